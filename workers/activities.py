@@ -1,4 +1,4 @@
-"""Long work of the kernel as rows: how far it is and how long it will take, whoever started it."""
+"""Scrubs, rebuilds and other long work of the kernel as rows: progress and time left, also of work begun elsewhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from web.inventory.models import Activity
 
 
 def update_activities(pools: Iterable[Pool]) -> bool:
-    """Make the rows say what the pools' statistics say; whether any row says something new."""
+    """Update the rows from the pools' statistics; whether a page shows anything new."""
     known = {row.key: row for row in Activity.objects.all()}
     seen: set[str] = set()
     changed = False
@@ -30,7 +30,7 @@ def update_activities(pools: Iterable[Pool]) -> bool:
 
 
 def update_activity(key: str, pool: Pool, work: LongWork, before: Activity | None) -> bool:
-    """Write one row; whether a person would see a difference."""
+    """Store one row; whether a page shows a difference."""
     pace = pace_before(before).seen(
         RateSample(time.monotonic(), work.done, work.looked), running=work.state == "running"
     )
@@ -59,7 +59,7 @@ def update_activity(key: str, pool: Pool, work: LongWork, before: Activity | Non
 
 
 def start_of(work: LongWork, before: Activity | None) -> object:
-    """When it began. Of what ends without a known beginning, or is held and goes on, what was seen is remembered."""
+    """When the work began. Work without a known beginning, or paused and resumed, keeps the time that was stored."""
     if work.kind in activities.KNOWN_BY_THEIR_END and before and before.under_way and before.started:
         return before.started
     return work.started or (before.started if before and before.ended == work.ended else None)

@@ -1,6 +1,6 @@
-"""Threads that the clock starts beside itself: readings, alert rules and mail never wait for a job, nor for Redis.
+"""Threads for readings, alert rules and mail, so that these wait neither for a job nor for Redis.
 
-Each ends with its work and closes its databases, so that nothing is held in memory between.
+Each thread ends with its work and closes its database connections.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from django.db import connections
 from workers import guard
 
 log = logging.getLogger(__name__)
-# Seconds after which a run counts as stuck. Readings ask many disks one after the other, a mail server may be slow.
+# Seconds after which a run counts as stuck. Readings query many disks in turn, and a mail server may be slow.
 LIMITS = {"run-alerts": 900.0, "run-facts": 3600.0, "run-temperatures": 3600.0, "run-mail": 3600.0}
 _running: dict[str, float] = {}
 _lock = threading.Lock()
 
 
 def start_thread(name: str, work: Callable[[], object]) -> bool:
-    """Run ``work`` in a thread of its own, unless the last run of that name is still under way; whether it was started."""
+    """Run ``work`` in a thread, unless a run of that name is under way; whether it was started."""
     with _lock:
         if name in _running:
             return False
@@ -49,14 +49,14 @@ def _ended(name: str) -> None:
 
 
 def stuck_thread() -> str:
-    """The name of a run that has been under way for too long; empty where there is none."""
+    """The name of a run that exceeds its limit; empty where there is none."""
     now = time.monotonic()
     with _lock:
         return next((name for name, since in _running.items() if now - since > LIMITS.get(name, 3600.0)), "")
 
 
 def wait_for(work: Callable[[], object], seconds: float) -> bool:
-    """Run ``work`` in a thread of its own and wait for it, so long at most; whether it has ended."""
+    """Run ``work`` in a thread and wait at most ``seconds`` for it; whether it has ended."""
 
     def closing() -> None:
         try:

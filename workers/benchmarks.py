@@ -1,7 +1,6 @@
-"""Carry sweeps on, a case at a time. Each case is a job like any other, so it is claimed, followed, told truthfully after
-a crash, and delays nothing short. Nothing here waits: it looks, does the next thing, and is asked again.
+"""Advance benchmarks one case at a time. Each case is an ordinary job. Nothing here waits: each call does the next step.
 
-The rows are the truth. A case knows its job's id before the job is made, so that after a crash the same job is found.
+The rows are the truth. A case stores its job's id before the job is made, so that after a crash the same job is found.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _looking = threading.Lock()
 
 
 def continue_after_job(job_id: str) -> None:
-    """A job has ended: where it was a case's, go on at once. What goes wrong here is not that job's fault."""
+    """Advance the benchmark of a job that has ended. Errors are logged, because the job itself succeeded."""
     try:
         if CaseRow.objects.filter(job=job_id).exists():
             advance_benchmarks()
@@ -52,7 +51,7 @@ def continue_after_job(job_id: str) -> None:
 
 
 def advance_benchmarks() -> None:
-    """Do the next thing for every sweep; a call while another is at it is let go, the next tick comes soon."""
+    """Do the next step of every sweep. Does nothing while another call does."""
     if not _looking.acquire(blocking=False):
         return
     try:
@@ -65,9 +64,9 @@ def advance_benchmarks() -> None:
 
 
 def advance_or_hold(row: SweepRow) -> None:
-    """What is next for this sweep. One that cannot be understood waits for a person, and holds up no other.
+    """Do the next step of a sweep; one that fails waits for the user and holds up no other.
 
-    Raises DatabaseError where the database cannot be used, which is no fault of a sweep's.
+    Raises DatabaseError where the database cannot be used.
     """
     try:
         advance_sweep(row)
@@ -76,11 +75,11 @@ def advance_or_hold(row: SweepRow) -> None:
             raise
         log.exception("sweep %s cannot go on", row.pk)
         said = str(problem) if isinstance(problem, (LarderError, msgspec.MsgspecError)) else explain(problem)
-        hold_sweep(row, f"Larder cannot go on with this benchmark: {said}")
+        hold_sweep(row, f"Larder cannot continue this benchmark: {said}")
 
 
 def clean_up_leftovers() -> None:
-    """Clear what a disk that was away has brought back of a sweep that is over."""
+    """Clear scratch pools of finished sweeps that a returned disk has brought back."""
     facts = store.facts_of_pools()
     found = {use.pool for disk in facts.disks for use in disk.uses} | {pool.name for pool in facts.pools}
 
@@ -99,7 +98,7 @@ def clean_up_leftovers() -> None:
 
 
 def advance_sweep(row: SweepRow) -> None:
-    """What is next for this sweep."""
+    """Do the next step of a sweep."""
     current = row.cases.filter(state__in=(Its.RUNNING, Its.CLEARING)).first()
     if current and not settle_case(row, current):
         return
@@ -115,7 +114,7 @@ def advance_sweep(row: SweepRow) -> None:
 
 
 def begin_sweep(row: SweepRow) -> None:
-    """Its turn, unless another that is under way, or paused with something left, has one of its disks."""
+    """Start a sweep, unless an active or paused one has one of its disks."""
     others = SweepRow.objects.filter(state__in=(*SweepRow.ACTIVE, State.PAUSED)).exclude(pk=row.pk)
     if any(row.claimed_resources() & disks_of(other) for other in others):
         return
@@ -125,7 +124,7 @@ def begin_sweep(row: SweepRow) -> None:
 
 
 def disks_of(other: SweepRow) -> set[str]:
-    """What another sweep takes; nothing where that cannot be understood. The agent looks at each disk itself as well."""
+    """The disks of another sweep; none where its cases cannot be decoded. The agent checks each disk itself as well."""
     try:
         return other.claimed_resources()
     except msgspec.MsgspecError:
@@ -133,15 +132,15 @@ def disks_of(other: SweepRow) -> set[str]:
 
 
 def begin_next_case(row: SweepRow) -> None:
-    """Measure the next case; without one, the sweep is done."""
+    """Start the next case; without one, the sweep is done."""
     if not store.is_read("pools"):
-        return  # right after a start nothing is known of the box yet
+        return  # nothing is known right after a start
     case = row.cases.filter(state=Its.WAITING).first()
     if case is None:
         end_sweep(row, State.DONE)
         return
     if has_leftovers(case):
-        # A disk was away when the last attempt was cleared up after, and is back with its part of the scratch pool.
+        # A disk was missing during the last cleanup and is back with its part of the scratch pool.
         CaseRow.objects.filter(pk=case.pk).update(state=Its.CLEARING, ended="", job=None)
         store.touch("sweeps")
         return
@@ -152,7 +151,7 @@ def begin_next_case(row: SweepRow) -> None:
 
 
 def has_leftovers(case: CaseRow) -> bool:
-    """Whether some disk of the case still carries what an earlier attempt at it made."""
+    """Whether a disk of the case still holds the scratch pool of an earlier attempt."""
     name = scratch_name(case.token)
     facts = store.facts_of_pools() if case.token else Facts()
     disks = [disk for path in case.case.all_disks if (disk := facts.disk(path))]
@@ -160,7 +159,7 @@ def has_leftovers(case: CaseRow) -> bool:
 
 
 def start_case_job(row: SweepRow, case: CaseRow, operation: Operation) -> None:
-    """Make the job of a case. Where something speaks against it, the sweep waits for a person."""
+    """Make the job of a case. Where it is refused, the sweep waits for the user."""
     operation = confirm.as_read(operation)
     try:
         plan = checked_plan(operation, store.facts())
@@ -173,10 +172,10 @@ def start_case_job(row: SweepRow, case: CaseRow, operation: Operation) -> None:
 
 
 def settle_case(row: SweepRow, case: CaseRow) -> bool:
-    """Whether the case's job has ended, and what follows from it is done."""
+    """Handle the end of a case's job; whether the sweep can go on."""
     job = Job.objects.filter(pk=case.job).first() if case.job else None
     if job is None:
-        # The worker died between noting the job and making it, or what was left could not be cleared then.
+        # The worker died before it made the job, or the cleanup failed then.
         operation = (
             cleanup_operation(case)
             if case.state == Its.CLEARING
@@ -191,14 +190,14 @@ def settle_case(row: SweepRow, case: CaseRow) -> bool:
             stop_job(job)
         return False
     if job.needs_attention:
-        # The sweep's own page tells of it.
+        # The page of the sweep shows it.
         Job.objects.filter(pk=job.pk).update(acknowledged=timezone.now())
     if case.state == Its.CLEARING:
         return settle_cleanup(row, case, job)
     if job.state == Job.State.DONE:
         store_results(row, case, job)
         return True
-    tried = case.attempts + (job.state != Job.State.CANCELLED)  # what a person stopped is no failure
+    tried = case.attempts + (job.state != Job.State.CANCELLED)  # a case that the user stopped is no failure
     CaseRow.objects.filter(pk=case.pk).update(
         state=Its.CLEARING, ended=job.state, text=job.text, attempts=tried, job=None
     )
@@ -218,9 +217,9 @@ def stop_job(job: Job) -> None:
 
 
 def settle_cleanup(row: SweepRow, case: CaseRow, job: Job) -> bool:
-    """After clearing up: measure it once more, give it up, or wait for a person. True: the sweep goes on."""
+    """After a cleanup: repeat the case, fail it, or wait for the user; whether the sweep goes on."""
     if job.state != Job.State.DONE:
-        # It is tried again when the person lets the sweep go on; the note of what is left stays with the agent.
+        # It is retried when the user resumes the sweep; the agent keeps its note of the scratch pool.
         CaseRow.objects.filter(pk=case.pk).update(job=None)
         hold_sweep(row, job.text)
         return False
@@ -231,14 +230,14 @@ def settle_cleanup(row: SweepRow, case: CaseRow, job: Job) -> bool:
         hold_sweep(row, case.text)
         return False
     if case.ended == Job.State.CANCELLED and row.state == State.RUNNING:
-        hold_sweep(row, "A case was stopped on its own page. It is measured anew when you go on.")
+        hold_sweep(row, "A case was stopped on its own page. It is repeated when you resume.")
         return False
     store.touch("sweeps")
     return True
 
 
 def store_results(row: SweepRow, case: CaseRow, job: Job) -> None:
-    """Store what the runs gave, once; where there is nothing to be understood, the case has failed."""
+    """Store the results of the runs, once; without any, the case has failed."""
     runs = []
     for note in map(str, job.log):
         if note.startswith(RESULT):
@@ -262,7 +261,7 @@ def store_results(row: SweepRow, case: CaseRow, job: Job) -> None:
 
 
 def store_versions(row: SweepRow, case: CaseRow, job: Job, told: str) -> None:
-    """Note which versions of the software measured from this case on. A note that cannot be read costs no result."""
+    """Store the software versions from this case on. A note that cannot be read loses no result."""
     known = SweepRow.objects.values_list("versions", flat=True).get(pk=row.pk)
     try:
         found = versions_since(json.loads(known or "{}"), json.loads(told), case.number + 1)
@@ -273,7 +272,7 @@ def store_versions(row: SweepRow, case: CaseRow, job: Job, told: str) -> None:
 
 
 def hold_sweep(row: SweepRow, text: str) -> None:
-    """Wait for a person, and say why; a person who wants it stopped gets that instead, once nothing is left of it."""
+    """Pause a sweep with a reason; one that is being cancelled ends once its scratch pool is gone."""
     left = row.cases.filter(state=Its.CLEARING).exists()
     SweepRow.objects.filter(pk=row.pk, state=State.CANCELLING).update(state=State.PAUSED if left else State.CANCELLED, text=text if left else "", finished=None if left else timezone.now())  # fmt: skip
     held = (State.QUEUED, State.RUNNING, State.PAUSING)
@@ -282,7 +281,7 @@ def hold_sweep(row: SweepRow, text: str) -> None:
 
 
 def move_sweep(row: SweepRow, state: str) -> None:
-    """From the state that was seen, so that what a person asked for meanwhile is not lost."""
+    """Change the state unless the user changed it meanwhile."""
     if SweepRow.objects.filter(pk=row.pk, state=row.state).update(state=state, text=""):
         row.state = state
     store.touch("sweeps")

@@ -1,4 +1,4 @@
-"""The Celery application: one worker process with threads, and its beat as one of them."""
+"""The Celery application: one worker process with threads, and the clock as one of them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from web.system.service_status import WORKER_LOCK  # noqa: E402
 from workers import watchdog  # noqa: E402
 
 log = logging.getLogger(__name__)
-# Who holds a running job: this very process. A job held by another token has lost its worker.
+# Identifies this process. A running job with another token has lost its worker.
 TOKEN = str(uuid.uuid4())
 SECONDS_BETWEEN_TICKS = 5.0
 
 
 class Beat(bootsteps.StartStopStep):
-    """The clock as a thread of its own, which does the work of a tick itself: it needs neither Redis nor a thread that a job
-    could hold. It counts the time that passes: Celery's own beat goes by the date, and stands still for as long as somebody
-    has set that back."""
+    """The clock: a thread that runs the ticks itself, so it needs neither Redis nor a thread that a job could hold.
+
+    It uses the monotonic clock. Celery's own beat uses the time of day and stops while that is set back.
+    """
 
     requires = ("celery.worker.components:Pool",)
 
@@ -55,7 +56,7 @@ class Beat(bootsteps.StartStopStep):
         while not self.stopping.wait(SECONDS_BETWEEN_TICKS):
             try:
                 tick()
-            except Exception:  # each stage has its guard; this is for the clock's own faults
+            except Exception:  # each stage has its guard; this is for faults of the clock
                 log.exception("a tick broke off")
 
 
@@ -69,7 +70,7 @@ app.conf.update(
     worker_send_task_events=False,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
-    # A Redis that hangs must hold no thread for ever: neither in an answer that does not come nor in trying again.
+    # A Redis that hangs must not hold a thread for ever.
     broker_transport_options={
         "health_check_interval": 30,
         "socket_connect_timeout": 5,
@@ -97,13 +98,13 @@ _lock: list[int] = []
 
 @signals.worker_init.connect
 def hold_worker_lock(**_details: Any) -> None:
-    """Hold the lock that says a worker lives; a second one on this box ends at once."""
+    """Hold the lock that says a worker runs; a second worker on this box ends at once."""
     handle = os.open(WORKER_LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     for _attempt in range(20):
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            # A page that looks whether a worker lives holds the lock too, for an instant.
+            # A page that tests for a running worker also takes the lock for an instant.
             time.sleep(0.1)
         else:
             _lock.append(handle)

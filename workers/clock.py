@@ -1,4 +1,4 @@
-"""The clock as it is believed, kept over restarts: what policies and what is overdue are reckoned by."""
+"""The trusted clock, stored over restarts: snapshot schedules and overdue checks use it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SAVED_EVERY = 600.0  # seconds of running that a power cut may cost
 
 
 def update_clock(now: datetime) -> Clock:
-    """Judge the clock, and note it where it was judged otherwise than before, or some minutes ago."""
+    """Judge the clock and store the judgement where it changed or is some minutes old."""
     row = ClockRow.objects.first()
     newest = None
     if row is None:
@@ -39,5 +39,5 @@ def is_news(last: Clock, found: Clock) -> bool:
 
 
 def clock_shift() -> timedelta:
-    """What has to be added to the clock; nothing while it is believed."""
+    """The correction of the clock; zero while it is trusted."""
     return next(iter(ClockRow.objects.values_list("shift", flat=True)[:1]), timedelta())

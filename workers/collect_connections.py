@@ -1,4 +1,4 @@
-"""Who is connected to shares: read when somebody looks, and again after a connection was ended."""
+"""Connected clients of shares: read when a page asks, and again after a connection was closed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workers.throttle import Coalescer
 
 def store_connections() -> bool:
     answer = agent_client.request({"verb": "read-connections"}, silence=120).get("facts", [])
-    # The first look is news also where nobody is: a page that says "looking" has to hear that this is over.
+    # The first reading is news also without clients: the page that waits for it has to change.
     first = not Source.objects.filter(name=SOURCE, checked__isnull=False).exists()
     return store.replace(ConnectionRow, msgspec.convert(answer, list[Connection]), lambda one: one.key) or first
 
@@ -30,5 +30,5 @@ reading = Coalescer(update_connections)
 
 @app.task(name="workers.read_connections")
 def collect_connections() -> None:
-    """A reading that begins after this call; many who ask at once get one."""
+    """Run a reading that begins after this call; simultaneous callers share one."""
     reading.request_run()

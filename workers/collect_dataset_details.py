@@ -1,4 +1,4 @@
-"""Read what would go with a dataset, and who takes up its space, when somebody looks closer: only root can."""
+"""Read a dataset's details when a page asks: what destroying it would take along, and space by user. Only root can."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from web.jobs.models import Job
 from workers.celery import app
 from workers.collectors import update_source
 
-# After these, what is known of a dataset is another.
+# These jobs change the details of a dataset.
 CHANGING = {"set-user-quota", "promote-dataset", "rename-dataset"}
 
 
 @app.task(name="workers.read_dataset")
 def collect_dataset(key: str) -> None:
-    """Make the row say what is true now; rows of datasets that are gone go too."""
+    """Update the details of one dataset and delete those of datasets that are gone."""
     gone = DatasetDetailRow.objects.exclude(key__in=DatasetRow.objects.values("key"))
     gone.delete()
     row = DatasetRow.objects.filter(key=key).first()
@@ -41,7 +41,7 @@ def collect_dataset(key: str) -> None:
 
 
 def reread_after_job(job_id: str) -> None:
-    """What a job has changed is read again."""
+    """Read the dataset again that a job has changed."""
     job = Job.objects.filter(pk=job_id, kind__in=CHANGING).first()
     row = DatasetRow.objects.filter(name=job.subject).first() if job else None
     if row:

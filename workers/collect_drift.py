@@ -1,5 +1,5 @@
-"""Files of Larder's that somebody changed by hand. Whether one was is seen at every reading; how it differs only the agent
-can tell, which is asked when there is something to tell, and then now and again, for settings change as well."""
+"""Manual changes to Larder's files. Every reading notices them; the agent alone knows the difference, so it is asked when
+something changed, and every half minute after that, because settings change as well."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from web.inventory import store
 from web.inventory.models import EditRow
 
 SECONDS_BETWEEN = 30.0
-SOURCE = "by-hand"  # says which file was changed, for every page
+SOURCE = "by-hand"  # names the changed file on every page
 _asked = [float("-inf")]
 
 
 def store_drift() -> bool:
-    """Keep what is on the disk in rows; whether they changed. Raises LarderError where the agent cannot tell."""
+    """Store the manual changes; whether they differ from before. Raises LarderError where the agent fails."""
     found = detect.on_disk()
     edited = {key: one for key, one in found.items() if one.seen}
     names = ", ".join(one.path for one in edited.values())
@@ -30,6 +30,6 @@ def store_drift() -> bool:
         answer = agent_client.request({"verb": "read-edits"}, silence=120).get("facts", [])
         told = {one.key: one for one in msgspec.convert(answer, list[detect.Edit])}
         _asked[0] = time.monotonic()
-    # One that was just undone by hand is in neither answer.
+    # A change that was just undone is in neither answer.
     rows = [told.get(key) or detect.Edit(key, one.path, copies=one.copies) for key, one in found.items()]
     return store.replace(EditRow, rows, lambda edit: edit.key)

@@ -1,4 +1,4 @@
-"""Read a pool's history when somebody looks at it: only root can, so the agent is asked."""
+"""Read a pool's history through the agent when a page asks: only root can."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workers.collectors import update_source
 
 @app.task(name="workers.read_history")
 def collect_history(pool_key: str) -> None:
-    """Make the rows say the pool's latest history."""
+    """Store the pool's latest history."""
     row = PoolRow.objects.filter(key=pool_key).first()
     if row is None:
         HistoryLine.objects.filter(pool_key=pool_key).delete()

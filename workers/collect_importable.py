@@ -1,4 +1,4 @@
-"""Readings that are made only when somebody asks: pools that could be brought in, and what a pool that may end holds."""
+"""Readings on request: pools that can be imported, and details of pools for the review of export and destroy."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from workers.celery import app
 from workers.collectors import update_source
 from workers.throttle import Coalescer
 
-# After these the list of pools that could be brought in is another.
+# These jobs change the list of importable pools.
 CHANGING = {"import-pool", "export-pool", "destroy-pool", "rewind-checkpoint", "erase-disk", "create-pool"}
 
 
 def store_importable() -> None:
-    """Have the agent search all disks; it opens each of them, so it is never done by the clock."""
+    """Store the importable pools. The agent opens every disk for it, so no schedule does this."""
 
     def read() -> bool:
         answer = agent_client.request({"verb": "look-for-pools"}, silence=900).get("facts", [])
         store.replace(ImportableRow, msgspec.convert(answer, list[Importable]), lambda pool: str(pool.guid))
-        return True  # also where it found the same: a page that says "looking" has to hear that this is over
+        return True  # also without a change: the page that waits has to change
 
-    # As of its beginning: who asks while an earlier look is under way still waits for one that sees the disks of now.
+    # As of its beginning: a request during an earlier search waits for one that sees the disks of now.
     update_source("importable", read, at=timezone.now())
 
 
@@ -40,13 +40,13 @@ searching = Coalescer(store_importable)
 
 @app.task(name="workers.look_for_pools")
 def collect_importable() -> None:
-    """A search that begins after this call; many who ask at once get one."""
+    """Run a search that begins after this call; simultaneous callers share one."""
     searching.request_run()
 
 
 @app.task(name="workers.read_details")
 def collect_details() -> None:
-    """What the review pages of export, destroy and upgrade show beyond the ordinary facts."""
+    """Store what the review pages of export, destroy and upgrade show beyond the ordinary facts."""
 
     def found() -> bool:
         pools = [row.fact for row in PoolRow.objects.all()]
@@ -66,6 +66,6 @@ def session_key(session: Session) -> str:
 
 
 def search_after_job(job_id: str) -> None:
-    """What a job of that kind has changed is looked for again."""
+    """Search again after a job that changes the list."""
     if Job.objects.filter(pk=job_id, kind__in=CHANGING).exists():
         collect_importable.delay()

@@ -22,10 +22,10 @@ from web.snapshots import policy_ledger
 
 # ``snapshots_changed`` counts whole seconds: what was read within them may have changed again.
 SECONDS_OF_DOUBT = 2
-# A hold or a bookmark set by hand moves nothing that the list of datasets tells, so every dataset is read now and then.
+# A manual hold or bookmark changes nothing in the list of datasets, so every dataset is read now and then.
 ANYWAY_AFTER = timedelta(minutes=15)
 ANYWAY_AT_ONCE = 10
-CHUNK = 500  # snapshots that are in memory at once
+CHUNK = 500  # snapshots in memory at once
 COLUMNS = ("dataset", "short", "txg", "created", "used", "referenced", "written", "holds", "clones", "run", "note")
 
 
@@ -43,7 +43,7 @@ def stamps_of(datasets: Iterable[Dataset]) -> dict[str, str]:
 
 
 def update_snapshots(datasets: Sequence[Dataset]) -> bool:
-    """Make the rows say what ZFS says, reading only what has changed; whether anything did."""
+    """Update the rows from ZFS, reading only datasets that changed; whether any row changed."""
     known = {reading.dataset_key: reading for reading in SnapshotReading.objects.all()}
     keys, stamps = {str(dataset.guid): dataset for dataset in datasets}, stamps_of(datasets)
     gone = [key for key in known if key not in keys]
@@ -71,7 +71,7 @@ def destroyed_datasets(gone: Iterable[str], known: dict[str, SnapshotReading], k
 def datasets_to_read(
     keys: dict[str, Dataset], known: dict[str, SnapshotReading], stamps: dict[str, str]
 ) -> list[Dataset]:
-    """The datasets to read: those that changed, and a few that were not looked at for long."""
+    """The datasets to read: those that changed, and a few that were not read for long."""
     changed, rest = [], []
     for key, dataset in keys.items():
         reading = known.get(key)
@@ -127,7 +127,7 @@ def read_group(datasets: Sequence[Dataset], stamps: dict[str, str], doubted: Seq
 
 
 class Rows:
-    """The rows of one dataset, made to say what is read, touching only those that differ."""
+    """Updates the rows of one dataset, writing only those that differ."""
 
     def __init__(self, dataset: Dataset) -> None:
         self.key = str(dataset.guid)
@@ -159,7 +159,7 @@ class Rows:
         policy_ledger.record_made(row for row in new if row.run)
 
     def close(self) -> None:
-        """Let the rows of those go that were not there any more."""
+        """Delete the rows of snapshots that are gone."""
         if self.table.count() == len(self.seen):
             return  # each that was read has its row, so there is no other
         there, last = array("Q", sorted(self.seen)), 0
@@ -177,7 +177,7 @@ def contains_guid(ordered: array[int], guid: int) -> bool:
 
 
 def write_bookmarks(dataset: Dataset, found: Iterable[Bookmark]) -> bool:
-    """Make the rows say exactly these bookmarks of a dataset; whether anything changed."""
+    """Store exactly these bookmarks of a dataset; whether anything changed."""
     key = str(dataset.guid)
     table = BookmarkRow.objects.filter(dataset_key=key)
     wanted = {one.short: one for one in found}
@@ -214,5 +214,5 @@ def row_of(key: str, snapshot: Snapshot) -> SnapshotRow:
 
 
 def doubt_snapshots(datasets: Iterable[str]) -> None:
-    """Have the snapshots of these datasets read again, whatever their stamp says: a job was about them."""
+    """Have the snapshots of these datasets read again, whatever their stamp: a job was about them."""
     SnapshotReading.objects.filter(dataset__in=list(datasets)).update(stamp="")

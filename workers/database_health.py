@@ -1,4 +1,4 @@
-"""Whether Larder's databases can be used. Looked at without writing anything, so that no disk wakes or wears for it."""
+"""Test whether Larder's databases can be used, without writing to disk."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def database_error(alias: str) -> str:
 
 
 def database_faults() -> Iterator[Fault]:
-    """One for each database that cannot be used."""
+    """A fault for each database that cannot be used."""
     for alias, name in NAMES.items():
         if why := database_error(alias):
             yield database_fault(name, why)

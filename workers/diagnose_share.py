@@ -1,4 +1,4 @@
-"""Looking at a share because somebody cannot see it."""
+"""Diagnose why a user cannot see a share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workers.collectors import update_source
 
 @app.task(name="workers.look_at_share")
 def collect_diagnosis(key: str, protocol: str, person: str) -> None:
-    """Have the agent look at one share for one person; the page that waits hears of the end of it."""
+    """Have the agent diagnose one share for one user and store the result."""
 
     def read() -> bool:
         row = DatasetRow.objects.filter(key=key).first()

@@ -1,4 +1,4 @@
-"""Critical faults by mail straight from memory, where no alert can be stored: each once in a worker's life."""
+"""Mail critical faults without the database, where no alert can be stored: each once per worker process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _settings: list[MailSettings] = []
 
 
 def remember_settings() -> None:
-    """Keep the mail settings while they can be read."""
+    """Remember the mail settings while they can be read."""
     _settings[:] = [MailSettings.load_row()]
 
 
@@ -33,7 +33,7 @@ def latest_settings() -> MailSettings | None:
 
 
 def mail_critical_faults(faults: Iterable[Fault]) -> None:
-    """Send what is critical and nobody has heard of yet, without waiting for the mail server."""
+    """Mail critical faults that were not sent yet, in a background thread."""
     severities = known_severities()
     new = [
         one for one in faults if severities.get(one.kind) == "critical" and one.key not in _told and not was_sent(one)
@@ -50,7 +50,7 @@ def known_severities() -> dict[str, str]:
 
 
 def was_sent(fault: Fault) -> bool:
-    """Whether a message about it has gone out before; no where that cannot be read."""
+    """Whether a message about the fault was sent; False where that cannot be read."""
     try:
         row = (
             Alert.objects.exclude(state=Alert.State.CLEARED)
@@ -63,7 +63,7 @@ def was_sent(fault: Fault) -> bool:
 
 
 def send_mails(faults: list[Fault]) -> None:
-    """One mail for each. One that does not go out is tried at the next look."""
+    """Send one mail for each fault. A mail that fails is retried at the next evaluation."""
     mail_settings = latest_settings()
     if mail_settings is None or not mail_settings.host or not (to := mail_settings.recipients_for("critical")):
         log.error("critical and told to nobody: %s", "; ".join(fault.summary for fault in faults))

@@ -1,5 +1,5 @@
-"""The guard around every part of the background work. What fails is logged and noted under its name, which alert rules
-read, and stops nothing else; when it works again the note is cleared."""
+"""The guard around every part of the background work: a failure is logged and noted under the part's name for the alert
+rules, and stops no other part. The note is cleared when the part works again."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from web.inventory.models import Source
 log = logging.getLogger(__name__)
 Item = TypeVar("Item")
 MOST_NAMED = 5
-# What fails now, by its name. The alert rules read this too, so that a note that could not be written is not lost.
+# Current failures by name. The alert rules read this too, in case a note could not be written.
 failing: dict[str, str] = {}
 _logged: dict[str, str] = {}
 
 
 class PartlyFailed(LarderError):
-    """Some items could not be done, the others were. ``changed``: whether any of those changed something."""
+    """Some items failed, the others are done. ``changed``: whether any of those changed something."""
 
     def __init__(self, errors: list[str], *, changed: bool = False) -> None:
         self.errors, self.changed = errors, changed
@@ -33,7 +33,7 @@ def words_of(problem: Exception) -> str:
 
 
 def run_guarded(name: str, work: Callable[[], object]) -> bool:
-    """Run ``work``; whether it ended without an exception. Nothing is raised."""
+    """Run ``work`` and note its outcome; whether it ended without an exception. Raises nothing."""
     error = ""
     try:
         work()
@@ -45,7 +45,7 @@ def run_guarded(name: str, work: Callable[[], object]) -> bool:
 
 
 def log_failure(name: str, problem: Exception) -> None:
-    """Log a failure, with its trace where it is a fault of Larder's own. The same again, every few seconds, is one line."""
+    """Log a failure once, with its trace where it is a bug of Larder."""
     said = f"{type(problem).__name__}: {problem}"
     if _logged.get(name) != said:
         _logged[name] = said
@@ -53,7 +53,7 @@ def log_failure(name: str, problem: Exception) -> None:
 
 
 def note_outcome(name: str, error: str) -> None:
-    """Keep how a part went, in memory and as a row. Writes nothing while all is well."""
+    """Store a part's error, or clear it. Writes nothing while all is well."""
     remember_error(name, error)
     try:
         if error:
@@ -73,7 +73,7 @@ def remember_error(name: str, error: str) -> None:
 
 
 class Parts:
-    """Several things that are looked up for one end. One that fails is None, and named in ``errors``."""
+    """Several lookups for one purpose. One that fails is None and named in ``errors``."""
 
     def __init__(self) -> None:
         self.errors: list[str] = []
@@ -88,8 +88,8 @@ class Parts:
 
 
 def for_each(items: Iterable[Item], work: Callable[[Item], object], label: Callable[[Item], str] = str) -> bool:
-    """Do ``work`` for every item; whether any returned something true. Raises PartlyFailed after the last where one or
-    more could not be done, naming them."""
+    """Run ``work`` for every item; whether any returned something true. Raises PartlyFailed after the last, naming those
+    that failed."""
     errors, changed = [], False
     for item in items:
         try:

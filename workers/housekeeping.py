@@ -1,4 +1,4 @@
-"""Copy the settings database once a day and remove old rows, so that the system disk neither loses nor collects things."""
+"""Daily upkeep: copy the settings database, and remove old jobs and sessions."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ looks = Interval(SECONDS_BETWEEN_LOOKS, after=SECONDS_TO_SETTLE)
 
 
 def run_housekeeping() -> None:
-    """Each stage under its own guard: a failure is noted and becomes an alert."""
+    """Run each stage under its own guard; a failure becomes an alert."""
     now = timezone.now()
     for name, stage in STAGES.items():
         collectors.update_source(self_faults.SOURCE + name, partial(stage, now))
 
 
 def copy_settings(now: datetime) -> bool:
-    """Keep a copy where one is due and there is something to lose."""
+    """Copy the settings where a copy is due and Larder is set up; whether it was made."""
     path = self_faults.settings_file()
     if not path.is_file() or not first_run.is_set_up() or not database.copy_due(path, now):
         return False
@@ -50,7 +50,7 @@ def copy_settings(now: datetime) -> bool:
 
 
 def remove_jobs(now: datetime) -> bool:
-    """Ended jobs: a year of what people did, two weeks of what schedules did."""
+    """Remove ended jobs: of users after a year, of schedules after two weeks."""
     ended = Job.objects.exclude(state__in=Job.OPEN)
     scheduled = Q(created_by__in=BY_SCHEDULES)
     removed = 0
@@ -64,7 +64,7 @@ def remove_jobs(now: datetime) -> bool:
 
 
 def remove_sessions(now: datetime) -> bool:
-    """Sessions that have ended, and what is noted of where they came from."""
+    """Remove ended sessions and their records of origin."""
     removed = 0
     for _batch in range(MOST_BATCHES):
         keys = list(Session.objects.filter(expire_date__lt=now).values_list("pk", flat=True)[:200])

@@ -1,4 +1,4 @@
-"""What is done every so often, by the clock that counts from the box's start and that nobody sets."""
+"""A rate limiter on the monotonic clock."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 
 class Interval:
-    """``claim_turn`` is true at most once in so many seconds, and not before the box has run for ``after`` seconds."""
+    """``claim_turn`` is true at most once per ``seconds``, and not before the box has run for ``after`` seconds."""
 
     def __init__(self, seconds: float, *, after: float = 0.0) -> None:
         self.seconds, self.after = seconds, after

@@ -1,6 +1,6 @@
-"""How fast the disks of a measurement move data while it runs: a reading a second, for the graph on its page.
+"""The data rate of a benchmark's disks while it runs, for the graph on its page.
 
-The kernel's counters can be read by anybody, so the worker reads them itself beside what the agent tells.
+The worker reads the kernel's counters itself; they need no root.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ KEPT = 120  # readings: the last two minutes
 
 
 class Meter:
-    """Of one job. ``paths`` are the devices whose counters tell."""
+    """Measures one job. ``paths`` are the devices whose counters are read."""
 
     def __init__(self, paths: list[str]) -> None:
         self.paths = paths
@@ -25,7 +25,7 @@ class Meter:
         self.found: deque[list[int]] = deque(maxlen=KEPT)
 
     def measure_speeds(self) -> list[list[int]]:
-        """Bytes a second read and written since each last call, the oldest first."""
+        """Add a sample; returns bytes per second read and written between the samples, the oldest first."""
         now, at = environment.read_io(self.paths), time.monotonic()
         seconds = at - self.at
         if seconds > 0:

@@ -1,4 +1,4 @@
-"""What is written to people about an alert: the subject that names the disk or pool, and text and HTML that say the same."""
+"""Mails about alerts: a subject that names the disk or pool, and the same content as text and HTML."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST_SUBJECT = 160
 
 
 def plain_text(text: str) -> str:
-    """One line without anything invisible: what a disk calls itself must not make headers."""
+    """One line without invisible characters: a disk's name must not make headers."""
     return re.sub(r"\s+", " ", "".join(letter if letter.isprintable() else " " for letter in text)).strip()
 
 
@@ -26,7 +26,7 @@ def subject_of(alert: Alert, event: str) -> str:
 
 
 def alert_paragraphs(alert: Alert, event: str) -> list[tuple[str, str]]:
-    """Heading and text, in the order in which they are read."""
+    """Headings and texts in reading order."""
     kind = alert.kind_info
     if event == "cleared":
         lasted = f"It began on {alert.first_seen.astimezone(box_zone()):%d %B %Y at %H:%M}."
@@ -44,7 +44,7 @@ def alert_address(base: str, alert: Alert) -> str:
 
 
 def build_alert_mail(alerts: Iterable[tuple[Alert, str]], *, box: str, base: str, sender: str, to: list[str], key: str) -> EmailMessage:  # fmt: skip
-    """One mail about one alert, or about all of a day. ``key`` makes its Message-ID the same at every try."""
+    """A mail about one alert or a day's alerts. ``key`` gives every retry the same Message-ID."""
     alerts = list(alerts)
     title = (
         subject_of(*alerts[0]) if len(alerts) == 1 else f"[larder] {len(alerts)} things to know about {plain_text(box)}"
@@ -72,7 +72,7 @@ def as_page(parts: list[tuple[str, str]]) -> str:
 
 
 def build_mail(title: str, text: str, page: str, *, box: str, sender: str, to: list[str], key: str) -> EmailMessage:
-    """A mail of both kinds. The email package refuses line breaks in headers; ``plain`` has taken them out before."""
+    """A mail with text and HTML. Headers have no line breaks, because ``plain_text`` removed them."""
     message = EmailMessage()
     message["Subject"] = title
     message["From"] = sender

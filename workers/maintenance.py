@@ -1,4 +1,4 @@
-"""Begin what is due: scrubs and trims by their schedules. What to do is decided by ``appliance/schedule.py``."""
+"""Start scheduled scrubs and trims. ``appliance/schedule.py`` decides which."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from workers.interval import Interval
 
 log = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS = 60.0
-# After a start the box's clock may still be wrong, and people want their files first.
+# After a start the clock may still be wrong, and users want their files first.
 SECONDS_TO_SETTLE = 300.0
 BY = "the schedule"
 KINDS_OF_JOBS = ("start-scrub", "pause-scrub", "start-trim")
@@ -32,7 +32,7 @@ looks = Interval(SECONDS_BETWEEN_LOOKS, after=SECONDS_TO_SETTLE)
 
 
 def begin_due_maintenance() -> list[Job]:
-    """Do what is due now; the jobs that were begun."""
+    """Start the scrubs and trims that are due; returns their jobs."""
     if not store.is_read("pools"):
         return []
     facts, now, zone = store.facts_of_pools(), timezone.now(), schedule.box_zone()
@@ -57,12 +57,12 @@ def begin_due_maintenance() -> list[Job]:
 
 
 def is_rebuilding(facts: Facts) -> bool:
-    """Whether some pool is being rebuilt: no time for the disks of this box to do more than they must."""
+    """Whether a pool is rebuilding; disks should do nothing else then."""
     return any(work.kind == "resilver" and work.state == "running" for pool in facts.pools for work in pool.work)
 
 
 def start_job(act: schedule.DueAct, kind: str, pool: Pool, facts: Facts) -> Job | None:
-    """Make the job of one act, and remember in the schedule's row that it was the schedule."""
+    """Make the job of one action and note in the schedule's row that the schedule started it."""
     operation: Operation
     work = work_of(pool, kind)
     if kind == "trim":

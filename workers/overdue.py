@@ -1,4 +1,4 @@
-"""Work by schedule that should have been done and was not. One function for each kind of work; silence is an alert."""
+"""Find scheduled work that was not done: scrubs and automatic snapshots."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_NAMED = 5
 
 
 def update_overdue(facts: Facts, now: datetime) -> Iterator[Fault]:
-    """Everything that is overdue, each under the kind that says so."""
+    """Look for overdue work, note since when it waits, and yield its faults."""
     yield from overdue_scrubs(facts, now)
     shift = clock.clock_shift()
     yield from snapshots.update_faults(facts, now + shift)
@@ -32,18 +32,18 @@ def update_overdue(facts: Facts, now: datetime) -> Iterator[Fault]:
 
 
 def overdue_scrubs(facts: Facts, now: datetime) -> Iterator[Fault]:
-    """Pools whose check should have been done by now and neither was nor is under way; what a person paused waits for that person."""
+    """A fault for each pool whose scrub is overdue and does not run. A scrub that a user paused is not overdue."""
     for pool, found, _row in maintenance.pool_cares(facts, "scrub", now):
         if not found.usable or found.state == "running" or found.held:
             continue
         due = schedule.due_on(found, now, schedule.box_zone())
         if due and due < (now - AFTER).date():
-            last = f"The last one ended on {found.ended:%d %B %Y}." if found.ended else "It has never been checked."
-            yield Fault("scrub.overdue", str(pool.guid), f"{pool.name} was not checked in time.", last, f"/pools/{pool.guid}/")  # fmt: skip
+            last = f"The last one ended on {found.ended:%d %B %Y}." if found.ended else "It has never been scrubbed."
+            yield Fault("scrub.overdue", str(pool.guid), f"{pool.name} was not scrubbed in time.", last, f"/pools/{pool.guid}/")  # fmt: skip
 
 
 class OverdueSnapshots:
-    """Folders whose policy took nothing when it should have, told once for each pool.
+    """Folders whose snapshot schedule missed a snapshot, one fault per pool.
 
     What was taken is read anew every few minutes, as that is many rows. Since when a folder waits is kept beside the rows
     (``workers/pending_faults.py``): that it has changed, or follows a policy, is nowhere written with a time.
@@ -65,7 +65,7 @@ class OverdueSnapshots:
                 yield Fault("policy.overdue", str(pool.guid), f"{pool.name}: snapshots were not taken.", f"One was due of {', '.join(names[:MOST_NAMED])}{more}.", "/jobs/", len(names))  # fmt: skip
 
     def refresh_late(self, facts: Facts, now: datetime) -> None:
-        """Find out which folders wait for longer than a policy that may run needs."""
+        """Find the folders that wait too long, and store since when each waits."""
         zone, told = (
             schedule.box_zone(),
             {subject for kind, subject in reconcile.open_keys() if kind == "policy.overdue"},

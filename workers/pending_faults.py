@@ -1,5 +1,5 @@
-"""Since when something waits to become an alert, by the clock that counts from the box's start: in a file in memory, so that
-a restart of the worker does not begin the wait anew."""
+"""Since when faults wait to become alerts, on the monotonic clock. Stored in a file in memory, so that a restart of the
+worker does not restart the wait."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pending_file(name: str) -> Path:
 
 
 def read_pending(name: str) -> dict[str, float]:
-    """What was kept under that name; nothing where it cannot be read."""
+    """Read what was stored under a name; empty where it cannot be read."""
     if name in _kept:
         return _kept[name]
     try:
@@ -35,7 +35,7 @@ def read_pending(name: str) -> dict[str, float]:
 
 
 def store_pending(name: str, since: dict[str, float]) -> None:
-    """Keep these instead, where they differ."""
+    """Store these times instead, where they differ."""
     if read_pending(name) == since:
         return
     _kept[name] = since

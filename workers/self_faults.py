@@ -1,4 +1,4 @@
-"""What the settings database went through, and what of Larder's own upkeep fails, as faults for the alerts."""
+"""Faults of Larder itself: a restored or lost settings database, and failed upkeep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disks that are to sleep: each is told so again whenever it may have forgotten it, and left in peace until it does."""
+"""Sleep timers of disks: set again whenever a disk may have lost power; sleepy disks are not queried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One reading at a time. Who asks while one is under way gets the next, together with all others who asked meanwhile."""
+"""Coalesce readings: one runs at a time, and all requests during it share the next one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The word to systemd that the worker lives, and the note by which the next one knows why it had to be restarted.
+"""Signs of life for systemd's watchdog, and the note that tells the next worker why the last one was restarted.
 
 Only a tick that has ended counts as life. What the clock is at, and since when, stands in a file in memory: a worker that is
 killed leaves it there, and the one that follows sees by its age that the last one hung. One that is stopped removes it.
@@ -33,7 +33,7 @@ class Restart:
 
 
 def timeout_seconds() -> float:
-    """For how long systemd waits for word of a finished tick."""
+    """Seconds that systemd waits for a finished tick."""
     try:
         return int(os.environ["WATCHDOG_USEC"]) / 1e6
     except (KeyError, ValueError):
@@ -83,7 +83,7 @@ _ended = [time.monotonic()]  # when the last tick of this process ended
 
 
 def note_stage(stage: str, since: float) -> None:
-    """Note what the clock is at, and since when it has been at this tick.
+    """Note the stage of the clock, and since when its tick runs.
 
     A process that stood still for longer than systemd waits is woken to be ended, and its clock may go on for a moment: the
     note keeps since when it stood still.
@@ -94,14 +94,14 @@ def note_stage(stage: str, since: float) -> None:
 
 
 def note_finished() -> None:
-    """A tick has come to its end."""
+    """Note the end of a tick and tell systemd."""
     _ended[0] = time.monotonic()
     note_stage("", _ended[0])
     notify_systemd("WATCHDOG=1")
 
 
 def note_restart() -> Restart | None:
-    """At the start: whether the last worker hung; then it is noted."""
+    """At the start: note a restart where the last worker hung; returns it."""
     found = read_note(stage_file())
     stage_file().unlink(missing_ok=True)
     since = found.get("since")

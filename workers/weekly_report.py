@@ -1,4 +1,4 @@
-"""The week's report: what there is, how it is, what happened. That it comes at all says that mail works."""
+"""The weekly report: alerts, pools, disks and finished work. Its arrival also shows that mail works."""
 
 from __future__ import annotations
 

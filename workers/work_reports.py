@@ -1,4 +1,4 @@
-"""Keep one report of each long work that has ended, also when its end was not seen: ZFS remembers it on the disks."""
+"""Store a report of each scrub, rebuild or other long work that ended. ZFS keeps the last ones on the disks."""
 
 from __future__ import annotations
 

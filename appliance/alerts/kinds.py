@@ -1,4 +1,4 @@
-"""The kinds of alerts: a code that stays, how grave it is, what it means and what to do. Severities can be set by their owner."""
+"""The kinds of alerts: a stable code, a default severity, what the alert means and what to do."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ MINUTE, HOUR = 60, 3600
 
 @dataclass(frozen=True)
 class AlertKind:
-    """``source`` is what has to be readable before an alert of it may clear. ``settle``: seconds that a fault has to be
-    gone first, so that what flaps is one alert; ``wait``: how long it has to last before it is one. Of one ``group`` and subject only the highest ``rank`` is open.
-    ``news``: it tells what has happened, and nobody has to hear that it is over."""
+    """One kind of alert.
+
+    ``source`` must be readable before an alert of the kind may clear. ``settle``: seconds that a fault must be gone before
+    its alert clears, so that a fault that flaps stays one alert. ``wait``: seconds that it must last before it becomes an
+    alert. Of one ``group`` and subject only the highest ``rank`` is open. ``news``: it reports something that has happened,
+    so nobody is notified that it is over.
+    """
 
     code: str
     severity: Severity
@@ -37,7 +41,7 @@ KINDS = {
              "Disks with this seldom last. It may work for months or stop tonight.",
              "See that your pool survives its loss, then take it out of use and test it, or replace it. Do not wait for it to stop.",
              "What to do", "disk", 2, 10 * MINUTE),
-        AlertKind("disk.watch", "warning", "temperatures", "A disk deserves a look",
+        AlertKind("disk.watch", "warning", "temperatures", "A disk needs attention",
              "It works. Most disks that failed showed something like this before, and many that show it go on for years.",
              "Look at the figures. Accept them if they do not grow: you hear of it again when they do. If they grow, replace the disk.",
              "See the disk", "disk", 1, 10 * MINUTE),
@@ -49,8 +53,8 @@ KINDS = {
              "A pool is as fast as its slowest disk, and a disk often becomes slow before it fails.",
              "Look at its figures and at its cable. If it stays slow, replace it.",
              "See the disk", settle=30 * MINUTE, wait=10 * MINUTE),
-        AlertKind("disk.silent", "warning", "temperatures", "A disk does not tell any more how it is",
-             "It told before. A disk that hangs answers nothing, and one behind another cable or case may not be able to.",
+        AlertKind("disk.silent", "warning", "temperatures", "A disk has stopped reporting its health",
+             "It reported before. A disk that hangs answers nothing, and some cables and cases do not pass its answers on.",
              "See whether its pool still uses it without errors. Look at its cable and power; if it stays silent, replace it.",
              "See the disk", settle=0, wait=11 * MINUTE),
         AlertKind("pool.stopped", "critical", "pools", "A pool has stopped",
@@ -74,8 +78,8 @@ KINDS = {
              "Put it back, or take it out of the pool and add another.",
              "See the pool"),
         AlertKind("pool.damaged", "critical", "pools", "Files are damaged",
-             "Some blocks could not be read from any disk. The pool's reports name the files after a check.",
-             "Restore those files from a snapshot or another copy. Then check the pool again.",
+             "Some blocks could not be read from any disk. The pool's reports name the files after a scrub.",
+             "Restore those files from a snapshot or another copy. Then scrub the pool again.",
              "See the pool"),
         AlertKind("pool.errors", "warning", "pools", "A disk of a pool made errors",
              "ZFS noticed them and used the other disks instead. A few after a pulled cable or a power cut are harmless.",
@@ -85,16 +89,16 @@ KINDS = {
              "It took more than 30 seconds for single requests, as ZFS counts. Disks do that when they try again and again to read a bad place.",
              "Look at its figures and its cable. If more come, replace it. Clear the counts when you have looked.",
              "See the pool"),
-        AlertKind("scan.errors", "warning", "pools", "A check or rebuilding ended with errors",
+        AlertKind("scan.errors", "warning", "pools", "A scrub or rebuild ended with errors",
              "Some blocks could not be read or repaired when ZFS went through the pool.",
-             "Check the pool once more. Its reports say what was found.",
+             "Scrub the pool again. Its reports say what was found.",
              "See the reports", settle=0),
         AlertKind("pool.rebuilt", "notice", "pools", "A pool was rebuilt",
-             "What belongs on the new or returned disk is on it again.",
+             "The new or returned disk has all its data again.",
              "Nothing. Its report says how long it took.",
              "See the reports", settle=0, news=True),
         AlertKind("pool.repaired", "notice", "pools", "A pool repaired itself",
-             "A check found damaged blocks and wrote them anew from the other disks. Nothing was lost.",
+             "A scrub found damaged blocks and rewrote them from the other disks. Nothing was lost.",
              "Nothing now. If it happens again on the same disk, that disk is wearing out.",
              "See the reports", settle=0, news=True),
         AlertKind("pool.missing", "critical", "pools", "A pool is not there",
@@ -118,35 +122,35 @@ KINDS = {
              "See what grows. Free space, or plan for more disks now.",
              "See the pool"),
         AlertKind("zfs.faulty", "warning", "", "This version of ZFS is known to spoil files",
-             "Newer versions have this mended. What was read wrongly is mostly right on the disks.",
-             "Bring the box up to date (sudo apt update && sudo apt full-upgrade), then restart it.",
+             "Newer versions have this fixed. What was read wrongly is mostly right on the disks.",
+             "Update the system (sudo apt update && sudo apt full-upgrade), then restart it.",
              "See the alert"),
-        AlertKind("test.overdue", "warning", "temperatures", "A disk has not tested itself for long",
+        AlertKind("test.overdue", "warning", "temperatures", "A self-test is overdue",
              "Self-tests find bad places before files are there. The last ones did not begin, or were stopped before their end.",
              "Start a long test from the disk's health page, and let the box run through a night.",
              "See the disk", settle=0),
-        AlertKind("scrub.overdue", "warning", "pools", "A check did not happen",
-             "Checks (scrubs) find what has gone bad before a second disk fails. This one should have been done by now.",
+        AlertKind("scrub.overdue", "warning", "pools", "A scrub is overdue",
+             "A scrub finds damaged blocks before a second disk fails. This one should have been done by now.",
              "Start it, or change its schedule.",
              "See the pool"),
         AlertKind("policy.overdue", "warning", "snapshots", "Snapshots were not taken",
-             "Folders with a snapshot policy should have had one by now. Without it, what is deleted or changed by mistake meanwhile cannot be brought back.",
-             "See why the last try failed: it is among the jobs. Larder goes on trying by itself.",
+             "Folders with a snapshot schedule should have had one by now. Without it, what is deleted or changed by mistake meanwhile cannot be brought back.",
+             "See why the last try failed: it is among the jobs. Larder keeps trying.",
              "See the jobs", wait=10 * MINUTE),
         AlertKind("clock.doubted", "warning", "snapshots", "The clock may be wrong",
              "At the last start the clock was earlier than before, or later by more than a month. Until it is right, snapshots go on by how long the box has been running, and their dates are wrong.",
              "Connect the box to the internet, which sets the clock. If it is wrong after each start, the battery on the main board is empty. To set or confirm it by hand: sudo timedatectl set-time '2026-11-22 18:30'",
              "See the alert", wait=10 * MINUTE),
-        AlertKind("service.smartd", "warning", "services", "The disks are not watched",
-             "The service that watches the disks (smartd) does not run. Larder still asks them itself, every few minutes, but the second pair of eyes is missing.",
+        AlertKind("service.smartd", "warning", "services", "Disks are not monitored",
+             "The service that watches the disks (smartd) does not run. Larder still reads their health every few minutes, but the second check is missing.",
              "Restart the box. If it stays, the system's journal says why: journalctl -u smartmontools",
              "See the alert", settle=2 * MINUTE, wait=MINUTE),
-        AlertKind("service.zed", "warning", "services", "Events of ZFS are not heard",
-             "The service that tells of ZFS's events (ZED) does not run. Spares do not step in by themselves, and Larder hears of faults up to a minute later.",
+        AlertKind("service.zed", "warning", "services", "Events of ZFS do not arrive",
+             "The service that reports ZFS events (ZED) does not run. Spares do not step in automatically, and Larder notices faults up to a minute later.",
              "Restart the box. If it stays, the system's journal says why: journalctl -u zfs-zed",
              "See the alert", settle=2 * MINUTE, wait=MINUTE),
         AlertKind("hook.missing", "warning", "hook", "Larder's hook for events is missing",
-             "The service runs, but does not tell Larder what it sees. Faults are then seen some minutes later.",
+             "The service runs but does not report to Larder. Faults are then noticed some minutes later.",
              "Install Larder again: sudo make install",
              "See the alert"),
         AlertKind("source.stopped", "warning", "", "Part of Larder fails",
@@ -185,8 +189,8 @@ KINDS = {
              "It was asked for without the administrator's password, so it was not begun at once.",
              "If you did not ask for it, cancel it now, here or at the console (sudo larder-jobs cancel), then unplug the box from the network: somebody else may have entered it.",
              "See the job", settle=0, news=True),
-        AlertKind("mail.failing", "warning", "", "Mail does not go out",
-             "Alerts wait and are tried again for three days. Until it works, this page is the only place that tells you.",
+        AlertKind("mail.failing", "warning", "", "Mail cannot be sent",
+             "Alerts wait and are tried again for three days. Until it works, this page is the only place that shows alerts.",
              "Look at the mail settings and send a test.",
              "Mail settings"),
     )

@@ -1,4 +1,4 @@
-"""What is wrong, from what is so. Pure functions: facts in, faults out; one rule that breaks never silences another."""
+"""Alert rules: pure functions from facts to faults. A rule that breaks stops no other."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HYSTERESIS = 2  # per cent that a pool has to empty below the mark before its al
 
 @dataclass(frozen=True)
 class DiskStatus:
-    """A disk as the rules see it. ``label`` is ``bay 3 (WD20EARS …1234)``; the whole ``serial`` is what its sticker says."""
+    """A disk as the rules see it. ``label`` is ``bay 3 (WD20EARS …1234)``; ``serial`` is the number on its sticker."""
 
     key: str
     label: str
@@ -43,8 +43,8 @@ class DiskStatus:
     pool: str = ""
     slow: str = ""  # how slow, in words, where it is the outlier among its siblings
     silent: str = ""  # why it does not answer, where it did before
-    away: bool = False  # its pool does not use it any more, which is told as the pool's alert
-    untested: str = ""  # since when it has not tested itself, in words, where it should have
+    away: bool = False  # its pool no longer uses it, which has an alert of the pool
+    untested: str = ""  # a sentence where its long self-test is overdue
     serial: str = ""
 
     @property
@@ -75,7 +75,7 @@ class Space:
 
 @dataclass(frozen=True)
 class AlertInput:
-    """Everything the rules look at; ``open`` are open alerts."""
+    """All facts that the rules use; ``open`` are the open alerts."""
 
     now: datetime
     pools: tuple[Pool, ...] = ()
@@ -86,19 +86,19 @@ class AlertInput:
     failing: tuple[tuple[str, str], ...] = ()  # whatever else runs in the background and fails, with its error
     system: tuple[SystemDisk, ...] = ()
     restarted: Restarted | None = None
-    overdue: tuple[Fault, ...] = ()  # work by schedule that did not happen, each under its own kind
+    overdue: tuple[Fault, ...] = ()  # scheduled work that did not happen, each under its own kind
     missing: tuple[tuple[str, str], ...] = ()  # guid and name of pools that were there
-    unhooked: tuple[str, ...] = ()  # services that run without telling Larder: ZED, smartd
+    unhooked: tuple[str, ...] = ()  # services that run without reporting to Larder: ZED, smartd
     module: str = ""  # version of the ZFS module
     mail_fails: str = ""  # the server's last answer
-    waiting: tuple[tuple[Waiting, str], ...] = ()  # jobs that wait for want of a proof, and their pages
+    waiting: tuple[tuple[Waiting, str], ...] = ()  # jobs without proof of the password that wait, and their pages
     open: frozenset[tuple[str, str]] = frozenset()  # kind and subject
     names: Callable[[Vdev], str] = lambda device: device.name
 
 
 @dataclass(frozen=True)
 class Restarted:
-    """The last time that the worker was restarted because it hung: in what, and how often since the box started."""
+    """The last restart of a hung worker: when, the stage it hung in, and the number of restarts since the box started."""
 
     at: datetime
     stage: str
@@ -107,7 +107,7 @@ class Restarted:
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing wrong. ``subject`` is its identity; ``mark`` moves when it gets worse, and wakes what was acknowledged."""
+    """One thing wrong. ``subject`` identifies it; ``mark`` grows when it gets worse, which reopens an acknowledged alert."""
 
     kind: str
     subject: str
@@ -126,11 +126,11 @@ class Fault:
 
 
 class Incomplete(Exception):
-    """A rule broke for some of what it is asked about."""
+    """A rule raised an exception for some of its items."""
 
 
 def judge_each(items: Iterable[Item], faults_of: Callable[[Item], Iterable[Fault]]) -> Iterator[Fault]:
-    """The faults of every item; one that breaks the rule hides no other. Raises Incomplete after the last."""
+    """The faults of all items. One item that breaks the rule hides no other; Incomplete is raised after the last."""
     broken = 0
     for item in items:
         try:
@@ -160,18 +160,16 @@ def disk_faults(seen: AlertInput) -> Iterator[Fault]:
             )
         elif looks:
             yield Fault(
-                "disk.watch", disk.key, f"{where} deserves a look: {lower_first(looks[0].text)}", texts, link, mark
+                "disk.watch", disk.key, f"{where} needs attention: {lower_first(looks[0].text)}", texts, link, mark
             )
         for reason in warm:
             yield Fault("disk.warm", disk.key, f"{where} is too warm.", reason.text, link)
         if disk.slow:
             yield Fault("disk.slow", disk.key, f"{where} is slow.", disk.slow + disk.serial_text, link)
         if disk.silent and (not disk.away or ("disk.silent", disk.key) in seen.open):
-            yield Fault("disk.silent", disk.key, f"{where} does not tell any more how it is.", f"{disk.silent.rstrip('. ')}.{disk.serial_text}", link)  # fmt: skip
+            yield Fault("disk.silent", disk.key, f"{where} has stopped reporting its health.", f"{disk.silent.rstrip('. ')}.{disk.serial_text}", link)  # fmt: skip
         if disk.untested:
-            yield Fault(
-                "test.overdue", disk.key, f"{where} has not tested itself for long.", disk.untested, f"{link}health/"
-            )
+            yield Fault("test.overdue", disk.key, f"{where} has an overdue self-test.", disk.untested, f"{link}health/")
 
     yield from judge_each(seen.disks, of_disk)
 
@@ -205,13 +203,13 @@ def pool_faults(seen: AlertInput) -> Iterator[Fault]:
 AWAY = {
     "REMOVED": "was pulled out",
     "UNAVAIL": "does not answer",
-    "FAULTED": "was given up by ZFS",
+    "FAULTED": "was faulted by ZFS",
     "OFFLINE": "is offline",
 }
 
 
 def device_faults(seen: AlertInput) -> Iterator[Fault]:
-    """One alert for each device that counts errors. One that ZFS has given up for them is told as the pool's loss alone."""
+    """One fault for each device with errors. A device that ZFS has faulted for them is part of the pool's fault instead."""
 
     def of_pool(pool: Pool) -> Iterator[Fault]:
         for device in pool.devices():
@@ -230,8 +228,8 @@ def device_faults(seen: AlertInput) -> Iterator[Fault]:
 
 
 def scan_faults(seen: AlertInput) -> Iterator[Fault]:
-    """What the last check or rebuilding came to, as long as ZFS tells of it. Errors stay until one ends without any: that
-    they are old does not mend them. What went well is told for a while."""
+    """The result of the last scrub or rebuild while ZFS reports it. Errors stay until a run ends without any, however old
+    they are; a good result is reported for two days."""
 
     def of_pool(pool: Pool) -> Iterator[Fault]:
         scan, link = pool.scan, f"/pools/{pool.guid}/reports/"
@@ -243,11 +241,11 @@ def scan_faults(seen: AlertInput) -> Iterator[Fault]:
         )
         if scan and scan.state == "finished" and scan.ended and (scan.errors or well):
             subject = f"{pool.guid}/{scan.ended:%Y%m%d%H%M%S}"
-            what = "check" if scan.kind == "scrub" else "rebuilding"
+            what = "scrub" if scan.kind == "scrub" else "rebuild"
             if scan.errors:
                 yield Fault("scan.errors", subject, f"{pool.name}: the {what} ended with {scan.errors} {'error' if scan.errors == 1 else 'errors'}.", "", link, scan.errors)  # fmt: skip
             elif scan.kind == "scrub" and scan.repaired:
-                yield Fault("pool.repaired", subject, f"{pool.name} repaired itself.", f"The check rewrote {size_text(scan.repaired)}; no errors are left.", link)  # fmt: skip
+                yield Fault("pool.repaired", subject, f"{pool.name} repaired itself.", f"The scrub rewrote {size_text(scan.repaired)}; no errors are left.", link)  # fmt: skip
             elif scan.kind == "resilver" and scan.repaired:
                 yield Fault("pool.rebuilt", subject, f"{pool.name} was rebuilt.", f"{size_text(scan.repaired)} were written; no errors are left.", link)  # fmt: skip
 
@@ -270,7 +268,7 @@ def space_faults(seen: AlertInput) -> Iterator[Fault]:
 
 
 def silence_faults(seen: AlertInput) -> Iterator[Fault]:
-    """What does not run, or has not been heard of for too long."""
+    """Services that do not run, sources that were not read lately, and whatever fails in the background."""
     units = {"smartmontools.service": "service.smartd", "zfs-zed.service": "service.zed"}
     for service in seen.services:
         if (kind := units.get(service.unit)) and service.present and service.active not in {"active", "activating"}:
@@ -278,7 +276,7 @@ def silence_faults(seen: AlertInput) -> Iterator[Fault]:
                 kind, service.unit, f"{KINDS[kind].name}.", f"{service.unit} is {service.active or 'not known'}."
             )
     for name in seen.unhooked:
-        yield Fault("hook.missing", name.lower(), f"{name} does not tell Larder what it sees.")
+        yield Fault("hook.missing", name.lower(), f"{name} does not report to Larder.")
     if says := kernel_module.fault(seen.module):
         yield Fault("zfs.faulty", "zfs", f"ZFS {seen.module} is known to spoil files.", says)
     for name, last, error in seen.checked:
@@ -287,7 +285,7 @@ def silence_faults(seen: AlertInput) -> Iterator[Fault]:
     for name, error in seen.failing:
         yield Fault("source.stopped", name, source_text(name).failing, error)
     if seen.mail_fails:
-        yield Fault("mail.failing", "mail", "Mail does not go out.", seen.mail_fails, "/alerts/mail/")
+        yield Fault("mail.failing", "mail", "Mail cannot be sent.", seen.mail_fails, "/alerts/mail/")
 
 
 def missing_pool_faults(seen: AlertInput) -> Iterator[Fault]:
@@ -296,7 +294,7 @@ def missing_pool_faults(seen: AlertInput) -> Iterator[Fault]:
 
 
 def box_faults(seen: AlertInput) -> Iterator[Fault]:
-    """The system disk, and the worker itself."""
+    """Faults of the system disk, and restarts of the worker."""
     for disk in seen.system:
         if disk.read_only:
             yield Fault("system.readonly", disk.place, f"The system disk takes no writes ({disk.place}).")
@@ -310,7 +308,7 @@ def box_faults(seen: AlertInput) -> Iterator[Fault]:
 
 def waiting_job_faults(seen: AlertInput) -> Iterator[Fault]:
     for one, page in seen.waiting:
-        yield Fault("job.waiting", one.job, f"{one.title}: starts at {one.at}.", f"It was asked for without your password. The job's number is {one.job}.", page)  # fmt: skip
+        yield Fault("job.waiting", one.job, f"{one.title}: starts at {one.at}.", f"It was started without your password. The job number is {one.job}.", page)  # fmt: skip
 
 
 RULES: tuple[Callable[[AlertInput], Iterator[Fault]], ...] = (disk_faults, pool_faults, device_faults, scan_faults, space_faults, silence_faults, box_faults, missing_pool_faults, waiting_job_faults)  # fmt: skip
@@ -319,7 +317,7 @@ RULES: tuple[Callable[[AlertInput], Iterator[Fault]], ...] = (disk_faults, pool_
 def find_faults(
     seen: AlertInput, rules: Iterable[Callable[[AlertInput], Iterable[Fault]]] = RULES
 ) -> tuple[list[Fault], bool]:
-    """Everything wrong, each once and of a group only the worst; and whether every rule could be asked."""
+    """All faults, each once and of a group only the worst, and whether every rule could be evaluated."""
     found: dict[tuple[str, str], Fault] = {}
     complete = True
     for rule in rules:
@@ -343,7 +341,7 @@ def find_faults(
 
 
 def lower_first(text: str) -> str:
-    """A sentence as the end of another: ``It is …`` becomes ``it is …``."""
+    """The text with a small first letter, to end another sentence."""
     return text[:1].lower() + text[1:]
 
 

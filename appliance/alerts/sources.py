@@ -1,4 +1,4 @@
-"""What runs in the background, by the name under which its last error is noted, in words for an alert."""
+"""Names of everything that runs in the background, as text for the alert when it fails."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SourceText:
-    """``name`` names it in a sentence; ``failing`` is the headline of the alert when it fails."""
+    """``name`` is used within a sentence; ``failing`` is the headline of the alert."""
 
     name: str
     failing: str
@@ -18,7 +18,7 @@ def describe_reading(name: str) -> SourceText:
 
 
 SOURCES: dict[str, SourceText] = {
-    # What collectors read.
+    # Sources that the collectors read.
     "zfs": SourceText("ZFS", "ZFS cannot be used."),
     "pools": describe_reading("pools"),
     "pools-before": describe_reading("pools"),
@@ -36,31 +36,31 @@ SOURCES: dict[str, SourceText] = {
     "smb-policy": describe_reading("SMB settings"),
     "addresses": describe_reading("addresses of the box"),
     "reports": SourceText("pool reports", "Reports of scrubs and rebuilds are not kept."),
-    "alerts": SourceText("alert rules", "Some alerts cannot be judged."),
+    "alerts": SourceText("alert rules", "Some alert rules cannot be evaluated."),
     "temperatures": describe_reading("temperatures"),
-    "disk-alerts": SourceText("pages of failing disks", "Pages of failing disks are not renewed."),
+    "disk-alerts": SourceText("pages of failing disks", "Pages of failing disks are not updated."),
     "sleep": SourceText("sleep timers of disks", "The sleep timers of disks cannot be set."),
     "latency": describe_reading("response times of disks"),
     "caching": describe_reading("caching figures of ZFS"),
     # Stages of the worker's clock.
-    "tick-events": SourceText("events", "Events of ZFS and of the disks are not taken in."),
+    "tick-events": SourceText("events", "Events of ZFS and of disks are not processed."),
     "tick-jobs": SourceText("the start of jobs", "Jobs cannot be started."),
     "tick-facts": SourceText("the start of readings", "Pools and disks are not read regularly."),
-    "tick-temperatures": SourceText("the start of SMART readings", "Disks are not asked for their health regularly."),
-    "tick-alerts": SourceText("the start of alert rules", "Alerts are not judged regularly."),
-    "tick-mail": SourceText("the start of mail", "Waiting notifications are not looked for."),
-    "tick-sweeps": SourceText("benchmarks", "A benchmark cannot go on."),
+    "tick-temperatures": SourceText("the start of SMART readings", "The health of disks is not read regularly."),
+    "tick-alerts": SourceText("the start of alert rules", "Alert rules are not evaluated regularly."),
+    "tick-mail": SourceText("the start of mail", "Waiting notifications are not sent."),
+    "tick-sweeps": SourceText("benchmarks", "A benchmark cannot continue."),
     "tick-scrubs": SourceText("scheduled scrubs and trims", "Scheduled scrubs and trims do not start."),
     "tick-self-tests": SourceText("scheduled self-tests", "Scheduled self-tests do not start."),
     "tick-policies": SourceText("automatic snapshots", "Automatic snapshots are not taken."),
     "tick-housekeeping": SourceText("the start of the daily upkeep", "Settings are not copied, and old entries are not removed."),
-    # Work that the clock starts beside itself.
-    "run-facts": SourceText("the reading of pools and disks", "The reading of pools and disks breaks off."),
-    "run-temperatures": SourceText("SMART readings", "Asking the disks for their health breaks off."),
-    "run-alerts": SourceText("alert rules", "The alert rules break off."),
-    "run-straight-mail": SourceText("sending critical mail", "Sending critical alerts by mail breaks off."),
-    "run-housekeeping": SourceText("the daily upkeep", "The daily upkeep breaks off."),
-    "run-mail": SourceText("sending mail", "Sending notifications breaks off."),
+    # Work that the clock starts in its own thread.
+    "run-facts": SourceText("the reading of pools and disks", "Reading pools and disks fails."),
+    "run-temperatures": SourceText("SMART readings", "Reading the health of disks fails."),
+    "run-alerts": SourceText("alert rules", "The alert rules fail."),
+    "run-straight-mail": SourceText("sending critical mail", "Sending critical alerts by mail fails."),
+    "run-housekeeping": SourceText("the daily upkeep", "The daily upkeep fails."),
+    "run-mail": SourceText("sending mail", "Sending notifications fails."),
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Taking from disks what tells the system that they hold something: the step that every change begins with that takes disks."""
+"""Clear signatures and labels from disks: the first step of every operation that takes disks."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def partition_path(disk: Disk, kernel_name: str) -> str:
 
 
 def erase_step(disks: Iterable[Disk]) -> Step:
-    """Remove what tells the system that these disks hold something; their other bytes stay until overwritten.
+    """The step that removes signatures, labels and partition tables; other bytes stay until overwritten.
 
-    Both commands open the device for themselves alone (O_EXCL), so the kernel refuses what a pool, a mount or a RAID set
-    has begun to use. Zeros at both ends also take ZFS's labels and the tables, so the disk counts as empty afterwards.
+    Both open the device exclusively (O_EXCL), so the kernel refuses a disk that a pool, a mount or a RAID set has begun to
+    use. Zeros at both ends also clear ZFS labels and the tables, so the disk counts as empty afterwards.
     """
     disks = list(disks)
     targets = [
@@ -50,9 +50,8 @@ def erase_step(disks: Iterable[Disk]) -> Step:
 
 
 def zero_ends(path: str) -> None:
-    """Write zeros over the first and last MiB of a device that nothing uses; ZFS's labels, which lie at whole multiples of
-    their size, are within. Raises Failed."""
-    from appliance.disks.erase import ExclusiveDisk  # which begins with the step above
+    """Write zeros over the first and last MiB of an unused device; all four ZFS labels lie within. Raises Failed."""
+    from appliance.disks.erase import ExclusiveDisk  # which imports the step above
 
     with ExclusiveDisk(path) as target:
         for start, end in ((0, min(MIB, target.size)), (max(target.size // LABEL * LABEL - MIB, 0), target.size)):

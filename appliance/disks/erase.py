@@ -1,7 +1,7 @@
-"""Erasing a disk: quickly, so that nothing recognises what it held, or fully, with zeros in every sector.
+"""Erase a disk: quick clears signatures and both ends, full writes zeros to every sector.
 
-Zeros everywhere are also the remedy for pending sectors: a drive replaces or forgives a sector when it is written. SMART
-is read before and after, so that the difference can be seen.
+A full erase also resolves pending sectors: a drive remaps or clears such a sector when it is written. SMART counts are noted
+before and after.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from appliance.zfs.vdev_tree import Place
 
 BLOCK = 4 * MIB  # one write; a multiple of every sector size
 ENDS = 16 * MIB  # partition tables, labels and superblocks lie within this of either end
-SMALL = 4096  # where a large write fails, the sector that cannot be written is found by these
+SMALL = 4096  # where a large write fails, bad sectors are found by writes of this size
 MOST_BAD = 64
-GONE = "The disk does not answer any more: it was taken out, or its cable or its power failed"
+GONE = "The disk no longer answers: it was taken out, or its cable or its power failed"
 SECONDS_BETWEEN_WORDS = 2.0
 BLKGETSIZE64 = 0x80081272
-# The counts that tell of sectors (field notes B): reallocated, reported uncorrectable, pending, offline uncorrectable.
-TELLING = {5: "reallocated", 187: "reported unreadable", 197: "pending", 198: "unreadable offline"}
+# Attributes that count bad sectors: reallocated, reported uncorrectable, pending, offline uncorrectable.
+SECTOR_COUNTS = {5: "reallocated", 187: "reported unreadable", 197: "pending", 198: "unreadable offline"}
 
 
 class EraseDisk(Operation, tag="erase-disk"):
-    """Erase one disk that nothing uses; what has to be typed is the serial number on its sticker.
+    """Erase one unused disk; the administrator types the serial number on its sticker.
 
-    In full also one that its owner took offline in its pool, to see whether it can be trusted again.
+    A full erase also takes a disk that is offline in its pool, to see whether it can be trusted again.
     """
 
     needs_proof = always
@@ -92,7 +92,7 @@ class EraseDisk(Operation, tag="erase-disk"):
             )
 
     def out_of_use(self, facts: Facts, disk: Disk) -> tuple[Pool, Place] | None:
-        """The pool and place where it is offline, if nothing but that pool stands against erasing it."""
+        """The pool and place where the disk is offline, if only that pool forbids erasing it."""
         blocking = [use for use in disk.uses if use.blocks]
         for pool in facts.pools:
             place = vdev_tree.find_disk(pool, self.disk)
@@ -118,7 +118,7 @@ class EraseDisk(Operation, tag="erase-disk"):
             steps = [
                 Step(
                     "before",
-                    "Ask the drive for its counts",
+                    "Read the drive's error counts",
                     shlex.join(counts_argv(self.disk)),
                     lambda work: self.note_counts(work, "Before"),
                     (),
@@ -133,14 +133,14 @@ class EraseDisk(Operation, tag="erase-disk"):
                 ),
                 Step(
                     "after",
-                    "Ask the drive for its counts again",
+                    "Read the drive's error counts again",
                     shlex.join(counts_argv(self.disk)),
                     lambda work: self.note_counts(work, "After"),
                     (),
                 ),
             ]
         away = self.out_of_use(facts, disk) if disk.blocked else None
-        held = [use.text for use in disk.uses] or ["holds nothing that is recognised"]
+        held = [use.text for use in disk.uses] or ["has no recognised content"]
         return Plan(
             summary=f"{label} is empty afterwards."
             + (
@@ -156,7 +156,7 @@ class EraseDisk(Operation, tag="erase-disk"):
             else "Do not count on getting anything back.",
             warnings=(offline_warning(away[0]),) if away else (),
             type_to_confirm=confirm_text(disk),
-            facts={"Serial number": disk.serial or "not told", "Size": maker_size(disk.size)},
+            facts={"Serial number": disk.serial or "not reported", "Size": maker_size(disk.size)},
         )
 
     def clear_ends(self, work: Work) -> None:
@@ -188,7 +188,7 @@ class EraseDisk(Operation, tag="erase-disk"):
         work.note(f"{when}: {sector_counts_text(self.disk)}")
 
     def probe(self, step: str, facts: Facts) -> bool:
-        # Whether every sector was written cannot be seen from outside: an interrupted wipe is told as such.
+        # Nothing shows whether every sector was written, so an interrupted full erase is never taken as done.
         disk = facts.disk(self.disk)
         return self.how == "quick" and disk is not None and disk.free
 
@@ -200,7 +200,7 @@ class EraseDisk(Operation, tag="erase-disk"):
 
 
 def copy_refusals(pool: Pool, place: Place) -> Iterator[Reason]:
-    """Why what an offline disk holds may still be needed: it could be the last good copy of something."""
+    """Reasons to keep an offline disk: it may hold the last good copy of something."""
     beside = [device for device in place.group.devices() if device.guid != place.vdev.guid]
     if pool.state not in {"ONLINE", "DEGRADED"}:
         yield Reason(
@@ -234,16 +234,16 @@ def copy_refusals(pool: Pool, place: Place) -> Iterator[Reason]:
 def offline_warning(pool: Pool) -> str:
     left = pool.failures_left
     survives = f"survives {left} more failed {'disk' if left == 1 else 'disks'}" if left else "survives no failed disk"
-    return f"It is offline in {pool.name} and can then not simply be brought back: it goes back as if it were new, and is rebuilt. Until then {pool.name} {survives}."
+    return f"It is offline in {pool.name}. Afterwards it can only return as a new disk, with a rebuild. Until then {pool.name} {survives}."
 
 
 def confirm_text(disk: Disk) -> str:
-    """What is on its sticker, where a person can type that; else its name of today."""
+    """The serial number if it can be typed, else the kernel name."""
     return disk.serial if re.fullmatch(r"[!-~]+(?: [!-~]+)*", disk.serial) else disk.name
 
 
 def progress_text(done: int, size: int, seconds: float) -> str:
-    """How far it is, with the time left once that can be told."""
+    """The progress in words, with the time left once it can be estimated."""
     words = f"{maker_size(done)} of {maker_size(size)} written"
     if seconds < 10 or done < 64 * MIB:
         return f"{words}, estimating the time left"
@@ -251,9 +251,9 @@ def progress_text(done: int, size: int, seconds: float) -> str:
 
 
 class ExclusiveDisk:
-    """A disk opened for this alone: the kernel refuses while anything else has it, and everything else meanwhile.
+    """A disk opened exclusively (O_EXCL): the kernel refuses while another user has it, and other users meanwhile.
 
-    Zeros go past the page cache where the system lets them (O_DIRECT), so that they push nothing else out of memory.
+    Writes bypass the page cache where possible (O_DIRECT), so they evict nothing else.
     """
 
     def __init__(self, path: str, size_of: Callable[[int], int] | None = None) -> None:
@@ -276,7 +276,7 @@ class ExclusiveDisk:
             self.size = self.size_of(self.handle)
         except OSError as error:
             os.close(self.handle)
-            raise Failed("The disk does not tell its size", str(error)) from error
+            raise Failed("The disk does not report its size", str(error)) from error
         return self
 
     def open_direct(self, flags: int) -> int:
@@ -294,7 +294,7 @@ class ExclusiveDisk:
         self.zeros.close()
 
     def write_zeros(self, start: int, end: int) -> Iterator[int]:
-        """Write zeros from ``start`` to ``end``, saying after each write how far it is. Raises Failed."""
+        """Write zeros from ``start`` to ``end``; yields the position after each write. Raises Failed."""
         at, unsynced = start, 0
         while at < end:
             length = min(BLOCK, end - at)
@@ -311,7 +311,7 @@ class ExclusiveDisk:
         self.sync_range(start, end)
 
     def write_block(self, at: int, length: int) -> int:
-        """Write so many zeros; how many were written, 0 where a sector in them cannot be written. Raises Failed."""
+        """Write ``length`` zeros; returns the bytes written, 0 where a sector cannot be written. Raises Failed."""
         with memoryview(self.zeros) as whole, whole[:length] as part:
             try:
                 return os.pwrite(self.handle, part, at)
@@ -323,14 +323,14 @@ class ExclusiveDisk:
                 return 0
 
     def is_gone(self) -> bool:
-        """Whether the disk itself has left: the kernel then gives an open one the size 0 (bdev_mark_dead)."""
+        """Whether the disk was removed: the kernel then gives an open one the size 0 (bdev_mark_dead)."""
         try:
             return self.size_of(self.handle) != self.size
         except OSError:
             return True
 
     def find_bad(self, at: int, length: int) -> None:
-        """Write a stretch sector by sector, and remember those that cannot be written. Raises Failed where they are many."""
+        """Write a range sector by sector and collect those that cannot be written. Raises Failed where they are many."""
         for offset in range(at, at + length, SMALL):
             if self.write_block(offset, min(SMALL, at + length - offset)):
                 continue
@@ -348,7 +348,7 @@ class ExclusiveDisk:
 
 
 def device_size(handle: int) -> int:
-    """The size in bytes of an opened block device. Raises OSError; Bug for anything that is none."""
+    """The size in bytes of an open block device. Raises OSError, and Bug for any other file."""
     if not stat.S_ISBLK(os.fstat(handle).st_mode):
         raise Bug("only a disk is erased")
     size: int = struct.unpack("Q", fcntl.ioctl(handle, BLKGETSIZE64, b"\0" * 8))[0]
@@ -360,20 +360,20 @@ def counts_argv(path: str) -> list[str]:
 
 
 def sector_counts_text(path: str) -> str:
-    """The drive's counts of troubled sectors in words."""
+    """The drive's counts of bad sectors in words."""
     try:
         result = query.query_disk(path, counts_argv(path), timeout=60)
         answer = json.loads(result.stdout)
     except (Failed, ValueError):
-        return "the drive tells no counts"
-    return "; ".join(counts_of(answer)) or "the drive tells no counts"
+        return "the drive reports no counts"
+    return "; ".join(counts_of(answer)) or "the drive reports no counts"
 
 
 def counts_of(answer: object) -> Iterator[str]:
-    """From ``smartctl --json -A``: ATA's telling attributes, or NVMe's media errors."""
+    """From ``smartctl --json -A``: ATA's counts of bad sectors, or NVMe's media errors."""
     table = get_section(answer, "ata_smart_attributes").get("table")
     for row in table if isinstance(table, list) else ():
-        if isinstance(row, dict) and (name := TELLING.get(parse_count(row.get("id")) or 0)):
+        if isinstance(row, dict) and (name := SECTOR_COUNTS.get(parse_count(row.get("id")) or 0)):
             raw = row.get("raw")
             value = parse_count(raw.get("value")) if isinstance(raw, dict) else None
             yield f"{name} sectors {'unknown' if value is None else value}"

@@ -1,8 +1,8 @@
-"""How a disk is, judged by its own answer: healthy, watch, failing, unknown or asleep, with reasons in plain words.
+"""The health of a disk by its SMART answer: healthy, watch, failing, unknown or asleep, with reasons in plain words.
 
-What counts and why: field notes B (76.7 % of the drives that failed showed 5, 187, 188, 197 or 198 before, 4.2 % of
-healthy ones do). A value that its owner has accepted stays quiet until it grows. A verdict gets better only by evidence:
-what was found stays until the drive tells that very thing again.
+76.7 % of the drives that failed had counted attribute 5, 187, 188, 197 or 198 before, and 4.2 % of healthy ones do
+(Backblaze). An accepted value gives no reason until it grows. A verdict improves only by evidence: a reason stays until the
+drive reports that very value again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from appliance.disks.smart import NOT_UNDERSTOOD, SWITCHED_OFF, UNANSWERED, Read
 
 State = Literal["healthy", "watch", "failing", "unknown", "asleep"]
 WORST_FIRST: tuple[State, ...] = ("failing", "watch", "unknown", "healthy", "asleep")
-WARM_HARD_DISK, WARM_SOLID_STATE = 55, 75  # °C, where the drive does not tell its own limit
+WARM_HARD_DISK, WARM_SOLID_STATE = 55, 75  # °C, where the drive reports no limit of its own
 COOLED = 5  # °C below its limit before a warm disk counts as cool again
 NEAR_TRIP = 5  # °C below where a drive switches itself off
 MANY_UNREADABLE = 50  # sectors: a disk that lost so many seldom lasts
@@ -23,8 +23,8 @@ MANY_UNREADABLE = 50  # sectors: a disk that lost so many seldom lasts
 
 @dataclass(frozen=True)
 class HealthReason:
-    """One thing behind a verdict. ``count`` names the value it is about. ``since``: from when on the drive has not told it
-    any more, as the text says it; empty where it tells it now."""
+    """One reason for a verdict. ``count`` names its value. ``since``: when the drive stopped reporting that value, as text;
+    empty while it reports it."""
 
     state: State
     text: str
@@ -35,7 +35,7 @@ class HealthReason:
 
 @dataclass(frozen=True)
 class DiskHealth:
-    """``words`` stand where there are no reasons and the usual words of the state say too much."""
+    """``words`` replace the usual text of the state where there are no reasons."""
 
     state: State
     reasons: tuple[HealthReason, ...] = ()
@@ -49,8 +49,8 @@ class DiskHealth:
 
 @dataclass(frozen=True)
 class Before:
-    """What was known before an answer. ``known``: whether the drive told how it is; ``counted``: whether it told what it
-    counts; ``now``: the time, in words."""
+    """What was known before an answer. ``known``: whether the drive had reported its health; ``counted``: whether it had
+    reported counts; ``now``: the time as text."""
 
     reasons: tuple[HealthReason, ...] = ()
     known: bool = False
@@ -62,7 +62,7 @@ class Before:
         return any(reason.count == "temperature" for reason in self.reasons)
 
     def is_missed_by(self, reading: Reading) -> bool:
-        """Whether an answer tells nothing to judge by, or none of what the drive counted before."""
+        """Whether an answer holds nothing to judge by, or no counts where there were some before."""
         return not reading.answered or (self.counted and not reading.counts)
 
 
@@ -70,15 +70,15 @@ NOTHING = Before()
 
 
 WORDS: dict[State, str] = {
-    "healthy": "It says that it works, and nothing it counts is a worry.",
-    "watch": "It works, but something deserves a look.",
+    "healthy": "It reports no problem, and none of its counts is a concern.",
+    "watch": "It works, but needs attention.",
     "failing": "It is failing.",
-    "unknown": "It does not tell how it is.",
-    "asleep": "It sleeps, and is not woken to be asked.",
+    "unknown": "It does not report its health.",
+    "asleep": "It is sleeping and is not woken to be read.",
 }
-UNCOUNTED = "It says that it works. It tells none of the figures that would warn before it fails."
-UNSAID = "Nothing it counts is a worry. It does not say by itself whether it works."
-# What each count says: one, many, from how many it is worth a look, and from how many the disk is failing (0: never).
+UNCOUNTED = "It reports no problem, but none of the counts that would warn before it fails."
+UNSAID = "None of its counts is a concern. It does not report an overall status."
+# Each count: singular, plural, from how many the disk needs attention, and from how many it is failing (0: never).
 COUNTS: dict[str, tuple[str, str, int, int]] = {
     "pending": ("sector cannot be read", "sectors cannot be read", 1, MANY_UNREADABLE),
     "uncorrectable": ("sector could not be read in a test", "sectors could not be read in a test", 1, MANY_UNREADABLE),
@@ -90,16 +90,16 @@ COUNTS: dict[str, tuple[str, str, int, int]] = {
     "timeouts": ("command was not answered in time", "commands were not answered in time", 100, 0),
     "crc": ("transfer was damaged on the way, mostly by a cable", "transfers were damaged on the way, mostly by a cable", 10, 0),
 }  # fmt: skip
-MOST_USED = 255  # per cent: where NVMe's counter ends, and what firmware says that has none
-ACCEPTABLE = {*COUNTS, "used"}  # what its owner can accept as it is
-# Seldom the disk's fault and never set back: only what comes after the first look counts.
+MOST_USED = 255  # per cent: where NVMe's counter ends; firmware without the counter reports it too
+ACCEPTABLE = {*COUNTS, "used"}  # values that can be accepted
+# Seldom the disk's fault and never reset: only the growth since the disk was first seen counts.
 SINCE_FIRST_SEEN = ("crc", "timeouts")
 # NVMe base specification, figure "SMART / Health Information", critical warning.
 WARNINGS: tuple[tuple[int, State, str], ...] = (
     (1, "failing", "Its spare memory is used up."),
     (2, "watch", "It is warmer or colder than it should be."),
-    (4, "failing", "It says that it has become unreliable because of errors of its memory."),
-    (8, "failing", "It takes no more writes; what is on it can only be read."),
+    (4, "failing", "It reports that it has become unreliable because of memory errors."),
+    (8, "failing", "It accepts no more writes and can only be read."),
     (16, "failing", "Its protection against a power cut has failed."),
     (32, "failing", "Its persistent memory region has become unreliable."),
 )
@@ -113,7 +113,7 @@ def judge_health(
     warm: bool = False,
     before: Before = NOTHING,
 ) -> DiskHealth:
-    """The verdict on a disk. ``accepted``: values that stay quiet until they grow; ``warm``: it was too warm before."""
+    """Judge a disk. ``accepted``: values that give no reason until they grow; ``warm``: it was too warm before."""
     if reading.asleep:
         return DiskHealth("asleep")
     found = [
@@ -132,27 +132,27 @@ def judge_health(
 
 
 def silence_reason(reading: Reading, before: Before) -> HealthReason:
-    """That nothing is known of it, since when, and why."""
+    """The reason of an unknown verdict: since when the disk is silent, and why."""
     known = next((reason for reason in before.reasons if reason.count == "silence"), None)
     if known or not before.known:
         return known or HealthReason("unknown", no_answer_text(reading))
-    what = "none of the figures by which it is judged" if reading.answered else "nothing of how it is"
-    return HealthReason("unknown", f"It has told {what} since {before.now}.", "silence", since=before.now)
+    what = "none of the counts by which it is judged" if reading.answered else "nothing of its health"
+    return HealthReason("unknown", f"It has reported {what} since {before.now}.", "silence", since=before.now)
 
 
 def kept_reasons(
     reading: Reading, before: Before, accepted: Mapping[str, int], found: Collection[str]
 ) -> Iterator[HealthReason]:
-    """What was found before and is not told any more: not to hear of it is not its end."""
+    """Earlier reasons whose values the drive no longer reports; silence does not end them."""
     for reason in before.reasons:
         quiet = reason.count in ACCEPTABLE and reason.value <= accepted.get(reason.count, 0)
         if reason.state in {"failing", "watch"} and not (quiet or reason.count in found or is_about(reading, reason)):
-            text = reason.text if reason.since else f"{reason.text} It has not told this again since {before.now}."
+            text = reason.text if reason.since else f"{reason.text} It has not reported this again since {before.now}."
             yield replace(reason, text=text, since=reason.since or before.now)
 
 
 def is_about(reading: Reading, reason: HealthReason) -> bool:
-    """Whether an answer says how it is now with what the reason was about."""
+    """Whether an answer reports the value that a reason is about."""
     what, _space, which = reason.count.partition(" ")
     if what == "attribute":
         return which in reading.sound
@@ -170,14 +170,14 @@ def is_about(reading: Reading, reason: HealthReason) -> bool:
 
 
 def no_answer_text(reading: Reading) -> str:
-    """Why nothing is known of it: not a fault of the disk by itself."""
+    """Why a disk reports nothing; that alone is no fault of the disk."""
     if "USB bridge" in reading.message or "Unknown USB" in reading.message:
-        return "Its USB case does not pass on what the disk says of itself."
+        return "Its USB case does not pass on the disk's health data."
     if reading.message.startswith((UNANSWERED, NOT_UNDERSTOOD)):
         return reading.message
     if reading.message == SWITCHED_OFF:
-        return "Its watch over itself (SMART) is switched off. On the box, “sudo smartctl -s on” with the disk’s name switches it on."
-    return "It does not tell how it is. Disks behind some USB cases and RAID cards do not."
+        return "Its self-monitoring (SMART) is off. Turn it on with “sudo smartctl -s on” and the disk’s name."
+    return "It does not report its health. Disks behind some USB cases and RAID cards cannot."
 
 
 def own_verdict_reasons(reading: Reading) -> Iterator[HealthReason]:
@@ -185,22 +185,22 @@ def own_verdict_reasons(reading: Reading) -> Iterator[HealthReason]:
     told = [HealthReason(state, text, f"warning{bit}", bit) for bit, state, text in WARNINGS if warning & bit]
     yield from told
     if reading.passed is False and not told:
-        yield HealthReason("failing", "It says itself that it is failing.", "passed")
+        yield HealthReason("failing", "It reports that it is failing.", "passed")
     for name in reading.failing:
-        yield HealthReason("failing", f"Its value “{name}” is worse than its maker allows.", f"attribute {name}")
+        yield HealthReason("failing", f"Its value “{name}” is below the limit of its maker.", f"attribute {name}")
 
 
 def selftest_reasons(reading: Reading) -> Iterator[HealthReason]:
-    """The newest result counts; a short test that passed does not undo a long one that failed."""
+    """Reasons by the newest self-tests; a short test that passed does not undo a long one that failed."""
     newest: dict[str, SelfTest] = {}
     for test in reading.tests:
         if test.passed is not None:
             newest.setdefault(test.kind, test)
             if test.kind == "long":
-                break  # it looked at everything, so what is older says nothing any more
+                break  # it read the whole disk, so older results no longer matter
     for test in newest.values():
         if test.passed is False:
-            yield HealthReason("failing", f"Its {test.kind if test.kind != 'other' else 'own'} self-test failed: {test.text.lower() or 'no reason told'}.", f"self_test {test.kind}")  # fmt: skip
+            yield HealthReason("failing", f"Its {test.kind if test.kind != 'other' else 'own'} self-test failed: {test.text.lower() or 'no reason given'}.", f"self_test {test.kind}")  # fmt: skip
 
 
 def count_reasons(reading: Reading, accepted: Mapping[str, int]) -> Iterator[HealthReason]:
@@ -214,7 +214,7 @@ def count_reasons(reading: Reading, accepted: Mapping[str, int]) -> Iterator[Hea
         yield HealthReason(state, f"{value} {one if value == 1 else many}.", name, value)
     spare, least = reading.counts.get("spare"), reading.counts.get("spare_limit", 0)
     if spare is not None and 0 < least <= 100 and spare < least:
-        yield HealthReason("failing", f"Only {spare} % of its spare memory are left.", "spare", 100 - min(spare, 100))
+        yield HealthReason("failing", f"Only {spare} % of its spare memory is left.", "spare", 100 - min(spare, 100))
     used = reading.counts.get("used", 0)
     if 100 <= used < MOST_USED and used > accepted.get("used", 0):
         yield HealthReason("watch", f"It has been written {used} % as much as its maker promised.", "used", used)
@@ -223,7 +223,7 @@ def count_reasons(reading: Reading, accepted: Mapping[str, int]) -> Iterator[Hea
 def heat_reasons(reading: Reading, rotational: bool, warm: bool) -> Iterator[HealthReason]:
     usual = WARM_HARD_DISK if rotational else WARM_SOLID_STATE
     limit = reading.limit or reading.trip or usual
-    # The limit for work can be reached; where the drive takes harm or switches itself off, it is too late.
+    # A drive may run at its working limit, but the alert must come before it is damaged or switches itself off.
     mark = min(limit, reading.trip - NEAR_TRIP) if reading.trip else limit
     now = reading.temperature
     if now is not None and now >= mark - (COOLED if warm else 0):

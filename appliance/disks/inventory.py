@@ -1,4 +1,4 @@
-"""Which disks are in the box, what they are, and what is on them, from ``lsblk`` and ``/dev/disk/by-id``.
+"""Read the disks of the box and what is on them, from ``lsblk`` and ``/dev/disk/by-id``.
 
 Nothing here opens a disk: ``lsblk`` answers from sysfs and udev's database, so a sleeping disk sleeps on.
 """

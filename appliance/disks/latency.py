@@ -1,7 +1,7 @@
-"""How long each disk takes for a request, from the kernel's own counters: no disk is asked and none wakes.
+"""The mean latency of each disk from the kernel's counters. No disk is accessed, so none wakes.
 
 ``/proc/diskstats`` (Documentation/admin-guide/iostats.rst): after major, minor and name come reads completed, merged,
-sectors, milliseconds; the same four for writes. The time between two looks belongs to the requests between them.
+sectors, milliseconds; the same four for writes. The difference of two samples gives the time of the requests between them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 from statistics import median
 
 DISKSTATS = Path("/proc/diskstats")
-ENOUGH = 50  # requests between two looks; fewer say nothing
-SLOW_FROM = 20.0  # ms: what turns takes up to this long when nothing is wrong
+ENOUGH = 50  # requests between two samples; fewer say nothing
+SLOW_FROM = 20.0  # ms: healthy rotating disks take up to this long
 TIMES_SLOWER = 5.0
 
 
@@ -24,7 +24,7 @@ class Counters:
 
 
 def read_counters(text: str | None = None) -> dict[str, Counters]:
-    """Counters by kernel name. Lines of another shape are left out."""
+    """Read the counters by kernel name. Other lines are skipped."""
     found = {}
     for line in (DISKSTATS.read_text() if text is None else text).splitlines():
         words = line.split()
@@ -35,7 +35,7 @@ def read_counters(text: str | None = None) -> dict[str, Counters]:
 
 
 def mean_latencies(before: Mapping[str, Counters], now: Mapping[str, Counters]) -> dict[str, float]:
-    """Mean milliseconds of a request since then, for disks that had enough of them and whose counters went on."""
+    """Mean milliseconds per request between two samples, for disks with enough requests whose counters did not restart."""
     found = {}
     for name, counters in now.items():
         last = before.get(name)
@@ -49,10 +49,10 @@ def mean_latencies(before: Mapping[str, Counters], now: Mapping[str, Counters]) 
 
 
 def outlier_text(own: float | None, others: list[float]) -> str:
-    """In words how much slower a disk is than those beside it in its group; empty where it is not, or none can be told."""
+    """How much slower a disk is than the others of its vdev, as a sentence; empty where it is not or nothing is known."""
     if own is None or not others:
         return ""
     usual = median(others)
     if own < SLOW_FROM or own < usual * TIMES_SLOWER:
         return ""
-    return f"It takes {own:.0f} ms for a request where the disks beside it take {usual:.1f} ms."
+    return f"It takes {own:.0f} ms per request, the other disks of its group {usual:.1f} ms."

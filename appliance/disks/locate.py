@@ -1,7 +1,7 @@
-"""Show where a disk is: by the light of its bay where the hardware has one, else by reading from it in a rhythm.
+"""Locate a disk: by the light of its bay where the hardware has one, else by reading from the disk in a rhythm.
 
-The rhythm (a second of reading, a second of rest) makes the disk's own activity light blink in a way that no other
-does. It reads only, at places spread over the disk, and ends by itself.
+A second of reading and a second of rest make the disk's activity light blink as no other does. It only reads, at random
+places, and stops after half a minute.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SYS_BLOCK = Path("/sys/block")
 
 
 def kernel_name(path: str) -> str:
-    """The kernel's name of the whole disk at a by-id path. Raises Refused where there is none."""
+    """The kernel name of the disk at a by-id path. Raises Refused where it is missing."""
     name = Path(path).resolve().name
     if not (SYS_BLOCK / name / "device").exists():
         raise Refused(missing_disk(path, ""))
@@ -35,16 +35,16 @@ def kernel_name(path: str) -> str:
 
 
 def find_light(name: str) -> Path | None:
-    """The switch of the bay's locate light, where an enclosure has one (drivers/misc/enclosure.c of Linux)."""
+    """The sysfs switch of the bay's locate light, if the enclosure has one (Linux, drivers/misc/enclosure.c)."""
     return next(iter(sorted((SYS_BLOCK / name / "device").glob("enclosure_device*/locate"))), None)
 
 
 @contextmanager
 def switch_light(path: str) -> Iterator[str]:
-    """Switch a light on for the time of the body; yields which way was found.
+    """Keep a light on during the body; yields the method.
 
-    ``light``: an enclosure's switch. ``perhaps``: ledctl did not complain, which it does not either where an AHCI port
-    has no lamp behind it, so the disk has to blink as well. ``blink``: there is nothing but the disk's own light.
+    ``light``: the enclosure's switch. ``perhaps``: ledctl reported no error, which it also does for an AHCI port without a
+    light, so the disk must blink as well. ``blink``: there is only the disk's own light.
     """
     name = kernel_name(path)
     if switch := find_light(name):
@@ -58,7 +58,7 @@ def switch_light(path: str) -> Iterator[str]:
         if query.query_disk(path, ["ledctl", f"locate=/dev/{name}"], timeout=SECONDS_TO_SWITCH, part=LAMP).status:
             raise Failed("ledctl cannot switch that lamp")
     except Failed:
-        # Neither installed nor able to: the disk's own light has to do.
+        # ledctl is missing or failed: only the disk's own light is left.
         yield "blink"
         return
     try:
@@ -68,20 +68,20 @@ def switch_light(path: str) -> Iterator[str]:
 
 
 def write_switch(path: str, switch: Path, to: str) -> None:
-    """Write to a lamp's switch, by a command: an enclosure that does not answer holds whoever writes in the kernel."""
+    """Write to a lamp's switch, by a command: an enclosure that does not answer blocks the writer in the kernel."""
     if query.query_disk(path, ["tee", str(switch)], timeout=SECONDS_TO_SWITCH, given=to, part=LAMP).status:
         raise Failed("The lamp of the bay cannot be switched")
 
 
 def blink_by_command(path: str) -> None:
-    """Have a process of its own blink with the disk, so that one that hangs there holds up nobody. Raises Failed."""
+    """Blink with the disk in a separate process, so that a hang blocks nobody. Raises Failed."""
     argv = [sys.executable, "-I", "-m", "appliance.disks.locate", path]
     if query.query_disk(path, argv, timeout=SECONDS + SECONDS_TO_SWITCH).status:
         raise Failed("The disk cannot be read, so its light shows nothing")
 
 
 def blink_disk(path: str, *, seconds: float = SECONDS) -> int:
-    """Read from the disk in a rhythm for so long; how many blocks it gave. Raises Failed where it cannot be opened."""
+    """Read from the disk in a rhythm for ``seconds``; returns the blocks read. Raises Failed where it cannot be opened."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     except OSError as error:
@@ -98,7 +98,7 @@ def blink_disk(path: str, *, seconds: float = SECONDS) -> int:
                 try:
                     read += os.preadv(handle, [buffer], random.randrange(blocks) * BLOCK) > 0  # noqa: S311  # a place to read
                 except OSError:
-                    # A sick disk blinks too: its light goes on while it tries.
+                    # A failing disk blinks too: its light is on while it retries.
                     time.sleep(0.05)
     finally:
         os.close(handle)

@@ -1,4 +1,4 @@
-"""Equal partitions on disks of unequal size: the first of each is as large as all others, the second is what is left."""
+"""Partition disks of unequal size: the first partition is equal on all, the second takes the rest."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Cut:
 
 
 def commands_for(cut: Cut, labels: Sequence[str]) -> list[list[str]]:
-    """A new table and its partitions, aligned by sgdisk; sizes are whole MiB."""
+    """The commands that write a new table and its partitions, aligned by sgdisk; sizes are whole MiB."""
     argv = ["sgdisk", "--clear"]
     for number, (size, label) in enumerate(zip(cut.sizes, labels, strict=False), 1):
         argv += [
@@ -53,18 +53,18 @@ def commands_for(cut: Cut, labels: Sequence[str]) -> list[list[str]]:
 
 
 def mirrors_of(cuts: Sequence[Cut]) -> list[list[Cut]]:
-    """What the larger disks have left, as mirrors; empty where fewer than two have something."""
+    """The second partitions as mirrors; empty where fewer than two disks have one."""
     return [[cuts[at] for at in group] for group in rest_mirrors([cut.rest for cut in cuts])]
 
 
 def is_uneven(mirrors: Sequence[Sequence[Cut]], fuzz: int) -> bool:
-    """Whether zpool wants to be told that it is meant: different sizes, or a mirror of three beside those of two."""
+    """Whether zpool needs -f: the mirrors have different sizes or widths."""
     sizes = [[cut.rest for cut in group] for group in mirrors]
     return len({len(group) for group in sizes}) > 1 or any(max(group) - min(group) > fuzz for group in sizes)
 
 
 def partition_step(cuts: Sequence[Cut], labels: Sequence[str]) -> Step:
-    """Partition every disk anew; ``labels`` name what the first and the second partitions are for."""
+    """The step that partitions every disk; ``labels`` are the names of the first and second partitions."""
     commands = [(cut, commands_for(cut, labels)) for cut in cuts]
 
     def act(work: Work) -> None:
@@ -72,7 +72,7 @@ def partition_step(cuts: Sequence[Cut], labels: Sequence[str]) -> Step:
             if not Path(cut.disk.path).exists():
                 raise Failed(f"{disk_label(cut.disk)} vanished before it could be partitioned")
             zap, make = argvs
-            command.run(zap, timeout=60, accept=range(256))  # a table that is damaged makes it complain, and goes
+            command.run(zap, timeout=60, accept=range(256))  # it fails on a damaged table but still clears it
             command.run(make, timeout=60)
             work.note(f"Partitioned {cut.disk.path}")
         for cut in cuts:
@@ -80,7 +80,7 @@ def partition_step(cuts: Sequence[Cut], labels: Sequence[str]) -> Step:
 
     return Step(
         "partition",
-        "Partition the disks, so that each gives the same",
+        "Partition the disks into equal parts",
         "\n".join(shlex.join(argv) for _cut, argvs in commands for argv in argvs),
         act,
         tuple(cut.disk.path for cut in cuts),
@@ -88,9 +88,9 @@ def partition_step(cuts: Sequence[Cut], labels: Sequence[str]) -> Step:
 
 
 def wait_for(cut: Cut) -> None:
-    """Return when udev has the partitions under their names, and still has them once it is idle. Raises Failed.
+    """Wait until udev has the partitions under their names in two checks in a row. Raises Failed.
 
-    When sgdisk lets go of the disk, udev reads its table once more and may take the partitions away for a moment.
+    When sgdisk closes the disk, udev rereads its table and may drop the partitions for a moment.
     """
     seen = 0
     for _ in range(LOOKS):
@@ -103,7 +103,7 @@ def wait_for(cut: Cut) -> None:
 
 
 def has_partitions(cut: Cut) -> bool:
-    """The probe: whether the disk has these partitions, of these sizes, under their stable names."""
+    """Whether the disk has these partitions, of these sizes, under their stable names."""
     return all(size_of(path) == size for path, size in zip(cut.paths, cut.sizes, strict=True))
 
 

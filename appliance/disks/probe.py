@@ -1,8 +1,8 @@
-"""What a disk holds, read from the disk itself by the agent, directly before something is written to it.
+"""Read what a disk holds from the disk itself, directly before something is written to it.
 
-The inventory goes by udev's database, which is empty where udev could not read the disk, and which knows nothing of data
-without a signature (VeraCrypt, plain dm-crypt, a raw database). So a disk that is to be taken as empty has to have no
-signature and nothing but zeros at both ends. Reading wakes a disk that sleeps: nothing here is for a clock.
+The inventory uses udev's database, which is empty where udev could not read the disk and does not know data without a
+signature (VeraCrypt, plain dm-crypt, a raw database). So an empty disk must have no signature and only zeros at both ends.
+Reading wakes a sleeping disk, so nothing here runs on a schedule.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from appliance.layout.geometry import MIB
 NOTHING, AMBIVALENT = 2, 8  # blkid(8), exit status of --probe
 SECONDS = 60
 UNKNOWN = Use("unknown", "holds data of a kind that Larder does not recognise")
-UNREADABLE = Use("unreadable", "cannot be read, so that nobody can tell what it holds")
+UNREADABLE = Use("unreadable", "cannot be read, so its content is unknown")
 
 
 def inspect_disk(disk: Disk) -> Use | None:
-    """What a disk holds that looks empty in the inventory; None where it is empty."""
+    """What a disk holds that the inventory takes for empty; None where it is empty. Has udev reread a disk that it misjudged."""
     try:
         found = query.query_disk(disk.path, ["blkid", "--probe", "--output", "export", disk.path], timeout=SECONDS)
         if found.status not in {0, NOTHING, AMBIVALENT}:
             return UNREADABLE
         words = dict(line.split("=", 1) for line in found.stdout.splitlines() if "=" in line)
         if kind := words.get("TYPE") or words.get("PTTYPE"):
-            # The next look at the inventory says so too, and then it can be reviewed as what it is.
+            # The next reading of the inventory then shows it, so the operation can be reviewed again.
             udev.reread_disks([disk.path])
             return Use("differs", f"holds {kind[:30]} data that the system had not noticed (try again in a minute)")
         if found.status == AMBIVALENT:
@@ -45,13 +45,13 @@ def inspect_disk(disk: Disk) -> Use | None:
 
 
 def probe_disks(facts: Facts, paths: Iterable[str]) -> dict[str, Use]:
-    """What is found on those of the disks that the facts call free."""
+    """What is on those of the disks that the facts call free; empty disks are left out."""
     chosen = [disk for path in dict.fromkeys(paths) if (disk := facts.disk(path)) and disk.free]
     return {disk.path: use for disk in chosen if (use := inspect_disk(disk))}
 
 
 def with_uses(facts: Facts, found: dict[str, Use]) -> Facts:
-    """The facts with what was found on disks that they call free."""
+    """The facts with the content that ``probe_disks`` found."""
     if not found:
         return facts
     disks = [

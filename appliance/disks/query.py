@@ -1,9 +1,9 @@
-"""One question to a disk at a time, and none while an earlier one hangs.
+"""Run commands that query a disk one at a time, and none while an earlier one hangs.
 
-A command that waits in the kernel cannot be ended, so it outlives whoever started it. Each name of a disk has a file in
-memory that is locked (flock) while a question is under way, and the command holds that lock too: the kernel lets go of it
-when the last of them has ended. So nothing has to be remembered from one process of the agent to the next, no number of
-a process can be taken for another's, and a disk has at most one command that hangs.
+A command that waits in the kernel cannot be killed, so it outlives the process that started it. Each disk name has a file in
+memory that is locked (flock) during a query. The command inherits the lock, and the kernel releases it when the last holder
+has ended. So the agent needs no memory across its processes, reused process ids do no harm, and at most one command hangs per
+disk.
 """
 
 from __future__ import annotations
@@ -29,15 +29,14 @@ LONGEST_NOTE = 4096
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What stands in the file until there is an answer: since when one is owed, and how long it is waited for, by the
-    clock that counts from the start of the box, as the folder does."""
+    """The content of the file during a query: since when an answer is due, and until when to wait on the monotonic clock."""
 
     since: datetime
     until: float
 
 
 class Silent(Failed):
-    """A question to the disk was not answered in its time, this one or one that still hangs."""
+    """This query, or an earlier one that still hangs, was not answered in time."""
 
     def __init__(self, since: datetime) -> None:
         super().__init__(f"{UNANSWERED} {since.astimezone(box_zone()):%d %B %Y at %H:%M}.")
@@ -46,14 +45,14 @@ class Silent(Failed):
 def query_disk(
     path: str, argv: Sequence[str], *, timeout: float, given: str | None = None, part: str = ""
 ) -> command.Result:
-    """Ask the disk at a by-id path something by a command, after those who ask it at this moment.
+    """Run a command that queries the disk at a by-id path, after the queries under way.
 
-    ``part``: of what belongs to the disk and answers by itself, such as the lamp of its bay, which has turns of its own.
-    Any exit status is an answer, for smartctl's is a bit mask. Raises Silent, without starting anything where an earlier
-    command hangs; CommandFailed where it was ended from outside, CommandMissing.
+    ``part`` has its own lock, for something that answers separately such as the light of the bay. Any exit status is an
+    answer, because smartctl's is a bit mask. Raises Silent, without starting anything where an earlier command hangs;
+    CommandFailed where it was killed; CommandMissing.
     """
     if not Path(path).exists():
-        return command.run(argv, timeout=timeout, accept=range(256))  # which says so, and cannot hang
+        return command.run(argv, timeout=timeout, accept=range(256))  # it fails at once and cannot hang
     with lock_disk(path, part) as handle:
         before = read_note(handle)
         note = Note(before.since if before else datetime.now(UTC), time.monotonic() + timeout + command.SECONDS_TO_DIE)
@@ -68,7 +67,7 @@ def query_disk(
 
 @contextmanager
 def lock_disk(path: str, part: str = "") -> Iterator[int]:
-    """The disk's file, open and locked. Raises Silent where it is not to be had in the time of who has it."""
+    """Open and lock the disk's file. Raises Silent where its holder does not release it in time."""
     paths.ASKED.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle = os.open(paths.ASKED / f"{Path(path).name}{part}", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
@@ -79,7 +78,7 @@ def lock_disk(path: str, part: str = "") -> Iterator[int]:
             time.sleep(SECONDS_BETWEEN_TRIES)
         yield handle
     finally:
-        # No unlocking: a command that could not be ended holds it on.
+        # Not unlocked: a command that could not be killed keeps the lock.
         os.close(handle)
 
 
@@ -95,7 +94,7 @@ def read_note(handle: int) -> Note | None:
     try:
         return msgspec.json.decode(os.pread(handle, LONGEST_NOTE, 0), type=Note)
     except msgspec.MsgspecError:
-        return None  # nothing is owed, or it is just being written
+        return None  # no query is under way, or the note is being written
 
 
 def write_note(handle: int, note: Note | None) -> None:

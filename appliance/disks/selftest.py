@@ -1,4 +1,4 @@
-"""A self-test of a disk, begun now: the disk carries it on by itself, beside its work, and keeps the result in its log."""
+"""Start a self-test of a disk. The disk runs it beside its work and keeps the result in its own log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOLD = {"short": "It takes about two minutes.", "long": "It reads the whole disk
 
 
 class StartSelfTest(Operation, tag="start-self-test"):
-    """Let a disk test itself. Nothing on it is changed. A sleeping disk wakes for it only where a person asked."""
+    """Start a self-test; it changes no data. Only a test that a user starts wakes a sleeping disk."""
 
     needs_proof = never
 
@@ -60,14 +60,14 @@ class StartSelfTest(Operation, tag="start-self-test"):
 
     @property
     def standby_options(self) -> list[str]:
-        """smartctl(8): with this it leaves a disk alone that has spun down."""
+        """Options that make smartctl leave a spun-down disk alone (smartctl(8))."""
         return [] if self.wake else ["-n", "standby"]
 
     def act(self, work: Work) -> None:
-        """smartctl's exit status is a bit mask: 1 to 4 say that the disk did not take it (smartctl(8)). A running test stays."""
+        """Start the test unless one runs. Bits 1 to 4 of smartctl's exit status say that the disk refused it (smartctl(8))."""
         answer = read_selftests(self.disk, *self.standby_options)
         if smart.is_asleep(answer):
-            work.note("The disk sleeps and is not woken for this. It is tested another night.")
+            work.note("The disk is sleeping and is not woken. It is tested another night.")
             return
         if answer is not None and smart.test_left(answer) is not None:
             raise Failed("A self-test of this disk is under way already")
@@ -76,7 +76,7 @@ class StartSelfTest(Operation, tag="start-self-test"):
             raise Failed(
                 "The disk did not take the self-test", result.stderr or "its case or controller may not pass it on"
             )
-        work.note("The disk tests itself now. Its page shows how far it is.")
+        work.note("The self-test has started. The disk's page shows its progress.")
 
     def probe(self, step: str, facts: Facts) -> bool:
         answer = read_selftests(self.disk, *self.standby_options)
@@ -87,6 +87,6 @@ class StartSelfTest(Operation, tag="start-self-test"):
 
 
 def read_selftests(path: str, *more: str) -> object:
-    """The disk's answer about its tests; None where it gives none."""
+    """The disk's answer about its self-tests; None where it gives none."""
     argv = ["smartctl", "--json", *more, "-c", "-l", "selftest", "--", path]
     return smart.parse_json(query.query_disk(path, argv, timeout=60).stdout)

@@ -1,7 +1,7 @@
-"""When disks test themselves: short tests often, long ones seldom, at night, and never two disks of a group at once.
+"""The schedule of self-tests: short ones often, long ones seldom, at night, and never two disks of a vdev at once.
 
 One schedule for all kinds of disks. smartd's own (``-s``) knows neither groups nor NVMe self-tests (smartd.conf(5), 7.4),
-so smartd only watches. Pure functions: times are aware, nothing is asked.
+so smartd only monitors. Pure functions; times are aware.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from appliance.schedule import AHEAD, Schedule
 
 Kind = Literal["short", "long"]
 PERIODS = {"week": timedelta(days=7), "month": timedelta(days=28), "quarter": timedelta(days=91)}
-AGAIN = timedelta(days=7)  # one that was stopped before its end is begun anew after so long
-BETWEEN_LONG = timedelta(hours=20)  # within a group: each disk has a night of its own
-BETWEEN_SHORT = timedelta(minutes=15)  # they take about two; the log tells of their end at the next asking
+AGAIN = timedelta(days=7)  # when a test that was stopped is started again
+BETWEEN_LONG = timedelta(hours=20)  # within a group: one disk per night
+BETWEEN_SHORT = timedelta(minutes=15)  # they take about two; the next reading shows their end
 WRAP = 2**16  # hours in ATA's log of self-tests are 16 bits
 LATE_AFTER = 2.5  # periods without a finished long test
 
 
 @dataclass(frozen=True)
 class SelfTestSchedule:
-    """How often, and between which hours of the day they begin."""
+    """How often tests start, and between which hours of the day."""
 
     short: str = "week"
     long: str = "month"
@@ -35,8 +35,8 @@ class SelfTestSchedule:
 
 @dataclass(frozen=True)
 class SelfTestCandidate:
-    """One disk as the schedule sees it. ``group``: what it shares data with; ``short`` and ``long``: when the schedule
-    last began one; ``ended``: the age in hours of use of the last long test that came to its end."""
+    """A disk as the schedule sees it. ``group``: its vdev; ``short`` and ``long``: when the schedule last started one;
+    ``ended``: hours of use since the last finished long test."""
 
     key: str
     group: str
@@ -49,7 +49,7 @@ class SelfTestCandidate:
 
 
 def choose_tests(disks: Iterable[SelfTestCandidate], plan: SelfTestSchedule, now: datetime, zone: tzinfo, busy: Iterable[str] = ()) -> list[tuple[str, Kind]]:  # fmt: skip
-    """Which disks begin which test now, at most one of a group. ``busy``: groups that are rebuilt or checked."""
+    """The tests to start now, at most one per group. ``busy``: groups that are scrubbed or rebuilt."""
     if not Schedule("week", plan.first, plan.last).open_at(now.astimezone(zone).hour):
         return []
     groups: dict[str, list[SelfTestCandidate]] = {}
@@ -76,7 +76,7 @@ def is_recent(at: datetime | None, within: timedelta, now: datetime) -> bool:
 
 
 def longest_untested(disks: list[SelfTestCandidate], kind: Kind, now: datetime) -> SelfTestCandidate:
-    """The one whose turn it is; a time far ahead was noted by a wrong clock and counts as none."""
+    """The disk whose last test is oldest; a time in the far future comes from a wrong clock and counts as none."""
 
     def last(disk: SelfTestCandidate) -> float:
         at = disk.long if kind == "long" else disk.short
@@ -86,7 +86,7 @@ def longest_untested(disks: list[SelfTestCandidate], kind: Kind, now: datetime) 
 
 
 def is_due(began: datetime | None, ended: int | None, period: timedelta | None, now: datetime) -> bool:
-    """Whether a test is due: never begun, begun a period ago, or begun and not come to its end."""
+    """Whether a test is due: never started, started a period ago, or started a week ago and not finished."""
     if period is None:
         return False
     if began is not None and began - now >= AHEAD:
@@ -100,7 +100,7 @@ def is_due(began: datetime | None, ended: int | None, period: timedelta | None, 
 
 
 def hours_since(tests: Iterable[SelfTest], hours: int | None, kind: Kind = "long") -> int | None:
-    """Hours of use since the last test of that kind that came to its end, passed or failed; None where the log has none."""
+    """Hours of use since the last finished test of a kind, passed or failed; None where the log has none."""
     done = next((test for test in tests if test.kind == kind and test.passed is not None), None)
     if done is None or done.hours is None or hours is None:
         return None
@@ -108,7 +108,7 @@ def hours_since(tests: Iterable[SelfTest], hours: int | None, kind: Kind = "long
 
 
 def hours_at(logged: int | None, hours: int | None) -> int | None:
-    """The drive's age at a test, of what its log says and its age now: the latest that its 16 bits can mean."""
+    """The drive's hours at a test, from its log's 16 bits and its hours now: the latest possible value."""
     if logged is None or hours is None:
         return logged
     if hours < WRAP or logged >= WRAP:
@@ -117,7 +117,7 @@ def hours_at(logged: int | None, hours: int | None) -> int | None:
 
 
 def overdue_text(disk: SelfTestCandidate, plan: SelfTestSchedule, since: datetime, now: datetime) -> str:
-    """In words, that no long test has come to its end for too long; empty where that is not so."""
+    """A sentence where no long test has finished for too long; else empty."""
     period = PERIODS.get(plan.long)
     if period is None or not disk.able or disk.running or now - since < LATE_AFTER * period:
         return ""

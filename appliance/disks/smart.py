@@ -1,7 +1,7 @@
-"""What ``smartctl --json`` says of a drive, as one value whatever the drive is. Odd answers are facts, not faults.
+"""Parse the answer of ``smartctl --json`` into one value for ATA, NVMe and SCSI drives. Odd answers raise nothing.
 
-Units and shapes as smartctl(8) 7.4 has them. What a drive does not tell is None or absent, never 0: a missing counter
-must neither raise an alarm nor clear one.
+Units and shapes follow smartctl(8) 7.4. A value that a drive does not report is None or absent, never 0: a missing counter
+must neither raise an alert nor clear one.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-# Below and above these a sensor talks nonsense (field notes of other products: negative, 0, 255).
+# Sensors also report nonsense such as negative values, 0 or 255.
 COLDEST, HOTTEST = 1, 120  # °C
 COOLEST_LIMIT = 40  # °C: no drive's own limit is below
 OPEN_FAILED, COMMAND_FAILED = 2, 4  # bits of smartctl's exit status
 LARGEST_COUNT = 2**32  # more than any counter of bad sectors: a packed or nonsensical value (firmware says 2^64 − 1)
-LARGEST_FIGURE = 2**63  # what a row of the database has room for
+LARGEST_FIGURE = 2**63  # what a database column can hold
 BYTE = 256
 
 # ATA attributes that are counted, by their number. Names and numbers: smartmontools' drivedb.h.
@@ -28,7 +28,7 @@ SWITCHED_OFF = "SMART is switched off in this drive."
 UNANSWERED = "It has not answered since"
 NOT_UNDERSTOOD = "What it answered could not be understood."
 SEAGATE_WORDS = ("seagate", "st")
-# What each is called here, and from where on it cannot be one: all but the last are one byte in the log.
+# Larder's name of each, and the first impossible value: all but the last are one byte in the log.
 NVME_COUNTS = {
     "critical_warning": ("critical_warning", BYTE),
     "available_spare": ("spare", BYTE),
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SelfTest:
-    """One self-test of the drive's own log. ``passed`` is None where it was stopped and says nothing about the drive."""
+    """A self-test of the drive's log. ``passed`` is None where it was stopped and says nothing about the drive."""
 
     kind: str  # short, long, other
     passed: bool | None
@@ -51,7 +51,7 @@ class SelfTest:
 
 @dataclass(frozen=True)
 class SmartFigure:
-    """Something that no verdict goes by. ``rating`` and ``limit`` are ATA's normalised value and its threshold."""
+    """A figure that no verdict uses. ``rating`` and ``limit`` are ATA's normalised value and threshold."""
 
     name: str
     number: int
@@ -62,7 +62,7 @@ class SmartFigure:
 
 @dataclass(frozen=True)
 class Reading:
-    """A drive's answer. ``counts`` holds only what was told: reallocated, pending, media_errors, spare, …"""
+    """A drive's answer. ``counts`` holds only reported values: reallocated, pending, media_errors, spare, …"""
 
     answered: bool = False
     asleep: bool = False
@@ -87,7 +87,7 @@ class Reading:
 
 
 def parse_json(text: str) -> object:
-    """smartctl's JSON; None where it is none or only half of it came."""
+    """Parse smartctl's JSON; None where it is invalid or incomplete."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -95,7 +95,7 @@ def parse_json(text: str) -> object:
 
 
 def no_answer(words: str) -> object:
-    """What stands in for the answer of a disk that gave none, of smartctl's shape."""
+    """An answer in smartctl's shape for a disk that gave none."""
     return {"smartctl": {"messages": [{"string": words, "severity": "error"}]}}
 
 
@@ -109,18 +109,18 @@ def get_rows(found: object) -> list[dict[str, Any]]:
 
 
 def parse_count(found: object, below: int = LARGEST_FIGURE) -> int | None:
-    """A count as it can be one: no flag, not negative, not out of all reason."""
+    """A plausible count, else None: not a bool, not negative, below ``below``."""
     return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < below else None
 
 
 def parse_degrees(found: object, least: int = COLDEST) -> int | None:
-    """A temperature in °C as it can be one."""
+    """A plausible temperature in °C, else None."""
     value = parse_count(found)
     return value if value is not None and least <= value <= HOTTEST else None
 
 
 def read_temperature(answer: object) -> int | None:
-    """Degrees Celsius now, or None where the drive does not tell or tells nonsense."""
+    """The current temperature in °C; None where the drive reports none or nonsense."""
     return parse_degrees(get_section(answer, "temperature").get("current"))
 
 
@@ -131,7 +131,7 @@ def smartctl_messages(answer: object) -> str:
 
 
 def clean_text(text: object, longest: int) -> str:
-    """What a drive calls something, without anything that could be more than text."""
+    """A drive's text without control characters, cut to ``longest``."""
     return "".join(letter if letter.isprintable() else " " for letter in str(text))[:longest].strip()
 
 
@@ -147,7 +147,7 @@ def is_asleep(answer: object) -> bool:
 
 
 def read_smart(answer: object) -> Reading:
-    """A drive's answer, of whatever shape. Nothing is raised: one odd disk must not leave the others unjudged."""
+    """Parse a drive's answer of any shape. Raises nothing: one odd disk must not leave the others unjudged."""
     try:
         return build_reading(answer)
     except Exception:
@@ -240,7 +240,7 @@ def is_seagate(answer: object) -> bool:
 
 
 def failing_attributes(answer: object) -> tuple[str, ...]:
-    """Attributes that are below the threshold of the drive's maker at this moment."""
+    """Attributes that are below their threshold now."""
     names = [attribute_name(row) for row in ata_attributes(answer) if row.get("when_failed") == "now"]
     return tuple(names[:8])
 
@@ -255,7 +255,7 @@ STOPPED = (1, 2)
 
 
 def self_tests(answer: object) -> tuple[SelfTest, ...]:
-    """The log of self-tests, the newest first; a running one is not in it."""
+    """The log of self-tests, the newest first, without a running one."""
     log = get_section(answer, "ata_smart_self_test_log")
     table = get_rows((get_section(log, "extended") or get_section(log, "standard")).get("table"))
     found = []
@@ -272,19 +272,19 @@ def self_tests(answer: object) -> tuple[SelfTest, ...]:
 
 
 def test_hours(found: object) -> int | None:
-    """The drive's age in hours, as its log of self-tests has it."""
+    """The drive's hours of use in its log of self-tests."""
     return parse_count(found, LARGEST_COUNT)
 
 
 def has_selftest_log(answer: object) -> bool:
-    """Whether the log of self-tests was told; a SCSI drive without any test tells none."""
+    """Whether the log of self-tests was reported; a SCSI drive without any test reports none."""
     return any(
         get_section(answer, name) for name in ("ata_smart_self_test_log", "nvme_self_test_log", "scsi_self_test_0")
     )
 
 
 def selftest_abilities(answer: object) -> list[bool]:
-    """What the drive says of whether it can test itself; a SCSI one only shows it by having done so."""
+    """What the drive reports about supporting self-tests; a SCSI drive shows it only by having run one."""
     told = (
         get_section(get_section(answer, "ata_smart_data"), "capabilities").get("self_tests_supported"),
         get_section(answer, "nvme_optional_admin_commands").get("self_test"),
@@ -312,7 +312,7 @@ def nvme_counts(answer: object) -> dict[str, int]:
 
 
 def nvme_figures(answer: object) -> Iterator[SmartFigure]:
-    """Its other counters, and each of its sensors."""
+    """The other counters and each temperature sensor."""
     for name, value in get_section(answer, "nvme_smart_health_information_log").items():
         title = clean_text(name, 40).replace("_", " ").capitalize()
         if name == "temperature_sensors" and isinstance(value, list):
@@ -344,14 +344,14 @@ def scsi_counts(answer: object) -> dict[str, int]:
     log = get_section(answer, "scsi_error_counter_log")
     parts = [parse_count(get_section(log, part).get("total_uncorrected_errors"), LARGEST_COUNT) for part in ("read", "write", "verify")]  # fmt: skip
     total = sum(value or 0 for value in parts)
-    # That one part counts nothing does not speak for the others. Not every drive has a part for verifying.
+    # A part without counts says nothing about the others. Not every drive has one for verifying.
     if total or None not in parts[:2]:
         found["uncorrected"] = min(total, LARGEST_COUNT - 1)
     return found
 
 
 def scsi_figures(answer: object) -> Iterator[SmartFigure]:
-    """Errors that were corrected: disks of this kind count many, and none of them is a loss."""
+    """Corrected errors: SCSI disks count many of them, and none is a loss."""
     log = get_section(answer, "scsi_error_counter_log")
     for part in ("read", "write", "verify"):
         if (number := parse_count(get_section(log, part).get("total_errors_corrected"))) is not None:
@@ -376,7 +376,7 @@ def scsi_tests(answer: object) -> tuple[SelfTest, ...]:
 
 
 def trip_temperature(answer: object) -> int | None:
-    """Where the drive is damaged, or switches itself off."""
+    """The temperature in °C at which the drive is damaged or switches itself off."""
     own = get_section(answer, "temperature")
     told = (parse_degrees(own.get(name), COOLEST_LIMIT) for name in ("limit_max", "drive_trip"))
     return next((value for value in told if value is not None), None)

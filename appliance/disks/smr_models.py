@@ -1,10 +1,10 @@
-"""What a disk's model name alone tells. Only what its maker has published; an unknown model is not suspected."""
+"""Models of drive-managed SMR disks, as their makers list them; an unknown model is not suspected."""
 
 from __future__ import annotations
 
 import re
 
-# Drives that shingle by themselves (drive-managed SMR), from their makers' lists: Western Digital, April 2020 (Red, Blue
+# From the makers' lists of drive-managed SMR disks: Western Digital, April 2020 (Red, Blue
 # and Black); Toshiba, 28 April 2020 (P300, DT02, L200, MQ04); Seagate, "CMR and SMR hard drives" (BarraCuda, Archive).
 SHINGLED = re.compile(
     r"\b(?:WD[2346]0EFAX|WD[26]0EZAZ|WD[12]0SPZX|WD10SPSX"
@@ -15,5 +15,5 @@ SHINGLED = re.compile(
 
 
 def is_shingled(model: str) -> bool:
-    """Whether its maker says that this model overlaps its tracks, which makes long writes and rebuilding very slow."""
+    """Whether the maker lists this model as SMR: overlapping tracks make long writes and rebuilds very slow."""
     return bool(SHINGLED.search(model.upper()))

@@ -1,7 +1,7 @@
-"""When a hard disk goes to sleep by itself: its own timer, which it forgets when it loses power.
+"""The standby timer of a hard disk, which it forgets when it loses power.
 
-The timer is that of the ATA command IDLE (ACS-3, table "Standby timer periods"), set by smartctl. A drive has no way of
-telling what its timer stands at, so what it was told is kept by whoever told it.
+The timer is that of the ATA command IDLE (ACS-3, table "Standby timer periods"), set by smartctl. A drive cannot
+report its timer, so Larder stores what it sent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TOLD, ASLEEP = "told", "asleep"
 
 
 def timer_value(minutes: int) -> int:
-    """The timer's value: up to 240 in steps of five seconds, from 241 on in steps of half an hour. Raises Refused."""
+    """The value of the timer: up to 240 in steps of five seconds, from 241 in steps of half an hour. Raises Refused."""
     if minutes not in MINUTES:
         raise Refused(
             Reason("standby-time-unknown", "Choose 10, 20 or 30 minutes, one or two hours, or never.", field="sleep")
@@ -28,10 +28,10 @@ def timer_value(minutes: int) -> int:
 
 
 def set_timer(path: str, minutes: int) -> str:
-    """Set a disk's timer: ``told``, ``asleep`` where it sleeps and was left alone, else why it did not take it.
+    """Set a disk's timer. Returns ``told``, ``asleep`` where it was left alone, else why the disk refused it.
 
-    The command wakes a sleeping disk, so one is not sent to it. smartctl's exit status is a bit mask; 1 to 4 say that
-    the drive did not take the command (smartctl(8)).
+    The command would wake a sleeping disk, so it is not sent to one. Bits 1 to 4 of smartctl's exit status say that the
+    drive refused the command (smartctl(8)).
     """
     argv = ["smartctl", "--json", "-n", "standby", "-s", f"standby,{timer_value(minutes) or 'off'}", "--", path]
     try:
@@ -49,7 +49,7 @@ def set_timer(path: str, minutes: int) -> str:
 
 
 def is_rotating(path: str) -> bool:
-    """Whether the kernel takes a disk for one that turns. Some without moving parts say that they sleep, all the time."""
+    """Whether the kernel calls a disk rotational. Some solid-state disks always claim to sleep."""
     try:
         return (BLOCK / Path(path).resolve().name / "queue/rotational").read_text().strip() != "0"
     except OSError:
@@ -57,7 +57,7 @@ def is_rotating(path: str) -> bool:
 
 
 def power_token(name: str) -> str:
-    """Changes whenever a disk may have lost power: with each start of the box, and each time that it was plugged in.
+    """A text that changes whenever a disk may have lost power: at each start of the box and each time it is plugged in.
 
     ``diskseq`` is the kernel's own number of a disk's appearance (Documentation/ABI/stable/sysfs-block).
     """
@@ -66,9 +66,9 @@ def power_token(name: str) -> str:
 
 
 def should_leave_alone(minutes: int | None, *, idle: bool, since: float) -> bool:
-    """Whether a disk should not be asked how it is now, so that it can fall asleep.
+    """Whether not to query a disk now, so that it can fall asleep.
 
-    Many drives begin their timer anew with every question. ``idle``: nothing was read or written since it was last
-    asked; ``since``: seconds from then to now.
+    Many drives restart their timer with every query. ``idle``: nothing was read or written since the last query;
+    ``since``: seconds since then.
     """
     return bool(minutes) and idle and since < (minutes or 0) * 60 + MARGIN

@@ -1,4 +1,4 @@
-"""Waiting for udev, which makes the stable names of disks and partitions, and having the system look at a disk anew."""
+"""Wait for udev, which makes the stable names of disks and partitions, and have the kernel reread a disk."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ LOOKS, SECONDS_BETWEEN_LOOKS = 20, 0.5
 
 
 def settle_udev() -> None:
-    """Return when it has done with all it has heard of, or after 20 seconds. Raises Failed where it cannot be asked."""
+    """Wait until udev has handled its queue, 20 seconds at most. Raises Failed where it does not answer."""
     command.run(["udevadm", "settle", "--timeout=20"], timeout=30, accept=(0, 1))
 
 
 def reread_disks(disks: Sequence[str]) -> None:
-    """Have the system forget partitions and signatures that are no longer on these disks; by-id paths.
+    """Have the kernel and udev drop partitions and signatures that are no longer on these disks, given by by-id paths.
 
-    Whoever has an old partition open at that moment, udev itself most of all, keeps the kernel from letting go of it.
+    A process that has an old partition open, most often udev itself, keeps the kernel from dropping it, so this retries.
     """
     waiting = list(disks)
     for _ in range(LOOKS):

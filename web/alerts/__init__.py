@@ -1,3 +1,3 @@
-"""Alerts: the list, one alert, who is told and how."""
+"""Alerts: the list, one alert, notifications and their settings."""
 
 from __future__ import annotations

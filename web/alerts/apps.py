@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class AlertsConfig(AppConfig):
-    """What is wrong, who is told, and what disks said over time."""
+    """Alerts, notifications, and the daily readings of disks."""
 
     name = "web.alerts"
     label = "larder_alerts"

@@ -172,7 +172,7 @@ def return_step(here: Standing) -> tuple[str, str, bool, Links]:
     if "silent" in here.row.reading:
         return (
             title,
-            "It does not tell how it is now, so nothing says whether it can be trusted.",
+            "It does not report its health now, so nothing says whether it can be trusted.",
             False,
             (*other, report),
         )

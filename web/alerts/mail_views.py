@@ -42,7 +42,7 @@ class MailForm(SettingsForm):
     field_order = ("preset", "host", "port", "security", "user", "password", "forget")
     preset = forms.ChoiceField(label="Provider", choices=[(key, found[3]) for key, found in PRESETS.items()], initial="own", required=False)  # fmt: skip
     host = forms.RegexField(r"^[A-Za-z0-9.:_-]+$", label="Mail server", required=False, max_length=255, help_text="Empty: no mail is sent. A provider chosen above fills it in.", error_messages={"invalid": "That is not the name of a server."})  # fmt: skip
-    password = forms.CharField(label="Password", required=False, strip=False, max_length=500, widget=forms.PasswordInput(attrs={"autocomplete": "off"}), help_text="Leave it empty to keep the one that is there. It is in a file that only Larder can read.")  # fmt: skip
+    password = forms.CharField(label="Password", required=False, strip=False, max_length=500, widget=forms.PasswordInput(attrs={"autocomplete": "off"}), help_text="Leave it empty to keep the stored one. It is in a file that only Larder can read.")  # fmt: skip
     forget = forms.BooleanField(label="Remove the stored password", required=False)
     security = forms.ChoiceField(label="Encryption", choices=SECURITY, help_text="As the server wants it: STARTTLS goes with port 587, TLS with 465.")  # fmt: skip
     port = forms.IntegerField(label="Port", min_value=1, max_value=65535, error_messages=dict.fromkeys(("required", "invalid", "min_value", "max_value"), "A port is a number from 1 to 65535."))  # fmt: skip
@@ -54,18 +54,18 @@ class MailForm(SettingsForm):
             "digest_hour", "weekly", "address", "webhook", "webhook_private",
         )  # fmt: skip
         labels = {
-            "user": "User name", "sender": "Sender’s address", "critical": "Who hears of what is critical",
-            "warning": "Who hears of warnings", "notice": "Who gets the day’s other news", "quiet_from": "Quiet from",
-            "quiet_to": "Quiet until", "digest_hour": "The day’s news at",
-            "weekly": "A report each Monday, also when all is well", "address": "Address of this box, for links",
-            "webhook": "Webhook", "webhook_private": "The webhook may lead into my own network",
+            "user": "User name", "sender": "Sender’s address", "critical": "Recipients of critical alerts",
+            "warning": "Recipients of warnings", "notice": "Recipients of notices", "quiet_from": "Quiet from",
+            "quiet_to": "Quiet until", "digest_hour": "Daily summary at",
+            "weekly": "A report each Monday, even when all is well", "address": "Address of this box, for links",
+            "webhook": "Webhook", "webhook_private": "Allow webhooks in my own network",
         }  # fmt: skip
         help_texts = {
-            "critical": "An address a line. Sent at once, at any hour.",
-            "quiet_to": "The same hour twice means no quiet hours. What is critical is sent all the same.",
-            "weekly": "It goes to those who get the day’s news. If it does not come, mail does not work.",
+            "critical": "One address per line. Sent at once, at any hour.",
+            "quiet_to": "The same hour twice means no quiet hours. Critical alerts are always sent.",
+            "weekly": "It goes to the recipients of notices. If it does not arrive, mail does not work.",
             "address": "For example https://larder.local",
-            "webhook": "An address that passes messages on, to a phone for example. Larder posts the text there in the way of ntfy: https://ntfy.sh/your-topic",
+            "webhook": "An address that passes messages on, to a phone for example. Larder posts the text there as ntfy does: https://ntfy.sh/your-topic",
         }
         widgets = {
             **{name: forms.Textarea(attrs={"rows": 2}) for name in ("critical", "warning", "notice")},
@@ -85,7 +85,7 @@ class MailForm(SettingsForm):
             data["host"], data["port"], data["security"] = preset[:3]
         for name in ("user", "sender", "address", "webhook"):
             if any(not letter.isprintable() for letter in str(data.get(name, ""))):
-                self.add_error(name, "This holds an invisible character. Type it again by hand.")
+                self.add_error(name, "This contains an invisible character. Type it by hand.")
         for name in ("critical", "warning", "notice"):
             for line in filter(None, (line.strip() for line in str(data.get(name, "")).splitlines())):
                 self.check_address(name, line)
@@ -101,7 +101,7 @@ class MailForm(SettingsForm):
                 self.check_link(name, str(data[name]))
         # As loaded from the row: the form's own changes are not in the instance before it is valid.
         if data.get("user") and not data.get("password") and not data.get("forget") and smtp_password.has_password() and data.get("host") != self.initial.get("host"):  # fmt: skip
-            self.add_error("password", "Type it again: the one that is kept belongs to another server.")
+            self.add_error("password", "Type it again: the stored one belongs to another server.")
         return data
 
     def check_link(self, name: str, text: str) -> None:
@@ -111,21 +111,21 @@ class MailForm(SettingsForm):
         except ValueError:
             return self.add_error(name, "That is not an address.")
         if parts.scheme not in {"http", "https"} or not parts.hostname:
-            self.add_error(name, "It begins with https:// or http:// and names a computer.")
+            self.add_error(name, "Start with https:// or http://, then the name of a computer.")
         elif parts.username is not None or parts.password is not None:
-            self.add_error(name, "A name and password cannot be part of it.")
+            self.add_error(name, "The address must not contain a name and password.")
         return None
 
     def check_address(self, name: str, text: str) -> None:
         try:
             validate_email(text)
         except ValidationError:
-            self.add_error(name, f"“{text[:80]}” is not a mail address." if text else "Give an address.")
+            self.add_error(name, f"“{text[:80]}” is not a mail address." if text else "Enter an address.")
 
 
 @require_http_methods(["GET", "POST"])
 def mail_settings(request: HttpRequest) -> HttpResponse:
-    """Keep how people are told."""
+    """The notification settings, as a form."""
     form = MailForm(request.POST or None, instance=MailSettings.load_row())
     if request.method == "POST" and form.is_valid():
         row = form.save(commit=False)
@@ -135,7 +135,7 @@ def mail_settings(request: HttpRequest) -> HttpResponse:
             smtp_password.store_password(form.cleaned_data["password"])
         elif form.cleaned_data.get("forget"):
             smtp_password.store_password("")
-        messages.success(request, "Kept. Send a test to see that it works.")
+        messages.success(request, "Saved. Send a test to see whether it works.")
         return redirect("mail_settings")
     tests = {row.way: row for row in Message.objects.filter(event="test")}
     context = {
@@ -149,7 +149,7 @@ def mail_settings(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def send_test(request: HttpRequest) -> HttpResponse:
-    """Queue a test; the page then shows what the server answered."""
+    """Queue a test message; the page then shows the server's answer."""
     way = "webhook" if request.POST.get("way") == "webhook" else "mail"
     outbox.queue_test(way, timezone.now())
     store.touch("alerts")

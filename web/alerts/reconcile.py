@@ -95,18 +95,18 @@ class PartlyWritten(Exception):
 
 
 def current_severities() -> dict[str, str]:
-    """How grave each kind is: as its owner chose, else as it comes."""
+    """The severity of each kind: as chosen, else the default."""
     chosen = dict(KindSeverity.objects.values_list("kind", "severity"))
     return usual_severities() | {code: severity for code, severity in chosen.items() if code in KINDS}
 
 
 def usual_severities() -> dict[str, str]:
-    """How grave each kind is as it comes."""
+    """The default severity of each kind."""
     return {code: kind.severity for code, kind in KINDS.items()}
 
 
 def set_severity(kind: str, severity: str, now: datetime, by: str) -> None:
-    """Make a kind so grave from now on, and what is not over of it."""
+    """Set the severity of a kind, also of its alerts that are not cleared."""
     if severity == KINDS[kind].severity:
         KindSeverity.objects.filter(kind=kind).delete()
     else:

@@ -1,4 +1,4 @@
-"""How grave each kind of alert is: what comes with the product, or what the owner chose."""
+"""The page of alert levels: the severity of each kind of alert."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from web.inventory import store
 
 @require_http_methods(["GET", "POST"])
 def alert_kinds(request: HttpRequest) -> HttpResponse:
-    """All kinds with their severity, the gravest first; a form that sets them."""
+    """All kinds with their severity, the worst first, as a form."""
     chosen = reconcile.current_severities()
     if request.method == "POST":
         wanted = {code: request.POST.get(code, chosen[code]) for code in KINDS}
         if not set(wanted.values()) <= set(SEVERITIES):
-            return HttpResponseBadRequest("That is not how grave an alert can be.", content_type="text/plain")
+            return HttpResponseBadRequest("Choose one of the listed severities.", content_type="text/plain")
         with transaction.atomic():
             for code, severity in wanted.items():
                 if severity != chosen[code]:
                     reconcile.set_severity(code, severity, timezone.now(), request.user.get_username())
         store.touch("alerts")
-        messages.success(request, "Kept.")
+        messages.success(request, "Saved.")
         return redirect("alert_kinds")
     own = set(KindSeverity.objects.values_list("kind", flat=True))
     listed = [

@@ -60,7 +60,7 @@ def other_pages(pages: dict[str, Page[Alert]], own: str) -> str:
 
 @require_GET
 def alert_page(request: HttpRequest, pk: int) -> HttpResponse:
-    """One alert: what is so, what it means, what to do, what has happened."""
+    """One alert: its details, what it means, what to do, and its history."""
 
     def build() -> dict[str, object]:
         row = get_object_or_404(Alert, pk=pk, kind__in=KINDS)

@@ -53,7 +53,7 @@ def bays(request: HttpRequest) -> HttpResponse:
         errors = store_bays(request)
         if not errors:
             store.touch("bays")
-            messages.success(request, "The bays are kept like this.")
+            messages.success(request, "Saved.")
             return redirect("bays")
     return render(request, "disks/bays.html", {"rows": bay_lines(), "errors": errors}, status=400 if errors else 200)
 

@@ -44,7 +44,7 @@ def selftest_plan(request: HttpRequest) -> HttpResponse:
         row = form.save(commit=False)
         row.pk = 1
         row.save()
-        messages.success(request, "Kept.")
+        messages.success(request, "Saved.")
         return redirect("self_test_plan")
     context: dict[str, Any] = {"form": form, "now": f"{timezone.now().astimezone(box_zone()):%H:%M (%Z)}"}
     return render(request, "disks/selftests.html", context, status=400 if form.is_bound else 200)

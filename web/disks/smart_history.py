@@ -151,7 +151,7 @@ def accepted_of(keys: list[str]) -> dict[str, dict[str, int]]:
 
 
 def accept_first_counts(key: str, reading: Reading, known: Mapping[str, int]) -> dict[str, int]:
-    """What is accepted of a disk. Counts that say little by themselves begin at what they are when first seen."""
+    """What is accepted of a disk. Counts that say little on their own start at what they were when first seen."""
     own = dict(known)
     for name in SINCE_FIRST_SEEN:
         if name in reading.counts and name not in own:

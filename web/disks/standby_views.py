@@ -61,5 +61,5 @@ def set_sleep(request: HttpRequest, key: str) -> HttpResponse:
         )
     store.touch("disks")
     queue.send("workers.sleep")
-    messages.success(request, "Kept.")
+    messages.success(request, "Saved.")
     return redirect("disk_health", key=key)

@@ -70,8 +70,8 @@ def test_smartd_stopped_is_told_and_its_return_too(appliance, visitor, post):
     since = alerting.begin(appliance, post)
     appliance.run("systemctl", "stop", "smartmontools")
     try:
-        assert alerting.raised(appliance, visitor, "service.smartd") == "The disks are not watched."
-        alerting.arrived(post, "The disks are not watched")
+        assert alerting.raised(appliance, visitor, "service.smartd") == "Disks are not monitored."
+        alerting.arrived(post, "Disks are not monitored")
     finally:
         appliance.run("systemctl", "start", "smartmontools")
     alerting.over(appliance, visitor, "service.smartd")

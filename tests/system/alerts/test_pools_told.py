@@ -191,7 +191,7 @@ def test_a_slow_disk_is_named_while_those_beside_it_are_not(appliance, visitor, 
         summary = alerting.raised(appliance, visitor, "disk.slow", disks=True, timeout=1500)
         assert "bay 2" in summary
         alerting.arrived(post, summary.rstrip("."))
-        assert "ms for a request" in text_of(post.about(summary.rstrip("."))[0])
+        assert "ms per request" in text_of(post.about(summary.rstrip("."))[0])
         appliance.slow(2, 0)
         alerting.over(appliance, visitor, "disk.slow", disks=True, timeout=600)
     finally:

@@ -88,7 +88,7 @@ def test_a_disk_that_vanishes_while_it_is_erased_is_told_as_gone(appliance, visi
     appliance.pull(6)
     said = visitor.ended(job, timeout=LONG)
     assert "it was taken out, or its cable or its power failed" in said, said
-    assert "The disk does not answer any more" in said
+    assert "The disk no longer answers" in said
     appliance.monitor("block_set_io_throttle d6 0 0 0 0 0 0")
     appliance.put_back(6)
     wait_for("the disk", lambda: appliance.device_of(serial), timeout=60)

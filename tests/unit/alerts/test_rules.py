@@ -137,7 +137,7 @@ def test_a_check_that_ended_with_errors_is_told_until_another_ends_without():
 
 def test_a_disk_that_told_and_does_not_any_more_is_a_fault_of_its_own():
     told = found(disks=(DiskStatus("x", BAY, "healthy", silent="It does not answer."),))
-    assert told == {"disk.silent": f"Disk in {BAY} does not tell any more how it is."}
+    assert told == {"disk.silent": f"Disk in {BAY} has stopped reporting its health."}
 
 
 @pytest.mark.parametrize(

@@ -316,7 +316,7 @@ def test_the_telling_counts_are_read_before_and_after(commands):
 @pytest.mark.parametrize("answer", ["", "[]", '{"ata_smart_attributes": 3}', '{"ata_smart_attributes": {"table": {}}}'])
 def test_a_drive_without_counts_says_so(commands, answer):
     commands.answers["smartctl"] = answer
-    assert disk_erase.sector_counts_text(path_of(1)) == "the drive tells no counts"
+    assert disk_erase.sector_counts_text(path_of(1)) == "the drive reports no counts"
 
 
 def test_nvme_tells_its_media_errors_and_the_recorded_drive_its_attributes():

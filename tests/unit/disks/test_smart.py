@@ -59,7 +59,7 @@ def test_the_appliances_own_disk_is_healthy():
         (ata((5, 8)), "watch", "8 sectors went bad and were replaced by spare ones."),
         (ata((187, 2)), "watch", "2 errors could not be corrected."),
         (ata((198, 60)), "failing", "60 sectors could not be read in a test."),
-        (ata(smart_status={"passed": False}), "failing", "It says itself that it is failing."),
+        (ata(smart_status={"passed": False}), "failing", "It reports that it is failing."),
         (ata(ata_smart_self_test_log=log_of((2, 0x79, False))), "failing", "Its long self-test failed"),
         (nvme(media_errors=7), "watch", "7 errors of its memory were counted."),
         (nvme(available_spare=5), "failing", "Only 5 % of its spare memory are left."),
@@ -323,7 +323,7 @@ def test_a_drive_that_stops_telling_its_figures_keeps_its_verdict(name, status):
     found = after(bad, *[without(bad, status=status)] * 3)
     assert found.state == first.state
     assert {(one.count, one.value) for one in found.reasons} == {(one.count, one.value) for one in first.reasons}
-    assert all(one.since == "day 0" and "not told this again since day 0" in one.text for one in found.reasons)
+    assert all(one.since == "day 0" and "not reported this again since day 0" in one.text for one in found.reasons)
 
 
 @pytest.mark.parametrize("name", DRIVES)

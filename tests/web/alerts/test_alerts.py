@@ -139,7 +139,7 @@ def test_every_kind_can_be_made_graver_or_lighter_also_before_it_happens(web, fa
     }
     failing.refresh_from_db()
     assert failing.severity == "warning"
-    assert "It comes as “critical”." in web.get("/alerts/kinds/").content.decode()
+    assert "The default is “critical”." in web.get("/alerts/kinds/").content.decode()
     web.post("/alerts/kinds/", {"disk.failing": "critical"})
     assert set(KindSeverity.objects.values_list("kind", flat=True)) == {"pool.rebuilt"}
     assert web.post("/alerts/kinds/", {"disk.failing": "dire"}).status_code == 400
@@ -257,7 +257,7 @@ def test_a_slow_disk_among_quick_ones_is_told_once_it_has_lasted(calm, monkeypat
     evaluate_alerts.evaluate_alerts()
     slow = Alert.objects.get(kind="disk.slow")
     assert slow.detail.startswith(
-        "It takes 26 ms for a request where the disks beside it take 1.2 ms. Its serial number is "
+        "It takes 26 ms per request, the other disks of its group 1.2 ms. Its serial number is "
     )
     assert slow.subject == DISK
 
@@ -502,7 +502,7 @@ def test_an_alert_stays_open_while_the_figures_behind_it_are_not_told(web, calm)
         evaluate_alerts.evaluate_alerts(now + timedelta(hours=hours))
     alert.refresh_from_db()
     assert (alert.state, alert.mark, row.verdict) == ("open", mark, "failing")
-    assert "not told this again since" in alert.detail
+    assert "not reported this again since" in alert.detail
     assert [test["kind"] for test in row.reading["tests"]] == ["long"]  # which is not known to have gone away
     page = web.get(f"/disks/{DISK}/health/").content.decode()
     assert "It does not tell its figures at the moment" in page

@@ -43,11 +43,11 @@ def keep(web, value: str, **more: str):
 
 def test_a_disk_is_told_once_and_again_after_it_was_plugged_in(web, told, monkeypatch):
     assert keep(web, "20").status_code == 302
-    assert "or when it wakes" in web.get(PAGE).content.decode()
+    assert "when the disk next wakes" in web.get(PAGE).content.decode()
     assert worker_standby.set_timers()
     assert not worker_standby.set_timers()
     assert told == [{f"/dev/disk/by-id/{DISK}": 20}]
-    assert "or when it wakes" not in web.get(PAGE).content.decode()
+    assert "when the disk next wakes" not in web.get(PAGE).content.decode()
     monkeypatch.setattr(standby, "power_token", lambda name: f"boot {name} again")
     assert worker_standby.set_timers()
     assert len(told) == 2

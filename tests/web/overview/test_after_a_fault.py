@@ -178,7 +178,7 @@ def test_banner_does_not_outlast_what_the_card_says(at, web):
 
 def test_alert_whose_fault_is_gone_is_not_on_the_overview(at, web):
     now = at(300)
-    fault = Fault("service.zed", "zfs-zed.service", "Events of ZFS are not heard.")
+    fault = Fault("service.zed", "zfs-zed.service", "Events of ZFS do not arrive.")
     reconcile.reconcile_alerts([fault], now)
     assert "Events of ZFS" in web.get("/").content.decode()
     reconcile.reconcile_alerts([], at(301))

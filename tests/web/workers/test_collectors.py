@@ -304,7 +304,7 @@ def test_what_a_drive_says_of_itself_is_kept_and_stays_while_it_sleeps(one_disk,
     answer(one_disk, {"smart_status": {"passed": False}}, monkeypatch)
     collectors.collect_temperatures()
     row = DiskRow.objects.get(name="sda")
-    assert (row.smart_passed, row.smart_text) == (False, "It says itself that it is failing.")
+    assert (row.smart_passed, row.smart_text) == (False, "It reports that it is failing.")
     assert not collectors.has_new_disk()
     asleep = {"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in STANDBY mode"}]}}
     answer(one_disk, asleep, monkeypatch)
