@@ -1,7 +1,7 @@
-"""Send what waits: by mail, by webhook. A try that fails is made again, later and later, for three days.
+"""Send waiting messages by mail and webhook. Failed attempts are repeated with growing delays for three days.
 
 A message is claimed by a conditional update before anything is sent. A worker that dies between the server's answer and
-the row leaves it "being sent"; it is then tried again with the same Message-ID, so that mail programs see one.
+the row leaves it "being sent"; it is then sent again with the same Message-ID, so that mail programs show one.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from workers import guard, mail_text, weekly_report
 from workers.celery import app
 
 log = logging.getLogger(__name__)
-SECONDS = 30  # that a server may take for one answer
+SECONDS = 30  # for one answer of a server
 FIRST_WAIT, LONGEST_WAIT = timedelta(minutes=1), timedelta(hours=4)
 GIVE_UP = timedelta(days=3)
 STUCK = timedelta(minutes=10)
 AT_ONCE = 20
-FURTHEST = timedelta(hours=26)  # that anything waits; what waits longer was queued while the clock was wrong
+FURTHEST = timedelta(hours=26)  # longest wait; a later time was stored while the clock was wrong
 FAILING_AFTER = timedelta(minutes=30)
 
 
@@ -44,16 +44,16 @@ _delivering = threading.Lock()
 
 
 class NotSent(Exception):
-    """Why a message did not go out, in the server's own words where it had any."""
+    """Why a message was not sent, in the server's words where there are any."""
 
 
 class Unreachable(NotSent):
-    """The server was not there, hung or broke off, so that other messages need not try it now."""
+    """The server did not answer, hung or closed the connection, so other messages do not try it now."""
 
 
 @app.task(name="workers.deliver")
 def deliver_messages() -> None:
-    """Send what is due. One at a time: a server that hangs must not hold all the worker's threads."""
+    """Send the due messages, one call at a time: a server that hangs must not hold all threads."""
     if not _delivering.acquire(blocking=False):
         return
     try:
@@ -63,7 +63,7 @@ def deliver_messages() -> None:
 
 
 def send_due(now: datetime | None = None) -> int:
-    """Send what is due; how many went out."""
+    """Send the due messages; returns how many were sent."""
     now = now or timezone.now()
     stuck = Q(next_try__lt=now - STUCK) | Q(next_try__gt=now + STUCK)
     Message.objects.filter(stuck, state="sending").update(state="waiting")
@@ -76,8 +76,8 @@ def send_due(now: datetime | None = None) -> int:
         try:
             sent += send_group(mine, now) if mine else 0
         except Unreachable:
-            away.add(group[0].way)  # the others are tried at the next beat, one at a time
-        except Exception as problem:  # one that cannot be written stops none behind it
+            away.add(group[0].way)  # its other messages are tried at the next tick
+        except Exception as problem:  # one message that fails stops no other
             if is_unusable(problem):
                 raise
             log.exception("message %s could not be written", group[0].key)
@@ -95,7 +95,7 @@ def is_due(now: datetime) -> Q:
 
 
 def group_messages(rows: list[Message]) -> Iterator[list[Message]]:
-    """What is not urgent goes out together, one mail for all that have the same recipients."""
+    """Group messages that are not urgent: one mail for all with the same recipients."""
     digest: dict[tuple[str, str], list[Message]] = {}
     for row in rows:
         if row.way == "mail" and row.alert and row.alert.severity == "notice":
@@ -122,7 +122,7 @@ def send_group(rows: list[Message], now: datetime) -> int:
 
 
 def put_off(rows: list[Message], now: datetime, answer: str) -> None:
-    """Try these again later, and later each time; after days not at all."""
+    """Schedule another attempt with a growing delay; give up after three days."""
     for row in rows:
         tries = row.tries + 1
         over = now - row.made > GIVE_UP or row.event == "test"
@@ -133,7 +133,7 @@ def put_off(rows: list[Message], now: datetime, answer: str) -> None:
 
 
 def delivery_error(now: datetime) -> str:
-    """What the server last answered where mail has not gone out for a while; empty where it does."""
+    """The server's last answer where messages have failed for a while; empty where they are sent."""
     stuck = Message.objects.exclude(event="test").filter(
         state__in=["waiting", "given-up"], tries__gt=0, made__lt=now - FAILING_AFTER, made__gt=now - 2 * GIVE_UP
     )
@@ -149,7 +149,7 @@ def by_mail(rows: list[Message], mail: MailSettings) -> str:
     first = rows[0]
     to = mail.recipients_for(first.alert.severity) if first.alert else mail.for_report
     if not mail.host or not to:
-        raise NotSent("Nobody is named who should be told.")
+        raise NotSent("There are no recipients.")
     sender = mail.sender or mail.user
     box, key = str(settings.BOX_NAME), first.key
     told: list[tuple[Alert, str]] = [(row.alert, row.event) for row in rows if row.alert]
@@ -179,13 +179,13 @@ def by_mail(rows: list[Message], mail: MailSettings) -> str:
             f"The mail server {mail.host} could not be used: {problem or type(problem).__name__}."
         ) from problem
     if refused:
-        return "Taken, but not for: " + "; ".join(f"{who}: {code} {response_text(text)}" for who, (code, text) in refused.items())  # fmt: skip
-    return "The mail server took it."
+        return "Accepted, but not for: " + "; ".join(f"{who}: {code} {response_text(text)}" for who, (code, text) in refused.items())  # fmt: skip
+    return "The mail server accepted it."
 
 
 @contextmanager
 def mail_server(mail: MailSettings) -> Iterator[smtplib.SMTP]:
-    """A connection to the mail server, signed in where there is a user. Never a password over a plain connection."""
+    """Connect to the mail server and sign in where there is a user. Sends no password over a plain connection."""
     trust = ssl.create_default_context()
     smtp: smtplib.SMTP
     if mail.security == "tls":
@@ -200,7 +200,7 @@ def mail_server(mail: MailSettings) -> Iterator[smtplib.SMTP]:
                 raise NotSent("A password is not sent over an unencrypted connection. Choose TLS or STARTTLS.")
             smtp.login(mail.user, smtp_password.read_password())
         yield smtp
-        with suppress(OSError, smtplib.SMTPException):  # it has taken the mail: that it hangs up undoes nothing
+        with suppress(OSError, smtplib.SMTPException):  # the mail is accepted, so a lost connection does no harm
             smtp.quit()
     finally:
         smtp.close()
@@ -212,14 +212,14 @@ def response_text(text: bytes | str) -> str:
 
 # --- webhook --------------------------------------------------------------------------------------------------
 def by_webhook(row: Message, mail: MailSettings) -> str:
-    """Post as ntfy(1) takes it: a title, a priority, the text as the body. Raises NotSent.
+    """Post a message in ntfy's format: headers for title and priority, the text as body. Raises NotSent.
 
-    The name is resolved once and the connection goes to that very address, so that a name which answers differently the
-    second time leads nowhere else. No redirection is followed.
+    The name is resolved once and the connection uses that address, so a changed DNS answer cannot redirect it. Redirects
+    are not followed.
     """
     parts = urlsplit(mail.webhook)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise NotSent("The address of the webhook is not one.")
+        raise NotSent("The address of the webhook is not valid.")
     target = public_address(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), private=mail.webhook_private)  # fmt: skip
     alert = row.alert
     title = mail_text.subject_of(alert, row.event) if alert else f"[larder] Test from {settings.BOX_NAME}"
@@ -243,7 +243,7 @@ def by_webhook(row: Message, mail: MailSettings) -> str:
 
 
 def public_address(host: str, port: int, *, private: bool) -> tuple[str, int]:
-    """Where a name leads, looked up once. Raises NotSent for an address inside unless that is allowed."""
+    """Resolve a name once. Raises NotSent for an address in the own network unless that is allowed."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as problem:
@@ -262,7 +262,7 @@ NAT64 = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052: an IPv4 address as its
 
 
 def embedded_address(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Where an address leads: the IPv4 one that is within it, if there is one."""
+    """The IPv4 address embedded in an IPv6 address, if there is one, else the address."""
     parsed = ipaddress.ip_address(address)
     if isinstance(parsed, ipaddress.IPv4Address):
         return parsed
@@ -271,7 +271,7 @@ def embedded_address(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Addr
 
 
 class Pinned(http.client.HTTPConnection):
-    """A connection to one address that was looked up before; the name serves for the certificate and the Host header."""
+    """A connection to a resolved address; the name is used for the certificate and the Host header."""
 
     def __init__(self, host: str, target: tuple[str, int], *, tls: bool) -> None:
         super().__init__(host, target[1], timeout=SECONDS)

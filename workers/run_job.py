@@ -1,7 +1,7 @@
-"""Carry a job to its end: claim the row, hand the operation to the agent, record what comes back.
+"""Run a job: claim its row, send the operation to the agent, store the progress and the outcome.
 
-The agent does not care whether anybody listens, and its journal outlives both. So a worker that finds a running job
-without a worker asks the agent what became of it.
+The agent runs on without a listener, and its journal outlives both. So a worker that finds a running job without a worker
+asks the agent for its outcome.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def run_job(job_id: str) -> None:
 
 
 def run_if_room(job_id: str) -> None:
-    """Run it unless jobs have all the threads they may have; then it is sent again at the next tick."""
+    """Run a job if a thread for jobs is free; otherwise the next tick sends it again."""
     with take_seat(_jobs) as free:
         if free:
             claim_and_run(job_id)
@@ -87,7 +87,7 @@ def run_if_room(job_id: str) -> None:
 
 @contextmanager
 def take_seat(seats: threading.BoundedSemaphore) -> Iterator[bool]:
-    """Whether there was a seat, which is held meanwhile."""
+    """Take a seat during the body; yields whether one was free."""
     free = seats.acquire(blocking=False)
     try:
         yield free
@@ -97,7 +97,7 @@ def take_seat(seats: threading.BoundedSemaphore) -> Iterator[bool]:
 
 
 def is_long(job_id: str) -> bool:
-    """Whether the job is one of those that can go on for hours; no where it is gone or of another version."""
+    """Whether a job can take hours; False where it is gone or from another version."""
     operation = Job.objects.filter(pk=job_id).values_list("operation", flat=True).first()
     try:
         return operation is not None and decode_operation(operation).lasts()
@@ -112,10 +112,10 @@ def claim_and_run(job_id: str) -> None:
         job = row.get()
         request = run_request(job)
     elif row.filter(state=Job.State.WAITING).update(state=Job.State.RUNNING, worker=TOKEN):
-        # The agent alone knows whether it has waited long enough, or was cancelled.
+        # Only the agent knows whether it has waited long enough or was cancelled.
         request = run_request(row.get())
     elif row.filter(state=Job.State.RUNNING).update(worker=TOKEN):
-        # Its worker is gone, or the agent was: ask, never begin anew.
+        # Its worker or the agent was restarted: ask for the outcome, never start it again.
         request = {"verb": "follow", "job": job_id}
     else:
         return
@@ -126,7 +126,7 @@ def claim_and_run(job_id: str) -> None:
         except Refused as refusal:
             outcome = {"state": Job.State.REFUSED, "text": str(refusal)}
         else:
-            # What pages show next should be true after the job. Its end waits for that a while, and depends on none of it.
+            # Pages should be current when the job ends, so its end waits a while for the readings but does not depend on them.
             background.wait_for(lambda: refresh_after_job(job_id), SECONDS_FOR_FACTS)
         finish_job(job_id, outcome)
         benchmarks.continue_after_job(job_id)
@@ -135,13 +135,13 @@ def claim_and_run(job_id: str) -> None:
             _sent[job_id] = time.monotonic()
         row.filter(state=Job.State.RUNNING).update(worker="")
     except Exception as error:
-        # Still running as far as anybody knows: the next tick asks again.
+        # It may still run: the next tick asks again.
         log.warning("job %s: %s", job_id, explain(error), exc_info=not isinstance(error, Failed))
         row.filter(state=Job.State.RUNNING).update(worker="")
 
 
 def refresh_after_job(job_id: str) -> None:
-    """Read what a job may have changed; each part by itself."""
+    """Read what a job may have changed; one part that fails stops no other."""
     parts: dict[str, Callable[[], object]] = {
         "snapshots": lambda: collect_snapshots.doubt_snapshots(datasets_of(job_id)),
         "facts": collectors.collect_now,
@@ -152,7 +152,7 @@ def refresh_after_job(job_id: str) -> None:
 
 
 class LetGo(Exception):
-    """A job waits for another one and gives its thread back. The agent goes on waiting; it is followed again soon."""
+    """The job waits for another one and gives up its thread. The agent keeps waiting, and a tick soon follows it again."""
 
 
 def run_request(job: Job) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def run_request(job: Job) -> dict[str, Any]:
 
 
 def datasets_of(job_id: str) -> tuple[str, ...]:
-    """The datasets whose snapshots a job was about; none where another version of Larder wrote its operation."""
+    """The datasets whose snapshots a job changes; none where its operation is from another version."""
     try:
         return decode_operation(Job.objects.get(pk=job_id).operation).snapshot_datasets()
     except Refused:
@@ -168,7 +168,7 @@ def datasets_of(job_id: str) -> tuple[str, ...]:
 
 
 def follow_job(job_id: str, request: dict[str, Any]) -> dict[str, Any]:
-    """The outcome, after recording all progress on the way. Raises Refused, Failed where the agent fell silent."""
+    """Store the progress of a job and return its outcome. Raises Refused, and Failed where the agent stops answering."""
     found = make_meter(request)
     with ExitStack() as seat:
         blocked = False
@@ -187,19 +187,19 @@ def follow_job(job_id: str, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def store_progress(job_id: str, message: dict[str, Any], found: io_rate.Meter | None) -> None:
-    """Keep how far a job is."""
+    """Store the progress of a job."""
     now = {"percent": message["percent"], "phrase": message["phrase"][:300]}
     Progress.objects.update_or_create(job=job_id, defaults=now | ({"speeds": found.measure_speeds()} if found else {}))
     store.touch("jobs")
 
 
 def make_meter(request: dict[str, Any]) -> io_rate.Meter | None:
-    """What reads the disks' speed while a case is measured; None for every other job, and for one that is only followed."""
+    """The meter of the disks of a benchmark case; None for other jobs and for one that is only followed."""
     return io_rate.meter_of(decode_operation(json.dumps(request["operation"]))) if "operation" in request else None
 
 
 def finish_job(job_id: str, outcome: dict[str, Any]) -> None:
-    """Give the row its end, once."""
+    """Store the outcome of a job; has no effect on a finished one."""
     state = outcome.get("state", "")
     text = outcome.get("text", "")
     if state == "unknown":
@@ -225,7 +225,7 @@ def finish_job(job_id: str, outcome: dict[str, Any]) -> None:
 
 
 def jobs_to_start() -> list[str]:
-    """Jobs that have waited for their start, and those of which the agent tells no longer: cancelled, or the box was off."""
+    """Delayed jobs to start: those whose time has come, and those that the agent no longer lists."""
     rows = dict(Job.objects.filter(state=Job.State.WAITING).values_list("pk", "starts"))
     told = {one.job for one in delayed_jobs.waiting_jobs()} if rows else set()
     now = timezone.now()
@@ -233,10 +233,9 @@ def jobs_to_start() -> list[str]:
 
 
 def send_waiting() -> None:
-    """Put into the queue what should be there: jobs that wait, and running ones that lost their worker. Raises Failed where
-    the queue does not answer.
+    """Queue the jobs that wait, and running ones that lost their worker. Raises Failed where the queue does not answer.
 
-    What was sent a moment ago is still on its way, unless Redis lost it.
+    A job sent a moment ago is not sent again, unless Redis lost it.
     """
     check_queue()
     waiting = [*Job.objects.filter(state=Job.State.QUEUED).values_list("pk", flat=True), *jobs_to_start()]
@@ -249,7 +248,7 @@ def send_waiting() -> None:
 
 
 def check_queue() -> None:
-    """See that Redis answers before anything is sent. Raises Failed."""
+    """Test that Redis answers. Raises Failed."""
     try:
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(SECONDS_FOR_REDIS)

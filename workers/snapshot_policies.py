@@ -1,6 +1,6 @@
-"""The clock of snapshot policies: take what is due, destroy what is no longer kept. Decided by ``appliance/snapshots/policy.py``.
+"""Run snapshot schedules: take due snapshots and destroy expired ones. ``appliance/snapshots/policy.py`` decides.
 
-A dataset that is as its latest snapshot gets no new one: the latest is recorded for the grains that are due, and so kept.
+A dataset without changes gets no new snapshot: its latest one is recorded for the grains that are due, and so kept.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ looks = Interval(SECONDS_BETWEEN_LOOKS)
 
 
 def run_due_policies() -> list[Job]:
-    """Begin what is due now, at most one job a pool; the jobs that were begun."""
+    """Start what is due, at most one job per pool; returns the jobs."""
     if not store.is_read("snapshots"):
         return []
     now = timezone.now()
@@ -71,7 +71,7 @@ def run_due_policies() -> list[Job]:
 
 
 def resting_kinds(mine: QuerySet[Job], now: datetime) -> set[tuple[str, str]]:
-    """What failed and is not tried again yet, by kind and pool: ten minutes, and after each further time twice as long.
+    """Kind and pool of failed jobs that wait for their retry: ten minutes, doubled with each further failure.
 
     Jobs of a clock that was ahead do not count.
     """
@@ -90,7 +90,7 @@ def resting_kinds(mine: QuerySet[Job], now: datetime) -> set[tuple[str, str]]:
 
 
 def datasets_with_policies() -> dict[str, list[tuple[Dataset, Policy]]]:
-    """The datasets for which a policy is in force, by their pool."""
+    """The datasets with a snapshot schedule, by pool."""
     found: dict[str, list[tuple[Dataset, Policy]]] = defaultdict(list)
     for row in DatasetRow.objects.filter(facts__contains='"policy":"{'):
         if policy := snapshot_policy.policy_of(row.fact):
@@ -101,7 +101,7 @@ def datasets_with_policies() -> dict[str, list[tuple[Dataset, Policy]]]:
 def take_snapshots(
     pool: str, datasets: list[tuple[Dataset, Policy]], clock_says: datetime, shift: timedelta = timedelta()
 ) -> Job | None:
-    """Ask for one transaction with all that is due in a pool. What was asked for is written down before.
+    """Start one job for all due snapshots of a pool. The run is stored before.
 
     ``shift`` is added to what the clock says where it is in doubt.
     """
@@ -138,7 +138,7 @@ def take_snapshots(
 def wanted_of(
     datasets: list[tuple[Dataset, Policy]], now: datetime, seen: datetime
 ) -> Iterator[tuple[Dataset, Wanted]]:
-    """What is to be done now for the datasets of which a snapshot is due."""
+    """The snapshots to take now, with their datasets."""
     zone = schedule.box_zone()
     for one in datasets_due(datasets, lambda policy, taken: snapshot_policy.due_grains(policy, taken, now, zone)):
         yield one.dataset, snapshot_policy.decide_run(one.policy, one.taken, now, zone, latest=one.latest, seen=seen)
@@ -157,7 +157,7 @@ class Followed:
 def datasets_due(
     datasets: list[tuple[Dataset, Policy]], is_due: Callable[[Policy, list[Taken]], object]
 ) -> Iterator[Followed]:
-    """Those of the datasets for which something is due, with what their policy has taken. Three queries."""
+    """The datasets with something due, and the snapshots of their schedule. Three queries."""
     taken = policy_ledger.taken_of(
         [str(dataset.guid) for dataset, _policy in datasets] if len(datasets) <= 200 else None
     )
@@ -181,7 +181,7 @@ def latest_of(datasets: Iterable[Dataset]) -> dict[str, int]:
 
 
 def seen_at(now: datetime) -> datetime:
-    """When the datasets were last looked at: what they say of being unchanged is true of then."""
+    """When the datasets were last read; their state "unchanged" is of that time."""
     source = Source.objects.filter(name="datasets").exclude(checked=None).first()
     return min(now, source.checked - timedelta(seconds=source.seconds)) if source and source.checked else now
 
@@ -191,14 +191,14 @@ def counts_of() -> dict[str, int]:
 
 
 def prune_snapshots(datasets: list[tuple[Dataset, Policy]]) -> Job | None:
-    """Ask for what the policies of a pool no longer keep to go."""
+    """Start a job that destroys the expired snapshots of a pool."""
     rows: list[SnapshotRow] = policy_ledger.expired_rows(datasets, counts_of())[:MOST]
     if not rows:
         return None
     try:
         operation = PruneSnapshots.for_pairs((row.name, int(row.guid)) for row in rows)
         if not operation.find_chosen(store.facts_for(operation)):
-            return None  # the agent would see none of them as expired yet: it is asked once it does
+            return None  # the agent does not see them as expired yet
         return confirm.start_without_review(operation, user=BY)
     except Refused as refusal:
         log.warning("what is no longer kept could not be destroyed: %s", refusal)

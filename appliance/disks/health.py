@@ -62,7 +62,7 @@ class Before:
         return any(reason.count == "temperature" for reason in self.reasons)
 
     def is_missed_by(self, reading: Reading) -> bool:
-        """Whether an answer holds nothing to judge by, or no counts where there were some before."""
+        """Whether an answer has nothing to judge by, or no counts where there were some before."""
         return not reading.answered or (self.counted and not reading.counts)
 
 

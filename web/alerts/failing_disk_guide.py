@@ -1,6 +1,6 @@
-"""The way of a failing disk: evidence, out of use, erased with its values before and after, then back or replaced.
+"""The guide for a failing disk: evidence, taking it offline, erasing it, then putting it back or replacing it.
 
-Where it stands is read from the facts, not remembered, so that it is true also for what was done elsewhere.
+The current step follows from the facts and is not stored, so it is right also after changes made elsewhere.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Path:
 
 @dataclass(frozen=True)
 class Standing:
-    """How things are with the disk. ``asked``: it has said how it is since it was erased."""
+    """The state of the disk. ``asked``: it was read after it was erased."""
 
     row: DiskRow
     member: tuple[Pool, Vdev] | None
@@ -76,7 +76,7 @@ class Standing:
 
 
 def guide_for(alert: Alert) -> Path | None:
-    """The way for the disk of this alert; None where the disk is not in the box any more."""
+    """The guide for the disk of an alert; None where the disk is no longer in the box."""
     box = present.box()
     bay = present.names_of(box.bays).get(alert.subject)
     row = DiskRow.objects.filter(key=alert.subject).first()
@@ -97,7 +97,7 @@ def guide_for(alert: Alert) -> Path | None:
 
 
 def member_of(box: present.Box, key: str) -> tuple[Pool, Vdev] | None:
-    """Its place in a pool. A disk that takes its own place again is there twice; what counts is the new one."""
+    """The pool and vdev of a disk. A disk that replaces itself is there twice; the new one counts."""
     for card in box.cards:
         for place in vdev_tree.places(card.pool):
             old = place.vdev.path.endswith("/old")
@@ -119,7 +119,7 @@ def safety_text(member: tuple[Pool, Vdev] | None) -> str:
 
 
 def last_wipe(path: str, since: datetime) -> datetime | None:
-    """When every sector of it was last overwritten since the alert began."""
+    """When the disk was last fully erased since the alert began."""
     jobs = Job.objects.filter(kind="erase-disk", subject=path, state=Job.State.DONE, created__gte=since)
     return next((job.finished for job in jobs.only("operation", "finished") if '"full"' in job.operation), None)
 

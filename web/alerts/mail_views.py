@@ -1,4 +1,4 @@
-"""Who is told, and how: the mail server, recipients by severity, quiet hours, a webhook; and a test with the real answer."""
+"""Notification settings, and how: the mail server, recipients by severity, quiet hours, a webhook; and a test with the real answer."""
 
 from __future__ import annotations
 

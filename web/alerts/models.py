@@ -1,4 +1,4 @@
-"""Alerts and their time line, messages that go out once, what disks said day by day. All belongs to the box."""
+"""Alerts and their notes, messages, settings of notifications, and daily values of disks and pools."""
 
 from __future__ import annotations
 
@@ -68,20 +68,20 @@ class Alert(models.Model):
 
     @property
     def wants_somebody(self) -> bool:
-        """Whether there is something to do: news that all went well needs nobody."""
+        """Whether the user has something to do; good news needs nothing."""
         kind = KINDS.get(self.kind)
         return not (kind and kind.news and self.severity == "notice")
 
     @property
     def mark_state(self) -> str:
-        """The state that its mark shows."""
+        """The state of its icon."""
         if self.state == self.State.CLEARED:
             return "healthy"
         return {"critical": "failed", "warning": "attention"}.get(self.severity, "repaired")
 
     @property
     def state_word(self) -> str:
-        """What stands beside that mark in a list."""
+        """The text beside its icon in a list."""
         return "over" if self.state == self.State.CLEARED else self.severity
 
 
@@ -101,7 +101,7 @@ class AlertNote(models.Model):
 
 
 class Message(models.Model):
-    """Something to be told, once: made together with what it tells, sent by the worker, tried again for days."""
+    """A notification: made together with its alert, sent once by the worker, retried for days."""
 
     class State(models.TextChoices):
         WAITING = "waiting", "Waiting"
@@ -127,14 +127,14 @@ class Message(models.Model):
 
 
 class MailSettings(models.Model):
-    """How people are told: one row. The password is in a file of its own (``web/alerts/smtp_password.py``)."""
+    """The settings of notifications: one row. The password is in a file (``web/alerts/smtp_password.py``)."""
 
     host = models.CharField(max_length=255, default="", blank=True)
     port = models.PositiveIntegerField(default=587)
     security = models.CharField(max_length=10, default="starttls")
     user = models.CharField(max_length=255, default="", blank=True)
     sender = models.CharField(max_length=255, default="", blank=True)
-    critical = models.TextField(default="", blank=True)  # addresses, one a line
+    critical = models.TextField(default="", blank=True)  # one address per line
     warning = models.TextField(default="", blank=True)
     notice = models.TextField(default="", blank=True)
     quiet_from = models.PositiveSmallIntegerField(default=0)
@@ -153,7 +153,7 @@ class MailSettings(models.Model):
 
     @property
     def for_report(self) -> list[str]:
-        """Who gets what is no alert: reports and tests."""
+        """The recipients of reports and tests."""
         return self.recipients_for("notice") or self.recipients_for("critical")
 
     @classmethod
@@ -162,7 +162,7 @@ class MailSettings(models.Model):
 
 
 class KindSeverity(models.Model):
-    """A severity that the owner gave to a kind."""
+    """A chosen severity of a kind of alert."""
 
     kind = models.CharField(max_length=40, primary_key=True)
     severity = models.CharField(max_length=10)
@@ -172,7 +172,7 @@ class KindSeverity(models.Model):
 
 
 class Accepted(models.Model):
-    """A value of a disk that stays quiet until it grows."""
+    """An accepted value of a disk, which gives no alert until it grows."""
 
     disk = models.CharField(max_length=300)
     count = models.CharField(max_length=30)
@@ -188,7 +188,7 @@ class Accepted(models.Model):
 
 
 class DiskDay(models.Model):
-    """What one disk said on one day: ``{count: [least, most, last]}``. About 1,300 bytes a disk and day."""
+    """The values of one disk on one day: ``{count: [least, most, last]}``. About 1,300 bytes."""
 
     disk = models.CharField(max_length=300)
     day = models.DateField()
@@ -224,7 +224,7 @@ class DiskCare(models.Model):
 
 
 class SelfTestPlan(models.Model):
-    """How often every disk tests itself, and between which hours that begins: one row."""
+    """The self-test schedule: one row."""
 
     short = models.CharField(max_length=10, default="week")
     long = models.CharField(max_length=10, default="month")
@@ -240,7 +240,7 @@ class SelfTestPlan(models.Model):
 
 
 class PoolDay(models.Model):
-    """How full a pool was at the end of a day, and that it was there. Kept when the pool goes, to miss it."""
+    """How full a pool was on a day. Kept when the pool goes, to notice that it is missing."""
 
     guid = models.CharField(max_length=20)
     name = models.CharField(max_length=255)

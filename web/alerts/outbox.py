@@ -1,4 +1,4 @@
-"""What is to be told, as rows: made with the change they tell, so that each goes out once. The worker sends them."""
+"""Queue notifications as rows, in the transaction of the change they report. The worker sends them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ IMMEDIATE = ("critical", "warning")
 
 
 def queue_alert(alert: Alert, event: str, now: datetime, mail: MailSettings, *, again: str = "") -> None:
-    """Queue the telling of an alert by every way that is set up. What is silenced is not told, nor is mail's own fault."""
+    """Queue messages about an alert by mail and webhook. Silenced alerts and the failure of mail itself queue none."""
     if alert.kind == "mail.failing" or alert.is_silent(now):
         return
     if event == "cleared" and (
         alert.kind_info.news or not Message.objects.filter(alert=alert, event="raised").exists()
     ):
-        return  # nobody heard of it, so nobody has to hear that it is over; and what has happened does not end
+        return  # nobody was notified of it, or it is news, which does not end
     ways = [
         *(["mail"] if mail.host and mail.recipients_for(alert.severity) else []),
         *(["webhook"] if mail.webhook else []),
@@ -31,13 +31,13 @@ def queue_alert(alert: Alert, event: str, now: datetime, mail: MailSettings, *, 
 
 
 def queue_test(way: str, now: datetime) -> Message:
-    """A test of one way, made by a person who waits for the answer; it replaces the last one."""
+    """Queue a test message by mail or webhook; it replaces the last one."""
     Message.objects.filter(event="test", way=way).delete()
     return Message.objects.create(key=f"test-{way}-{now.timestamp()}", event="test", way=way, made=now, next_try=now)
 
 
 def queue_weekly_report(now: datetime, mail: MailSettings) -> bool:
-    """Queue the week's report from Monday on, once a week by the box's calendar; whether one was made."""
+    """Queue the weekly report, from Monday on and once per calendar week; whether one was queued."""
     local = now.astimezone(box_zone())
     if not (mail.weekly and mail.host and mail.for_report):
         return False
@@ -51,7 +51,7 @@ def queue_weekly_report(now: datetime, mail: MailSettings) -> bool:
 
 
 def send_time(severity: str, now: datetime, mail: MailSettings, zone: tzinfo) -> datetime:
-    """When it may go out: critical at once, a warning after the quiet hours, a notice with the day's digest."""
+    """When to send: critical at once, warnings after the quiet hours, notices with the daily summary."""
     if severity == "critical":
         return now
     if severity not in IMMEDIATE:

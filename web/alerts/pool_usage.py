@@ -1,4 +1,4 @@
-"""How full each pool is, by its top dataset (what can be written), and where that leads."""
+"""How full each pool is, by its top dataset, and a forecast."""
 
 from __future__ import annotations
 

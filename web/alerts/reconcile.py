@@ -1,4 +1,4 @@
-"""Faults become alerts: one row from a fault's beginning to its end, one message for each, whatever happens between."""
+"""Reconcile alerts with faults: one row from a fault's beginning to its end, and one message for each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def open_keys() -> frozenset[tuple[str, str]]:
 def reconcile_alerts(
     found: Iterable[Fault], now: datetime, *, unread: Iterable[str] = (), unheard: Iterable[str] = (), complete: bool = True
 ) -> bool:  # fmt: skip
-    """Make the rows say what was found; whether anything changed.
+    """Open, update and clear alerts to match the faults; whether anything changed.
 
     Nothing clears whose source could not be read (``unread``), of a disk that has said nothing of itself (``unheard``), nor
     where a rule broke (not ``complete``): not to see a fault is not its end. Rows and messages change together or not at
@@ -43,7 +43,7 @@ def reconcile_alerts(
     odd: list[str] = []
 
     def alone(subject: str, change: Callable[[], bool]) -> bool:
-        """Make one change, or none of it. What is wrong with the database is wrong for all."""
+        """Make one change in a transaction. Raises only where the whole database is unusable."""
         try:
             with transaction.atomic():
                 return change()
@@ -118,7 +118,7 @@ def set_severity(kind: str, severity: str, now: datetime, by: str) -> None:
 
 
 def raise_alert(fault: Fault, now: datetime, grave: dict[str, str], mail: MailSettings) -> bool:
-    """A new alert. What was silenced and comes again within that time stays silent."""
+    """Open an alert. A fault that returns during its silence stays silenced."""
     last = Alert.objects.filter(kind=fault.kind, subject=fault.subject[:300]).first()
     silent = last is not None and last.is_silent(now)
     row = Alert.objects.create(
@@ -141,7 +141,7 @@ def raise_alert(fault: Fault, now: datetime, grave: dict[str, str], mail: MailSe
 
 
 def mark_of(fault: Fault) -> int:
-    """How bad it is, as far as a column can say."""
+    """The fault's mark, limited to what a column can hold."""
     return min(fault.mark, LARGEST)
 
 
@@ -171,7 +171,7 @@ def update_alert(row: Alert, fault: Fault, now: datetime, mail: MailSettings) ->
 
 
 def maybe_clear(row: Alert, now: datetime, settle: int, mail: MailSettings) -> bool:
-    """The fault is not seen any more: its end is believed when that has lasted. A clock set back begins the wait anew."""
+    """Clear an alert whose fault has been gone for ``settle`` seconds. A clock that was set back restarts the wait."""
     if row.gone is None or row.gone > now:
         row.gone = now
         row.save(update_fields=["gone"])
@@ -190,7 +190,7 @@ def clear_alert(row: Alert, now: datetime, why: str) -> None:
 
 
 def add_note(row: Alert, text: str, now: datetime, by: str = "") -> None:
-    """A line of its time line. Of a long one the first stays and the latest."""
+    """Add a note to an alert. Of many notes the first and the latest are kept."""
     AlertNote.objects.create(alert=row, at=now, text=text[:500], by=by)
     notes = AlertNote.objects.filter(alert=row)
     past(notes.exclude(pk=notes.order_by("pk").values("pk")[:1]).order_by("-pk"), NOTES_KEPT).delete()

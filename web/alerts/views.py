@@ -1,4 +1,4 @@
-"""What is wrong and what was: each alert with its time line, what it means and the next step."""
+"""Pages of alerts: the list, and one alert with its history and actions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AT_ONCE = 20  # lines of a time line that are seen without asking for more
 
 @require_GET
 def alert_list(request: HttpRequest) -> HttpResponse:
-    """Open ones first, the worst of them on top; then acknowledged ones; then what is over; each a page at a time."""
+    """All alerts in three paged lists: open ones with the worst first, acknowledged ones, cleared ones."""
 
     def page_of(state: str, name: str) -> Page[Alert]:
         rows = Alert.objects.filter(state=state)
@@ -54,7 +54,7 @@ def alert_list(request: HttpRequest) -> HttpResponse:
 
 
 def other_pages(pages: dict[str, Page[Alert]], own: str) -> str:
-    """Where the other lists of the page stand, for a link that turns only one of them."""
+    """The page numbers of the other lists, for links that turn one list."""
     return urlencode({name: page.number for name, page in pages.items() if name != own and page.number > 1})
 
 
@@ -77,7 +77,7 @@ def alert_page(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def alert_events(row: Alert) -> list[tuple[datetime, str, str]]:
-    """When, by whom and what: all that has happened with an alert, the newest first. Two queries."""
+    """Time, user and text of all notes and messages of an alert, the newest first. Two queries."""
     sent = [
         (one.made, "", f"{one.way.capitalize()} {'that it is over' if one.event == 'cleared' else 'about it'}: {one.get_state_display().lower()}. {one.answer}")
         for one in Message.objects.filter(alert=row)[:20]
@@ -88,7 +88,7 @@ def alert_events(row: Alert) -> list[tuple[datetime, str, str]]:
 
 @require_POST
 def alert_action(request: HttpRequest, pk: int) -> HttpResponse:
-    """Acknowledge, open again, silence for a time with a reason, or give its kind another severity."""
+    """Acknowledge, reopen or silence an alert, or set the severity of its kind."""
     what, by, now = request.POST.get("act", ""), request.user.get_username(), timezone.now()
     with transaction.atomic():
         row = get_object_or_404(Alert.objects.select_for_update(), pk=pk, kind__in=KINDS)
@@ -99,7 +99,7 @@ def alert_action(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def apply_action(request: HttpRequest, row: Alert, what: str, by: str, now: datetime) -> bool:
-    """Whether ``what`` was something to do; done twice it changes nothing more."""
+    """Apply an action; whether it is a known one. A repeated action changes nothing."""
     if what == "acknowledge":
         if row.state == Alert.State.OPEN:
             row.state, row.mark_seen = Alert.State.ACKNOWLEDGED, row.mark

@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class DisksConfig(AppConfig):
-    """The bays of the box as its owner knows them, and the replacing of disks in them."""
+    """Bays of the box, and replacements of disks."""
 
     name = "web.disks"
     label = "bays"

@@ -1,4 +1,4 @@
-"""The bays: labelled and ordered by their owner, and found by a light."""
+"""Bays: their labels and order, and the locate light."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from web.inventory.present import Bay
 from web.jobs.views import local
 
 LIGHT = "The light of its bay is on for {} seconds."
-BLINK = "This bay has no light of its own, so Larder reads from the disk: for {} seconds its own light goes on and off, a second each."
-PERHAPS = "The light of its bay is on, if it has one. Larder reads from the disk as well: for {} seconds its own light goes on and off, a second each."
+BLINK = "This bay has no light, so Larder reads from the disk: its activity light blinks for {} seconds, one second on and one off."
+PERHAPS = "The light of its bay is on, if there is one. Larder also reads from the disk: its activity light blinks for {} seconds."
 SAID = {"light": LIGHT, "perhaps": PERHAPS}
 
 
 @dataclass(frozen=True)
 class BayLine:
-    """A bay on the page where it is labelled."""
+    """A bay as a line of the form."""
 
     pk: int
     position: int
@@ -47,7 +47,7 @@ def bay_lines() -> list[BayLine]:
 
 @require_http_methods(["GET", "POST"])
 def bays(request: HttpRequest) -> HttpResponse:
-    """Every bay that is known, with its place in the picture and its name."""
+    """All known bays with place and label, as a form."""
     errors: list[str] = []
     if request.method == "POST":
         errors = store_bays(request)
@@ -59,7 +59,7 @@ def bays(request: HttpRequest) -> HttpResponse:
 
 
 def store_bays(request: HttpRequest) -> list[str]:
-    """Store places and names; what is wrong with them where nothing was stored."""
+    """Store places and labels; returns the errors, in which case nothing was stored."""
     errors, kept, forgotten = [], [], []
     taken = {line.pk for line in bay_lines() if line.bay}
     for row in BayRow.objects.all():
@@ -94,7 +94,7 @@ def store_bays(request: HttpRequest) -> list[str]:
 
 @require_POST
 def locate(request: HttpRequest, key: str) -> HttpResponse:
-    """Show where a disk is. The agent does it for half a minute and is not waited for; nothing is changed."""
+    """Start the locate light of a disk for half a minute, without waiting for its end."""
     disk = get_object_or_404(DiskRow, pk=key).fact
     if not disk.path:
         raise Http404
@@ -105,5 +105,5 @@ def locate(request: HttpRequest, key: str) -> HttpResponse:
             )
         messages.success(request, SAID.get(str(answer.get("way")), BLINK).format(int(answer.get("seconds", 30))))  # fmt: skip
     except LarderError as error:
-        messages.error(request, f"It could not be shown: {error}")
+        messages.error(request, f"The disk cannot be located: {error}")
     return redirect(local(request.POST.get("next", f"/disks/{key}/")))

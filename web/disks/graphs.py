@@ -1,4 +1,4 @@
-"""What a disk told over a year, as lines: the values that a verdict goes by, and every other figure beside them."""
+"""Graphs of a disk's values over a year: those that its verdict uses, and every other figure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BOX = f"0 0 {WIDTH} {HEIGHT}"
 
 @dataclass(frozen=True)
 class Graph:
-    """One value over time. ``points`` of an SVG polyline for each day's highest, in a box of WIDTH by HEIGHT."""
+    """One value over time. ``points``: an SVG polyline of each day's maximum, in a box of WIDTH by HEIGHT."""
 
     name: str
     title: str
@@ -45,7 +45,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class Figure:
-    """Another figure as it is now. ``rating`` and ``limit`` are the maker's own: at its limit the disk has failed."""
+    """Another current figure. ``rating`` and ``limit`` are the maker's: at the limit the disk has failed."""
 
     name: str
     text: str
@@ -60,12 +60,12 @@ def draw_graphs(days: Sequence[DiskDay], accepted: Mapping[str, int]) -> list[Gr
 
 
 def describe_figures(days: Sequence[DiskDay], now: Sequence[Sequence[Any]]) -> list[Figure]:
-    """Of what a row keeps: ``[name, number, text, rating, limit]`` each."""
+    """The figures of a row, each stored as ``[name, number, text, rating, limit]``."""
     return [Figure(name, text, rating, limit, draw_graph(days, FIGURE + name, name)) for name, _number, text, rating, limit in now]  # fmt: skip
 
 
 def draw_graph(days: Sequence[DiskDay], name: str, title: str, accepted: int | None = None) -> Graph | None:
-    """None where it was never told."""
+    """The graph of one value; None where it was never reported."""
     told = [(row.day, row.values[name]) for row in days if name in row.values]
     if not told:
         return None
@@ -75,7 +75,7 @@ def draw_graph(days: Sequence[DiskDay], name: str, title: str, accepted: int | N
 
 
 def draw_line(days: list[date], values: list[int], least: int, most: int) -> str:
-    """Points from left to right in true distances of days; a single day is drawn as a level line."""
+    """The points from left to right, spaced by days; a single day is a level line."""
     long, high = max((days[-1] - days[0]).days, 1), max(most - least, 1)
     points = [
         ((day - days[0]).days * WIDTH / long, HEIGHT - 4 - (value - least) * (HEIGHT - 8) / high)

@@ -1,4 +1,4 @@
-"""What one disk said of itself, now and over time; and its values accepted by its owner."""
+"""The health of one disk, now and over time, and accepting its values."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ def disk_health(request: HttpRequest, key: str) -> HttpResponse:
 
 
 def aged_tests(reading: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The self-tests of a row, with the drive's whole age at each: its log counts hours in 16 bits."""
+    """The self-tests of a row with the drive's full hours at each: its log stores hours in 16 bits."""
     return [{**test, "hours": hours_at(test["hours"], reading.get("hours"))} for test in reading.get("tests", [])]
 
 
 def warranty_report(bay: present.Bay, row: DiskRow) -> str:
-    """What a maker asks for: which disk, how old, what it counts, its tests."""
+    """A plain-text report for a warranty claim: model, age, counts and self-tests."""
     lines = [
         f"Disk: {bay.disk.model}",
         f"Serial number: {bay.disk.serial}",
@@ -114,7 +114,7 @@ def warranty_report(bay: present.Bay, row: DiskRow) -> str:
 @require_POST
 @refusals_lead_to("disk_health", "key")
 def self_test(request: HttpRequest, key: str) -> HttpResponse:
-    """Let the disk test itself, as a job."""
+    """Start a self-test as a job."""
     disk = get_object_or_404(DiskRow, key=key).fact
     kind: Literal["short", "long"] = "long" if request.POST.get("test") == "long" else "short"
     confirm.start_without_review(StartSelfTest(disk=disk.path, test=kind), user=request.user.get_username())
@@ -124,7 +124,7 @@ def self_test(request: HttpRequest, key: str) -> HttpResponse:
 @require_GET
 @refusals_lead_to("disk_health", "key")
 def put_back(request: HttpRequest, key: str) -> HttpResponse:
-    """The review of putting an erased disk back into its own place in its pool."""
+    """Review putting an erased disk back into its place in its pool."""
     disk = get_object_or_404(DiskRow, key=key).fact
     for pool in store.facts().pools:
         place = vdev_tree.find_disk(pool, disk.path)
@@ -136,9 +136,9 @@ def put_back(request: HttpRequest, key: str) -> HttpResponse:
 
 @require_POST
 def accept_values(request: HttpRequest, key: str) -> HttpResponse:
-    """What it counts now stays quiet until it grows."""
+    """Accept the current values, which give no alert until they grow."""
     row = get_object_or_404(DiskRow, key=key)
     if smart_history.accept_values(row, request.user.get_username()):
-        messages.success(request, "Accepted. You hear of it again when a figure grows. The verdict follows within a few minutes.")  # fmt: skip
+        messages.success(request, "Accepted. You are notified again when a figure grows. The verdict changes within a few minutes.")  # fmt: skip
     store.touch("disks")
     return redirect("disk_health", key=key)

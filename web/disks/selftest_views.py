@@ -1,4 +1,4 @@
-"""When disks test themselves: the schedule of all, and whether it takes in one disk."""
+"""The self-test schedule, and whether it includes a disk."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PlanForm(PlanModelForm):
 
 @require_http_methods(["GET", "POST"])
 def selftest_plan(request: HttpRequest) -> HttpResponse:
-    """How often disks test themselves, and when that begins."""
+    """The self-test schedule as a form."""
     form = PlanForm(request.POST or None, instance=SelfTestPlan.load_row())
     if request.method == "POST" and form.is_valid():
         row = form.save(commit=False)
@@ -52,7 +52,7 @@ def selftest_plan(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def set_participation(request: HttpRequest, key: str) -> HttpResponse:
-    """Whether the schedule tests this disk."""
+    """Include a disk in the schedule or leave it out."""
     row = get_object_or_404(DiskRow, key=key)
     care, _made = DiskCare.objects.get_or_create(disk=row.key, defaults={"since": timezone.now()})
     care.tested = request.POST.get("tested") == "yes"

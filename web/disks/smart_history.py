@@ -1,4 +1,4 @@
-"""What disks answered becomes rows: the verdict as it is now, and a short history a day that outlives a restart."""
+"""Store SMART answers: the current verdict of each disk, and one row of history per day."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from web.inventory.models import DiskRow
 from web.prune_rows import past
 
 WRITTEN_EVERY = timedelta(hours=1)  # a temperature that wanders within the day's range is not worth a write
-KEPT = 3 * 366  # days of each disk, counted: by their dates a clock that is years ahead would take all of them away
+KEPT = 3 * 366  # days of each disk, by count: by date, a clock that is years ahead would delete all
 KNOWN = ("healthy", "watch", "failing")
 WANDERING = ("temperature", "latency")
 FIGURE = "figure "  # before the name of what is kept for its graph alone
@@ -29,8 +29,10 @@ log = logging.getLogger(__name__)
 
 
 def store_answers(answers: Mapping[DiskRow, Reading]) -> bool:
-    """Judge and keep the answers; whether anything that pages show has changed. A sleeping disk keeps what it last said.
-    An answer that cannot be judged or kept leaves no other disk unjudged."""
+    """Judge and store the answers; whether a page shows anything new. A sleeping disk keeps its last values.
+
+    An answer that cannot be judged or stored leaves no other disk unjudged.
+    """
     accepted = accepted_of([row.key for row in answers])
     changed = False
     for row, reading in answers.items():
@@ -80,7 +82,7 @@ def before_of(row: DiskRow) -> Before:
 
 
 def silent_columns(row: DiskRow, reading: Reading, verdict: DiskHealth) -> dict[str, object]:
-    """Of a disk that does not tell any more how it is: its last figures stay, and that nothing is known of it now."""
+    """The columns of a disk that stopped reporting its health: its last figures stay, the verdict becomes unknown."""
     told = answer_columns(reading, verdict)["reading"]
     fresh = {name: told[name] for name in ("hours", "errors", "figures") if told[name]}
     speaks = reading.answered or not reading.sure or reading.temperature is not None
@@ -95,13 +97,13 @@ def silent_columns(row: DiskRow, reading: Reading, verdict: DiskHealth) -> dict[
 
 
 def carry_over(before: Mapping[str, Any], reading: Reading) -> dict[str, object]:
-    """What stays of an earlier answer because this one leaves it out: the log of self-tests, and whether there can be any."""
+    """Parts of the earlier answer that this one leaves out: the log of self-tests, and whether the disk supports them."""
     told = {"tests": reading.logged or reading.tests, "able": reading.able or reading.unable}
     return {name: before[name] for name, found in told.items() if not found and name in before}
 
 
 def not_understood(row: DiskRow) -> dict[str, object]:
-    """Of a disk whose answer nothing can be made of: what it said last stays, however that looks."""
+    """The columns of a disk with an answer that cannot be parsed: its last values stay."""
     known: dict[str, object] = {"reading": {**row.reading, "silent": NOT_UNDERSTOOD}, "asleep": False}
     return known if row.verdict in {"failing", "watch"} else {**known, **verdict_columns(DiskHealth("unknown", (HealthReason("unknown", NOT_UNDERSTOOD),)))}  # fmt: skip
 
@@ -112,7 +114,7 @@ def limit_counts(reading: Reading) -> Reading:
 
 
 def note_latency(row: DiskRow, took: Mapping[str, float]) -> bool:
-    """Keep how long a disk's requests took, by kernel name; one that had too few keeps nothing, for its last figure is old."""
+    """Store a disk's latency, by kernel name; None after too few requests, because the last figure is old."""
     own = took.get(row.fact.name)
     if own is not None:
         store_day(row.key, Reading(counts={"latency": round(own)}))
@@ -151,7 +153,7 @@ def accepted_of(keys: list[str]) -> dict[str, dict[str, int]]:
 
 
 def accept_first_counts(key: str, reading: Reading, known: Mapping[str, int]) -> dict[str, int]:
-    """What is accepted of a disk. Counts that say little on their own start at what they were when first seen."""
+    """The accepted values of a disk. Counts that mean little alone are accepted as first seen."""
     own = dict(known)
     for name in SINCE_FIRST_SEEN:
         if name in reading.counts and name not in own:
@@ -161,12 +163,12 @@ def accept_first_counts(key: str, reading: Reading, known: Mapping[str, int]) ->
 
 
 def acceptable_values(row: DiskRow) -> list[tuple[str, int]]:
-    """What a disk counts that its owner may accept as it is."""
+    """The counts of a disk that the user can accept."""
     return [(count, value) for _state, _text, count, value, *_ in row.reasons if count and value and not count.startswith("warning")]  # fmt: skip
 
 
 def accept_values(row: DiskRow, by: str) -> int:
-    """Let what a disk counts now stay quiet until it grows; how many values that were."""
+    """Accept the current counts of a disk; returns how many there were."""
     found = acceptable_values(row)
     for count, value in found:
         Accepted.objects.update_or_create(disk=row.key, count=count, defaults={"value": value, "by": by})

@@ -1,4 +1,4 @@
-"""When a hard disk goes to sleep: said for one disk, or for all of its pool."""
+"""The sleep timer of a hard disk, or of all disks of its pool."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from web.inventory.models import DiskRow
 from web.jobs import queue
 
 WORDS = {0: "never", 10: "after 10 minutes without work", 20: "after 20 minutes", 30: "after half an hour", 60: "after an hour", 120: "after two hours"}  # fmt: skip
-AS_IT_IS = ""  # of the choice: Larder says nothing to the disk
+AS_IT_IS = ""  # Larder leaves the disk's own timer alone
 
 
 def can_sleep(row: DiskRow) -> bool:
-    """Whether it has something that turns, and takes the command."""
+    """Whether the disk is rotational and takes ATA commands."""
     return row.fact.rotational and bool(row.reading.get("ata"))
 
 
 def sleep_state(row: DiskRow, care: DiskCare, mates: list[DiskRow]) -> dict[str, object]:
-    """What the page says of a disk's sleep. ``mates``: the other disks of its pool."""
+    """The context of the sleep card. ``mates``: the other disks of the pool."""
     return {
         "can": can_sleep(row),
         "choices": [(AS_IT_IS, "as the disk has it", care.sleep is None), *((str(minutes), WORDS[minutes], care.sleep == minutes) for minutes in MINUTES)],
@@ -38,7 +38,7 @@ def sleep_state(row: DiskRow, care: DiskCare, mates: list[DiskRow]) -> dict[str,
 
 
 def mates_of(bays: Iterable[present.Bay], key: str) -> list[DiskRow]:
-    """The other disks of its pool: they are woken together."""
+    """The other disks of the pool, which wake together."""
     bays = list(bays)
     pool = next((bay.pool_key for bay in bays if bay.key == key), "")
     return list(DiskRow.objects.filter(key__in=[bay.key for bay in bays if pool and bay.pool_key == pool and bay.key != key]))  # fmt: skip
@@ -46,11 +46,11 @@ def mates_of(bays: Iterable[present.Bay], key: str) -> list[DiskRow]:
 
 @require_POST
 def set_sleep(request: HttpRequest, key: str) -> HttpResponse:
-    """Keep when it is to sleep; the worker tells it, now and whenever it may have forgotten."""
+    """Store the sleep timer; the worker sets it now and whenever the disk may have lost power."""
     row = get_object_or_404(DiskRow, key=key)
     wanted = request.POST.get("sleep", AS_IT_IS)
     if (wanted != AS_IT_IS and wanted not in {str(minutes) for minutes in MINUTES}) or not can_sleep(row):
-        return HttpResponseBadRequest("That disk cannot be told this.", content_type="text/plain")
+        return HttpResponseBadRequest("This disk has no such sleep timer.", content_type="text/plain")
     minutes = int(wanted) if wanted else None
     mates = mates_of(present.box().bays, key) if request.POST.get("all") else []
     for one in filter(can_sleep, [row, *mates]):

@@ -53,7 +53,7 @@ def test_a_server_for_which_nobody_vouches_gets_neither_mail_nor_password(applia
 def test_a_trusted_server_takes_password_and_mail(visitor, boxes, trusted, security):
     box = boxes[security]
     alerting.tell(visitor, box, security=security, user=USER, password=PASSWORD)
-    alerting.try_mail(visitor, "The mail server took it.")
+    alerting.try_mail(visitor, "The mail server accepted it.")
     assert box.signed_in == [f"\0{USER}\0{PASSWORD}"]
     alerting.arrived(box, "Test from")
 

@@ -71,7 +71,7 @@ def test_a_light_can_be_asked_for_and_reads_only(appliance, visitor, tank):
     key = disk_paths(appliance, 1)[0].rsplit("/", 1)[-1]
     before = int(appliance.run("cat", f"/sys/block/{appliance.device_of(appliance.disks[0].serial)}/stat").split()[0])
     said = press(visitor, visitor.get(f"/disks/{key}/"), f"/disks/{key}/locate/")
-    assert "its own light goes on and off" in said.words, said.words
+    assert "its activity light blinks" in said.words, said.words
     wait_for(
         "reads from the disk",
         lambda: int(appliance.run("cat", f"/sys/block/{appliance.device_of(appliance.disks[0].serial)}/stat").split()[0]) > before + 20,

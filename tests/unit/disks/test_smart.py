@@ -62,7 +62,7 @@ def test_the_appliances_own_disk_is_healthy():
         (ata(smart_status={"passed": False}), "failing", "It reports that it is failing."),
         (ata(ata_smart_self_test_log=log_of((2, 0x79, False))), "failing", "Its long self-test failed"),
         (nvme(media_errors=7), "watch", "7 errors of its memory were counted."),
-        (nvme(available_spare=5), "failing", "Only 5 % of its spare memory are left."),
+        (nvme(available_spare=5), "failing", "Only 5 % of its spare memory is left."),
         (nvme(percentage_used=104), "watch", "104 %"),
         ({"smart_status": {"passed": True}, "scsi_grown_defect_list": 56}, "watch", "56 sectors went bad since it was made."),
         (ata(temperature={"current": 61}), "watch", "It is 61 °C warm; 55 °C is its limit."),

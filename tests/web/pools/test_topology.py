@@ -318,7 +318,7 @@ def test_a_disk_is_located_by_the_agent_and_not_waited_for(web, calm, monkeypatc
     response = web.post(f"/disks/{key.pk}/locate/", {"next": "//evil.example/"}, follow=True)
     assert asked == [{"verb": "locate", "disk": key.fact.path}]
     assert response.redirect_chain == [("/", 302)]
-    assert "its own light goes on and off" in text_of(response)
+    assert "its activity light blinks" in text_of(response)
 
 
 def test_a_disk_that_cannot_be_located_says_so(web, calm, monkeypatch):

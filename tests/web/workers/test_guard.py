@@ -397,7 +397,7 @@ def test_a_benchmark_that_cannot_be_understood_is_held_and_others_go_on(calm, st
     benchmarks.advance_benchmarks()
     held = SweepRow.objects.exclude(pk=second.pk).get()
     assert held.state == "paused"
-    assert held.text.startswith("Larder cannot go on with this benchmark: ")
+    assert held.text.startswith("Larder cannot continue this benchmark: ")
     second.refresh_from_db()
     assert second.state != "queued"
 

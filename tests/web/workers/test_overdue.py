@@ -48,7 +48,7 @@ def test_a_pool_that_was_checked_as_its_schedule_wants_is_no_alert():
 
 
 def test_a_check_that_did_not_happen_is_told():
-    assert told(NOW - timedelta(days=60)) == ["tank was not checked in time."]
+    assert told(NOW - timedelta(days=60)) == ["tank was not scrubbed in time."]
 
 
 def test_a_schedule_that_was_switched_off_misses_nothing():
@@ -57,7 +57,7 @@ def test_a_schedule_that_was_switched_off_misses_nothing():
 
 def test_a_check_under_way_is_not_missed_but_one_that_somebody_paused_and_forgot_is():
     assert told(None, state="running") == []
-    assert told(None, state="paused") == ["tank was not checked in time."]
+    assert told(None, state="paused") == ["tank was not scrubbed in time."]
 
 
 FOLDER = rows.dataset("tank/photos", policy=SetSnapshotPolicy(dataset="tank/photos", policy=Policy(daily=7, first=2, last=4)).property_value, policy_source="local")  # fmt: skip
