@@ -1,4 +1,4 @@
-"""A person asks a question, follows it, and posts the answer: on a screen, on a phone and on paper."""
+"""A user runs a benchmark, follows it, and reads the result on a screen, on a phone and on paper."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GRAVE = {"critical", "serious"}
 
 
 def choose(page: Page, group: str, *labels: str) -> None:
-    """Tick these and nothing else."""
+    """Tick only these checkboxes of the group."""
     boxes = page.get_by_role("group", name=group, exact=True)
     while boxes.locator("input:checked").count():
         boxes.locator("input:checked").first.uncheck()
@@ -24,7 +24,7 @@ def choose(page: Page, group: str, *labels: str) -> None:
         boxes.get_by_role("checkbox", name=re.compile(label)).check()
 
 
-def test_a_question_is_asked_and_its_answer_can_be_read_on_a_phone_and_on_paper(page, appliance):
+def test_benchmark_runs_and_its_result_is_readable_on_a_phone_and_on_paper(page, appliance):
     steps.set_up(page, appliance)
     disks = disk_paths(appliance, 1, 2)
     page.goto("/sweeps/")
@@ -47,7 +47,7 @@ def test_a_question_is_asked_and_its_answer_can_be_read_on_a_phone_and_on_paper(
         box.fill(word[1])
     page.get_by_role("button", name="Begin measuring").click()
 
-    # While it runs: how far it is, and what the disks move. The page follows by itself.
+    # While it runs, the page updates itself and shows progress and I/O.
     expect(page.get_by_role("progressbar", name="How far it is")).to_be_visible()
     expect(page.locator(".page-head .state")).to_have_text("done", timeout=LONGEST)
     expect(page.get_by_role("heading", name="What this means")).to_be_visible()

@@ -1,4 +1,4 @@
-"""What Larder measures is what the same command gives by hand in the same state."""
+"""Larder's figures agree with the same command run by hand in the same state."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from tests.visitor import create_pool, disk_paths
 RUNS = 5
 MIB = 2**20
 SIZE = 256
-# A second: so few that the disk decides, and neither the processors nor what else the machine beneath does.
+# Operations a second: so few that the disk is the limit, not the processors or other load of the host.
 REQUESTS = 40
 AGREES = 0.10
 WORDS = ["fio", "--output-format=json", "--name=larder", "--thread", "--ioengine=psync", "--fallocate=none", "--randrepeat=0", "--refill_buffers", "--group_reporting", "--directory=/byhand", "--filename=data", "--rw=write", f"--bs={128 * 1024}", f"--size={SIZE * MIB}"]  # fmt: skip
-# What was written counts when the pool has it on its disks.
+# Writes count once they are on the disks of the pool.
 SYNC = "date +%s.%N; zpool sync byhand; date +%s.%N"
 
 
 def back(appliance) -> bool:
-    """Bring the pool in; its partition is away for a moment after the pool has let go of it."""
+    """Import the pool. Its partition disappears for a moment after the export."""
     appliance.run("udevadm", "settle")
     appliance.run("zpool", "import", "-d", "/dev/disk/by-id", "byhand", check=False)
     return "byhand" in appliance.run("zpool", "list", "-H", "-o", "name")
 
 
-def test_a_figure_agrees_with_the_same_command_run_by_hand(visitor, appliance):
+def test_figure_agrees_with_the_same_command_run_by_hand(visitor, appliance):
     (disk,) = disk_paths(appliance, 1)
     appliance.slow(1, REQUESTS)
     try:

@@ -1,4 +1,4 @@
-"""Whatever is killed in the middle of a case: nothing is left, other pools are untouched, and the sweep goes on or says why not."""
+"""Crashes during a case: nothing is left, other pools are untouched, and the sweep continues or says why not."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.visitor import blank, create_pool, disk_paths
 
 
 def long_one(visitor, disks, **changes):
-    """A sweep whose one case lasts long enough to be struck."""
+    """A sweep with one case that lasts long enough to be interrupted."""
     made = {"layouts": ["mirror"], "workloads": ["sync-write"], "seconds": 15, "repeats": 2}
     return review(visitor, "ashift", disks, **{**made, **changes})
 
 
 @pytest.mark.parametrize("step", ["create", "run-1"])
 @pytest.mark.parametrize("victim", ["agent", "worker"])
-def test_killed_in_the_middle_of_a_case_it_is_cleared_up_after_and_goes_on(visitor, appliance, victim, step):
+def test_killed_case_is_cleaned_up_and_the_sweep_continues(visitor, appliance, victim, step):
     disks = disk_paths(appliance, 1, 2)
     with watching(appliance, entry="step begun", step=step, victim=victim) as watcher:
         path = begin(visitor, long_one(visitor, disks))
@@ -31,7 +31,7 @@ def test_killed_in_the_middle_of_a_case_it_is_cleared_up_after_and_goes_on(visit
     nothing_left(appliance, *disks)
 
 
-def test_stopped_it_clears_up_at_once_and_paused_it_goes_on(visitor, appliance):
+def test_stopped_sweep_cleans_up_and_paused_sweep_resumes(visitor, appliance):
     disks = disk_paths(appliance, 1, 2)
     path = begin(visitor, long_one(visitor, disks, seconds=300))
     visitor.wait_until(path, "Run 1 of 2", timeout=180)
@@ -41,10 +41,10 @@ def test_stopped_it_clears_up_at_once_and_paused_it_goes_on(visitor, appliance):
 
 
 @pytest.mark.parametrize(("act", "measured"), [("pause", 1), ("pause-now", 0)])
-def test_it_pauses_after_the_case_or_at_once_and_goes_on_to_its_end(visitor, appliance, act, measured):
+def test_sweep_pauses_after_the_case_or_now_and_resumes(visitor, appliance, act, measured):
     disks = disk_paths(appliance, 1, 2)
     path = begin(visitor, long_one(visitor, disks, ashifts=[9, 12], seconds=20, repeats=1))
-    # Before the first case has begun there is nothing to pause.
+    # Before the first case has started there is nothing to pause.
     visitor.wait_until(path, "Run 1 of 1", timeout=180)
     visitor.send(f"{path}act/{act}/", {**visitor.get(path).hidden()})
     said = ended(visitor, path, timeout=300)
@@ -57,7 +57,7 @@ def test_it_pauses_after_the_case_or_at_once_and_goes_on_to_its_end(visitor, app
     nothing_left(appliance, *disks)
 
 
-def test_short_jobs_and_share_toggles_are_not_held_up_by_a_sweep(visitor, appliance):
+def test_sweep_does_not_delay_short_jobs_and_shares(visitor, appliance):
     sharing.make_person(visitor, "anna")
     disks = disk_paths(appliance, 1, 2)
     path = begin(visitor, long_one(visitor, disks, seconds=300))
@@ -76,7 +76,7 @@ def test_short_jobs_and_share_toggles_are_not_held_up_by_a_sweep(visitor, applia
     nothing_left(appliance, *disks)
 
 
-def test_after_a_power_cut_nothing_is_left_and_it_goes_on(visitor, appliance):
+def test_sweep_cleans_up_and_continues_after_a_power_cut(visitor, appliance):
     disks = disk_paths(appliance, 1, 2)
     create_pool(appliance, "-f", "tank", *disk_paths(appliance, 3))
     appliance.shell("head -c 8M /dev/urandom > /tank/photo; sha256sum /tank/photo > /root/sum; sync; zpool sync tank")
@@ -93,7 +93,7 @@ def test_after_a_power_cut_nothing_is_left_and_it_goes_on(visitor, appliance):
     blank(appliance, *disk_paths(appliance, 3))
 
 
-def test_a_disk_that_is_pulled_is_told_and_its_figures_do_not_count(visitor, appliance):
+def test_pulled_disk_is_reported_and_its_figures_do_not_count(visitor, appliance):
     disks = disk_paths(appliance, 1, 2, 3)
     path = begin(visitor, long_one(visitor, disks, layouts=["raidz1"], seconds=30))
     visitor.wait_until(path, "Run 1 of 2", timeout=180)
@@ -110,7 +110,7 @@ def test_a_disk_that_is_pulled_is_told_and_its_figures_do_not_count(visitor, app
     nothing_left(appliance, *disks)
 
 
-def test_where_the_only_disk_is_pulled_it_waits_and_goes_on_once_the_disk_is_back(visitor, appliance):
+def test_sweep_waits_until_its_only_disk_is_back(visitor, appliance):
     disks = disk_paths(appliance, 1)
     path = begin(visitor, long_one(visitor, disks, layouts=["stripe"], seconds=30))
     visitor.wait_until(path, "Run 1 of 2", timeout=180)

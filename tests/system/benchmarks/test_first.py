@@ -1,4 +1,4 @@
-"""The shortest way through everything that a measurement is: one disk, one case, one run."""
+"""The shortest benchmark: one disk, one case, one run."""
 
 from __future__ import annotations
 

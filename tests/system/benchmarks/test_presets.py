@@ -1,4 +1,4 @@
-"""Questions are answered on real pools, their figures are honest, and nothing is left afterwards."""
+"""Presets run on real pools, their figures are valid, and nothing is left afterwards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.system.measuring import begin, complete, ended, everything_told, noth
 from tests.visitor import blank, create_pool, disk_paths
 
 
-def test_small_sectors_against_large_give_a_complete_table(visitor, appliance):
+def test_ashift_preset_gives_a_complete_table(visitor, appliance):
     disks = disk_paths(appliance, 1, 2, 3)
     page = review(visitor, "ashift", disks, layouts=["raidz1"], ashifts=[9, 12], workloads=["seq-write", "seq-read"])
     assert "4 cases, each 2 times" in page.words
@@ -27,7 +27,7 @@ def test_small_sectors_against_large_give_a_complete_table(visitor, appliance):
     nothing_left(appliance, *disks)
 
 
-def test_partitions_and_settings_of_data_give_figures(visitor, appliance):
+def test_partitions_and_data_settings_give_figures(visitor, appliance):
     disks = disk_paths(appliance, 1, 2)
     said = complete(
         visitor, review(visitor, "partition", disks, layouts=["mirror"], partitions=["whole", "part"], repeats=1)
@@ -42,7 +42,7 @@ def test_partitions_and_settings_of_data_give_figures(visitor, appliance):
     nothing_left(appliance, *disks)
 
 
-def test_compression_and_dedup_with_files_of_ones_own_say_what_is_left_and_leave_the_files_alone(visitor, appliance):
+def test_sample_shows_compression_and_dedup_and_keeps_the_files(visitor, appliance):
     *disks, own = disk_paths(appliance, 1, 2, 3)
     create_pool(appliance, "-f", "tank", own)
     appliance.shell(
@@ -77,8 +77,8 @@ def test_raidz_against_raidz2_and_small_accesses_give_figures(visitor, appliance
     nothing_left(appliance, *disks)
 
 
-def test_a_rebuilding_is_timed(visitor, appliance):
-    # A quarter of a disk of terabytes is not for a test: small disks of its own.
+def test_rebuild_is_timed(visitor, appliance):
+    # A quarter of a disk of terabytes takes too long, so the test uses small disks.
     for name in ("small1", "small2"):
         appliance.insert(name, 768 * 2**20, serial=f"{name.upper()}0001")
     visitor.wait_until("/disks/", "SMALL10001", "SMALL20001", timeout=120)
@@ -90,7 +90,7 @@ def test_a_rebuilding_is_timed(visitor, appliance):
     nothing_left(appliance, *sorted(set(disks)))
 
 
-def test_the_slow_disk_is_named_and_disks_of_a_pool_take_part_unharmed(visitor, appliance):
+def test_slow_disk_is_named_and_disks_of_a_pool_are_unharmed(visitor, appliance):
     disks = disk_paths(appliance, 1, 2, 3, 4)
     create_pool(appliance, "-f", "tank", disks[0])
     appliance.shell("head -c 8M /dev/urandom > /tank/photo; sha256sum /tank/photo > /root/sum; zpool sync tank")
@@ -112,14 +112,14 @@ def test_the_slow_disk_is_named_and_disks_of_a_pool_take_part_unharmed(visitor, 
     blank(appliance, disks[0])
 
 
-def test_a_log_device_wins_for_writes_that_are_waited_for_and_not_for_others(visitor, appliance):
+def test_log_device_helps_only_sync_writes(visitor, appliance):
     *data, log = disk_paths(appliance, 1, 2, 3)
     for bay in (1, 2):
-        # So few a second that the disks decide and not the emulated processor, which sync writes need much of.
+        # So few operations a second that the disks are the limit and not the emulated processor.
         appliance.slow(bay, 25)
     try:
         work = ["sync-write", "seq-write"]
-        # The first of a new file's writes waits for the slow disks, whatever the log is on: long enough to be past it.
+        # The first write of a new file waits for the slow disks, with any log device. Run long enough to get past it.
         page = review(visitor, "log", data, layouts=["mirror"], log=log, workloads=work, size="16 MiB", seconds=15)
         said = complete(visitor, page)
     finally:
@@ -135,7 +135,7 @@ def test_a_log_device_wins_for_writes_that_are_waited_for_and_not_for_others(vis
     nothing_left(appliance, *data, log)
 
 
-def test_a_cache_device_is_tried_and_cleared_too(visitor, appliance):
+def test_cache_device_is_tested_and_cleared(visitor, appliance):
     *data, cache = disk_paths(appliance, 1, 2, 3)
     small = {"layouts": ["mirror"], "cache": cache, "workloads": ["random-read"], "warmups": 1, "repeats": 1}
     assert "filled from memory" in review(visitor, "cache", data, **small).words
@@ -149,7 +149,7 @@ def test_a_cache_device_is_tried_and_cleared_too(visitor, appliance):
     nothing_left(appliance, *data, cache)
 
 
-def test_a_pool_in_use_is_measured_in_a_folder_of_its_own(visitor, appliance):
+def test_pool_in_use_is_tested_in_a_scratch_folder(visitor, appliance):
     disks = disk_paths(appliance, 1, 2)
     create_pool(appliance, "-f", "tank", "mirror", *disks)
     appliance.shell("head -c 8M /dev/urandom > /tank/photo; sha256sum /tank/photo > /root/sum; zpool sync tank")
@@ -172,7 +172,7 @@ def test_a_pool_in_use_is_measured_in_a_folder_of_its_own(visitor, appliance):
     ],
     ids=["zeros", "memory"],
 )
-def test_what_only_looks_fast_does_not_count(visitor, appliance, changes, reason):
+def test_results_that_only_look_fast_do_not_count(visitor, appliance, changes, reason):
     (disk,) = disk_paths(appliance, 1)
     said = ended(visitor, begin(visitor, review(visitor, "ashift", [disk], repeats=1, **changes)))
     assert ">done<" in said.text, said.words
@@ -181,7 +181,7 @@ def test_what_only_looks_fast_does_not_count(visitor, appliance, changes, reason
     nothing_left(appliance, disk)
 
 
-def test_with_memory_limited_little_data_counts_and_memory_is_as_before_afterwards(visitor, appliance):
+def test_limited_memory_lets_little_data_count_and_is_restored(visitor, appliance):
     def memory() -> dict[str, int]:
         return kstat.counters(appliance.run("cat", "/proc/spl/kstat/zfs/arcstats"))
 
@@ -201,7 +201,7 @@ def test_with_memory_limited_little_data_counts_and_memory_is_as_before_afterwar
 
 
 def beginning_of_ext4(image: Path) -> str:
-    """The first 4 KiB of a file system, in base64, made outside: the appliance has no program that makes one."""
+    """The first 4 KiB of a file system in base64, made on the host, because the appliance has no mkfs."""
     with image.open("wb") as file:
         file.truncate(64 * 2**20)
     subprocess.run(["/usr/sbin/mkfs.ext4", "-q", image], check=True)
@@ -221,7 +221,7 @@ def beginning_of_ext4(image: Path) -> str:
     ],
     ids=["ext4", "partitions", "member", "exported", "destroyed", "swap"],
 )
-def test_a_disk_that_holds_anything_is_refused_with_the_reason(visitor, appliance, tmp_path, make, reason):
+def test_disk_in_use_is_refused_with_its_use(visitor, appliance, tmp_path, make, reason):
     disks = disk_paths(appliance, 1, 2)
     good = review(visitor, "ashift", disks, layouts=["mirror"])
     assert good.status == 200
@@ -238,7 +238,7 @@ def test_a_disk_that_holds_anything_is_refused_with_the_reason(visitor, applianc
     )
 
 
-def test_the_same_folder_over_smb_nfs_and_afp_gives_a_complete_table_and_leaves_no_server(visitor, appliance):
+def test_protocols_preset_gives_a_complete_table_and_leaves_no_server(visitor, appliance):
     disks = disk_paths(appliance, 1, 2)
     create_pool(appliance, "-f", "tank", "mirror", *disks)
     visitor.wait_until("/pools/", "tank")
@@ -264,7 +264,7 @@ def test_the_same_folder_over_smb_nfs_and_afp_gives_a_complete_table_and_leaves_
     blank(appliance, *disks)
 
 
-def test_the_network_is_measured_to_whoever_runs_iperf3(visitor, appliance):
+def test_network_is_tested_to_a_computer_with_iperf3(visitor, appliance):
     appliance.run("systemd-run", "--unit=peer", "iperf3", "-s", "-B", "127.0.0.1")
     try:
         work = ["net-send", "net-receive"]
@@ -272,7 +272,7 @@ def test_the_network_is_measured_to_whoever_runs_iperf3(visitor, appliance):
     finally:
         appliance.run("systemctl", "stop", "peer")
     assert "Sending over the network" in said.words
-    # Nobody listens any more: the case cannot be measured, and why is said.
+    # Nobody listens any more: the case fails and says why.
     page = ended(visitor, begin(visitor, review(visitor, "network", [], peer="127.0.0.1", workloads=["net-send"], repeats=1)))  # fmt: skip
     assert "Does iperf3 -s run on the other computer" in page.words
 

@@ -1,4 +1,4 @@
-"""The program that measures over AFP: what it starts, what it writes, what it prints; nothing of it is left."""
+"""The AFP benchmark program: what it starts, writes and prints."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INFORMATION = bytes.fromhex(recorded("afp-session-netatalk-4.2.3.json")["informa
 
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch) -> Path:
-    """A box with netatalk, on which the guest is whoever runs the test."""
+    """A box with netatalk, whose guest is the user that runs the test."""
     found = tmp_path / "netatalk"
     found.mkdir()
     monkeypatch.setattr(afp_benchmark, "STATE", found)
@@ -36,10 +36,10 @@ def state(tmp_path: Path, monkeypatch) -> Path:
     return found
 
 
-def test_the_folder_is_served_to_guests_on_the_loopback_alone_by_servers_of_its_own(state, commands, tmp_path):
+def test_separate_servers_serve_the_folder_to_guests_on_the_loopback_only(state, commands, tmp_path):
     assert afp_benchmark.serve_folder(tmp_path) == "Netatalk4.2.3"
     assert commands.tools == ["mount", "mount", "cnid_metad", "afpd"]
-    assert commands.ran[0][-1] == str(state)  # covered before anything is written there
+    assert commands.ran[0][-1] == str(state)  # the tmpfs covers it before anything is written there
     assert commands.ran[1] == ["mount", "--bind", str(tmp_path), str(state / "sweep")]
     said = afp.parse((state / "sweep.conf").read_text())
     assert said["Global"]["afp listen"] == "127.0.0.1"
@@ -49,7 +49,7 @@ def test_the_folder_is_served_to_guests_on_the_loopback_alone_by_servers_of_its_
     assert said["sweep"]["path"] == str(state / "sweep")
 
 
-def test_what_is_missing_is_said(state, commands, tmp_path, monkeypatch):
+def test_missing_netatalk_or_answer_fails(state, commands, tmp_path, monkeypatch):
     monkeypatch.setattr(afp, "information", lambda _host: b"")
     monkeypatch.setattr(afp_benchmark, "SECONDS_TO_START", -1)
     with pytest.raises(Failed, match="started and does not answer"):
@@ -59,7 +59,7 @@ def test_what_is_missing_is_said(state, commands, tmp_path, monkeypatch):
         afp_benchmark.serve_folder(tmp_path)
 
 
-def test_why_it_could_not_be_measured_is_printed_and_understood(state, tmp_path, monkeypatch, capsys):
+def test_error_is_printed_as_json_and_parsed(state, tmp_path, monkeypatch, capsys):
     def missing(argv: list[str], **_more: object) -> None:
         raise command.CommandMissing(f"{argv[0]} is not installed on this system")
 
@@ -69,7 +69,7 @@ def test_why_it_could_not_be_measured_is_printed_and_understood(state, tmp_path,
         from_afp(capsys.readouterr().out, "")
 
 
-def test_its_figures_are_those_of_the_other_ways_in():
+def test_figures_have_the_same_form_as_those_of_other_protocols():
     found = from_afp(recorded_text("over-afp-netatalk-4.2.3.json"), "")
     assert found.written == 64 * 2**20
     assert found.rate == pytest.approx(found.written / found.seconds)
@@ -77,12 +77,12 @@ def test_its_figures_are_those_of_the_other_ways_in():
 
 
 @pytest.mark.parametrize("text", ["", "[]", "nonsense", '{"rate": "fast"}'])
-def test_what_is_none_of_it_is_not_taken(text):
+def test_other_output_is_refused(text):
     with pytest.raises(Failed, match="AFP could not be measured: unshare: Operation not permitted"):
         from_afp(text, "unshare: Operation not permitted")
 
 
-def test_data_neither_repeats_nor_compresses_unless_it_is_to(monkeypatch):
+def test_data_does_not_repeat_or_compress_unless_asked_for(monkeypatch):
     monkeypatch.setattr(afp_benchmark, "POOL", 2**20)
     pool = afp_benchmark.random_bytes(0)
     blocks = [bytes(afp_benchmark.data_at(pool, at, 2**17)) for at in range(0, 2**23, 2**17)]
@@ -93,11 +93,11 @@ def test_data_neither_repeats_nor_compresses_unless_it_is_to(monkeypatch):
     assert len(zlib.compress(bytes(shrunk[: 2**17]))) < 0.6 * 2**17
 
 
-def test_a_file_is_asked_for_to_its_last_byte():
+def test_requests_cover_a_file_to_its_last_byte():
     assert list(afp_benchmark.request_ranges(2500, 1000)) == [(0, 1000), (1000, 1000), (2000, 500)]
 
 
-def test_the_sessions_of_many_writers_count_together():
+def test_sessions_of_several_writers_are_added():
     one, other = afp_benchmark.Tally(512, [0.1]), afp_benchmark.Tally(512, [0.3])
     found = afp_benchmark.summarize_tallies([one, other], 2.0, reads=False)
     assert found == Figures(rate=512, operations=1, seconds=2, latency=0.2, latency99=0.3, written=1024)
@@ -105,7 +105,7 @@ def test_the_sessions_of_many_writers_count_together():
 
 # --- as a case --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("workload", ["seq-write", "small-files"])
-def test_a_person_sees_the_one_command_with_a_loopback_that_nobody_else_has(workload):
+def test_plan_shows_one_command_with_a_separate_loopback(workload):
     steps = in_pool(protocol="afp", workload=workload).build_steps(shapes.facts(shapes.single()))
     shown = next(step.shown for step in steps if step.name == "run-1")
     assert shown.startswith("unshare --mount --propagation=slave --net --pid --fork --kill-child ")
@@ -119,14 +119,14 @@ def test_a_person_sees_the_one_command_with_a_loopback_that_nobody_else_has(work
     )
 
 
-def test_nothing_is_mounted_or_served_for_it_beforehand(commands, folders):
+def test_afp_mounts_and_serves_nothing_beforehand(commands, folders):
     loopback_mount.mount_folder("afp", scratch.scratch_folder(TOKEN), TOKEN)
     loopback_mount.unmount_folder(scratch.scratch_folder(TOKEN), TOKEN)
     assert [argv for argv in commands.ran if argv[0] != "systemctl"] == []
     assert not loopback_mount.client_mountpoint(TOKEN).exists()
 
 
-def test_what_its_client_does_not_do_is_left_out_or_refused():
+def test_workloads_that_afp_cannot_run_are_left_out_or_refused():
     with refuses("workload-not-over-afp"):
         in_pool(protocol="afp", workload="random-read")
     both: dict[str, Any] = {"where": "dataset", "pool": "tank", "guid": 7, "workloads": ("seq-read", "random-read")}

@@ -1,4 +1,4 @@
-"""Larder's own client of AFP, against what a real netatalk answered."""
+"""Larder's AFP client with recorded replies of a real netatalk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WRITTEN = bytes(range(256)) * 2
 
 @contextmanager
 def netatalk(talk: list[tuple[str, bytes]]) -> Iterator[tuple[AfpSession, list[bytes]]]:
-    """A session with a server that answers as it did; and what it was asked instead, should that be anything else."""
+    """A session with recorded replies, and a list of requests that differ from the recorded ones."""
     ours, theirs = socket.socketpair()
     other: list[bytes] = []
 
@@ -43,7 +43,7 @@ def netatalk(talk: list[tuple[str, bytes]]) -> Iterator[tuple[AfpSession, list[b
     serving.join()
 
 
-def test_a_guest_writes_reads_and_removes_a_file():
+def test_guest_writes_reads_and_removes_a_file():
     with netatalk(TALK) as (line, other):
         line.sign_in("sweep")
         assert line.most == afp_client.REQUEST
@@ -66,20 +66,20 @@ def test_a_guest_writes_reads_and_removes_a_file():
 
 
 @pytest.mark.parametrize("at", [1, 3, 5])
-def test_a_server_that_goes_away_is_said(at):
+def test_server_that_closes_the_connection_fails(at):
     with netatalk(TALK[:at]) as (line, _other), pytest.raises(Failed, match="went away when it was to"):
         line.sign_in("sweep")
 
 
 @pytest.mark.parametrize("kept", [3, 20])
-def test_an_answer_that_stops_in_the_middle_is_said(kept):
+def test_reply_that_is_cut_short_fails(kept):
     cut = [TALK[0], ("received", TALK[1][1][:kept])]
     with netatalk(cut) as (line, _other), pytest.raises(Failed, match="went away when it was to begin a session"):
         line.sign_in("sweep")
 
 
-def test_what_a_server_says_by_itself_is_no_answer():
-    """After a minute of silence netatalk told that the volume had changed. The question whether anybody is there is made up."""
+def test_requests_of_the_server_are_not_taken_for_replies():
+    """After a silent minute netatalk reported a changed volume (recorded). The tickle is made up."""
     talk = [(who, bytes.fromhex(text)) for who, text in SAID["attention"][:2]]
     tickle, back = (bytes((0, afp_client.TICKLE, 0, number, *bytes(12))) for number in (9, 5))
     for said in (talk, [talk[0], ("received", tickle), ("sent", back), talk[1]]):
@@ -89,31 +89,31 @@ def test_what_a_server_says_by_itself_is_no_answer():
         assert other == []
 
 
-def test_a_server_that_gives_no_answer_is_not_waited_for_for_ever():
+def test_missing_reply_times_out():
     ours, theirs = socket.socketpair()
     ours.settimeout(0.05)
     with ours, theirs, pytest.raises(Failed, match="gave no answer within"):
         AfpSession(ours).sign_in("sweep")
 
 
-def test_more_than_was_asked_for_is_not_taken():
+def test_reply_longer_than_asked_for_fails():
     large = TALK[1][1][:8] + (2**31).to_bytes(4, "big") + TALK[1][1][12:]
     with netatalk([TALK[0], ("received", large)]) as (line, _other), pytest.raises(Failed, match="more than was asked"):
         line.sign_in("sweep")
 
 
-def test_less_than_was_asked_for_is_not_taken_either():
+def test_reply_shorter_than_asked_for_fails():
     shorter = TALK[5][1][:8] + (2).to_bytes(4, "big") + TALK[5][1][12:18]
     with netatalk([*TALK[:5], ("received", shorter)]) as (line, _other), pytest.raises(Failed, match="less than was asked"):  # fmt: skip
         line.sign_in("sweep")
 
 
 @pytest.mark.parametrize(("told", "most"), [(b"", 0), (b"\x02\x04\x00\x00\x00\x80", 0), (b"\x00\x04\x00", 0), (b"\x00\x04\x00\x01\x00\x00", 65536)])  # fmt: skip
-def test_how_much_a_server_takes_at_a_time_is_what_it_says(told, most):
+def test_quantum_of_the_server_is_found(told, most):
     assert afp_client.find_quantum(told) == most
 
 
-def test_nobody_there_is_said():
+def test_server_that_does_not_listen_fails():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         with (

@@ -1,4 +1,4 @@
-"""ZFS's memory is held small while something is measured, and is as it was afterwards, whatever ends first."""
+"""The ARC is limited during a case and restored afterwards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BEFORE = {"c_max": 3 * GIB, "c_min": 128 * MIB}
 
 @pytest.fixture
 def module(folders: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], dict[str, str]]:
-    """A ZFS module that takes its parameters as arc_tuning_update() of OpenZFS 2.3 does; what it says now."""
+    """A ZFS module that accepts parameters like arc_tuning_update() of OpenZFS 2.3. Returns its current values."""
     arc, place = dict(BEFORE), folders / "parameters"
     place.mkdir()
     texts = {"zfs_arc_max": "0", "zfs_arc_min": "0"}
@@ -49,7 +49,7 @@ def module(folders: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], dict[
     return lambda: {**texts, **{name: str(value) for name, value in arc.items()}}
 
 
-def test_it_is_held_at_half_the_data_and_is_as_it_was_afterwards(module):
+def test_arc_is_limited_to_half_the_data_and_restored_afterwards(module):
     before = module()
     assert arc_limit.limit_arc(TOKEN, 256 * MIB) == 128 * MIB
     assert module()["c_max"] == str(128 * MIB)
@@ -60,7 +60,7 @@ def test_it_is_held_at_half_the_data_and_is_as_it_was_afterwards(module):
     assert module() == before
 
 
-def test_with_two_cases_it_is_as_it_was_when_the_last_one_ends(module):
+def test_limit_is_restored_after_the_last_of_two_cases(module):
     before = module()
     arc_limit.limit_arc(TOKEN, GIB)
     arc_limit.limit_arc(OTHER, 256 * MIB)
@@ -71,14 +71,14 @@ def test_with_two_cases_it_is_as_it_was_when_the_last_one_ends(module):
     assert module() == before
 
 
-def test_clearing_up_after_a_killed_case_lets_it_go_also_where_nothing_else_is_left(module, commands):
+def test_cleanup_after_a_killed_case_restores_the_limit(module, commands):
     before = module()
     arc_limit.limit_arc(TOKEN, GIB)
     scratch.clear_case(TOKEN, Working())
     assert module() == before
 
 
-def test_where_the_module_does_not_take_it_that_is_said_and_undone_by_clearing_up(module, monkeypatch):
+def test_limit_that_zfs_ignores_fails_and_cleanup_restores_it(module, monkeypatch):
     monkeypatch.setattr(arc_limit, "write_parameter", lambda _name, _text: None)
     with pytest.raises(Failed, match="did not take the limit"):
         arc_limit.limit_arc(TOKEN, GIB)
@@ -86,17 +86,17 @@ def test_where_the_module_does_not_take_it_that_is_said_and_undone_by_clearing_u
     assert not arc_limit.limit_path().exists()
 
 
-def test_where_it_cannot_be_changed_that_is_said(module, monkeypatch, tmp_path):
+def test_limit_that_cannot_be_written_fails(module, monkeypatch, tmp_path):
     monkeypatch.undo()
     monkeypatch.setattr(arc_limit, "PARAMETERS", tmp_path / "nothing")
     with pytest.raises(Failed, match="cannot be changed"):
         arc_limit.write_parameter("zfs_arc_max", "1")
 
 
-def test_the_plan_says_that_the_whole_box_has_less(module):
+def test_plan_says_that_the_limit_is_for_the_whole_box(module):
     plan = checked_plan(operation(workload="seq-read", size=GIB, limited=True), box())
     (step,) = [step for step in plan.steps if step.name == "memory"]
-    assert plan.steps.index(step) == 1  # after the note of what is taken
+    assert plan.steps.index(step) == 1  # after the claim
     assert "whole box" in step.title
     assert str(512 * MIB) in step.shown
     step.act(Working())

@@ -1,4 +1,4 @@
-"""Sweeps: from a matrix to cases, from output to figures, from figures to what they mean. Nothing is run here."""
+"""Sweeps: matrix and cases, parsed output, validity, tables and conclusions. Nothing is run here."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def measured(number: int, of: Case, *values: float) -> MeasuredCase:
 
 
 # --- the matrix -----------------------------------------------------------------------------------------------
-def test_a_matrix_is_its_cases_in_order_the_workload_turning_fastest():
+def test_matrix_lists_its_cases_with_workloads_changing_fastest():
     cases = list(sweep(layouts=["raidz1", "raidz2"], ashifts=[9, 12]).build_cases())
     assert [(one.layout, one.ashift, one.workload) for one in cases] == [
         (layout, ashift, workload)
@@ -61,7 +61,7 @@ def test_a_matrix_is_its_cases_in_order_the_workload_turning_fastest():
     assert axes_of(cases) == ["Layout", "Sectors"]
 
 
-def test_layouts_that_need_more_disks_than_there_are_are_left_out():
+def test_layouts_that_need_more_disks_are_left_out():
     found = sweep(layouts=["mirror", "raidz2"], counts=[2, 3, 4, 6], workloads=["seq-write"]).build_cases()
     assert [(one.layout, len(one.disks)) for one in found] == [
         ("mirror", 2),
@@ -76,7 +76,7 @@ def test_four_mirrored_disks_are_two_pairs_and_three_are_one_mirror():
     assert case(layout="mirror", disks=FIVE[:3]).vdev_disks == [FIVE[:3]]
 
 
-def test_each_disk_is_read_at_each_place():
+def test_each_disk_is_read_at_each_position():
     found = list(sweep(where="disk", workloads=["disk-start", "disk-end"], layouts=["stripe"]).build_cases())
     assert [(one.disks, one.workload) for one in found] == [((path,), work) for path in FIVE for work in ("disk-start", "disk-end")]  # fmt: skip
     assert axes_of(found) == ["Disk"]
@@ -98,7 +98,7 @@ def test_each_disk_is_read_at_each_place():
         ({"repeats": 0}, "case-value-out-of-range"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_measured_is_refused_with_a_reason(changes, code):
+def test_impossible_sweep_is_refused_with_a_reason(changes, code):
     with refuses(code):
         sweep(**changes)
 
@@ -110,7 +110,7 @@ def test_disks_are_named_by_their_stable_paths():
 
 
 @given(st.sets(st.sampled_from(["stripe", "mirror", "raidz1", "raidz2", "raidz3"]), min_size=1), st.sets(st.sampled_from([9, 12, 13]), min_size=1), st.integers(1, 5))  # fmt: skip
-def test_no_two_cases_of_a_sweep_are_the_same_and_each_survives_being_kept(layouts, ashifts, count):
+def test_cases_of_a_sweep_differ_and_survive_encoding(layouts, ashifts, count):
     try:
         made = sweep(layouts=sorted(layouts), ashifts=sorted(ashifts), disks=FIVE[:count])
     except Refused:
@@ -123,7 +123,7 @@ def test_no_two_cases_of_a_sweep_are_the_same_and_each_survives_being_kept(layou
 
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
 @pytest.mark.parametrize("count", [1, 2, 4, 5])
-def test_every_preset_makes_a_sweep_of_as_many_disks_as_it_asks_for(preset, count):
+def test_every_preset_makes_a_sweep_of_the_disks_it_needs(preset, count):
     if count < preset.least:
         return
     where = {"disks": "scratch", "any disks": "disk", "pool": "dataset", "network": "network"}[preset.needs]
@@ -144,7 +144,7 @@ def test_the_other_computer_is_one_computer(peer):
         sweep(where="network", disks=(), layouts=["stripe"], workloads=["net-send"], peer=peer)
 
 
-def test_the_network_is_measured_both_ways():
+def test_network_is_tested_in_both_directions():
     made = sweep(
         where="network", disks=(), layouts=["stripe"], workloads=["net-send", "net-receive"], peer="imac.local"
     )
@@ -156,7 +156,7 @@ def test_the_network_is_measured_both_ways():
 
 
 # --- output of the programs -----------------------------------------------------------------------------------
-def test_the_figures_of_fio_that_writes():
+def test_figures_of_fio_writing():
     found = from_fio(recorded_text("fio-write-3.39.json"))
     assert found.rate == 883011368
     assert found.written == 64 * MIB
@@ -166,7 +166,7 @@ def test_the_figures_of_fio_that_writes():
     assert found.latency99 == pytest.approx(181.248e-6)
 
 
-def test_reads_and_writes_of_a_mix_count_together_and_the_slower_latency_is_told():
+def test_reads_and_writes_of_a_mix_are_added_with_the_slower_latency():
     found = from_fio(recorded_text("fio-mixed-3.39.json"))
     assert found.operations == pytest.approx(3509.496834 + 1485.838054)
     assert (found.read, found.written) == (43139072, 18264064)
@@ -180,26 +180,26 @@ def test_small_files_of_four_writers_are_one_figure():
     assert found.written == 4 * 1000 * 512
 
 
-def test_a_note_before_the_json_is_passed_over():
+def test_note_before_the_json_is_skipped():
     said = "note: both iodepth >= 1 and synchronous I/O engine are selected, queue depth will be capped at 1\n"
     assert from_fio(said + recorded_text("fio-sync-3.39.json")).operations == pytest.approx(529.646902)
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", '{"jobs": []}', '{"jobs": [{"error": 5}]}', '{"jobs": {}}', "fio: no"])
-def test_what_fio_did_not_measure_is_no_figure(text):
+def test_fio_output_without_figures_fails(text):
     with pytest.raises(Failed):
         from_fio(text)
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["jobs", "read", "write", "lat_ns", "clat_ns", "mean", "error"]), inner, max_size=4), max_leaves=12))  # fmt: skip
-def test_whatever_fio_prints_gives_figures_or_fails_in_words(answer):
+def test_any_fio_output_gives_figures_or_fails(answer):
     try:
         assert from_fio(json.dumps(answer)).rate >= 0
     except Failed:
         pass
 
 
-def test_the_figures_of_dd_are_exact_where_its_own_rate_is_rounded():
+def test_rate_of_dd_is_computed_and_not_its_rounded_one():
     found = from_dd(recorded_text("dd-coreutils-9.1.txt"), reading=False)
     assert found.written == 32 * MIB
     assert found.rate == pytest.approx(32 * MIB / 0.0310859)
@@ -209,7 +209,7 @@ def test_the_figures_of_dd_are_exact_where_its_own_rate_is_rounded():
 
 
 # --- commands -------------------------------------------------------------------------------------------------
-def test_a_disk_of_its_own_is_only_read_and_at_the_place_that_was_meant():
+def test_single_disk_is_only_read_at_the_right_position():
     one = case(where="disk", disks=FIVE[:1], layout="stripe", workload="disk-end", size=GIB)
     words = workload_command(one, "", 2 * 10**12)
     assert "--readonly" in words
@@ -220,14 +220,14 @@ def test_a_disk_of_its_own_is_only_read_and_at_the_place_that_was_meant():
     assert 0 <= 2 * 10**12 - (start + size) < MIB
 
 
-def test_a_colon_in_a_disks_name_does_not_end_it():
+def test_colon_in_a_disk_name_is_escaped():
     assert escape_colons("/dev/disk/by-id/ata-a:b") == "/dev/disk/by-id/ata-a\\:b"
 
 
 @pytest.mark.parametrize(
     "workload", [name for name in KINDS if not name.startswith(("disk-", "net-")) and name != "resilver"]
 )
-def test_every_workload_stays_in_its_folder_and_counts_until_the_data_is_safe(workload):
+def test_every_workload_stays_in_its_folder_and_waits_until_data_is_on_disk(workload):
     words = workload_command(case(workload=workload), "/run/larder/sweeps/x")
     assert any("/run/larder/sweeps/x" in word for word in words)
     assert not any(word.startswith("/dev/disk") for word in words)
@@ -235,11 +235,11 @@ def test_every_workload_stays_in_its_folder_and_counts_until_the_data_is_safe(wo
         assert {"--end_fsync=1", "--sync=1", "--fsync_on_close=1"} & set(words)
 
 
-def test_a_gentle_case_lets_everything_else_go_first():
+def test_gentle_case_runs_with_low_priority():
     assert workload_command(case(gentle=True), "/x")[:3] == ["nice", "-n", "19"]
 
 
-# --- honesty --------------------------------------------------------------------------------------------------
+# --- validity -------------------------------------------------------------------------------------------------
 def moved(read: int = 0, written: int = 0, **more: Any) -> Circumstances:
     return Circumstances(read=read, written=written, memory=GIB, **more)
 
@@ -247,11 +247,11 @@ def moved(read: int = 0, written: int = 0, **more: Any) -> Circumstances:
 WRITTEN = Figures(rate=1e8, written=4 * GIB)
 
 
-def test_a_run_whose_bytes_reached_the_disks_counts():
+def test_run_whose_bytes_reached_the_disks_counts():
     assert list(validity.invalid_reasons(case(), WRITTEN, moved(written=5 * GIB))) == []
 
 
-def test_zeros_on_a_pool_that_compresses_are_caught():
+def test_zeros_on_a_compressed_pool_do_not_count():
     zeros = case(workload="dd-write", zeros=True, compression="lz4")
     assert any("Zeros" in reason for reason in validity.invalid_reasons(zeros, WRITTEN, moved(written=MIB)))
     plain = case(workload="dd-write", zeros=True)
@@ -259,32 +259,32 @@ def test_zeros_on_a_pool_that_compresses_are_caught():
     assert list(validity.invalid_reasons(plain, WRITTEN, moved(written=MIB)))
 
 
-def test_a_read_that_fits_in_memory_is_caught_unless_memory_was_kept_out():
+def test_read_that_fits_into_memory_counts_only_without_the_arc():
     small = case(workload="seq-read", size=GIB)
     figures = Figures(rate=1e9, read=GIB)
     assert "fit into memory" in " ".join(validity.invalid_reasons(small, figures, moved(read=GIB)))
     assert list(validity.invalid_reasons(msgspec.structs.replace(small, aside=True), figures, moved(read=GIB))) == []
 
 
-def test_a_read_that_memory_answered_is_caught_whatever_its_size():
+def test_read_from_memory_does_not_count_whatever_its_size():
     said = list(validity.invalid_reasons(case(workload="seq-read"), Figures(read=4 * GIB), moved(read=GIB)))
     assert said == ["4 GiB were read, but only 1 GiB of it from the disks. Memory did the rest."]
 
 
-def test_data_that_was_to_shrink_may_shrink_by_that_much_and_no_more():
+def test_compressible_data_may_shrink_as_much_as_asked_for():
     half = case(compression="lz4", compressible=50)
     assert list(validity.invalid_reasons(half, WRITTEN, moved(written=2 * GIB))) == []
     assert list(validity.invalid_reasons(half, WRITTEN, moved(written=GIB)))
 
 
-def test_a_disk_that_left_during_the_run_spoils_it_and_a_check_disturbs_it():
+def test_lost_disk_makes_a_run_invalid_and_a_scrub_disturbs_it():
     around = moved(written=5 * GIB, lost=("sda",), busy=("tank is being checked",), throttled=2)
     assert any("stopped answering" in reason for reason in validity.invalid_reasons(case(), WRITTEN, around))
     assert len(list(validity.find_disturbances(around))) == 2
 
 
 # --- statistics -----------------------------------------------------------------------------------------------
-def test_the_changes_of_the_field_notes_come_out_as_they_stand_there():
+def test_changes_are_rounded_to_three_digits():
     assert change_text(percent_change(132.74, 79.04)) == "+67.9 %"
     assert change_text(percent_change(92.40, 12.03)) == "+668 %"
     assert change_text(percent_change(118.70, 120.43)) == "−1.4 %"
@@ -300,7 +300,7 @@ def test_a_median_lies_between_the_least_and_the_most(values):
     assert find_difference(found, found) == ("single" if len(values) == 1 else "overlap")
 
 
-def test_the_odd_one_out_needs_others_to_differ_from():
+def test_outlier_needs_at_least_two_others():
     assert find_outlier({"a": 100, "b": 101, "c": 50}) == "c"
     assert find_outlier({"a": 100, "b": 101, "c": 95}) == ""
     assert find_outlier({"a": 100, "b": 50}) == ""
@@ -312,7 +312,7 @@ def ashifts(nine: tuple[float, ...], twelve: tuple[float, ...]) -> tuple:
     return build_blocks([measured(0, first, *nine), measured(1, second, *twelve)])
 
 
-def test_the_table_tells_the_change_against_the_baseline_and_the_sentence_who_wins():
+def test_table_has_the_change_from_the_baseline_and_the_sentence_the_winner():
     (block,) = ashifts((79.0 * MIB, 79.1 * MIB, 78.9 * MIB), (132.7 * MIB, 132.0 * MIB, 133.0 * MIB))
     first, second = block.rows
     assert first.is_baseline
@@ -324,14 +324,14 @@ def test_the_table_tells_the_change_against_the_baseline_and_the_sentence_who_wi
     )
 
 
-def test_a_device_is_said_as_with_or_without_it_and_a_bare_word_with_what_it_is_of():
+def test_rows_are_named_by_their_settings():
     found = list(sweep(workloads=["sync-write"], logs=["", path_of(6)], syncs=["standard", "always"]).build_cases())
     (block,) = build_blocks([measured(at, one, 100.0 + at) for at, one in enumerate(found)])
     assert block.rows[0].name == "without log device, sync standard"
     assert block.rows[1].name == "with log device WDC WD20EARS-00MVWB0 (serial WD-WCAZA0000006), sync standard"
 
 
-def test_where_runs_overlap_no_winner_is_named():
+def test_overlapping_runs_have_no_winner():
     (block,) = ashifts((100.0 * MIB, 120.0 * MIB), (110.0 * MIB, 125.0 * MIB))
     said = conclusions.summarize_results([block])[0]
     assert (
@@ -340,14 +340,14 @@ def test_where_runs_overlap_no_winner_is_named():
     )
 
 
-def test_where_runs_lie_apart_and_yet_near_to_each_other_no_winner_is_named_and_no_overlap_claimed():
+def test_close_medians_have_no_winner_even_without_overlap():
     (block,) = ashifts((79.0 * MIB, 79.1 * MIB), (81.0 * MIB, 81.1 * MIB))
     assert conclusions.summarize_results([block])[0].endswith(
         "no clear difference. All lie between 79.1 MiB/s and 81.1 MiB/s, that is too little to choose by."
     )
 
 
-def test_a_run_that_does_not_count_is_in_no_median():
+def test_invalid_run_is_left_out_of_the_median():
     one = MeasuredCase(0, case(), (run(100), run(9000, invalid=("Memory did the rest.",))))
     assert one.summary is not None
     assert one.summary.median == 100
@@ -355,7 +355,7 @@ def test_a_run_that_does_not_count_is_in_no_median():
     assert MeasuredCase(0, case(), (run(9000, invalid=("x",)),)).summary is None
 
 
-def test_the_slow_disk_is_named():
+def test_slow_disk_is_named():
     disks = list(sweep(where="disk", workloads=["disk-start"], layouts=["stripe"]).build_cases())
     speeds = [150.0, 151, 149, 40, 152]
     found = build_blocks(
@@ -366,7 +366,7 @@ def test_the_slow_disk_is_named():
     assert "odd one out" in said
 
 
-def test_the_disk_that_holds_a_pool_up_is_named():
+def test_disk_that_slows_a_pool_is_named():
     one = next(sweep(workloads=["seq-write"]).build_cases())
     links = [path.rsplit("/", 1)[-1] for path in FIVE]
 
@@ -384,7 +384,7 @@ def test_the_disk_that_holds_a_pool_up_is_named():
     ("changes", "said"),
     [({"aside": True}, "nothing was read ahead"), ({"limited": True}, "held at 512 MiB"), ({}, "")],
 )
-def test_what_was_done_to_memory_stands_with_figures_of_reading(changes, said):
+def test_conclusions_say_how_memory_was_kept_out_of_reads(changes, said):
     found = " ".join(
         conclusions.summarize_results(
             build_blocks([measured(0, case(workload="seq-read", size=4 * GIB, **changes), 100.0)])
@@ -400,13 +400,13 @@ def test_another_case_can_be_the_baseline():
     assert [[row.is_baseline for row in block.rows] for block in found] == [[False, True], [False, True]]
 
 
-def test_values_as_people_say_them():
+def test_values_have_readable_units():
     assert value_text(6000.4, "per second") == "6,000 a second"
     assert value_text(4.2, "seconds") == "4.2 s"
     assert value_text(11400, "seconds") == "3 h 10 min"
 
 
-def test_an_export_keeps_every_run_and_defuses_names_that_are_formulas():
+def test_csv_has_every_run_and_escapes_formulas():
     disks = ["/dev/disk/by-id/ata-=cmd_x_1", *FIVE[1:3]]
     made = list(sweep(where="disk", workloads=["disk-start"], layouts=["stripe"], disks=disks).build_cases())
     found = build_blocks([measured(at, one, 1.0, 2.0) for at, one in enumerate(made)])
@@ -419,8 +419,8 @@ def test_an_export_keeps_every_run_and_defuses_names_that_are_formulas():
 
 
 @pytest.mark.parametrize("long", ["", "x" * 700])
-def test_a_run_is_told_whole_however_much_there_is_to_tell(long):
-    """A note of a job's log is cut at 2,000 characters, and half of a run is none."""
+def test_run_always_fits_into_one_log_line(long):
+    """A line of a job's log is cut at 2,000 characters, and half a run cannot be read."""
     waits = {f"ata-{'M' * 40}_{at}": 0.123456 for at in range(8)}
     around = Circumstances(
         read=1, per_disk=waits, busy=(f"{'p' * 255} was being checked.",) * (3 if long else 0), lost=("d" * 100,)
@@ -436,7 +436,7 @@ def test_a_run_is_told_whole_however_much_there_is_to_tell(long):
     assert bool(kept.around.per_disk) is not bool(long)
 
 
-def test_what_is_left_is_guessed_anew_from_what_was_done():
+def test_time_left_is_corrected_by_finished_cases():
     cases = list(sweep(ashifts=[9, 12]).build_cases())
     whole = estimate.total_seconds(cases)
     first = estimate.case_seconds(cases[0])
@@ -449,7 +449,7 @@ def test_presets_are_found_by_name():
     assert set(BY_NAME) == {preset.name for preset in PRESETS}
 
 
-def test_through_each_protocol_it_is_said_what_the_limit_is():
+def test_conclusions_say_what_limits_each_protocol():
     def one(number: int, protocol: str, rate: float) -> MeasuredCase:
         found = case(where="dataset", disks=(), layout="stripe", pool="tank", guid=7, protocol=protocol)
         return MeasuredCase(
@@ -464,14 +464,14 @@ def test_through_each_protocol_it_is_said_what_the_limit_is():
     assert "the wire is the limit" in " ".join(
         conclusions.describe_protocols(build_blocks([one(0, "", 400), one(1, "nfs", 200)]))
     )
-    # AFP is measured by other means: the best is named without it, and why is said.
+    # AFP has another client: the best protocol is named without it, with a note.
     said = " ".join(conclusions.summarize_results(build_blocks([one(0, "", 50), one(1, "smb", 40), one(2, "afp", 90)])))
     assert "over AFP is best" not in said
     assert "not how fast a Mac is" in said
     assert "a Mac" not in " ".join(conclusions.summarize_results(build_blocks([one(0, "", 50), one(1, "smb", 40)])))
 
 
-def test_the_figures_of_iperf_are_what_arrived():
+def test_iperf_figures_are_what_arrived():
     sent = from_iperf(recorded_text("iperf3-send-3.12.json"))
     assert sent.rate == pytest.approx(459_414_664, rel=1e-6)
     assert sent.tool == "iperf 3.12"
@@ -482,12 +482,12 @@ def test_the_figures_of_iperf_are_what_arrived():
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"end": 1}', '{"end": {"sum_received": {"seconds": "x"}}}'])
-def test_what_is_no_answer_of_iperf_is_said(text):
+def test_iperf_output_without_figures_fails(text):
     with pytest.raises(Failed):
         from_iperf(text)
 
 
-def test_the_figures_of_bonnie_are_its_blocks_and_the_rest_in_words():
+def test_bonnie_figures_are_its_blocks_and_the_rest_in_words():
     found = from_bonnie(recorded_text("bonnie-2.00a.csv"))
     assert found.rate == 59984 * 1024
     assert found.told.startswith(
@@ -507,7 +507,7 @@ def test_the_figures_of_bonnie_are_its_blocks_and_the_rest_in_words():
         (1000.0, "more than a gigabit"),
     ],
 )
-def test_what_kind_of_wire_it_is(rate, said):
+def test_conclusions_name_the_kind_of_network(rate, said):
     found = case(where="network", disks=(), layout="stripe", workload="net-send", peer="imac.local")
     one = MeasuredCase(0, found, (BenchmarkRun(number=1, figures=Figures(rate=rate * MIB), around=Circumstances()),))
     assert said in " ".join(conclusions.summarize_results(build_blocks([one])))
@@ -529,7 +529,7 @@ def said_of(*rows: tuple[float, ...]) -> str:
 
 
 def by_the_rule(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    """The README's rule in other words: all runs of the two lie apart, and their medians differ by 3 % or more."""
+    """The rule of appliance/README.md: runs do not overlap, and medians differ by 3 % or more."""
     if len(one) < 2 or len(other) < 2:
         return False
     apart = all(a > b for a in one for b in other) or all(a < b for a in one for b in other)
@@ -537,27 +537,27 @@ def by_the_rule(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
     return apart and abs(statistics.median(one) - middle) * 100 >= 3 * middle
 
 
-def test_a_worst_case_that_overlaps_the_baseline_is_not_quoted():
+def test_worst_case_that_overlaps_the_baseline_is_not_quoted():
     said = said_of((100, 101), (80, 101), (120, 121))
     assert "−" not in said
     assert "record size 16 KiB is best" in said
 
 
-def test_best_is_not_said_of_a_case_that_overlaps_another():
+def test_case_that_overlaps_another_is_not_called_best():
     said = said_of((100, 101), (120, 124), (121, 126))
     assert "best" not in said
     assert "record size 16 KiB is better than record size 4 KiB, with 124 MiB/s: +22.9 % against 100 MiB/s." in said
     assert "No clear difference between it and record size 8 KiB." in said
 
 
-def test_a_clear_gain_is_told_also_where_the_highest_median_overlaps_the_baseline():
+def test_clear_gain_is_named_even_if_the_highest_median_overlaps_the_baseline():
     said = said_of((100, 101), (120, 121), (99, 150))
     assert "record size 8 KiB is better than record size 4 KiB" in said
     assert "+19.9 %" in said
     assert "No clear difference between it and record size 16 KiB." in said
 
 
-def test_the_baseline_is_best_only_where_it_is_so_against_every_other():
+def test_baseline_is_best_only_if_it_beats_every_other_case():
     assert "record size 4 KiB is best, with 120 MiB/s. Record size 16 KiB gives −50.2 %." in said_of((120, 121), (100, 101), (60, 60.1))  # fmt: skip
     said = said_of((120, 121), (100, 122), (60, 60.1))
     assert "best" not in said
@@ -565,23 +565,23 @@ def test_the_baseline_is_best_only_where_it_is_so_against_every_other():
     assert "no clear difference between record size 4 KiB and record size 8 KiB" in said
 
 
-def test_a_clear_difference_between_two_others_is_not_called_none():
+def test_clear_difference_between_two_other_cases_is_named():
     said = said_of((100, 110), (98, 102), (104, 112))
     assert "record size 16 KiB is better than record size 8 KiB" in said
     assert "Neither differs clearly from record size 4 KiB" in said
 
 
-def test_the_table_marks_only_what_is_better_or_worse_by_the_rule():
+def test_table_marks_only_clear_differences():
     rows = compared((100, 101), (102, 102.5), (99, 120), (110, 111), (90,)).rows
     assert [row.clear for row in rows] == [False, False, False, True, False]
     assert [row.difference for row in rows] == [None, "near", "overlap", "clear", "single"]
 
 
-def test_single_runs_are_said_to_tell_nothing_and_not_to_overlap():
+def test_single_runs_show_no_difference_and_no_overlap():
     assert said_of((79.1,), (119,)).endswith("and one run of each does not tell a difference from chance.")
 
 
-def test_disks_whose_runs_overlap_have_no_odd_one_out():
+def test_disks_whose_runs_overlap_have_no_outlier():
     disks = list(sweep(where="disk", workloads=["disk-start"], layouts=["stripe"]).build_cases())
 
     def said(third: tuple[float, ...]) -> str:

@@ -1,4 +1,4 @@
-"""What stands with a table so that it tells anybody something: what all of its cases have in common."""
+"""Settings, conditions and versions that the cases of a table share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def of(found: Sweep) -> dict[str, str]:
     return shared_conditions(list(found.build_cases()))
 
 
-def test_what_all_cases_have_in_common_is_told_and_what_differs_is_not():
+def test_shared_settings_are_listed_without_those_that_differ():
     found = of(sweep(ashifts=[9, 12], compressible=33, compressions=["lz4"], size=2 * GIB))
     assert found["Layout"] == "raidz1 of 5 disks"
     assert found["Compression"] == "lz4"
@@ -37,11 +37,11 @@ def test_what_all_cases_have_in_common_is_told_and_what_differs_is_not():
         ({"warmups": 2}, "Runs", "3 of each case, after 2 that do not count"),
     ],
 )  # fmt: skip
-def test_how_it_was_measured_is_told(changes, name, said):
+def test_conditions_of_a_run_are_listed(changes, name, said):
     assert of(sweep(**changes))[name] == said
 
 
-def test_nothing_is_told_that_does_not_belong_to_what_was_measured():
+def test_conditions_that_do_not_apply_are_left_out():
     assert shared_conditions([]) == {}
     network = Sweep(where="network", workloads=("net-send",), peer="10.0.0.2", seconds=10)
     assert of(network) == {
@@ -53,13 +53,13 @@ def test_nothing_is_told_that_does_not_belong_to_what_was_measured():
     assert single == {"Runs": "3 of each case", "Data of one run": "256 MiB"}
 
 
-def test_zeros_are_labelled_with_each_figure_that_they_gave():
+def test_zeros_are_marked_at_each_figure():
     zeros = case(workload="dd-write", zeros=True)
     assert "dd wrote zeros." in list(validity.run_remarks(zeros, Circumstances()))
     assert list(validity.run_remarks(case(workload="dd-write"), Circumstances())) == []
 
 
-def test_the_box_itself_is_told_with_the_versions(monkeypatch, tmp_path):
+def test_versions_include_the_hardware(monkeypatch, tmp_path):
     (tmp_path / "cpuinfo").write_text(
         "processor\t: 0\nmodel name\t: AMD Athlon(tm) II Neo N36L  Dual-Core\nflags\t: fpu\n"
     )
@@ -82,11 +82,11 @@ def test_the_box_itself_is_told_with_the_versions(monkeypatch, tmp_path):
         (3600 * 2, 3600 * 3 + 600, "seconds", "2 h to 3 h 10 min"),
     ],
 )  # fmt: skip
-def test_where_runs_lie_is_said_with_the_unit_once(least, most, unit, said):
+def test_range_has_a_shared_unit_once(least, most, unit, said):
     assert span_text(least, most, unit) == said
 
 
-def test_what_an_update_changes_in_the_middle_of_a_sweep_is_told_with_the_case():
+def test_version_changed_during_a_sweep_is_listed_with_its_case():
     first = {"Linux": "6.12", "ZFS": "2.3.9"}
     assert versions_since({}, first, 1) == first
     assert versions_since(first, first, 2) == first

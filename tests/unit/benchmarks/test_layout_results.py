@@ -1,4 +1,4 @@
-"""What was measured of these very disks tells of a layout; anything measured otherwise does not."""
+"""Earlier results with the same disks are shown for a layout, and others are not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def of(*found, layout: str = "raidz1", groups: int = 1, disks: tuple[str, ...] =
     return layout_results.results_text(layout_results.find_layout_results(found, layout, groups, frozenset(disks)))
 
 
-def test_the_newest_figure_of_each_kind_is_told_in_the_order_of_what_matters():
+def test_newest_result_of_each_workload_is_shown_in_order():
     rebuilt = case(disks=THREE, workload="resilver", fill=25)
     found = [
         measured(1, rebuilt, 2400.0),
@@ -32,17 +32,17 @@ def test_the_newest_figure_of_each_kind_is_told_in_the_order_of_what_matters():
     [{"ashift": 9}, {"sync": "always"}, {"partition": 2**30}, {"log": path_of(6)}, {"recordsize": 4096}, {"volblocksize": 8192}, {"gentle": True}, {"sample": "tank/photos"}, {"layout": "mirror"}, {"disks": (*THREE, path_of(4))}],
     ids=str,
 )  # fmt: skip
-def test_what_was_measured_otherwise_tells_nothing_of_a_new_pool(changes):
+def test_results_with_unusual_settings_are_left_out(changes):
     assert of(measured(1, case(**{"disks": THREE, **changes}), 132.0 * MIB)) == ""
 
 
-def test_large_files_that_were_read_without_reading_ahead_tell_nothing_of_a_new_pool():
+def test_reads_without_read_ahead_are_left_out():
     assert of(measured(1, case(disks=THREE, workload="seq-read", aside=True), 132.0 * MIB)) == ""
     assert of(measured(1, case(disks=THREE, workload="seq-read", limited=True), 132.0 * MIB))
     assert of(measured(1, case(disks=THREE, aside=True), 132.0 * MIB))
 
 
-def test_pairs_of_mirrors_are_told_from_one_wide_mirror():
+def test_pairs_of_mirrors_differ_from_one_wide_mirror():
     four = tuple(map(path_of, (1, 2, 3, 4)))
     found = measured(1, case(disks=four, layout="mirror"), 132.0 * MIB)
     assert of(found, layout="mirror", groups=2, disks=four)

@@ -1,4 +1,4 @@
-"""A scratch folder through SMB and NFS: its own server, the box's own client, and nothing of either afterwards."""
+"""A scratch folder over SMB and NFS: its server and client, and that nothing of them is left."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def at_once(monkeypatch):
     monkeypatch.setattr(loopback_mount, "SECONDS_BETWEEN_LOOKS", 0)
 
 
-def test_over_nfs_the_export_is_for_the_box_alone_and_in_no_file(commands, folder):
+def test_nfs_export_is_for_the_box_only_and_in_no_file(commands, folder):
     loopback_mount.mount_folder("nfs", folder, TOKEN)
     serve, mount = commands.ran
     assert serve[:2] == ["exportfs", "-o"]
@@ -43,7 +43,7 @@ def test_over_nfs_the_export_is_for_the_box_alone_and_in_no_file(commands, folde
     assert mount[-2:] == [f"127.0.0.1:{folder}", str(loopback_mount.client_mountpoint(TOKEN))]
 
 
-def test_over_smb_a_samba_of_its_own_serves_with_a_password_that_is_in_no_argument(commands, folder, monkeypatch):
+def test_separate_samba_serves_with_a_password_that_is_in_no_argument(commands, folder, monkeypatch):
     monkeypatch.setattr(loopback_mount, "is_port_open", lambda _port: True)
     loopback_mount.mount_folder("smb", folder, TOKEN)
     assert commands.tools == ["smbpasswd", "smbd", "mount"]
@@ -58,13 +58,13 @@ def test_over_smb_a_samba_of_its_own_serves_with_a_password_that_is_in_no_argume
     assert f"port={said.split('smb ports = ')[1].split()[0]}," in commands.ran[2][4]
 
 
-def test_a_samba_that_does_not_answer_is_said(commands, folder, monkeypatch):
+def test_samba_that_does_not_answer_fails(commands, folder, monkeypatch):
     monkeypatch.setattr(loopback_mount, "is_port_open", lambda _port: False)
     with pytest.raises(Failed, match="did not begin to serve"):
         loopback_mount.mount_folder("smb", folder, TOKEN)
 
 
-def test_the_end_of_nfs_takes_only_this_export_away(commands, folder, monkeypatch):
+def test_unmounting_nfs_removes_only_its_own_export(commands, folder, monkeypatch):
     released: list[str] = []
     commands.answers |= {"systemctl": "active\n", "exportfs": EXPORTED.format(path=folder) + EXPORTED.format(path="/tank/photos")}  # fmt: skip
     monkeypatch.setattr(nfs, "release", released.append)
@@ -84,7 +84,7 @@ def process(folders: Path, number: int, exe: str, cgroup: str) -> None:
     (place / "cgroup").write_text(f"0::/system.slice/{cgroup}\n")
 
 
-def test_only_the_samba_of_an_agent_is_ended(commands, folders, folder, monkeypatch):
+def test_only_a_samba_of_the_agent_is_stopped(commands, folders, folder, monkeypatch):
     monkeypatch.setattr(loopback_mount, "PROC", folders / "proc")
     process(folders, 11, "/usr/sbin/smbd", "system-larder.slice/larder-agent.service/4711")
     process(folders, 12, "/usr/sbin/smbd", "smbd.service")
@@ -118,7 +118,7 @@ def test_a_server_that_was_started_for_it_stops_unless_somebody_shares_something
     assert scratch_claim.read_claim(TOKEN) is None
 
 
-def test_a_run_has_server_and_client_made_anew_around_the_leaving_of_the_folder(commands, folder, monkeypatch):
+def test_run_restarts_server_and_client_around_the_remount(commands, folder, monkeypatch):
     done: list[str] = []
     monkeypatch.setattr(loopback_mount, "unmount_folder", lambda *_which: done.append("end"))
     monkeypatch.setattr(loopback_mount, "mount_folder", lambda *which: done.append(f"begin {which[0]}"))
@@ -131,7 +131,7 @@ def test_a_run_has_server_and_client_made_anew_around_the_leaving_of_the_folder(
     assert (kept.protocol, kept.units) == ("nfs", (nfs.UNIT, "rpc-statd.service", "rpcbind.service"))
 
 
-def test_the_commands_that_a_person_sees_write_to_what_the_client_sees():
+def test_shown_commands_write_to_the_mounted_folder():
     steps = in_pool(protocol="smb").build_steps(shapes.facts(shapes.single()))
     shown = next(step.shown for step in steps if step.name == "run-1")
     assert "mount -t cifs" in shown
@@ -144,6 +144,6 @@ def test_the_commands_that_a_person_sees_write_to_what_the_client_sees():
     ("changes", "code"),
     [({"warmups": 1}, "protocol-with-warm-up"), ({"workload": "resilver"}, "rebuild-without-redundancy")],
 )
-def test_what_cannot_go_through_a_protocol_is_refused(changes, code):
+def test_case_that_cannot_use_a_protocol_is_refused(changes, code):
     with refuses(code):
         in_pool(protocol="nfs", **changes)

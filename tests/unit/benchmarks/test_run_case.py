@@ -1,4 +1,4 @@
-"""Measuring one case: what is refused, the exact commands, and that clearing away touches only what was made for it."""
+"""Running one case: refusals, exact commands, and that cleaning up touches only what was made for the case."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def refused_codes(found: RunBenchmarkCase, facts: Facts) -> list[str]:
     ids=lambda use: use.text,
 )  # fmt: skip
 @pytest.mark.parametrize("role", ["disks", "log", "cache"])
-def test_a_disk_that_holds_anything_is_refused_with_the_reason_in_whatever_part(use, role):
+def test_disk_in_use_is_refused_with_its_use_in_every_role(use, role):
     changes = {} if role == "disks" else {role: path_of(4)}
     number = 2 if role == "disks" else 4
     facts = box(*(disk(at, uses=(use,) if at == number else ()) for at in range(1, 7)))
@@ -73,13 +73,13 @@ def test_a_disk_that_holds_anything_is_refused_with_the_reason_in_whatever_part(
         checked_plan(operation(**changes), facts)
 
 
-def test_the_disks_are_looked_at_anew_for_each_case_because_the_plan_is():
+def test_digest_covers_the_identity_of_the_disks():
     empty = checked_plan(operation(), box()).digest()
     other = checked_plan(operation(), box(*(disk(at, serial="OTHER" if at == 1 else f"{at}") for at in range(1, 4))))
     assert empty != other.digest()
 
 
-def test_a_disk_that_left_and_a_pool_too_small_are_said():
+def test_missing_disk_and_too_small_pool_are_refused():
     assert refused_codes(operation(), box(disk(1), disk(2))) == ["disk-missing"]
     small = box(*(disk(at, size=GIB) for at in range(1, 4)))
     assert refused_codes(operation(size=4 * GIB), small) == ["scratch-pool-too-small"]
@@ -92,7 +92,7 @@ def in_pool(**changes: Any) -> RunBenchmarkCase:
     return operation(where="dataset", disks=(), layout="stripe", pool="tank", guid=7, **changes)
 
 
-def test_a_pool_in_use_has_to_have_room_and_to_be_open():
+def test_pool_in_use_needs_space_and_has_to_be_unlocked():
     pool = shapes.single()
     facts = Facts((pool,), (dataset("tank", available=100 * GIB),))
     assert refused_codes(in_pool(), facts) == []
@@ -102,7 +102,7 @@ def test_a_pool_in_use_has_to_have_room_and_to_be_open():
     assert refused_codes(in_pool(), Facts()) == ["pool-missing"]
 
 
-def test_a_disk_of_a_pool_may_be_read_as_it_is():
+def test_raw_disk_of_a_pool_may_be_read():
     single = operation(where="disk", disks=(path_of(1),), layout="stripe", workload="disk-start")
     plan = checked_plan(single, box(disk(1, uses=(Use("pool", "part of the pool tank", "7", "tank"),))))
     assert [step.name for step in plan.steps] == ["run-1", "run-2", "run-3"]
@@ -110,7 +110,7 @@ def test_a_disk_of_a_pool_may_be_read_as_it_is():
 
 
 @pytest.mark.parametrize("token", ["", "0123456789AB", "../../../etc", "0123456789abc", "0123456789a\n"])
-def test_a_token_is_twelve_digits_and_nothing_else(token):
+def test_token_is_twelve_hexadecimal_digits(token):
     for kind in ("run-benchmark-case", "clean-up-benchmark"):
         raw = json.loads(as_json(operation())) | {"kind": kind, "token": token}
         if kind == "clean-up-benchmark":
@@ -119,12 +119,12 @@ def test_a_token_is_twelve_digits_and_nothing_else(token):
             decode_operation(json.dumps(raw))
 
 
-def test_it_survives_being_kept_as_a_job():
+def test_case_survives_encoding_as_a_job():
     assert decode_operation(as_json(operation(log=path_of(4)))) == operation(log=path_of(4))
 
 
 # --- the commands ---------------------------------------------------------------------------------------------
-def test_a_scratch_pool_is_in_no_cache_file_and_carries_its_sign():
+def test_scratch_pool_has_no_cache_file_and_carries_its_token():
     argv = scratch.create_pool_command(operation(log=path_of(4), ashift=9).case, TOKEN, unequal=False)
     assert "cachefile=none" in argv
     assert f"larder:sweep={TOKEN}" in argv
@@ -133,19 +133,19 @@ def test_a_scratch_pool_is_in_no_cache_file_and_carries_its_sign():
     assert argv[argv.index("--") :] == ["--", NAME, "raidz1", path_of(1), path_of(2), path_of(3), "log", path_of(4)]
 
 
-def test_four_mirrored_disks_make_pairs_and_partitions_are_what_is_given():
+def test_four_mirrored_disks_make_pairs_of_partitions():
     case = operation(layout="mirror", disks=tuple(map(path_of, (1, 2, 3, 4))), partition=GIB).case
     words = scratch.create_pool_command(case, TOKEN, unequal=False)
     assert words[words.index(NAME) + 1 :] == ["mirror", f"{path_of(1)}-part1", f"{path_of(2)}-part1", "mirror", f"{path_of(3)}-part1", f"{path_of(4)}-part1"]  # fmt: skip
 
 
-def test_a_scratch_folder_has_a_limit_and_lies_in_its_pool():
+def test_scratch_folder_has_a_quota_in_its_pool():
     argv = scratch.create_dataset_command(in_pool().case, TOKEN, 2 * GIB)
     assert f"quota={2 * GIB}" in argv
     assert argv[-1] == f"tank/{NAME}"
 
 
-def test_the_steps_of_a_case_that_reads():
+def test_steps_of_a_reading_case():
     plan = checked_plan(operation(workload="seq-read", partition=GIB * 100, warmups=2, repeats=2), box())
     assert [step.name for step in plan.steps] == [
         "claim",
@@ -163,7 +163,7 @@ def test_the_steps_of_a_case_that_reads():
 # --- a run ----------------------------------------------------------------------------------------------------
 @pytest.fixture
 def quiet(monkeypatch: pytest.MonkeyPatch) -> dict[str, list]:
-    """No pool, no disk of this machine is looked at; what lsblk and zpool would say can be put in."""
+    """Reads no pool or disk of this computer. Tests set what lsblk and zpool would report."""
     world: dict[str, list] = {"pools": [], "disks": []}
     monkeypatch.setattr(status, "read_pools", lambda: tuple(world["pools"]))
     monkeypatch.setattr(status, "loaded", lambda: True)
@@ -178,7 +178,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> dict[str, list]:
     return world
 
 
-def test_a_run_leaves_its_figures_in_the_log(commands, folders, quiet, monkeypatch):
+def test_run_writes_its_figures_to_the_log(commands, folders, quiet, monkeypatch):
     readings = iter(
         [{path_of(1): environment.DiskIo()}] * 2 + [{path_of(1): environment.DiskIo(10, 0, 200 * MIB, 0.5)}] * 9
     )
@@ -191,7 +191,7 @@ def test_a_run_leaves_its_figures_in_the_log(commands, folders, quiet, monkeypat
     next(step for step in plan.steps if step.name == "run-1").act(work)
     (line,) = [note for note in work.notes if note.startswith(RESULT)]
     run = msgspec.json.decode(line.removeprefix(RESULT), type=BenchmarkRun)
-    assert run.figures.rate == pytest.approx(883011368, rel=0.02)  # and what waiting for the pool took
+    assert run.figures.rate == pytest.approx(883011368, rel=0.02)  # with the time that waiting for the pool took
     assert run.around.written == 200 * MIB
     assert run.invalid == ()
     assert run.around.per_disk == {path_of(1).rsplit("/", 1)[-1]: 0.05}
@@ -200,7 +200,7 @@ def test_a_run_leaves_its_figures_in_the_log(commands, folders, quiet, monkeypat
     assert len(line) < 2000
 
 
-def test_a_pool_comes_back_only_when_all_of_its_partitions_are_there(commands, quiet, monkeypatch):
+def test_pool_is_imported_only_when_all_partitions_exist(commands, quiet, monkeypatch):
     sizes = iter([GIB, GIB, 0, GIB, GIB, GIB, GIB, GIB, GIB, GIB])
     settled: list[int] = []
     monkeypatch.setattr(scratch, "size_of", lambda _path: next(sizes))
@@ -212,7 +212,7 @@ def test_a_pool_comes_back_only_when_all_of_its_partitions_are_there(commands, q
         scratch.wait_for_partitions(operation().case)
 
 
-def test_a_scratch_folder_is_neither_shared_nor_kept_in_snapshots_as_what_is_above_it():
+def test_scratch_folder_inherits_no_share_and_no_schedule():
     argv = scratch.create_dataset_command(in_pool().case, TOKEN, GIB)
     assert {"larder:share=none", "larder:policy=none"} <= set(argv)
     scratched = dataset("tank/x", share="none", share_source="local", policy="none", policy_source="local")
@@ -220,7 +220,7 @@ def test_a_scratch_folder_is_neither_shared_nor_kept_in_snapshots_as_what_is_abo
     assert policy.policy_of(scratched) is None
 
 
-def test_a_pool_that_stops_ends_the_run_at_once(folders, quiet, monkeypatch, tmp_path):
+def test_suspended_pool_ends_the_run_at_once(folders, quiet, monkeypatch, tmp_path):
     monkeypatch.setattr(command, "SECONDS_BETWEEN_LOOKS", 0.05)
     monkeypatch.setattr(environment, "read_io", lambda _paths: {})
     monkeypatch.setattr(kstat, "KSTAT", tmp_path)
@@ -233,7 +233,7 @@ def test_a_pool_that_stops_ends_the_run_at_once(folders, quiet, monkeypatch, tmp
     look()
 
 
-def test_a_run_beside_a_check_of_another_pool_is_repeated_and_says_so(commands, folders, quiet, monkeypatch):
+def test_run_during_a_scrub_of_another_pool_is_repeated(commands, folders, quiet, monkeypatch):
     monkeypatch.setattr(environment, "read_io", lambda _paths: {})
     monkeypatch.setattr(environment, "running_pool_work", lambda _pools, _but: ("tank was being checked.",))
     commands.answers["fio"] = recorded_text("fio-sync-3.39.json")
@@ -245,7 +245,7 @@ def test_a_run_beside_a_check_of_another_pool_is_repeated_and_says_so(commands, 
     assert "tank was being checked." in " ".join(work.notes)
 
 
-def test_a_run_beside_a_self_test_of_a_measured_disk_is_repeated_and_says_so(commands, folders, quiet, monkeypatch):
+def test_run_during_a_self_test_is_repeated(commands, folders, quiet, monkeypatch):
     monkeypatch.setattr(environment, "read_io", lambda _paths: {})
     running = {"ata_smart_data": {"self_test": {"status": {"value": 249, "remaining_percent": 90}}}}
     commands.answers |= {"fio": recorded_text("fio-sync-3.39.json"), "smartctl": json.dumps(running)}
@@ -260,13 +260,13 @@ def test_a_run_beside_a_self_test_of_a_measured_disk_is_repeated_and_says_so(com
     assert said in msgspec.json.decode(line.removeprefix(RESULT), type=BenchmarkRun).disturbed
 
 
-def test_a_disk_is_asked_for_its_self_test_once_whatever_of_it_a_pool_has_and_not_woken(commands):
+def test_disk_is_asked_for_its_self_test_once_and_not_woken(commands):
     assert environment.running_selftests([f"{path_of(1)}-part1", f"{path_of(1)}-part2", path_of(2)]) == ()
     assert [argv[-1] for argv in commands.ran] == [path_of(1), path_of(2)]
     assert all("standby" in argv for argv in commands.ran)
 
 
-def test_what_a_disk_moved_is_read_from_the_kernels_counters():
+def test_io_is_read_from_the_kernels_counters():
     text = "  100  5  2048  300  50  2  4096  200  0  600  500 0 0 0 0 0 0"
     assert environment.parse_block_stat(text) == environment.DiskIo(150, 2048 * 512, 4096 * 512, 0.5)
     assert environment.parse_block_stat("nonsense") == environment.DiskIo()
@@ -277,7 +277,7 @@ def test_what_a_disk_moved_is_read_from_the_kernels_counters():
     assert (done.read, done.written, done.per_disk) == (512, 1024, {"a": 0.02})
 
 
-# --- clearing away --------------------------------------------------------------------------------------------
+# --- cleaning up ----------------------------------------------------------------------------------------------
 def claimed(*numbers: int, pool: str = "") -> None:
     scratch_claim.write_claim(Claim(token=TOKEN, disks=tuple(map(path_of, numbers)), pool=pool))
 
@@ -286,7 +286,7 @@ def scratch_pool(state: str = "ONLINE") -> Any:
     return shapes.pool(shapes.leaf(1), name=NAME, state=state)
 
 
-def test_clearing_removes_the_pool_its_traces_and_the_note(commands, folders, quiet):
+def test_cleanup_removes_the_pool_its_traces_and_the_claim(commands, folders, quiet):
     claimed(1, 2)
     quiet["pools"] = [scratch_pool()]
     quiet["disks"] = [disk(1, uses=(TRACES,), content=("sda1", "sda")), disk(2)]
@@ -297,12 +297,12 @@ def test_clearing_removes_the_pool_its_traces_and_the_note(commands, folders, qu
     assert scratch_claim.read_claim(TOKEN) is None
 
 
-def test_clearing_twice_or_what_never_was_does_nothing(commands, folders, quiet):
+def test_cleanup_is_harmless_to_repeat(commands, folders, quiet):
     scratch.clear_case(TOKEN, Working())
     assert commands.ran == []
 
 
-def test_a_pool_of_that_name_without_the_sign_is_left_alone(commands, folders, quiet):
+def test_cleanup_leaves_a_pool_without_the_token(commands, folders, quiet):
     claimed(1)
     quiet["pools"] = [scratch_pool()]
     commands.answers["zfs"] = "\n"
@@ -312,7 +312,7 @@ def test_a_pool_of_that_name_without_the_sign_is_left_alone(commands, folders, q
     assert scratch_claim.read_claim(TOKEN) is not None
 
 
-def test_a_pool_that_has_stopped_is_said_and_kept_in_mind(commands, folders, quiet, monkeypatch):
+def test_cleanup_fails_at_a_suspended_pool_and_keeps_the_claim(commands, folders, quiet, monkeypatch):
     monkeypatch.setattr(scratch, "size_of", lambda _path: 0)
     claimed(1)
     quiet["pools"] = [scratch_pool("SUSPENDED")]
@@ -322,7 +322,7 @@ def test_a_pool_that_has_stopped_is_said_and_kept_in_mind(commands, folders, qui
     assert commands.ran == []  # with its disk away it could wait for ever
 
 
-def test_a_pool_that_has_stopped_goes_on_when_its_disks_are_back_and_is_cleared_away(commands, folders, quiet):
+def test_cleanup_resumes_a_suspended_pool_once_its_disks_are_back(commands, folders, quiet):
     claimed(1)
     quiet["pools"], quiet["disks"] = [scratch_pool("SUSPENDED")], [disk(1)]
     commands.answers["zfs"] = f"{TOKEN}\n"
@@ -355,11 +355,11 @@ def test_a_pool_that_has_stopped_goes_on_when_its_disks_are_back_and_is_cleared_
         (disk(1, uses=(Use("pool", f"part of the pool {NAME}", "9", NAME),)), [NAME], False),
     ],
 )
-def test_only_a_disk_that_carries_nothing_but_the_scratch_pool_is_erased(found, labels, mine):
+def test_cleanup_erases_only_disks_with_nothing_but_the_scratch_pool(found, labels, mine):
     assert scratch.is_leftover(found, Claim(token=TOKEN, disks=(path_of(1),)), labels) is mine
 
 
-def test_a_disk_that_now_holds_something_else_is_left_as_it_is(commands, folders, quiet):
+def test_cleanup_leaves_a_disk_with_other_data(commands, folders, quiet):
     claimed(1)
     quiet["disks"] = [disk(1, uses=(Use("old", "holds ext4 data called photos", "1"),), content=("sda",))]
     commands.answers["lsblk"] = '{"blockdevices": [{"children": [{"partlabel": "photos"}]}]}'
@@ -369,7 +369,7 @@ def test_a_disk_that_now_holds_something_else_is_left_as_it_is(commands, folders
     assert "left alone" in " ".join(work.notes)
 
 
-def test_a_disk_that_is_away_stays_noted_until_it_is_back(commands, folders, quiet):
+def test_missing_disk_stays_claimed_until_it_is_back(commands, folders, quiet):
     claimed(1, 2)
     quiet["disks"] = [disk(1)]
     scratch.clear_case(TOKEN, Working())
@@ -384,7 +384,7 @@ def test_a_disk_that_is_away_stays_noted_until_it_is_back(commands, folders, qui
 
 
 @pytest.mark.parametrize(("sign", "gone"), [(TOKEN, True), ("", False), ("ba9876543210", False)])
-def test_a_scratch_folder_goes_only_by_its_sign(commands, folders, quiet, sign, gone):
+def test_cleanup_removes_a_folder_only_with_the_token(commands, folders, quiet, sign, gone):
     claimed(pool="tank")
     quiet["pools"] = [shapes.single()]
     commands.answers["zfs"] = f"{sign}\n"
@@ -394,7 +394,7 @@ def test_a_scratch_folder_goes_only_by_its_sign(commands, folders, quiet, sign, 
 
 
 @pytest.mark.parametrize("pools", [[], [shapes.pool(shapes.leaf(1), state="SUSPENDED")]], ids=["away", "stopped"])
-def test_a_scratch_folder_of_a_pool_that_is_away_is_kept_in_mind(commands, folders, quiet, pools):
+def test_cleanup_keeps_the_claim_of_a_folder_in_a_missing_pool(commands, folders, quiet, pools):
     claimed(pool="tank")
     quiet["pools"] = pools
     with pytest.raises(Failed, match="Bring the pool back"):
@@ -403,7 +403,7 @@ def test_a_scratch_folder_of_a_pool_that_is_away_is_kept_in_mind(commands, folde
     assert commands.ran == []
 
 
-def test_a_note_that_was_damaged_is_no_reason_to_erase(commands, folders, quiet):
+def test_damaged_claim_erases_nothing(commands, folders, quiet):
     claimed(1)
     (paths.AGENT_STATE / "sweeps" / TOKEN).write_bytes(b"{")
     with pytest.raises(Failed):
@@ -411,7 +411,7 @@ def test_a_note_that_was_damaged_is_no_reason_to_erase(commands, folders, quiet)
     assert commands.ran == []
 
 
-def test_clearing_up_is_settled_by_what_is_there(folders):
+def test_cleanup_probe_looks_for_leftovers(folders):
     clear = CleanUpBenchmark(token=TOKEN)
     assert clear.probe("clear", box())
     assert not clear.probe("clear", box(disk(1, uses=(TRACES,))))
@@ -425,7 +425,7 @@ def test_an_interrupted_case_never_counts_as_measured():
 
 
 # --- stopping -------------------------------------------------------------------------------------------------
-def test_a_program_that_runs_is_ended_when_somebody_asks_for_it(monkeypatch):
+def test_running_program_is_stopped_on_request(monkeypatch):
     monkeypatch.setattr(command, "SECONDS_BETWEEN_LOOKS", 0.05)
     looks = []
 
@@ -439,20 +439,20 @@ def test_a_program_that_runs_is_ended_when_somebody_asks_for_it(monkeypatch):
     assert len(looks) == 3
 
 
-def test_a_program_that_is_looked_after_gives_all_of_its_output(monkeypatch):
+def test_watched_program_returns_all_its_output(monkeypatch):
     monkeypatch.setattr(command, "SECONDS_BETWEEN_LOOKS", 0.05)
     result = command.run(["sh", "-c", "cat; sleep 0.3; echo done"], given="begun\n", meanwhile=lambda: None)
     assert result.stdout == "begun\ndone\n"
 
 
-def test_a_program_that_is_looked_after_has_a_limit_all_the_same(monkeypatch):
+def test_watched_program_has_a_timeout(monkeypatch):
     monkeypatch.setattr(command, "SECONDS_BETWEEN_LOOKS", 0.05)
     with pytest.raises(command.CommandTimedOut):
         command.run(["sleep", "60"], timeout=0.3, meanwhile=lambda: None)
 
 
 @pytest.mark.parametrize("said", ["cannot import 'x': no such pool available", "one or more devices is currently unavailable"])  # fmt: skip
-def test_a_pool_whose_disk_was_away_for_a_moment_comes_back_at_the_next_try(commands, quiet, said):
+def test_import_is_retried_after_a_disk_disappeared_briefly(commands, quiet, said):
     texts = iter([said, ""])
 
     def refuse(argv: list[str]) -> None:
@@ -468,7 +468,7 @@ def test_a_pool_whose_disk_was_away_for_a_moment_comes_back_at_the_next_try(comm
         scratch.run_when_disks_return(operation().case, out_and_back[1])
 
 
-def test_a_pool_or_folder_that_is_still_open_is_cleared_away_a_moment_later(commands, folders, quiet):
+def test_cleanup_retries_while_the_target_is_busy(commands, folders, quiet):
     """What the killed agent had started outlives it by a moment."""
     claimed(pool="tank")
     quiet["pools"] = [shapes.single()]
@@ -486,7 +486,7 @@ def test_a_pool_or_folder_that_is_still_open_is_cleared_away_a_moment_later(comm
 
 
 # --- volumes --------------------------------------------------------------------------------------------------
-def test_a_volume_takes_the_place_of_the_file_and_is_written_past_the_page_cache():
+def test_volume_replaces_the_file_and_bypasses_the_page_cache():
     found = operation(workload="random-write", volblocksize=16384, size=64 * MIB)
     plan = checked_plan(found, box())
     assert [step.name for step in plan.steps[:4]] == ["claim", "create", "volume", "lay"]
@@ -496,7 +496,7 @@ def test_a_volume_takes_the_place_of_the_file_and_is_written_past_the_page_cache
     assert found.case.settings["Volume blocks"] == "16 KiB"
 
 
-def test_the_device_of_a_volume_is_waited_for_before_its_first_run(commands, folders, quiet, monkeypatch):
+def test_run_waits_for_the_device_of_a_volume(commands, folders, quiet, monkeypatch):
     done: list[str] = []
     monkeypatch.setattr(scratch, "wait_for_volume", lambda *_which: done.append("waited"))
     scratch.scratch_folder(TOKEN).mkdir(parents=True)
@@ -514,12 +514,12 @@ def test_the_device_of_a_volume_is_waited_for_before_its_first_run(commands, fol
         ({"workload": "dd-write"}, "workload-not-for-volume"),
     ],
 )
-def test_what_cannot_be_done_with_a_volume_is_refused(changes, code):
+def test_workload_that_cannot_use_a_volume_is_refused(changes, code):
     with refuses(code):
         operation(**{"volblocksize": 16384, **changes})
 
 
-def test_a_pool_that_is_still_open_leaves_a_moment_later(monkeypatch):
+def test_export_is_retried_while_the_pool_is_busy(monkeypatch):
     said = iter(["cannot export 'x': pool is busy", "cannot export 'x': pool is busy", ""])
 
     def run(argv: Any, **_more: Any) -> command.Result:

@@ -1,4 +1,4 @@
-"""A sample of somebody's own files: what of it is read, where it goes, and what is said of what it cannot tell."""
+"""Sample data from a user's files: what is read, where it goes, and what results say about it."""
 
 from __future__ import annotations
 
@@ -76,25 +76,25 @@ def taken(top: Path, most: int, wanted: int) -> tuple[bytes, sample_data.SampleD
 
 
 # --- what is read ---------------------------------------------------------------------------------------------
-def test_no_link_pipe_or_name_is_in_a_sample_and_nothing_from_outside(tree):
+def test_sample_has_no_links_pipes_names_or_outside_files(tree):
     found, sample = taken(tree, 40 * MIB, 31 * MIB + 100)
     assert {letter: found.count(letter) for letter in (b"F", b"A", b"B", b"S")} == {b"F": 30 * MIB, b"A": MIB, b"B": 100, b"S": 0}  # fmt: skip
     assert sample.unique_bytes == 31 * MIB + 100
 
 
-def test_no_more_is_read_in_a_turn_than_was_asked_for_and_one_film_does_not_stand_for_all(tree):
+def test_sample_pass_is_limited_and_not_one_large_file(tree):
     found, sample = taken(tree, 16 * MIB, 16 * MIB)
     assert sample.unique_bytes == 16 * MIB
     assert found.count(b"A") == MIB
 
 
-def test_a_sample_that_is_used_up_begins_anew_and_tells_how_much_it_was(tree):
+def test_sample_starts_again_and_counts_its_unique_bytes(tree):
     found, sample = taken(tree, 100 * MIB, 70 * MIB)
     assert sample.unique_bytes == 31 * MIB + 100
     assert found[: MIB * 8] == found[sample.unique_bytes :][: MIB * 8]
 
 
-def test_each_large_file_begins_a_record_so_that_dedup_meets_what_it_would_in_the_folder(tree):
+def test_large_files_start_at_records_so_that_dedup_works_as_in_the_folder(tree):
     one = os.urandom(300 * KIB)
     for name in ("c", "d", "e"):
         (tree / "may" / name).write_bytes(one)
@@ -105,7 +105,7 @@ def test_each_large_file_begins_a_record_so_that_dedup_meets_what_it_would_in_th
     assert sample.unique_bytes == 31 * MIB + 3 * 256 * KIB + 3 * 50 * KIB + 100
 
 
-def test_a_file_with_several_names_is_read_once(tree):
+def test_file_with_several_names_is_read_once(tree):
     for number in range(5):
         os.link(tree / "may" / "a", tree / f"again-{number}")
     assert taken(tree, 100 * MIB, MIB)[1].most == 100 * MIB
@@ -114,13 +114,13 @@ def test_a_file_with_several_names_is_read_once(tree):
     assert found[: sample.unique_bytes].count(b"A") == MIB
 
 
-def test_a_folder_with_next_to_nothing_in_it_is_no_sample(tree):
+def test_folder_with_too_little_data_is_no_sample(tree):
     (tree / "film.mkv").unlink()
     with pytest.raises(Failed, match="too little to stand for anything"):
         taken(tree, 100 * MIB, 2 * MIB)
 
 
-def test_a_file_that_shrinks_or_cannot_be_read_gives_less_and_ends_nothing(tree, monkeypatch):
+def test_unreadable_file_yields_less_and_is_no_error(tree, monkeypatch):
     real = os.pread
 
     def damaged(handle: int, size: int, at: int) -> bytes:
@@ -134,13 +134,13 @@ def test_a_file_that_shrinks_or_cannot_be_read_gives_less_and_ends_nothing(tree,
     assert found.count(b"F") == 30 * MIB
 
 
-def test_reading_leaves_no_trace_on_the_files(tree):
+def test_reading_a_sample_keeps_access_times(tree):
     os.utime(tree / "film.mkv", ns=(1, 1))
     taken(tree, 40 * MIB, 31 * MIB)
     assert (tree / "film.mkv").stat().st_atime_ns == 1
 
 
-def test_a_folder_that_cannot_be_gone_through_is_said_without_a_files_name(tree, commands, monkeypatch):
+def test_unreadable_folder_fails_without_naming_a_file(tree, commands, monkeypatch):
     def damaged(_root: int) -> Any:
         raise OSError(5, "Input/output error", "letter to anna.odt")
 
@@ -150,7 +150,7 @@ def test_a_folder_that_cannot_be_gone_through_is_said_without_a_files_name(tree,
     assert "anna" not in str(failed.value)
 
 
-def test_files_that_go_away_while_they_are_read_end_it_in_words(tree, commands):
+def test_sample_fails_if_its_files_disappear(tree, commands):
     def away(_argv: list[str]) -> None:
         for path in (tree / "film.mkv", tree / "may" / "a", tree / "may" / "b"):
             path.unlink(missing_ok=True)
@@ -162,14 +162,14 @@ def test_files_that_go_away_while_they_are_read_end_it_in_words(tree, commands):
 
 
 @given(st.integers(1, 40), st.lists(st.integers(1, 3 * MIB), min_size=1, max_size=6))
-def test_whatever_size_is_asked_for_comes_and_never_more(most, wishes):
+def test_sample_never_returns_more_than_wanted(most, wishes):
     sample = sample_data.SampleData(-1, most * MIB, 128 * KIB, lambda: None)
     sample.endless = (b"x" * (at + 1) for at in range(10**9))
     for wanted in wishes:
         assert 0 < len(sample.read_chunk(wanted)) <= wanted
 
 
-# --- the folder is looked at anew -----------------------------------------------------------------------------
+# --- the folder is checked again ------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
@@ -182,7 +182,7 @@ def test_whatever_size_is_asked_for_comes_and_never_more(most, wishes):
         ({"mountpoint": "legacy"}, "sample-in-system-folder"),
     ],
 )
-def test_a_folder_that_is_not_what_was_chosen_or_must_not_be_copied_is_refused(changes, code):
+def test_changed_or_unsafe_sample_folder_is_refused(changes, code):
     facts = box(datasets=(dataset(PHOTOS.name, **changes),))
     with refuses(code):
         checked_plan(sampled(), facts)
@@ -197,21 +197,21 @@ def test_a_folder_that_is_not_what_was_chosen_or_must_not_be_copied_is_refused(c
         ({"encryption": "aes-256-gcm"}, "sample-encrypted"),
     ],
 )
-def test_the_agent_looks_again_when_it_reads(tree, monkeypatch, changed, code):
+def test_agent_checks_the_sample_folder_again(tree, monkeypatch, changed, code):
     found = dataset(PHOTOS.name, **{"mountpoint": str(tree), **changed})
     monkeypatch.setattr(status, "read_datasets", lambda: (found,))
     with refuses(code), sample_data.open_sample_folder(sampled().case):
         pass
 
 
-def test_a_volume_in_place_of_the_sample_is_refused(tree, monkeypatch):
+def test_volume_in_place_of_the_sample_is_refused(tree, monkeypatch):
     volume = dataset(PHOTOS.name, mountpoint=str(tree), kind="volume")
     monkeypatch.setattr(status, "read_datasets", lambda: (volume,))
     with pytest.raises(Refused), sample_data.open_sample_folder(sampled().case):
         pass
 
 
-def test_something_else_at_its_place_is_not_read(tree, monkeypatch, commands):
+def test_other_dataset_at_the_mountpoint_is_not_read(tree, monkeypatch, commands):
     monkeypatch.setattr(traversal, "dataset_of", lambda _handle: "tank")
     with refuses("dataset-not-at-mountpoint"):
         sample_data.write_sample(sampled().target, Working())
@@ -219,7 +219,7 @@ def test_something_else_at_its_place_is_not_read(tree, monkeypatch, commands):
 
 
 # --- where it goes --------------------------------------------------------------------------------------------
-def test_what_is_read_goes_through_memory_that_only_root_opens_and_only_to_the_scratch_pool(tree, commands, monkeypatch):  # fmt: skip
+def test_sample_goes_through_roots_memory_to_the_scratch_pool_only(tree, commands, monkeypatch):  # fmt: skip
     monkeypatch.setattr(sample_data, "PART", 16 * MIB)
     part, modes, sizes = scratch.sample_part_path(TOKEN), [], []
 
@@ -239,7 +239,7 @@ def test_what_is_read_goes_through_memory_that_only_root_opens_and_only_to_the_s
     assert not any(name in " ".join(work.notes) for name in ("film", "may"))
 
 
-def test_what_is_written_while_it_is_measured_comes_from_memory_again_and_again(tree, commands, monkeypatch):
+def test_run_writes_the_part_in_memory_repeatedly(tree, commands, monkeypatch):
     monkeypatch.setattr(sample_data, "PART", 16 * MIB)
     target, prefilled = sampled(workload="seq-write").target, Prefill()
     prefill.prepare_sample(target, Working(), prefilled)
@@ -257,13 +257,13 @@ def test_what_is_written_while_it_is_measured_comes_from_memory_again_and_again(
     assert scratch.sample_part_path(TOKEN).stat().st_size == 16 * MIB
 
 
-def test_what_is_in_memory_goes_with_clearing_even_without_a_note_of_what_was_made(tree, commands):
+def test_cleanup_removes_the_part_in_memory_even_without_a_claim(tree, commands):
     scratch.sample_part_path(TOKEN).write_bytes(b"photos")
     scratch.clear_case(TOKEN, Working())
     assert not scratch.sample_part_path(TOKEN).exists()
 
 
-def test_a_link_in_the_place_of_the_part_is_not_followed(tree, commands):
+def test_link_in_place_of_the_part_is_not_followed(tree, commands):
     target = tree / "may" / "a"
     scratch.sample_part_path(TOKEN).symlink_to(target)
     with pytest.raises(Failed, match=r"into memory: Too many levels of symbolic links$"):
@@ -271,14 +271,14 @@ def test_a_link_in_the_place_of_the_part_is_not_followed(tree, commands):
     assert target.read_bytes() == b"A" * MIB
 
 
-def test_memory_without_room_is_said(tree, monkeypatch):
+def test_full_memory_fails(tree, monkeypatch):
     full = os.statvfs_result((4096, 4096, 100, 10, 10, 0, 0, 0, 0, 255))
     monkeypatch.setattr("os.statvfs", lambda _path: full)
     with pytest.raises(Failed, match="no room in memory"):
         sample_data.part_size(TOKEN, sampled().case)
 
 
-def test_reading_stops_when_somebody_asks_for_it(tree, commands):
+def test_reading_a_sample_stops_on_request(tree, commands):
     class Stopped(Working):
         def stop_if_asked(self) -> None:
             raise Cancelled
@@ -288,7 +288,7 @@ def test_reading_stops_when_somebody_asks_for_it(tree, commands):
     assert commands.ran == []
 
 
-def test_writing_stops_when_somebody_asks_for_it_however_fast_a_part_is_written(tree, commands, monkeypatch):
+def test_writing_a_sample_stops_on_request_even_if_parts_are_fast(tree, commands, monkeypatch):
     target = sampled(workload="seq-write").target
     scratch.sample_part_path(TOKEN).write_bytes(b"x" * MIB)
     monkeypatch.setattr(sample_data, "SECONDS_BETWEEN_LOOKS", 0)
@@ -326,7 +326,7 @@ def test_writing_stops_when_somebody_asks_for_it_however_fast_a_part_is_written(
         ({"sample_guid": 2**64}, "case-value-out-of-range"),
     ],
 )
-def test_what_cannot_be_measured_with_a_sample_is_refused(changes, code):
+def test_case_that_cannot_use_a_sample_is_refused(changes, code):
     with refuses(code):
         sampled(**changes)
 
@@ -337,7 +337,7 @@ def test_sample_is_an_existing_dataset(name):
         sampled(sample=name)
 
 
-def test_the_steps_say_that_it_is_read_and_survive_being_kept():
+def test_steps_of_a_sample_say_that_it_is_read():
     found = sampled()
     plan = checked_plan(found, box(datasets=(PHOTOS,)))
     assert [step.name for step in plan.steps] == ["claim", "create", "lay", "run-1", "run-2", "run-3", "clear"]
@@ -349,7 +349,7 @@ def test_the_steps_say_that_it_is_read_and_survive_being_kept():
     assert decode_operation(msgspec.json.encode(found).decode()) == found
 
 
-def test_a_sweep_leaves_out_writing_with_dedup_because_a_sample_repeats_there():
+def test_sweep_with_a_sample_leaves_out_writes_with_dedup():
     common = {"where": "scratch", "disks": (path_of(1),), "workloads": ["seq-write", "seq-read"], "sample": PHOTOS.name, "sample_guid": PHOTOS.guid}  # fmt: skip
     made = msgspec.convert({**common, "dedups": [False, True]}, Sweep)
     assert [(one.dedup, one.workload) for one in made.build_cases()] == [(False, "seq-write"), (False, "seq-read"), (True, "seq-read")]  # fmt: skip
@@ -358,14 +358,14 @@ def test_a_sweep_leaves_out_writing_with_dedup_because_a_sample_repeats_there():
         msgspec.convert({**common, "dedups": [True], "workloads": ["seq-write"]}, Sweep)
 
 
-# --- what is said of it ---------------------------------------------------------------------------------------
+# --- conclusions ----------------------------------------------------------------------------------------------
 def told(around: Circumstances, **changes: Any) -> tuple[str, str]:
     case = sampled(size=GIB, aside=True, **changes).case
     figures = Figures(rate=1.0, seconds=1.0, read=GIB)
     return " ".join(validity.invalid_reasons(case, figures, around)), " ".join(validity.run_remarks(case, around))
 
 
-def test_what_compression_left_is_said_and_expected_of_the_disks():
+def test_compression_of_a_sample_is_reported_and_expected_of_the_disks():
     invalid, remarks = told(Circumstances(read=GIB // 4, sample=GIB, kept=0.25), compression="zstd")
     assert invalid == ""
     assert remarks == "Compression left 25 % of the sample."
@@ -373,7 +373,7 @@ def test_what_compression_left_is_said_and_expected_of_the_disks():
     assert "Memory did the rest" in invalid
 
 
-def test_a_sample_that_repeats_says_so_and_means_nothing_for_dedup():
+def test_repeated_sample_is_marked_and_invalid_for_dedup():
     invalid, remarks = told(Circumstances(read=GIB, sample=GIB // 4))
     assert invalid == ""
     assert remarks == "256 MiB of the sample were repeated until it was 1 GiB."
@@ -383,7 +383,7 @@ def test_a_sample_that_repeats_says_so_and_means_nothing_for_dedup():
     assert told(Circumstances(read=GIB // 2, sample=GIB, deduped=2.0), dedup=True)[0] == ""
 
 
-def test_what_lies_on_the_disks_is_read_from_the_file_and_from_the_pool(tree, commands):
+def test_compressed_share_and_dedup_ratio_are_read_from_file_and_pool(tree, commands):
     data = scratch.scratch_folder(TOKEN) / "data"
     data.touch()
     assert sample_data.compressed_share(sampled().target) == 1.0
@@ -398,7 +398,7 @@ def test_what_lies_on_the_disks_is_read_from_the_file_and_from_the_pool(tree, co
         sample_data.read_dedup_ratio(sampled(dedup=True).target)
 
 
-def test_a_run_with_a_sample_carries_what_it_was(tree, commands, monkeypatch):
+def test_run_with_a_sample_records_its_unique_bytes(tree, commands, monkeypatch):
     data = scratch.scratch_folder(TOKEN) / "data"
     data.write_bytes(b"x" * 4096)
     commands.answers |= {"fio": recorded_text("fio-sync-3.39.json"), "zpool": "1.00\n"}
@@ -410,7 +410,7 @@ def test_a_run_with_a_sample_carries_what_it_was(tree, commands, monkeypatch):
     assert "dedup finds what is not so" in " ".join(run.invalid)
 
 
-def test_what_compression_and_dedup_make_of_the_files_is_a_sentence():
+def test_conclusions_say_what_compression_and_dedup_save():
     def measured(number: int, around: Circumstances, **changes: Any) -> MeasuredCase:
         run = BenchmarkRun(number=1, figures=Figures(rate=1.0), around=around)
         return MeasuredCase(number, sampled(**changes).case, (run,))
@@ -430,7 +430,7 @@ def test_what_compression_and_dedup_make_of_the_files_is_a_sentence():
     assert "Your files" not in " ".join(conclusions.summarize_results(build_blocks(every[:1])))
 
 
-def test_what_lies_on_the_pool_in_the_end_is_the_files_and_a_write_of_it_repeats_the_part(tree, monkeypatch):
+def test_prefilled_file_holds_the_files_and_a_write_repeats_the_part(tree, monkeypatch):
     monkeypatch.setattr(sample_data, "PART", 16 * MIB)
     data, read = scratch.scratch_folder(TOKEN) / "data", sampled(size=24 * MIB)
     sample_data.write_sample(read.target, Working())

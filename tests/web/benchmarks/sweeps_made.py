@@ -1,4 +1,4 @@
-"""Made up: sweeps in the database, and jobs that end as a test wants it."""
+"""Made-up sweeps in the database, and jobs that end as a test needs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def told(*runs: BenchmarkRun, zfs: str = "2.3.9") -> list[str]:
 
 
 def ended(case: CaseRow, state: str = "done", *runs: BenchmarkRun, text: str = "", zfs: str = "2.3.9") -> None:
-    """Its job has ended like this."""
+    """End the job of a case with this state."""
     case.refresh_from_db()
     log = told(*(runs or (run(1), run(2))), zfs=zfs) if state == "done" else []
     assert case.job is not None
@@ -74,7 +74,7 @@ def finished(of: Sweep | None = None, rates: tuple[float, ...] = (79.0, 133.0), 
 
 
 def again(first: SweepRow, factor: float) -> SweepRow:
-    """The same sweep a second time, with every figure so many times as large."""
+    """The same sweep a second time, with every figure multiplied by ``factor``."""
     row = create.store_sweep(first.sweep, title="Again", preset=first.preset, pk=str(uuid.uuid4()), user="admin")
     for case, before in zip(row.cases.all(), first.cases.all(), strict=True):
         CaseRow.objects.filter(pk=case.pk).update(state=CaseRow.State.DONE)

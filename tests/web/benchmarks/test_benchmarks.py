@@ -1,4 +1,4 @@
-"""The pages of measurements: from a question to its review, its start, its course and its results."""
+"""The pages of benchmarks: preset, review, start, progress and results."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def answers(**changes: object) -> str:
 
 
 def form_of(response) -> dict[str, str]:
-    """What the review page would send."""
+    """The form data that the review page sends."""
     return {
         key: response.context[name]
         for key, name in (("sweep", "pk"), ("spec", "spec"), ("title", "title"), ("preset", "preset"), ("back", "back"))
@@ -62,7 +62,7 @@ def typed(numbers=(1, 2, 3)) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
-def test_every_preset_is_one_press_from_its_review(web, empty, preset):
+def test_every_preset_leads_to_its_review(web, empty, preset):
     rows.put(pools=[rows.pool_of("attic", 900, disk(5), disk(6))], datasets=[dataset("attic", available=10**12)])
     page = web.get(f"/sweeps/new/{preset.name}/")
     assert page.status_code == 200
@@ -80,7 +80,7 @@ def test_every_preset_is_one_press_from_its_review(web, empty, preset):
     assert "Begin measuring" in text_of(review)
 
 
-def test_the_review_says_what_it_takes_and_how_long(web, empty):
+def test_review_shows_disks_and_duration(web, empty):
     said = text_of(web.get(f"/sweeps/new/ashift/?{answers()}"))
     assert "2 cases, each 3 times: about" in said
     assert "These disks are written to" in said
@@ -88,7 +88,7 @@ def test_the_review_says_what_it_takes_and_how_long(web, empty):
     assert SweepRow.objects.count() == 0
 
 
-def test_each_disks_name_has_to_be_typed(web, empty):
+def test_every_disk_name_has_to_be_typed(web, empty):
     form = form_of(web.get(f"/sweeps/new/ashift/?{answers()}"))
     wrong = web.post("/sweeps/start/", {**form, **typed(), "typed-1": "WD"})
     assert wrong.status_code == 400
@@ -103,7 +103,7 @@ def test_each_disks_name_has_to_be_typed(web, empty):
     assert ("workers.tick",) in empty
 
 
-def test_a_disk_that_holds_something_is_not_offered_and_refused_when_it_is_sent_all_the_same(web, empty):
+def test_disk_in_use_is_not_offered_and_refused_if_sent(web, empty):
     form = form_of(web.get(f"/sweeps/new/ashift/?{answers()}"))
     held = disk(2, uses=(Use("old", "holds ext4 data called photos", "1"),))
     rows.put(disks=[disk(1), held, disk(3)])
@@ -138,9 +138,9 @@ def test_answer_that_cannot_be_tested_is_marked_at_its_field(web, empty, changes
     assert errors[field][0] in text_of(response)
 
 
-# --- files of one's own ---------------------------------------------------------------------------------------
+# --- samples --------------------------------------------------------------------------------------------------
 def kept() -> dict[str, object]:
-    """A pool in use with folders of which only one can be a sample; what an answer with that one says."""
+    """A pool with folders of which only one can be a sample. Returns form data with that one."""
     photos = dataset("attic/photos")
     others = [
         dataset("attic/diary", encryption="aes-256-gcm", key_status="available"), dataset("attic/away", mounted=False),
@@ -150,14 +150,14 @@ def kept() -> dict[str, object]:
     return {"sample": str(photos.guid), "compressions": ["off", "zstd"], "dedups": ["False", "True"], "workloads": ["seq-write", "seq-read"], "compressible": 33}  # fmt: skip
 
 
-def test_only_folders_that_can_be_copied_without_harm_are_offered_as_a_sample(web, empty):
+def test_only_safe_folders_are_offered_as_a_sample(web, empty):
     kept()
     form = web.get("/sweeps/new/compression/").context["form"]
     assert [words for _guid, words in form.fields["sample"].choices] == ["made up, as stated below", "files of attic/photos"]  # fmt: skip
     assert "sample" not in web.get("/sweeps/new/ashift/").context["form"].fields
 
 
-def test_the_review_of_a_sample_says_what_becomes_of_it_and_leaves_out_what_it_cannot_tell(web, empty):
+def test_review_of_a_sample_says_where_it_goes_and_leaves_out_dedup_writes(web, empty):
     response = web.get(f"/sweeps/new/compression/?{answers(**kept(), ashifts=[12])}")
     said = text_of(response)
     assert "Parts of the files in attic/photos are written to them, without their names." in said
@@ -171,7 +171,7 @@ def test_the_review_of_a_sample_says_what_becomes_of_it_and_leaves_out_what_it_c
     assert "attic" in found.claimed_resources()
 
 
-def test_a_folder_that_was_encrypted_or_made_anew_since_the_review_is_refused(web, empty):
+def test_sample_folder_that_changed_since_the_review_is_refused(web, empty):
     form = form_of(web.get(f"/sweeps/new/compression/?{answers(**kept(), ashifts=[12])}"))
     for changed, code in (({"encryption": "aes-256-gcm"}, "sample-encrypted"), ({"guid": 5}, "folder-missing")):
         rows.put(datasets=[dataset("attic/photos", **changed)])
@@ -181,7 +181,7 @@ def test_a_folder_that_was_encrypted_or_made_anew_since_the_review_is_refused(we
     assert SweepRow.objects.count() == 0
 
 
-def test_what_a_sample_cannot_be_measured_with_is_said(web, empty):
+def test_workload_that_cannot_use_a_sample_is_an_error(web, empty):
     response = web.get(f"/sweeps/new/compression/?{answers(**{**kept(), 'workloads': ['small-files']}, ashifts=[12])}")
     assert response.status_code == 400
     assert [error.code for error in response.context["form"].errors.as_data()["__all__"]] == ["workload-not-for-sample"]
@@ -204,7 +204,7 @@ def test_a_sweep_of_a_disk_without_stable_path_is_refused(web, empty):
     assert SweepRow.objects.count() == 0
 
 
-def test_a_box_without_empty_disks_says_what_to_do(web, calm):
+def test_box_without_empty_disks_says_what_to_do(web, calm):
     rows.recorded_box()
     rows.put(disks=[disk(1, uses=(Use("pool", "part of the pool tank", "1", "tank"),))])
     assert "No empty disks" in text_of(web.get("/sweeps/new/layouts/"))
@@ -212,7 +212,7 @@ def test_a_box_without_empty_disks_says_what_to_do(web, calm):
     assert "There is no pool to measure" in text_of(web.get("/sweeps/new/pool/"))
 
 
-def test_less_data_than_memory_is_proposed_with_memory_limited_or_kept_out_where_it_is_too_little_for_that(web, calm):
+def test_small_disks_propose_less_data_with_limited_memory(web, calm):
     rows.put(pools=[], datasets=[], disks=[disk(number, size=2 * GIB) for number in (1, 2, 3)], accounts=[], shares=[])
     form = web.get("/sweeps/new/parity/").context["form"]
     assert (form["limited"].value(), form["aside"].value()) == (True, False)
@@ -223,7 +223,7 @@ def test_less_data_than_memory_is_proposed_with_memory_limited_or_kept_out_where
     assert form["size"].value() == "120 MiB"
 
 
-def test_how_many_of_the_disks_is_a_setting_too(web, empty):
+def test_number_of_disks_is_a_setting(web, empty):
     page = web.get("/sweeps/new/layouts/").content.decode()
     assert page.index('name="counts"') < page.index("More settings")
     response = web.get(
@@ -237,7 +237,7 @@ def test_how_many_of_the_disks_is_a_setting_too(web, empty):
 
 
 # --- a sweep under way ----------------------------------------------------------------------------------------
-def test_the_page_tells_how_far_it_is_and_what_it_does(web, empty):
+def test_page_shows_the_progress_of_a_sweep(web, empty):
     row = sweeps_made.made()
     worker.advance_benchmarks()
     said = text_of(web.get(f"/sweeps/{row.pk}/"))
@@ -255,7 +255,7 @@ def test_the_page_tells_how_far_it_is_and_what_it_does(web, empty):
         ("cancel", "paused", "cancelling"), ("cancel", "queued", "cancelled"), ("pause", "done", "done"), ("resume", "cancelled", "cancelled"), ("cancel", "done", "done"),
     ],
 )  # fmt: skip
-def test_what_can_be_asked_of_a_sweep(web, empty, what, before, now):
+def test_sweep_can_be_paused_resumed_and_cancelled(web, empty, what, before, now):
     row = sweeps_made.made(state=before)
     for _ in range(2):
         assert web.post(f"/sweeps/{row.pk}/act/{what}/").status_code == 302
@@ -263,7 +263,7 @@ def test_what_can_be_asked_of_a_sweep(web, empty, what, before, now):
         assert row.state == now
 
 
-def test_pausing_at_once_stops_the_case_and_pausing_otherwise_does_not(web, empty, monkeypatch):
+def test_only_pausing_now_stops_the_running_case(web, empty, monkeypatch):
     asked = []
     monkeypatch.setattr("web.jobs.confirm.request_stop", lambda job: asked.append(job.pk))
     row = sweeps_made.made()
@@ -275,7 +275,7 @@ def test_pausing_at_once_stops_the_case_and_pausing_otherwise_does_not(web, empt
     assert asked == [Job.objects.get().pk]
 
 
-def test_where_the_agent_cannot_be_asked_it_pauses_after_the_case(web, empty, monkeypatch):
+def test_pausing_now_without_the_agent_pauses_after_the_case(web, empty, monkeypatch):
     def unreachable(_job: Job) -> None:
         raise Failed("The agent does not answer")
 
@@ -287,17 +287,17 @@ def test_where_the_agent_cannot_be_asked_it_pauses_after_the_case(web, empty, mo
     assert row.state == State.PAUSING
 
 
-def test_what_came_too_late_is_not_said_to_have_been_done(web, empty):
+def test_late_request_is_not_reported_as_done(web, empty):
     row = sweeps_made.finished()
     assert "pauses" not in text_of(web.post(f"/sweeps/{row.pk}/act/pause/", follow=True))
 
 
-def test_nothing_else_can_be_asked_of_it(web, empty):
+def test_unknown_request_is_not_found(web, empty):
     row = sweeps_made.made()
     assert web.post(f"/sweeps/{row.pk}/act/destroy/").status_code == 404
 
 
-def test_a_sweep_that_waits_for_a_person_says_why(web, empty):
+def test_paused_sweep_says_why(web, empty):
     row = sweeps_made.made(state=State.PAUSED, text="WDC WD20EARS holds ext4 data called photos.")
     said = text_of(web.get(f"/sweeps/{row.pk}/"))
     assert "It waits for you. WDC WD20EARS holds ext4 data called photos." in said
@@ -305,7 +305,7 @@ def test_a_sweep_that_waits_for_a_person_says_why(web, empty):
 
 
 # --- results --------------------------------------------------------------------------------------------------
-def test_the_results_are_a_table_with_change_bars_and_sentences(web, empty):
+def test_results_have_a_table_with_changes_bars_and_sentences(web, empty):
     row = sweeps_made.finished()
     response = web.get(f"/sweeps/{row.pk}/")
     said = text_of(response)
@@ -317,14 +317,14 @@ def test_the_results_are_a_table_with_change_bars_and_sentences(web, empty):
     assert "2.3.9" in said
 
 
-def test_two_settings_against_each_other_are_a_heat_map_as_well(web, empty):
+def test_two_settings_make_a_heat_map(web, empty):
     row = sweeps_made.finished(sweeps_made.spec(compressions=["off", "lz4"]), rates=(10.0, 20.0, 30.0, 40.0))
     page = web.get(f"/sweeps/{row.pk}/").content.decode()
     assert "Sectors downwards, Compression across" in page
     assert page.count('class="heat-5"') == page.count('class="heat-1"') == 1
 
 
-def test_one_setting_alone_is_no_heat_map(web, empty):
+def test_one_setting_makes_no_heat_map(web, empty):
     assert b'class="heat"' not in web.get(f"/sweeps/{sweeps_made.finished().pk}/").content
 
 
@@ -335,7 +335,7 @@ def test_another_case_can_be_the_baseline(web, empty):
         assert web.get(f"/sweeps/{row.pk}/", {"baseline": odd}).status_code == 200
 
 
-def test_what_does_not_count_stands_there_with_its_reason(web, empty):
+def test_invalid_case_is_shown_with_its_reason(web, empty):
     row = sweeps_made.finished()
     case = row.cases.get(number=1)
     ResultRow.objects.filter(case=case).delete()
@@ -349,7 +349,7 @@ def test_what_does_not_count_stands_there_with_its_reason(web, empty):
 
 
 @pytest.mark.parametrize(("form", "holds"), [("csv", "bytes per second"), ("json", '"sweep"'), ("md", "| --- |")])
-def test_the_figures_can_be_taken_along(web, empty, form, holds):
+def test_results_can_be_exported(web, empty, form, holds):
     row = sweeps_made.finished()
     response = web.get(f"/sweeps/{row.pk}/export/{form}/")
     assert holds in response.content.decode()
@@ -357,7 +357,7 @@ def test_the_figures_can_be_taken_along(web, empty, form, holds):
     assert web.get(f"/sweeps/{row.pk}/export/exe/").status_code == 404
 
 
-def test_with_everything_means_the_commands_too(web, empty):
+def test_json_export_has_the_commands(web, empty):
     row = sweeps_made.finished()
     Job.objects.create(pk=(job := uuid.uuid4()), plan={"steps": [{"name": "run-1", "shown": "fio --rw=write"}]})
     CaseRow.objects.filter(sweep=row, number=1).update(job=job)
@@ -365,13 +365,13 @@ def test_with_everything_means_the_commands_too(web, empty):
     assert [one["commands"] for one in cases] == [[], ["fio --rw=write"]]
 
 
-def test_figures_are_taken_along_against_the_baseline_that_is_looked_at(web, empty):
+def test_export_uses_the_baseline_of_the_page(web, empty):
     row = sweeps_made.finished()
     assert f'/sweeps/{row.pk}/export/md/?baseline=1"' in web.get(f"/sweeps/{row.pk}/?baseline=1").content.decode()
 
 
 @pytest.mark.parametrize("form", ["page", "md"])
-def test_results_say_of_what_layout_they_are_though_all_cases_have_the_same(web, empty, form):
+def test_results_name_the_layout_that_all_cases_share(web, empty, form):
     row = sweeps_made.finished()
     response = web.get(f"/sweeps/{row.pk}/" if form == "page" else f"/sweeps/{row.pk}/export/md/")
     said = text_of(response) if form == "page" else response.content.decode()
@@ -379,7 +379,7 @@ def test_results_say_of_what_layout_they_are_though_all_cases_have_the_same(web,
     assert "2 of each case" in said
 
 
-def test_the_same_can_be_measured_again_by_one_press_and_its_disks_names(web, empty):
+def test_sweep_can_be_repeated(web, empty):
     row = sweeps_made.finished()
     assert f"/sweeps/{row.pk}/again/" in web.get(f"/sweeps/{row.pk}/").content.decode()
     review = web.get(f"/sweeps/{row.pk}/again/")
@@ -393,7 +393,7 @@ def test_the_same_can_be_measured_again_by_one_press_and_its_disks_names(web, em
     assert set(codes_on_page(refused)) == {"benchmark-disk-in-use"}
 
 
-def test_what_else_differs_between_two_sweeps_is_said(web, empty):
+def test_comparison_lists_differences_in_setup(web, empty):
     first = sweeps_made.finished()
     second = sweeps_made.again(first, 1.5)
     SweepRow.objects.filter(pk=second.pk).update(versions='{"ZFS": "2.4.0", "Linux": "6.12"}')
@@ -404,7 +404,7 @@ def test_what_else_differs_between_two_sweeps_is_said(web, empty):
     assert "were the same both times" in text_of(web.get(f"/sweeps/{second.pk}/with/{first.pk}/"))
 
 
-def test_any_other_on_the_same_kind_of_ground_is_offered_for_comparison_the_same_question_first(web, empty):
+def test_comparable_sweeps_are_offered_with_the_same_preset_first(web, empty):
     first = sweeps_made.finished()
     for title, preset in (("Parity", "parity"), ("Wire", "network"), ("Earlier", "ashift")):
         SweepRow.objects.create(title=title, preset=preset, spec=first.spec, state=State.DONE, created_by="admin")
@@ -428,7 +428,7 @@ def test_two_sweeps_are_compared_case_by_case(web, empty):
         ((79.0, 79.1), (119.0, 120.0), ""),
     ],
 )
-def test_two_sweeps_are_called_different_by_the_same_rule(web, empty, before, after, said):
+def test_comparison_of_sweeps_uses_the_same_rule(web, empty, before, after, said):
     first = sweeps_made.finished()
     second = sweeps_made.again(first, 1.0)
     for row, values in ((first, before), (second, after)):
@@ -442,7 +442,7 @@ def test_two_sweeps_are_called_different_by_the_same_rule(web, empty, before, af
         assert (words in text) == (words == said)
 
 
-def test_a_hundred_cases_three_times_cost_no_more_queries_than_two(web, empty):
+def test_queries_do_not_grow_with_the_number_of_cases(web, empty):
     def cost(row: SweepRow) -> int:
         with (
             CaptureQueriesContext(connections["default"]) as default,
@@ -452,7 +452,7 @@ def test_a_hundred_cases_three_times_cost_no_more_queries_than_two(web, empty):
         assert len(response.content) < 400_000
         return len(default.captured_queries) + len(inventory.captured_queries)
 
-    web.get("/sweeps/")  # whatever is remembered from page to page
+    web.get("/sweeps/")  # fill the caches
     small = cost(sweeps_made.finished())
     SweepRow.objects.all().delete()
     axes = {"recordsizes": [2**power for power in range(12, 17)], "compressions": ["off", "lz4", "zstd"], "ashifts": [9, 12], "syncs": ["standard", "always"], "workloads": ["seq-write", "seq-read"]}  # fmt: skip
@@ -462,7 +462,7 @@ def test_a_hundred_cases_three_times_cost_no_more_queries_than_two(web, empty):
     assert small < 25
 
 
-def test_the_list_says_that_nothing_was_measured_yet_and_later_what_was(web, empty):
+def test_list_shows_sweeps_or_that_there_are_none(web, empty):
     assert "Nothing was measured yet" in text_of(web.get("/sweeps/"))
     sweeps_made.finished(title="<b>Sectors</b>")
     response = web.get("/sweeps/")
@@ -471,11 +471,11 @@ def test_the_list_says_that_nothing_was_measured_yet_and_later_what_was(web, emp
 
 
 @pytest.mark.parametrize("page", ["/pools/", "/disks/"])
-def test_measuring_is_reached_from_what_is_measured(web, empty, page):
+def test_pools_and_disks_link_to_benchmarks(web, empty, page):
     assert b'href="/sweeps/"' in web.get(page).content
 
 
-def test_one_that_has_ended_can_be_removed_and_one_under_way_cannot(web, empty):
+def test_only_a_finished_sweep_can_be_removed(web, empty):
     row = sweeps_made.finished()
     SweepRow.objects.update(state=State.RUNNING)
     web.post(f"/sweeps/{row.pk}/forget/")
@@ -487,7 +487,7 @@ def test_one_that_has_ended_can_be_removed_and_one_under_way_cannot(web, empty):
     assert ResultRow.objects.count() == 0
 
 
-def test_jobs_of_a_sweep_lead_to_the_measurements(web, empty):
+def test_jobs_of_a_sweep_link_to_benchmarks(web, empty):
     sweeps_made.made()
     worker.advance_benchmarks()
     job = Job.objects.get()
@@ -496,8 +496,8 @@ def test_jobs_of_a_sweep_lead_to_the_measurements(web, empty):
     assert json.loads(job.operation)["kind"] == "run-benchmark-case"
 
 
-# --- pictures that move -----------------------------------------------------------------------------------------
-def test_the_page_draws_what_the_disks_of_the_running_case_move(web, empty):
+# --- live graphs ------------------------------------------------------------------------------------------------
+def test_page_draws_the_io_of_the_running_case(web, empty):
     row = sweeps_made.made()
     worker.advance_benchmarks()
     Progress.objects.create(job=Job.objects.get().pk, speeds=[[0, 10 * MIB], [5 * MIB, 20 * MIB]])
@@ -508,7 +508,7 @@ def test_the_page_draws_what_the_disks_of_the_running_case_move(web, empty):
     assert b"live-graph" not in web.get(f"/sweeps/{row.pk}/").content
 
 
-def test_a_meter_reads_bytes_a_second_and_forgets_what_is_long_past(monkeypatch):
+def test_meter_reads_bytes_a_second_and_drops_old_readings(monkeypatch):
     clock, read = iter(range(0, 10_000, 2)), iter(range(0, 10_000_000, 1000))
     monkeypatch.setattr("workers.io_rate.time.monotonic", lambda: next(clock))
     monkeypatch.setattr("workers.io_rate.environment.read_io", lambda _paths: {"a": DiskIo(1, next(read), 0, 0.0)})
@@ -518,12 +518,12 @@ def test_a_meter_reads_bytes_a_second_and_forgets_what_is_long_past(monkeypatch)
     assert speeds == [[500, 0]] * io_rate.KEPT
 
 
-def test_only_a_case_on_disks_has_a_meter(empty):
+def test_only_a_case_has_a_meter(empty):
     assert io_rate.meter_of(RunBenchmarkCase(token="0" * 12, case=next(sweeps_made.spec().build_cases()))) is not None
     assert io_rate.meter_of(CleanUpBenchmark(token="0" * 12)) is None
 
 
-def test_the_same_sweep_made_again_is_a_line_for_each_case(web, empty):
+def test_repeated_sweep_has_a_line_for_each_case(web, empty):
     first = sweeps_made.finished()
     assert "All times it was made" not in text_of(web.get(f"/sweeps/{first.pk}/"))
     second = sweeps_made.again(first, 0.5)

@@ -1,4 +1,4 @@
-"""After a fault the pages say nothing calm before the pool was read again and has been well for a while."""
+"""After a fault, pages report no recovery before the pool was read again and was healthy for a while."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEY = str(POOL.guid)
 
 @pytest.fixture
 def at(calm, web):
-    """Moves the clock; the recorded pool was read now and is healthy, and nothing else waits."""
+    """A function that moves the clock. The recorded pool is healthy and was just read, and nothing else needs attention."""
     rows.recorded_box()
     start = timezone.now() + timedelta(hours=2)
     with time_machine.travel(start, tick=False) as clock:
@@ -46,7 +46,7 @@ def at(calm, web):
 
 
 def read(pool: Pool) -> bool:
-    """What the collector does with what ZFS says."""
+    """Store a pool as the collector does."""
     changed = stability.replace_pools([pool], timezone.now())
     store.checked("pools", changed=changed)
     return changed
@@ -89,7 +89,7 @@ def test_pulled_disk_is_never_first_called_a_repair(at, web):
     assert not set(calm(web)) & {"Nothing was lost", "repaired itself", "All is well"}
     assert "reported a problem" in pages(web)
     at(306)
-    read(ERRORS)  # the errors are counted, the loss is not noticed yet
+    read(ERRORS)  # the errors are counted, but the loss is not yet known
     assert not set(calm(web)) & {"Nothing was lost", "repaired itself", "All is well"}
     assert "reported errors" in pages(web)
     assert "made errors" in web.get("/").content.decode()  # its bay
@@ -99,7 +99,7 @@ def test_pulled_disk_is_never_first_called_a_repair(at, web):
     assert "was pulled out" in pages(web)
 
 
-def test_errors_that_were_put_right_are_called_a_repair_once_the_pool_was_well_for_a_while(at, web):
+def test_repaired_errors_are_reported_once_the_pool_was_healthy_for_a_while(at, web):
     at(300)
     happened()
     read(ERRORS)
@@ -108,12 +108,12 @@ def test_errors_that_were_put_right_are_called_a_repair_once_the_pool_was_well_f
     assert "Nothing was lost" not in pages(web)
     at(361)
     assert "Nothing was lost" not in pages(web)  # not read since
-    assert read(ERRORS)  # an open page draws itself anew, though nothing but the time has changed
+    assert read(ERRORS)  # an open page is drawn again, although only the time has changed
     assert "repaired itself" in pages(web)
     assert "Nothing was lost" in pages(web)
 
 
-def test_more_errors_begin_the_wait_anew(at, web):
+def test_more_errors_restart_the_wait(at, web):
     at(300)
     read(ERRORS)
     at(350)
@@ -123,7 +123,7 @@ def test_more_errors_begin_the_wait_anew(at, web):
     assert "Nothing was lost" not in pages(web)
 
 
-def test_without_events_a_disk_that_came_back_is_watched_for_a_while(at, web):
+def test_returned_disk_is_watched_for_a_while_without_events(at, web):
     at(300)
     read(PULLED)
     at(400)
@@ -134,7 +134,7 @@ def test_without_events_a_disk_that_came_back_is_watched_for_a_while(at, web):
     assert "All is well" in web.get("/").content.decode()
 
 
-def test_event_of_another_pool_or_of_a_check_disturbs_nothing(at, web):
+def test_event_of_another_pool_or_a_scrub_changes_nothing(at, web):
     at(300)
     read(POOL)
     happened("sysevent.fs.zfs.scrub_start")
@@ -144,7 +144,7 @@ def test_event_of_another_pool_or_of_a_check_disturbs_nothing(at, web):
     assert "All is well" in web.get("/").content.decode()
 
 
-def test_event_of_a_clock_that_was_years_ahead_disturbs_nothing(at, web):
+def test_event_years_ahead_changes_nothing(at, web):
     at(3 * 365 * 86400)
     happened()
     at(300)
@@ -153,7 +153,7 @@ def test_event_of_a_clock_that_was_years_ahead_disturbs_nothing(at, web):
 
 
 # --- one verdict ------------------------------------------------------------------------------------------------
-def test_alert_of_a_pool_says_what_its_page_says(at, web):
+def test_alert_of_a_pool_agrees_with_its_page(at, web):
     at(300)
     read(PULLED)
     evaluate_alerts.evaluate_alerts()
@@ -162,7 +162,7 @@ def test_alert_of_a_pool_says_what_its_page_says(at, web):
     assert headline in web.get(f"/pools/{KEY}/").content.decode()
 
 
-def test_banner_does_not_outlast_what_the_card_says(at, web):
+def test_banner_ends_with_the_fault_on_the_card(at, web):
     at(300)
     read(PULLED)
     evaluate_alerts.evaluate_alerts()
@@ -186,7 +186,7 @@ def test_alert_whose_fault_is_gone_is_not_on_the_overview(at, web):
     assert "Events of ZFS" not in web.get("/").content.decode()
 
 
-def test_news_that_all_went_well_asks_for_nothing(at, web):
+def test_good_news_is_not_on_the_overview(at, web):
     reconcile.reconcile_alerts([Fault("pool.rebuilt", f"{KEY}/1", f"{POOL.name} was rebuilt.")], at(300))
     read(POOL)
     page = web.get("/")
@@ -196,7 +196,7 @@ def test_news_that_all_went_well_asks_for_nothing(at, web):
     assert "was rebuilt" in web.get("/alerts/").content.decode()
 
 
-def test_repair_is_told_by_an_alert_only_once_the_pool_was_well_for_a_while(at):
+def test_alert_reports_a_repair_once_the_pool_was_healthy_for_a_while(at):
     ended = at(300)
     scan = replace(POOL.scan, kind="resilver", state="finished", ended=ended, errors=0, repaired=2**30)  # type: ignore[type-var]
     read(replace(POOL, scan=scan))
@@ -208,7 +208,7 @@ def test_repair_is_told_by_an_alert_only_once_the_pool_was_well_for_a_while(at):
     assert Alert.objects.filter(kind="pool.rebuilt").exists()
 
 
-def test_rows_remember_when_a_pool_was_troubled(at):
+def test_rows_remember_when_a_pool_had_a_fault(at):
     assert PoolRow.objects.get(key=KEY).troubled is None
     now = at(300)
     read(ERRORS)

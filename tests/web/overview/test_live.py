@@ -27,7 +27,7 @@ def ask(web, url: str, tag: str = ""):
 
 
 @live
-def test_a_live_part_is_the_same_part_of_the_whole_page(web, box, url):
+def test_live_part_equals_the_part_of_the_whole_page(web, box, url):
     whole, part = web.get(url), ask(web, url)
     assert part.status_code == 200
     assert b"<html" not in part.content
@@ -37,20 +37,20 @@ def test_a_live_part_is_the_same_part_of_the_whole_page(web, box, url):
 
 
 @live
-def test_the_page_names_the_address_of_its_live_part(web, box, url):
+def test_page_names_the_address_of_its_live_part(web, box, url):
     (address,) = (found["data-live"] for _tag, found in Page(web.get(url)).elements if "data-live" in found)
     assert web.get(address)["ETag"]
 
 
 @live
-def test_where_nothing_changed_nothing_is_sent(web, box, url):
+def test_unchanged_part_is_not_sent(web, box, url):
     first = ask(web, url)
     again = ask(web, url, first["ETag"])
     assert (again.status_code, again.content, again["ETag"]) == (304, b"", first["ETag"])
 
 
 @live
-def test_when_a_row_changed_the_part_is_sent_again(web, box, url):
+def test_changed_row_sends_the_part_again(web, box, url):
     first = ask(web, url)
     store.checked("disks", changed=True)
     again = ask(web, url, first["ETag"])
@@ -59,7 +59,7 @@ def test_when_a_row_changed_the_part_is_sent_again(web, box, url):
 
 
 @live
-def test_every_answer_says_when_the_facts_were_checked(web, box, url):
+def test_every_response_says_when_facts_were_checked(web, box, url):
     first = ask(web, url)
     times = [checked for checked in Source.objects.values_list("checked", flat=True) if checked]
     assert first["X-Larder-Checked"] == min(times).isoformat()
@@ -69,7 +69,7 @@ def test_every_answer_says_when_the_facts_were_checked(web, box, url):
     assert again["X-Larder-Checked"] >= first["X-Larder-Checked"]
 
 
-def test_a_tag_weakened_by_compression_on_the_way_still_counts(web, box):
+def test_weak_tag_from_compression_still_matches(web, box):
     assert ask(web, "/", f"W/{ask(web, '/')['ETag']}").status_code == 304
 
 
@@ -78,13 +78,13 @@ def test_another_tag_gets_the_part(web, box, tag):
     assert ask(web, "/", tag).status_code in ({200, 304} if tag == "*" else {200})
 
 
-def test_new_facts_that_say_the_same_change_no_tag(web, box):
+def test_equal_facts_keep_the_tag(web, box):
     first = ask(web, "/disks/")
     rows.put(disks=rows.recorded_disks([rows.recorded_pool()]))
     assert ask(web, "/disks/", first["ETag"]).status_code == 304
 
 
-def test_a_disk_that_changed_is_shown(web, box):
+def test_changed_disk_is_shown(web, box):
     first = ask(web, "/disks/")
     rows.put(disks=[disk(1, model="A NEW DISK")])
     again = ask(web, "/disks/", first["ETag"])
@@ -92,7 +92,7 @@ def test_a_disk_that_changed_is_shown(web, box):
     assert "A NEW DISK" in text_of(again)
 
 
-def test_progress_of_a_job_is_shown_as_soon_as_it_is_told(web, box):
+def test_progress_of_a_job_is_shown_at_once(web, box):
     job = rows.job(state=Job.State.RUNNING)
     first = ask(web, f"/jobs/{job.pk}/")
     Progress.objects.create(job=job.pk, percent=7, phrase="Erasing")
@@ -101,7 +101,7 @@ def test_progress_of_a_job_is_shown_as_soon_as_it_is_told(web, box):
     assert "Erasing" in text_of(again)
 
 
-def test_what_a_person_did_in_another_window_is_shown(web, box):
+def test_action_in_another_window_is_shown(web, box):
     for act in ("stop", "acknowledge"):
         job = rows.job(state=Job.State.QUEUED if act == "stop" else Job.State.FAILED)
         tag = ask(web, f"/jobs/{job.pk}/")["ETag"]
@@ -124,26 +124,26 @@ def test_a_tag_belongs_to_one_page(web, box):
     assert web.get("/jobs/", {"part": "live", "page": "2"})["ETag"] != ask(web, "/jobs/")["ETag"]
 
 
-def test_no_live_part_is_kept_by_a_browser_or_a_proxy(web, box):
+def test_live_parts_are_not_cached(web, box):
     assert ask(web, "/")["Cache-Control"] == "no-store"
 
 
-def test_a_part_that_is_none_is_the_whole_page(web, box):
+def test_unknown_part_is_the_whole_page(web, box):
     assert b"<html" in web.get("/", {"part": "../../etc/passwd"}).content
 
 
-def test_live_parts_are_for_who_is_signed_in(anonymous, admin, box):
+def test_live_parts_need_a_sign_in(anonymous, admin, box):
     assert ask(anonymous, "/").status_code == 302
 
 
-def test_what_is_gone_meanwhile_is_not_found(web, box):
+def test_part_of_a_deleted_object_is_not_found(web, box):
     tag = ask(web, f"/pools/{TANK}/")["ETag"]
     rows.put(pools=[])
     assert ask(web, f"/pools/{TANK}/", tag).status_code == 404
 
 
 # --- looking asks for fresh facts -----------------------------------------------------------------------------
-def test_looking_has_the_facts_read_again_once_in_three_seconds(web, calm):
+def test_open_page_requests_fresh_facts_every_three_seconds(web, calm):
     for _ in range(5):
         web.get("/")
         ask(web, "/disks/")
@@ -153,13 +153,13 @@ def test_looking_has_the_facts_read_again_once_in_three_seconds(web, calm):
     assert calm == [("workers.collect",)] * 2
 
 
-def test_looking_by_itself_changes_no_tag(web, box):
+def test_opening_a_page_keeps_the_tag(web, box):
     tag = ask(web, "/")["ETag"]
     Source.objects.filter(name="looking").update(requested=None)
     assert ask(web, "/", tag).status_code == 304
 
 
-def test_rows_say_exactly_what_was_found_and_only_what_differs_is_written(calm):
+def test_only_changed_rows_are_written(calm):
     pools = [rows.pool_of("one", 1000), rows.pool_of("two", 2000)]
     from web.inventory.models import PoolRow
 
