@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -204,3 +206,27 @@ def test_functions_have_at_most_75_lines(path):
 
 def test_templates_have_at_most_150_lines():
     assert [path for path in ROOT.glob("templates/**/*.html") if len(path.read_text().splitlines()) > 150] == []
+
+
+def scripts_run_inside() -> Iterator[tuple[str, str]]:
+    """File and text of each line in a string of the system tests that imports something of Larder's."""
+    for path in [
+        *ROOT.glob("tests/system/**/*.py"),
+        *ROOT.glob("tests/browser/**/*.py"),
+        *ROOT.glob("tests/benchmarks/*.py"),
+    ]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                for line in re.findall(r"from (?:appliance|web|workers)[\w.]* import [\w, ]+", node.value):
+                    yield str(path.relative_to(ROOT)), line
+
+
+@pytest.mark.parametrize(("file", "line"), sorted(set(scripts_run_inside())))
+def test_what_tests_import_inside_the_appliance_is_there(file, line):
+    """A rename leaves strings alone, and the system test would be the first to see it."""
+    module, _, names = line.removeprefix("from ").partition(" import ")
+    path = ROOT / module.replace(".", "/")
+    source = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
+    for name in (part.partition(" as ")[0] for part in names.split(",")):
+        defined = re.search(rf"^(class|def) {name.strip()}\b|^{name.strip()}\b.* = ", source.read_text(), re.MULTILINE)
+        assert defined or (path / f"{name.strip()}.py").exists() or (path / name.strip()).is_dir(), f"{file}: {line}"

@@ -119,7 +119,7 @@ def test_destroying_waits_for_holds_and_clones_and_then_takes_all(visitor, appli
 def test_a_busy_folder_is_not_destroyed_and_says_by_whom(visitor, appliance, tank):
     key = make(visitor, appliance, "busy")
     appliance.run("systemd-run", "--unit=holder", "--working-directory=/tank/busy", "sleep", "600")
-    visitor.wait_until(f"/folders/{key}/destroy/", "This is what would go", timeout=90)
+    visitor.wait_until(f"/folders/{key}/destroy/", "This is what would be destroyed", timeout=90)
     job = visitor.confirm(visitor.get(f"/folders/{key}/destroy/?review=1"), typed="tank/busy")
     assert "sleep" in visitor.ended(job)
     appliance.run("systemctl", "stop", "holder")

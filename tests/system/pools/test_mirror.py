@@ -40,7 +40,7 @@ def test_a_single_disk_gets_a_copy(appliance, visitor, pair):
 def test_a_disk_goes_offline_and_comes_back(appliance, visitor, pair):
     guid = guid_of(appliance, "pond", appliance.disks[1].serial)
     done(visitor, f"{pair}vdev/{guid}/offline/")
-    page = visitor.wait_until(pair, "was taken offline", "waits until you want it back", timeout=120)
+    page = visitor.wait_until(pair, "was taken offline", "stays offline until you bring it online", timeout=120)
     assert f"{pair}vdev/{guid}/online/" in page.text
     done(visitor, f"{pair}vdev/{guid}/online/")
     resilvered(appliance)
