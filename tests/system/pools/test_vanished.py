@@ -31,7 +31,10 @@ def test_a_disk_that_vanishes_while_a_raidz_grows_holds_it_up_until_it_is_back(a
     visitor.wait_until(page, "Growing tank by a disk", timeout=LONG)
     appliance.pull(2)
     appliance.shell(f"echo 0 > {PARAMETERS}/raidz_expand_max_reflow_bytes")
-    words = ("waiting until every disk of the group is back and rebuilt", "Put it back, or put another one in its place.")
+    words = (
+        "waiting until every disk of the group is back and rebuilt",
+        "Put it back, or put another one in its place.",
+    )
     visitor.wait_until(page, *words, timeout=LONG)
     appliance.run("sha256sum", "-c", "/root/sum")
     appliance.put_back(2)
