@@ -1,123 +1,145 @@
-"""What else the box does while it is measured, and a cache device that has to be warm before it tells anything."""
+"""Log, cache and spare devices, and what ZFS's own counters say about the need for them."""
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
-from appliance.benchmarks import environment, estimate, runner, scratch, validity, workloads
-from appliance.benchmarks.prefill import Prefill
-from appliance.benchmarks.results import RESULT, BenchmarkRun
-from appliance.benchmarks.target import BenchmarkTarget
-from appliance.benchmarks.validity import Circumstances
+from appliance.facts.box import Caching
+from appliance.layout import aux_devices
 from appliance.layout.geometry import GIB, MIB
-from appliance.operation import checked_plan
+from appliance.pools.vdevs import aux_rules as devices
 from appliance.zfs import kstat
-from tests.unit.benchmarks.test_run_case import NAME, TOKEN, in_pool, operation, quiet  # noqa: F401 - a fixture
-from tests.unit.made import box, path_of, recorded_text
-from tests.unit.pools import shapes
-from tests.unit.pools.test_create import Working
+from tests.unit.made import disk, path_of, recorded_text
 
-PHOTOS = "12 1 0x01 7 2160 5 9\nname type data\ndataset_name 7 tank/my photos\nwrites 4 1\nnwritten 4 {written}\nreads 4 1\nnread 4 {read}\n"
+# Made up, in the form of the recorded ones: two lines of heading, then name, type, data.
+ARC = """9 1 0x01 147 39984 3310293126 2164513183478
+name                            type data
+hits                            4    900
+demand_data_hits                4    80000
+demand_data_iohits              4    1000
+demand_data_misses              4    15000
+demand_metadata_hits            4    4000
+demand_metadata_misses          4    0
+prefetch_data_misses            4    999999
+c_max                           4    2147483999
+memory_available_bytes          3    -5
+"""
+ZIL = """10 1 0x01 21 5712 3310293301 2164513300000
+name                            type data
+zil_commit_count                4    2824
+zil_itx_indirect_bytes          4    1073741824
+zil_itx_copied_bytes            4    0
+zil_itx_needcopy_bytes          4    536870912
+zil_itx_metaslab_normal_bytes   4    35507144
+"""
+
+
+def objset(written: int) -> str:
+    return f"29 1 0x01 21 5712 1 2\nname type data\ndataset_name 7 tank/photos\nwrites 4 5\nnwritten 4 {written}\n"
+
+
+def test_recorded_counters_of_a_box_that_has_done_little(tmp_path, monkeypatch):
+    monkeypatch.setattr(kstat, "KSTAT", tmp_path)
+    (tmp_path / "hexed").mkdir()
+    for name, place in (("arcstats", "arcstats"), ("zil", "zil"), ("objset", "hexed/objset-0x36")):
+        (tmp_path / place).write_text(recorded_text(f"kstat-{name}-2.3.9.txt"))
+    # 44787 of 44978 reads that somebody waited for were answered by memory.
+    assert kstat.read_kstat() == Caching(hit_percent=99, sync_percent=None, memory=3036520448 // MIB * MIB)
+    assert kstat.counters(recorded_text("kstat-zil-2.3.9.txt"))["zil_commit_count"] == 24
+    assert kstat.counters(recorded_text("kstat-objset-2.3.9.txt"))["nwritten"] == 0
 
 
 @pytest.fixture
-def kstats(monkeypatch, tmp_path):
+def counted(tmp_path, monkeypatch):
     monkeypatch.setattr(kstat, "KSTAT", tmp_path)
     (tmp_path / "tank").mkdir()
-    return tmp_path / "tank"
+    (tmp_path / "arcstats").write_text(ARC)
+    (tmp_path / "zil").write_text(ZIL)
+    (tmp_path / "tank" / "objset-0x36").write_text(objset(4 * GIB))
+    (tmp_path / "tank" / "objset-0x81").write_text(objset(2 * GIB))
+    (tmp_path / "tank" / "txgs").write_text("nwritten 4 99999999999999\n")
+    return tmp_path
 
 
-def test_other_folders_of_the_measured_pool_are_looked_at_and_the_scratch_folder_is_not(kstats):
-    (kstats / "objset-0x36").write_text(PHOTOS.format(written=5, read=7))
-    (kstats / "objset-0x99").write_text(PHOTOS.replace("tank/my photos", f"tank/{NAME}").format(written=50, read=70))
-    assert environment.read_other_io([shapes.pool(shapes.leaf(1), name="tank")], "tank", NAME, ()) == {
-        "tank/my photos": 12
-    }
+def test_it_reads_how_often_memory_answered_and_how_much_was_waited_for(counted):
+    assert kstat.read_kstat() == Caching(hit_percent=85, sync_percent=25, memory=2**31)
 
 
-def test_another_pool_is_looked_at_by_its_disks_but_not_by_the_one_that_is_measured(kstats, monkeypatch):
-    monkeypatch.setattr(
-        environment, "read_io", lambda paths: {path: environment.DiskIo(1, 10, 20, 0.1) for path in paths}
-    )
-    tank = shapes.pool(shapes.leaf(1), name="tank")
-    beside = shapes.pool(shapes.leaf(2), name="larder-sweep-" + "f" * 12)
-    assert environment.read_other_io([tank, beside], NAME, NAME, ()) == {"tank": 30}
-    assert environment.read_other_io([tank], NAME, NAME, [one.path for one in tank.devices()]) == {}
-    assert environment.has_other_scratch_pool([tank, beside], NAME)
-    assert not environment.has_other_scratch_pool([tank, shapes.pool(shapes.leaf(2), name=NAME)], NAME)
+def test_too_little_is_told_as_unknown(counted):
+    (counted / "arcstats").write_text(ARC.replace("80000", "80").replace("15000", "15"))
+    for name in ("objset-0x36", "objset-0x81"):
+        (counted / "tank" / name).write_text(objset(1000))
+    assert kstat.read_kstat() == Caching(None, None, 2**31)
 
 
-def test_only_who_moved_much_for_as_long_as_it_took_is_told():
-    before = {"tank": 5 * GIB, "tank/photos": GIB}
-    after = {"tank": 5 * GIB + 300 * MIB, "tank/photos": GIB + 8 * MIB, "attic": 400 * MIB}
-    assert environment.describe_other_io(before, after, 30) == (
-        "attic was in use: 400 MiB were read or written.",
-        "tank was in use: 300 MiB were read or written.",
-    )
-    assert environment.describe_other_io(before, before, 0) == ()
+def test_without_the_module_nothing_is_known(tmp_path, monkeypatch):
+    monkeypatch.setattr(kstat, "KSTAT", tmp_path / "away")
+    assert kstat.read_kstat() == Caching()
 
 
-def test_a_run_beside_a_copy_of_files_is_repeated_and_says_so(commands, folders, quiet, kstats, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(environment, "read_io", lambda _paths: {})
-    monkeypatch.setattr(scratch, "device_paths", lambda _pool: [])
-    commands.answers["fio"] = recorded_text("fio-sync-3.39.json")
-    scratch.scratch_folder(TOKEN).mkdir(parents=True)
-    written = iter(range(0, 100 * GIB, GIB))
-
-    def copied(_argv: list[str]) -> None:
-        (kstats / "objset-0x36").write_text(PHOTOS.format(written=next(written), read=0))
-
-    commands.on_run = copied
-    work, case = Working(), msgspec.structs.replace(in_pool().case, workload="sync-write", repeats=1)
-    runner.CaseRunner(BenchmarkTarget(TOKEN, case), ("fio",), Prefill()).run_and_record(work, 1)
-    assert commands.tools.count("fio") == 2
-    (line,) = [note for note in work.notes if note.startswith(RESULT)]
-    run = msgspec.json.decode(line.removeprefix(RESULT), type=BenchmarkRun)
-    assert "tank/my photos was in use" in run.disturbed[0]
+def test_a_dataset_that_is_gone_meanwhile_is_passed_over(counted):
+    (counted / "tank" / "objset-0x99").symlink_to(counted / "nowhere")
+    assert kstat.read_kstat().sync_percent == 25
 
 
-@pytest.mark.parametrize(
-    ("fills", "runs"),
-    [([900, 500, 200, 50, 50], 4), ([50] * 9, 2), ([900] * 99, 6)],
-    ids=["until it is warm", "as often as asked for at least", "until it is full"],
-)
-def test_a_cache_device_is_filled_until_it_tells_something(commands, folders, quiet, monkeypatch, fills, runs):  # noqa: F811
-    data, cache = path_of(1), path_of(4)
-    filled, read = [0], [0]
-    more = iter(fills)
-    monkeypatch.setattr(runner, "size_of", lambda _path: 5000 * MIB)
-    monkeypatch.setattr(
-        environment,
-        "read_io",
-        lambda _paths: {data: environment.DiskIo(1, read[0], 0, 0.0), cache: environment.DiskIo(1, 0, filled[0], 0.0)},
-    )
-    commands.answers["fio"] = recorded_text("fio-small-3.39.json")
-
-    def moved(argv: list[str]) -> None:
-        if "fio" in argv:
-            filled[0] += next(more) * MIB
-            read[0] += 1000 * MIB
-
-    commands.on_run = moved
-    found = operation(workload="random-read", cache=cache, warmups=2, size=4 * GIB)
-    plan = checked_plan(found, box())
-    step = next(step for step in plan.steps if step.name == "warm")
-    assert "until the cache device is warm" in step.title
-    step.act(Working())
-    assert commands.tools.count("fio") == runs
+@pytest.mark.parametrize("text", ["", "\n\n", "name type data\n", "hits 4\n", "hits 4 x\n", "hits 4 -1\n", "a b c d\n"])
+def test_odd_counters_are_none(text):
+    assert kstat.counters(text) == {}
 
 
-def test_a_cache_device_that_is_not_warm_yet_is_said():
-    case = operation(workload="random-read", cache=path_of(4), warmups=1).case
-    assert "not warm yet" in " ".join(validity.run_remarks(case, Circumstances(read=GIB, filling=300 * MIB)))
-    assert list(validity.run_remarks(case, Circumstances(read=GIB, filling=30 * MIB))) == []
-    bare = msgspec.structs.replace(case, cache="")
-    assert estimate.case_seconds(case) > estimate.case_seconds(bare) + 60
+def test_the_index_of_a_cache_device_costs_memory_by_the_block():
+    assert aux_devices.index_memory(128 * GIB) == 128 * GIB // (128 * 1024) * 96
+    assert aux_devices.index_memory(GIB, 8 * 1024) == 16 * aux_devices.index_memory(GIB)
 
 
-def test_what_lies_there_before_is_written_as_gently_as_what_is_measured():
-    gentle = operation(workload="seq-read", gentle=True).case
-    for words in (workloads.prefill_command(gentle, "/x"), workloads.fill_command("/x", MIB, gentle=True)):
-        assert words[: len(workloads.GENTLY)] == list(workloads.GENTLY)
-    assert workloads.prefill_command(msgspec.structs.replace(gentle, gentle=False), "/x")[0] == "fio"
+@pytest.mark.parametrize(("share", "worth"), [(None, None), (3, False), (60, True)])
+def test_a_log_is_advised_by_what_was_measured(share, worth):
+    told = aux_devices.log_advice(Caching(sync_percent=share))
+    assert told.worth is worth
+    assert ("Too little" in told.measured) is (share is None)
+    assert share is None or f"{share} %" in told.measured
+
+
+@pytest.mark.parametrize(("hits", "worth"), [(None, None), (99, False), (60, True)])
+def test_a_cache_is_advised_by_what_was_measured(hits, worth):
+    told = aux_devices.cache_advice(Caching(hit_percent=hits), 512 * GIB)
+    assert told.worth is worth
+    assert "512 GiB of cache take about 384 MiB with blocks of 128 KiB, 3 GiB with blocks of 16 KiB" in told.costs
+
+
+def test_an_index_that_would_crowd_out_the_cache_is_known():
+    assert aux_devices.is_index_heavy(4000 * GIB, 4 * GIB)
+    assert not aux_devices.is_index_heavy(100 * GIB, 4 * GIB)
+    assert not aux_devices.is_index_heavy(4000 * GIB, 0)
+    assert "More than a quarter" in aux_devices.cache_advice(Caching(memory=4 * GIB), 4000 * GIB).costs
+    assert "More than a quarter" not in aux_devices.cache_advice(Caching(memory=4 * GIB), 100 * GIB).costs
+
+
+def test_zpool_gets_a_word_for_each_kind_and_several_logs_are_a_mirror():
+    one, two, three, four = map(path_of, (1, 2, 3, 4))
+    assert devices.aux_vdev_args([one], [two], [three]) == ["log", one, "cache", two, "spare", three]
+    assert devices.aux_vdev_args([one, two], [], [three, four]) == ["log", "mirror", one, two, "spare", three, four]
+    assert devices.aux_vdev_args([], [], []) == []
+
+
+def test_a_spare_too_small_is_refused_by_how_much_and_one_of_nearly_the_size_is_not():
+    (reason,) = devices.check_spare(disk(1), 3 * 10**12)
+    assert (reason.code, reason.message.arguments["size"]) == ("spare-too-small", "931 GiB")
+    assert not list(devices.check_spare(disk(1), 2 * 10**12 + devices.FUZZ))
+
+
+def test_warnings_name_a_single_log_a_turning_disk_and_the_memory_for_a_cache():
+    fast = disk(1, rotational=False)
+    assert any("single disk" in text for text in devices.aux_warnings([fast], []))
+    assert not list(devices.aux_warnings([fast, fast], []))
+    assert any("hard disk as log" in text for text in devices.aux_warnings([disk(1), disk(2)], []))
+    assert any("hard disk as cache" in text for text in devices.aux_warnings([], [disk(1)]))
+    assert any("takes memory" in text for text in devices.aux_warnings([], [fast]))
+
+
+def test_the_memory_of_a_cache_device_is_said_to_depend_on_the_size_of_blocks():
+    told = aux_devices.cache_advice(Caching(50, None, 8 * GIB), 1_000_000_000 * 1365).costs
+    assert "96 bytes for each block" in told
+    assert "and more with smaller ones" in told
+    assert "up to" not in told
+    assert aux_devices.index_memory(1365 * 10**9) == pytest.approx(10**9, rel=0.001)

@@ -64,7 +64,7 @@ def test_a_raidz_says_before_and_after():
     assert any("cannot be undone" in warning for warning in plan.warnings)
 
 
-def test_an_expansion_needs_every_disk_and_peace():
+def test_expansion_needs_every_disk_and_no_rebuild():
     expand = ExpandRaidz(pool="tank", vdev=50, disk=path_of(5))
     failed = shapes.facts(shapes.raidz2("FAULTED", "ONLINE", "ONLINE", "ONLINE"))
     assert refusals(expand, failed) == ["raidz-incomplete"]
@@ -116,7 +116,7 @@ def test_a_cache_says_what_it_costs_in_memory():
     assert "1.82 TiB of cache take about 1.36 GiB with blocks of 128 KiB" in plan.facts["It costs"]
 
 
-def test_what_can_be_taken_out_and_what_cannot():
+def test_remove_vdev_refuses_raidz_copies_and_the_last_group():
     pair = shapes.group("mirror-1", shapes.leaf(3), shapes.leaf(4), guid=51)
     log = shapes.leaf(5, role="log", guid=300)
     facts = shapes.facts(shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2)), pair, log))
@@ -138,7 +138,7 @@ def test_a_group_stays_where_the_others_have_no_room_beside_the_reserve_of_zfs(u
     assert ("vdev-no-room" not in refusals(RemoveVdev(pool="tank", vdev=51), facts)) is enough
 
 
-def test_a_group_that_is_being_emptied_has_happened():
+def test_probe_sees_a_group_that_is_being_removed():
     remove = RemoveVdev(pool="tank", vdev=50)
     assert not remove.probe("remove", shapes.facts(shapes.mirror()))
     emptying = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2), removing=True))

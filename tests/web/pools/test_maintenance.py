@@ -166,7 +166,7 @@ def test_a_schedule_sent_twice_is_one_and_keeps_what_was_noted_in_it(web, calm):
 @pytest.mark.parametrize(
     "wrong", [{"every": "day"}, {"every": ""}, {"first": "24"}, {"last": "-1"}, {"first": "1; id"}, {"last": ""}]
 )
-def test_a_schedule_of_nonsense_is_not_kept(web, calm, wrong):
+def test_invalid_schedule_is_not_saved(web, calm, wrong):
     put()
     response = web.post(SCHEDULE, GOOD | wrong)
     assert response.status_code == 400
@@ -184,7 +184,7 @@ def test_trimming_is_not_paused_by_hours(web, calm):
 @pytest.mark.parametrize(
     "url", [f"{POOL}schedule/backup/", "/pools/1/schedule/scrub/", "/pools/1/settings/", "/pools/1/scrub/stop/"]
 )
-def test_what_is_not_there_is_not_found(web, calm, url):
+def test_unknown_pool_or_schedule_is_not_found(web, calm, url):
     put()
     assert web.get(url).status_code == 404
 
@@ -230,7 +230,7 @@ def test_a_note_becomes_a_job(web, calm):
     assert operation()["value"] == "Anna's"
 
 
-def test_a_note_that_zfs_does_not_keep_is_said_at_its_field(web, calm):
+def test_note_that_is_not_ascii_is_refused_at_its_field(web, calm):
     put()
     response = web.post(SETTINGS, {"name": "comment", "comment": "Küche"})
     assert response.status_code == 400

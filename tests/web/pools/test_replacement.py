@@ -42,7 +42,7 @@ def state(*states: str):
     return shapes.raidz2(*states)
 
 
-def test_it_begins_once_however_often_it_is_sent(web, case):
+def test_replacement_is_opened_once_however_often_it_is_sent(web, case):
     web.post(WHICH, {"vdev": "102"})
     web.post(WHICH, {"vdev": "102"})
     assert Replacement.objects.count() == 1
@@ -52,7 +52,7 @@ def test_it_begins_once_however_often_it_is_sent(web, case):
 
 
 @pytest.mark.parametrize("vdev", ["", "x", "999", "50", "²", "-1"])
-def test_what_is_no_disk_of_the_pool_begins_nothing(web, calm, vdev):
+def test_disk_outside_the_pool_opens_no_replacement(web, calm, vdev):
     put(shapes.raidz2())
     response = web.post(WHICH, {"vdev": vdev})
     assert (response.status_code, codes_on_page(response)) == (409, ["disk-not-in-pool"])

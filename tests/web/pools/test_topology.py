@@ -103,7 +103,7 @@ def test_of_two_who_confirm_two_plans_at_once_the_second_is_shown_a_new_one(web,
 
 
 @pytest.mark.parametrize("url", ["vdev/101/destroy/", "vdev/101/../", "add/everything/", "vdev/-1/offline/"])
-def test_what_is_no_act_has_no_page(web, calm, url):
+def test_unknown_act_has_no_page(web, calm, url):
     put(shapes.raidz2())
     assert web.get(f"{POOL}{url}").status_code == 404
     assert web.get(f"/pools/8/{url}").status_code == 404
@@ -149,7 +149,7 @@ def test_less_protection_has_to_be_agreed_to(web, calm):
     assert not Job.objects.exists()
 
 
-def test_what_a_chosen_disk_holds_has_to_be_typed_away(web, calm):
+def test_adding_a_disk_with_data_needs_the_typed_name(web, calm):
     put(shapes.raidz2(), 5, disks=(disk(5, uses=(OLD,), content=("sde1",)),))
     page = Page(web.get(f"{POOL}add/spare/?answered=yes&disks={path_of(5)}"))
     assert "ext4 data called photos" in page.text
@@ -193,7 +193,7 @@ def test_a_disk_that_is_back_can_be_brought_online_with_one_click(web, calm):
     assert f"{POOL}vdev/102/online/" in links(page)
 
 
-def test_counts_are_explained_where_they_stand(web, calm):
+def test_error_counts_are_explained_on_the_pool_page(web, calm):
     put(shapes.pool(shapes.group("mirror-0", shapes.leaf(1, checksum_errors=2), shapes.leaf(2))))
     assert "2 checksum errors: it returned other data than was written" in text_of(web.get(POOL))
 
