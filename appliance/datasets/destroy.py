@@ -12,7 +12,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.formatting import size_text
 from appliance.operation import Loss, Plan, Step, Work, always
-from appliance.shares import dataset_teardown
+from appliance.shares import teardown
 from appliance.zfs import system_datasets
 
 MOST_LISTED = 40
@@ -82,18 +82,20 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
 
     def plan(self, facts: Facts) -> Plan:
         going, detail = self.datasets_to_destroy(facts), facts.dataset_detail(self.guid)
-        shares = dataset_teardown.shares_at(facts, going)
+        shares = teardown.shares_at(facts, going)
         argv = ["zfs", "destroy", "-R" if self.clones else "-r", "--", self.dataset]
 
         def destroy(work: Work) -> None:
-            dataset_teardown.let_go(argv, self.dataset, [dataset.mountpoint for dataset in going if dataset.mounted])
+            teardown.run_unmounting(
+                argv, self.dataset, [dataset.mountpoint for dataset in going if dataset.mounted], serve_again=True
+            )
             work.note(f"{self.dataset} is destroyed")
 
         freed = self.freed_space(going)
         return Plan(
             summary=f"{self.dataset} and everything in it is gone for good. About {size_text(freed)} come back.",
             steps=(
-                *dataset_teardown.stop_step(shares, frozenset(dataset.guid for dataset in going)),
+                *teardown.stop_step(shares, frozenset(dataset.guid for dataset in going)),
                 Step(
                     "destroy",
                     f"Destroy {self.dataset}",
@@ -114,7 +116,7 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
             facts={
                 "Snapshots": f"{detail.snapshots}{self.name_examples(detail.named)}" if detail else "",
                 "Space that comes back": size_text(freed),
-                **dataset_teardown.told(facts, shares),
+                **teardown.review_facts(facts, shares),
             },
         )
 
@@ -136,19 +138,19 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
             yield Loss(
                 f"{len(going) - MOST_LISTED} more folders", sum(dataset.referenced for dataset in going[MOST_LISTED:])
             )
-        for share in dataset_teardown.shares_at(facts, going):
+        for share in teardown.shares_at(facts, going):
             yield Loss(f"the share {share.name}")
 
     def probe(self, step: str, facts: Facts) -> bool:
         gone = facts.dataset_of(self.guid) is None
-        return gone or (step == "shares" and not dataset_teardown.shares_at(facts, facts.below(self.dataset)))
+        return gone or (step == "shares" and not teardown.shares_at(facts, facts.below(self.dataset)))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.dataset_of(self.guid) is None:
             return f"{self.dataset} is destroyed."
         off = (
             ""
-            if dataset_teardown.shares_at(facts, facts.below(self.dataset))
+            if teardown.shares_at(facts, facts.below(self.dataset))
             else " Its shares are off: switch them on if it stays."
         )
         return f"{self.dataset} is still there; some of what was below it, or of its snapshots, may be gone.{off}"

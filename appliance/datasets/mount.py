@@ -12,7 +12,7 @@ from appliance.datasets.base import DatasetOperation
 from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.operation import Plan, Step, Work, never
-from appliance.shares import dataset_teardown, publish
+from appliance.shares import publish, teardown
 from appliance.zfs import mount as zfs_mount
 from appliance.zfs import system_datasets
 
@@ -103,11 +103,11 @@ class UnmountDataset(DatasetOperation, tag="unmount-dataset"):
 
     def plan(self, facts: Facts) -> Plan:
         mounted = [dataset for dataset in facts.below(self.dataset) if dataset.mounted]
-        shares = dataset_teardown.shares_at(facts, mounted)
+        shares = teardown.shares_at(facts, mounted)
         argv = unmount_argv(self.dataset)
 
         def unmount(work: Work) -> None:
-            dataset_teardown.let_go(argv, self.dataset, [dataset.mountpoint for dataset in mounted])
+            teardown.run_unmounting(argv, self.dataset, [dataset.mountpoint for dataset in mounted], serve_again=True)
             work.note(f"{self.dataset} is unmounted")
             if shares:
                 publish.tell_network(work.note)
@@ -115,7 +115,7 @@ class UnmountDataset(DatasetOperation, tag="unmount-dataset"):
         return Plan(
             summary=f"The files of {self.dataset} and of {len(mounted) - 1} mounted below it cannot be reached until it is mounted again. Nothing is erased.",
             steps=(
-                *dataset_teardown.close_step(shares),
+                *teardown.close_step(shares),
                 Step(
                     "unmount",
                     "Unmount it",
@@ -128,7 +128,7 @@ class UnmountDataset(DatasetOperation, tag="unmount-dataset"):
             identity={**self.plan_identity(), "mounted": sorted(dataset.guid for dataset in mounted)},
             warnings=("Its shares answer nobody meanwhile.",) if shares else (),
             undo="Mount it again at any time. The next start of the box mounts it by itself.",
-            facts=dataset_teardown.told(facts, shares),
+            facts=teardown.review_facts(facts, shares),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:

@@ -16,7 +16,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share
 from appliance.operation import Plan, Step, Work
-from appliance.shares import dataset_teardown, pool_teardown
+from appliance.shares import teardown
 from appliance.snapshots import expiry, policy
 from appliance.zfs import mount as zfs_mount
 from appliance.zfs import mountpoints, status, system_datasets
@@ -57,8 +57,11 @@ class DatasetMove:
             mountpoints.refuse_taken(self.place)
         try:
             for dataset in reversed(self.mounted_family):
-                dataset_teardown.let_go(
-                    unmount_argv(dataset.name), self.name, [found.mountpoint for found in self.mounted_family]
+                teardown.run_unmounting(
+                    unmount_argv(dataset.name),
+                    self.name,
+                    [found.mountpoint for found in self.mounted_family],
+                    serve_again=True,
                 )
             command.run(self.rename_argv(), timeout=600)
         except LarderError:
@@ -86,7 +89,7 @@ class DatasetMove:
             except LarderError as error:
                 work.note(f"{dataset.name} was not mounted again: {error}")
         with suppress(LarderError):
-            pool_teardown.serve(status.read_datasets(), work.note)
+            teardown.serve_datasets(status.read_datasets(), work.note)
 
     def undo_rename(self, work: Work) -> None:
         """Rename it back, since it could not be mounted under the new name."""
@@ -215,7 +218,7 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
 
     def plan(self, facts: Facts) -> Plan:
         family = facts.below(self.dataset)
-        shares = dataset_teardown.shares_at(facts, family)
+        shares = teardown.shares_at(facts, family)
         dataset, parent = self.find_dataset(facts), facts.dataset(self.parent)
         move = DatasetMove(
             self.dataset, self.target, family, self.new_mountpoint(dataset, parent) if dataset and parent else ""
@@ -230,11 +233,11 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
         )
         return Plan(
             summary=f"{self.dataset} becomes {self.target}, with {len(family) - 1} below it, its snapshots and settings.",
-            steps=(*dataset_teardown.close_step(shares), moved, *dataset_teardown.serve_step(shares)),
+            steps=(*teardown.close_step(shares), moved, *teardown.serve_step(shares)),
             identity={**self.plan_identity(), "below": sorted(dataset.guid for dataset in family)},
             warnings=tuple(self.list_warnings(facts, shares)),
             undo="It can be renamed back at any time.",
-            facts=dataset_teardown.told(facts, shares),
+            facts=teardown.review_facts(facts, shares),
         )
 
     def list_warnings(self, facts: Facts, shares: list[Share]) -> Iterator[str]:
@@ -247,7 +250,7 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
         now = facts.dataset_of(self.guid)
         if now is None or now.name != self.target or (now.can_mount and not now.locked and not now.mounted):
             return False
-        return step != "serve" or dataset_teardown.all_served(facts, facts.below(self.target))
+        return step != "serve" or teardown.all_served(facts, facts.below(self.target))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         now = facts.dataset_of(self.guid)

@@ -20,7 +20,7 @@ from appliance.facts.sharing import Share
 from appliance.formatting import size_text
 from appliance.operation import Loss, Plan, Step, Work, always
 from appliance.pools.checkpoint import COSTS, TakeCheckpoint
-from appliance.shares import dataset_teardown, pool_teardown
+from appliance.shares import teardown
 from appliance.snapshots.destroy import describe_blocks, list_names
 from appliance.snapshots.hold_clone import SnapshotOperation
 from appliance.zfs import libzfs, list_snapshots, status, system_datasets
@@ -55,7 +55,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
 
     def served_shares(self, facts: Facts) -> list[Share]:
         dataset = facts.dataset(self.dataset)
-        return dataset_teardown.shares_at(facts, [dataset]) if dataset else []
+        return teardown.shares_at(facts, [dataset]) if dataset else []
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -130,7 +130,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
             facts={
                 "Written since": f"about {size_text(written)}, deleted files not counted",
                 "Newer snapshots": str(len(newer)),
-                **dataset_teardown.told(facts, shares),
+                **teardown.review_facts(facts, shares),
             },
         )
 
@@ -154,7 +154,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         shares = self.served_shares(facts)
         pool = self.dataset.split("/", 1)[0]
         shown = [
-            *([dataset_teardown.shown(shares)] if shares else []),
+            *([teardown.close_commands(shares)] if shares else []),
             *([shlex.join(["zpool", "checkpoint", pool])] if self.way_back else []),
             *(shlex.join(["zfs", "destroy", "--", snapshot.name]) for snapshot in newer[:SHOWN]),
             *(["…"] if len(newer) > SHOWN else []),
@@ -172,7 +172,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
     def shares_left_paused(self, facts: Facts) -> bool:
         """Whether approved shares are not served, because an earlier run was interrupted before it served them again."""
         dataset = facts.dataset(self.dataset)
-        return dataset is not None and not dataset_teardown.all_served(facts, [dataset])
+        return dataset is not None and not teardown.all_served(facts, [dataset])
 
     def roll_back(self, work: Work, newer: list[Snapshot], facts: Facts) -> None:
         shares = self.served_shares(facts)
@@ -181,10 +181,10 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         try:
             if shares:
                 work.progress(5, "Pausing its shares")
-                pool_teardown.serve(
+                teardown.serve_datasets(
                     (dataset for dataset in status.read_datasets() if dataset.mountpoint not in paused), work.note
                 )
-                dataset_teardown.close(shares)
+                teardown.close_shares(shares)
             if self.way_back:
                 work.progress(20, "Taking a checkpoint of the pool")
                 libzfs.take_checkpoint(self.dataset.split("/", 1)[0])
@@ -193,7 +193,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         finally:
             if again:
                 work.progress(90, "Serving its shares again")
-                pool_teardown.serve(status.read_datasets(), work.note)
+                teardown.serve_datasets(status.read_datasets(), work.note)
 
     def restore_snapshot(self, work: Work, newer: list[Snapshot]) -> None:
         """Check everything that could make the rollback fail before the newer snapshots are destroyed."""
@@ -236,7 +236,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
             and not self.newer_snapshots(facts)
             and dataset is not None
             and dataset.written == 0
-            and dataset_teardown.all_served(facts, [dataset])
+            and teardown.all_served(facts, [dataset])
         )
 
     def recovery_hint(self, step: str, facts: Facts) -> str:

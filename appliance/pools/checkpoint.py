@@ -14,7 +14,7 @@ from appliance.pools import discover
 from appliance.pools.base import PoolOperation
 from appliance.pools.export_destroy import connected, export_step, shares_step
 from appliance.pools.import_pool import CACHE
-from appliance.shares import pool_teardown
+from appliance.shares import teardown
 from appliance.zfs import libzfs, status
 from appliance.zfs import mount as zfs_mount
 
@@ -217,12 +217,12 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
         command.run(["zpool", "set", f"cachefile={CACHE}", self.pool], timeout=120)
 
     def serve(self, work: Work) -> None:
-        pool_teardown.serve(status.read_datasets(), work.note)
+        teardown.serve_datasets(status.read_datasets(), work.note)
 
     def probe(self, step: str, facts: Facts) -> bool:
         pool = facts.pool_of(self.guid)
         if step == "shares":
-            return pool is None or not pool_teardown.shares_of(facts, self.pool)
+            return pool is None or not teardown.shares_of_pool(facts, self.pool)
         if step == "export":
             return pool is None or pool.checkpoint is None
         return (

@@ -5,58 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from appliance import command
-from appliance.errors import Failed, Reason
+from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.formatting import size_text
 from appliance.operation import Loss, Plan, Step, Work, always, never
 from appliance.pools import details
 from appliance.pools.base import PoolOperation
-from appliance.shares import pool_teardown
+from appliance.shares import teardown
 from appliance.shares.settings import setting_of
 from appliance.zfs import status, system_datasets
 
 MOST_LISTED = 40
-BUSY = ("busy", "could not unmount", "cannot unmount")
 
 
 def shares_step(pool: str, facts: Facts, *, forget: bool) -> list[Step]:
     """The step that stops a pool's shares, where it has any."""
-    shares = pool_teardown.shares_of(facts, pool)
+    shares = teardown.shares_of_pool(facts, pool)
     asked = any((setting := setting_of(one)) and setting.anything for one in facts.datasets if one.pool == pool)
-    return [pool_teardown.stop_step(pool, shares, forget=forget)] if shares or asked else []
+    return [teardown.stop_pool_step(pool, shares, forget=forget)] if shares or asked else []
 
 
 def connected(pool: str, facts: Facts) -> dict[str, str]:
-    """For a review page: the shares that stop, and who is connected to them now. Not part of what is agreed to."""
-    shares = pool_teardown.shares_of(facts, pool)
-    people = pool_teardown.said(facts.sessions, shares)
-    found = {"Shares that stop": ", ".join(share.name for share in shares), "Connected now": people}
-    return {key: value for key, value in found.items() if value}
+    """For a review page: the shares that stop, and who is connected to them now."""
+    return teardown.review_facts(facts, teardown.shares_of_pool(facts, pool), label="Shares that stop")
 
 
-def let_go(argv: list[str], pool: str) -> None:
-    """Run a command that needs every folder of the pool unmounted; where it is busy, say by whom. Raises Failed."""
+def run_unmounting(argv: list[str], pool: str) -> None:
+    """Run a command that needs every folder of the pool unmounted. Raises Failed, with who uses it where it is busy."""
     folders = [one.mountpoint for one in status.read_datasets() if one.pool == pool and one.mounted]
-    try:
-        command.run(argv, timeout=600)
-    except command.CommandFailed as failed:
-        if not any(word in failed.said for word in BUSY):
-            raise
-        users = pool_teardown.who_uses(folders)
-        who = (
-            f"Still using it: {'; '.join(users[:5])}."
-            if users
-            else "A computer may use it over NFS, or a backup may be running."
-        )
-        raise Failed(f"{pool} is still in use. {who} Stop that, then try again", failed.said) from failed
+    teardown.run_unmounting(argv, pool, folders, serve_again=False)
 
 
 def export_step(pool: str) -> Step:
     argv = ["zpool", "export", "--", pool]
 
     def act(work: Work) -> None:
-        let_go(argv, pool)
+        run_unmounting(argv, pool)
         work.note(f"{pool} is exported: every disk of it may be taken out")
 
     return Step("export", f"Unmount and export {pool}", " ".join(argv), act, (pool,), f"Bring {pool} in again")
@@ -84,10 +68,10 @@ class ExportPool(PoolOperation, tag="export-pool"):
             steps=(*shares_step(self.pool, facts, forget=True), export_step(self.pool)),
             identity={
                 **self.identity(),
-                "shares": sorted(share.name for share in pool_teardown.shares_of(facts, self.pool)),
+                "shares": sorted(share.name for share in teardown.shares_of_pool(facts, self.pool)),
             },
             warnings=("Whoever has a file of it open loses the connection. Let them save their work first.",)
-            if pool_teardown.shares_of(facts, self.pool)
+            if teardown.shares_of_pool(facts, self.pool)
             else (),
             undo="Bring it in again at any time, here or on another system. Its shares are then offered, not switched on.",
             facts=connected(self.pool, facts),
@@ -95,14 +79,14 @@ class ExportPool(PoolOperation, tag="export-pool"):
 
     def probe(self, step: str, facts: Facts) -> bool:
         gone = facts.pool_of(self.guid) is None
-        return gone or (step == "shares" and not pool_teardown.shares_of(facts, self.pool))
+        return gone or (step == "shares" and not teardown.shares_of_pool(facts, self.pool))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.pool_of(self.guid) is None:
             return f"{self.pool} is exported."
         stopped = (
             ""
-            if pool_teardown.shares_of(facts, self.pool)
+            if teardown.shares_of_pool(facts, self.pool)
             else " Its shares are off: switch them on at their folders if it stays."
         )
         return f"{self.pool} is still in use here.{stopped}"
@@ -138,7 +122,7 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
         argv = ["zpool", "destroy", "--", self.pool]
 
         def act(work: Work) -> None:
-            let_go(argv, self.pool)
+            run_unmounting(argv, self.pool)
             work.note(f"{self.pool} is destroyed; its disks still hold it until something else is written to them")
 
         detail = facts.detail(self.guid)
@@ -176,19 +160,19 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
             yield Loss(
                 f"{len(datasets) - MOST_LISTED} more folders", sum(one.referenced for one in datasets[MOST_LISTED:])
             )
-        for share in pool_teardown.shares_of(facts, self.pool):
+        for share in teardown.shares_of_pool(facts, self.pool):
             yield Loss(f"the share {share.name}")
 
     def probe(self, step: str, facts: Facts) -> bool:
         gone = facts.pool_of(self.guid) is None
-        return gone or (step == "shares" and not pool_teardown.shares_of(facts, self.pool))
+        return gone or (step == "shares" and not teardown.shares_of_pool(facts, self.pool))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.pool_of(self.guid) is None:
             return f"{self.pool} is destroyed. It can be brought back while its disks are untouched."
         stopped = (
             ""
-            if pool_teardown.shares_of(facts, self.pool)
+            if teardown.shares_of_pool(facts, self.pool)
             else " Its shares are off: switch them on at their folders if it stays."
         )
         return f"{self.pool} is still there, with everything in it.{stopped}"

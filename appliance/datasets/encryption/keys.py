@@ -16,7 +16,7 @@ from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.operation import Plan, Step, Work, always, never
-from appliance.shares import dataset_teardown, publish
+from appliance.shares import publish, teardown
 
 FORMATS = {"passphrase": "passphrase", "key file": "hex"}
 STORED_KEY_MEANS = "This box then unlocks it after each start. A thief of the whole box has the key and the files; the disks alone, without this box's system disk, stay locked."
@@ -59,7 +59,7 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
 
     def plan(self, facts: Facts) -> Plan:
         mounted = self.mounted_datasets(facts)
-        shares = dataset_teardown.shares_at(facts, mounted)
+        shares = teardown.shares_at(facts, mounted)
         tops = [
             dataset for dataset in mounted if not any(dataset.name.startswith(f"{other.name}/") for other in mounted)
         ]
@@ -67,7 +67,9 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
 
         def unmount_all(work: Work) -> None:
             for top in tops:
-                dataset_teardown.let_go(unmount_argv(top.name), top.name, [found.mountpoint for found in mounted])
+                teardown.run_unmounting(
+                    unmount_argv(top.name), top.name, [found.mountpoint for found in mounted], serve_again=True
+                )
                 work.note(f"Unmounted {top.name}")
             if shares:
                 publish.tell_network(work.note)
@@ -81,7 +83,7 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
         return Plan(
             summary=f"{self.dataset} and {max(len(mounted) - 1, 0)} folders below it cannot be read until the key is given again. Nothing is erased.",
             steps=(
-                *dataset_teardown.close_step(shares),
+                *teardown.close_step(shares),
                 *(
                     [
                         Step(
@@ -110,7 +112,7 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
                 *(("This box keeps its key: after the next start it is unlocked again.",) if keeps else ()),
             ),
             undo="Unlock it at any time.",
-            facts=dataset_teardown.told(facts, shares),
+            facts=teardown.review_facts(facts, shares),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:

@@ -21,7 +21,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import DatasetDetail, Property, SpaceUse
 from appliance.facts.sharing import Share
 from appliance.operation import Operation, checked_plan
-from appliance.shares import approved, discovery, pool_teardown, publish
+from appliance.shares import approved, discovery, publish, teardown
 from appliance.zfs import mountpoints
 from tests.reasons import codes
 from tests.unit.made import box, dataset, recorded_text
@@ -168,7 +168,7 @@ def test_rename_is_done_only_when_served_from_new_mountpoint(monkeypatch):
 
 def test_rename_disconnects_clients_before_and_serves_shares_after(commands, mounts, monkeypatch):
     served: list[object] = []
-    monkeypatch.setattr(pool_teardown, "serve", lambda datasets, _note: served.append(datasets))
+    monkeypatch.setattr(teardown, "serve_datasets", lambda datasets, _note: served.append(datasets))
     monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
     run(of(RenameDataset, parent="tank", name="pictures"), facts(shares=(Share("smb", "photos", "/tank/photos"),)))
     assert commands.ran[0][0] == "smbcontrol"
@@ -184,7 +184,7 @@ def test_rename_is_undone_if_new_mountpoint_is_blocked(commands, mounts, monkeyp
         if argv[:2] == ["mount", place]:
             raise mountpoints.Blocked("A symbolic link is there")
 
-    monkeypatch.setattr(pool_teardown, "serve", lambda _datasets, _note: None)
+    monkeypatch.setattr(teardown, "serve_datasets", lambda _datasets, _note: None)
     monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
     commands.on_run = blocked
     with pytest.raises(Failed, match="symbolic link"):
@@ -199,8 +199,8 @@ def test_rename_of_busy_folder_leaves_everything_mounted(commands, mounts, monke
         if argv == ["zfs", "unmount", "--", "tank/photos"]:
             raise CommandFailed(Result(tuple(argv), 1, "", "cannot unmount: pool or dataset is busy", 0))
 
-    monkeypatch.setattr(pool_teardown, "serve", lambda _datasets, _note: None)
-    monkeypatch.setattr(pool_teardown, "who_uses", lambda _places: ["cp"])
+    monkeypatch.setattr(teardown, "serve_datasets", lambda _datasets, _note: None)
+    monkeypatch.setattr(teardown, "programs_using", lambda _places: ["cp"])
     monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
     commands.on_run = busy
     with pytest.raises(Failed, match="still in use"):
@@ -257,7 +257,7 @@ def test_unmount_of_busy_folder_names_its_user(commands, monkeypatch):
         )
 
     commands.on_run = busy
-    monkeypatch.setattr(pool_teardown, "who_uses", lambda _folders: ["rsync (process 811): /tank/photos"])
+    monkeypatch.setattr(teardown, "programs_using", lambda _folders: ["rsync (process 811): /tank/photos"])
     with pytest.raises(Failed, match="rsync"):
         run(of(UnmountDataset), facts())
 
@@ -267,7 +267,7 @@ def test_unmount_stops_announcing_share(commands, monkeypatch):
     here = facts(TANK, replace(PHOTOS, mounted=False))
     monkeypatch.setattr(publish, "agreed_facts", lambda: here)
     monkeypatch.setattr(discovery, "announce", told.append)
-    monkeypatch.setattr("appliance.shares.dataset_teardown.close", lambda _shares: None)
+    monkeypatch.setattr("appliance.shares.teardown.close_shares", lambda _shares: None)
     run(of(UnmountDataset), facts(shares=(Share("smb", "photos", "/tank/photos"),)))
     assert told == [here.datasets]
     assert commands.ran == [["zfs", "unmount", "--", "tank/photos"]]
@@ -366,7 +366,7 @@ def test_parse_snapshots_keeps_only_newest_names():
 
 def test_destroy_stops_shares_first_and_lists_them(commands, monkeypatch):
     left: list[list[str]] = []
-    monkeypatch.setattr(pool_teardown, "serve", lambda datasets, _note: left.append([one.name for one in datasets]))
+    monkeypatch.setattr(teardown, "serve_datasets", lambda datasets, _note: left.append([one.name for one in datasets]))
     monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
     found = facts(
         shares=(Share("smb", "deep", "/tank/photos/deep"), Share("smb", "other", "/tank/photosque")),

@@ -14,7 +14,7 @@ from appliance.facts.box import Checkpoint, Facts
 from appliance.facts.datasets import Property
 from appliance.facts.sharing import Share
 from appliance.operation import checked_plan
-from appliance.shares import dataset_teardown, pool_teardown
+from appliance.shares import teardown
 from appliance.snapshots.bookmarks import BookmarkSnapshot
 from appliance.snapshots.space import measure_space
 from appliance.zfs import libzfs, list_snapshots, status
@@ -74,10 +74,10 @@ def done(monkeypatch):
     monkeypatch.setattr(status, "read_datasets", lambda: found.datasets)
     monkeypatch.setattr(list_snapshots, "list_snapshots", lambda _names: iter([snap(1)]))
     monkeypatch.setattr(
-        pool_teardown, "serve", lambda some, _note: order.append(f"serve {' '.join(one.name for one in some)}")
+        teardown, "serve_datasets", lambda some, _note: order.append(f"serve {' '.join(one.name for one in some)}")
     )
     monkeypatch.setattr(
-        dataset_teardown, "close", lambda shares: order.append(f"close {' '.join(one.name for one in shares)}")
+        teardown, "close_shares", lambda shares: order.append(f"close {' '.join(one.name for one in shares)}")
     )
     monkeypatch.setattr(libzfs, "take_checkpoint", lambda pool: order.append(f"checkpoint {pool}"))
     monkeypatch.setattr(libzfs, "destroy_snapshots", lambda names: order.append(f"destroy {' '.join(names)}") or ())
@@ -101,7 +101,7 @@ def test_rollback_pauses_shares_and_serves_them_again(done):
 
 
 def test_rollback_serves_shares_paused_by_interrupted_run(done, monkeypatch):
-    monkeypatch.setattr(dataset_teardown, "all_served", lambda _facts, _datasets: False)
+    monkeypatch.setattr(teardown, "all_served", lambda _facts, _datasets: False)
     checked_plan(roll(way_back=False), replace(shared(1, 2), shares=())).steps[0].act(Working())
     assert [one for one in done if one.startswith(("serve", "close"))] == ["serve tank tank/photos tank/photos/old"]
 
@@ -177,7 +177,7 @@ def test_rollback_refuses_without_room():
 
 
 def test_rollback_probe_needs_no_newer_snapshot_and_nothing_written(monkeypatch):
-    monkeypatch.setattr(dataset_teardown, "all_served", lambda _facts, _datasets: True)
+    monkeypatch.setattr(teardown, "all_served", lambda _facts, _datasets: True)
     found = shared(1)
     assert roll().probe("rollback", found)
     written = replace(found, datasets=tuple(replace(one, written=5) for one in found.datasets))

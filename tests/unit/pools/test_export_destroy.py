@@ -21,7 +21,7 @@ from appliance.pools import details, discover
 from appliance.pools.checkpoint import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.pools.export_destroy import DestroyPool, ExportPool
 from appliance.pools.upgrade import UpgradePool
-from appliance.shares import approved, connections, pool_teardown, smb
+from appliance.shares import approved, connections, smb, teardown
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.publish import SERVING
 from appliance.system import accounts
@@ -117,7 +117,7 @@ def samba(folders, commands, monkeypatch):
         commands.answers["smbclient"] = "".join(f"Disk|{name}|\n" for name in smb.sections(text))
 
     commands.on_run = on_run
-    pool_teardown.serve(here, lambda text: pytest.fail(text))
+    teardown.serve_datasets(here, lambda text: pytest.fail(text))
     assert "[photos]" in config.read_text()
     return config
 
@@ -133,7 +133,7 @@ def test_stopping_takes_only_this_pools_shares_out_and_disconnects(samba, comman
     }
     commands.answers["smbstatus"] = json.dumps(answer)
     work = Working()
-    pool_teardown.stop_step("tank", [Share("smb", "photos", "/tank/photos")], forget=forget).act(work)
+    teardown.stop_pool_step("tank", [Share("smb", "photos", "/tank/photos")], forget=forget).act(work)
     text = samba.read_text()
     assert "[films]" in text
     assert "[photos]" not in text
@@ -167,14 +167,14 @@ def test_a_busy_pool_is_explained_by_who_uses_it(monkeypatch, tmp_path):
     (other / "comm").write_text("bash\n")
     (other / "cwd").symlink_to("/tankard")
     (tmp_path / "self").mkdir()
-    assert pool_teardown.who_uses(["/tank", "/"], proc=tmp_path) == ["rsync (process 811): /tank/photos/a.jpg"]
+    assert teardown.programs_using(["/tank", "/"], proc=tmp_path) == ["rsync (process 811): /tank/photos/a.jpg"]
 
     def run(argv: list[str], **_more: Any) -> command.Result:
         raise command.CommandFailed(command.Result(tuple(argv), 1, "", "cannot export 'tank': pool is busy", 0.0))
 
     monkeypatch.setattr(command, "run", run)
     monkeypatch.setattr(status, "read_datasets", lambda: (dataset("tank"),))
-    monkeypatch.setattr(pool_teardown, "who_uses", lambda _folders: ["rsync (process 811): /tank/photos/a.jpg"])
+    monkeypatch.setattr(teardown, "programs_using", lambda _folders: ["rsync (process 811): /tank/photos/a.jpg"])
     step = checked_plan(of(ExportPool), facts(datasets=(), shares=())).steps[-1]
     with pytest.raises(Failed, match=r"tank is still in use\. Still using it: rsync \(process 811\)"):
         step.act(Working())

@@ -1,0 +1,187 @@
+"""Stop serving shares before their folder or pool goes away, moves or is locked, and serve them again from a new place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from appliance import command
+from appliance.errors import Failed, LarderError
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.facts.sharing import Session, Share
+from appliance.operation import Step, Work
+from appliance.shares import approved, connections, publish
+from appliance.shares.settings import SPOKEN
+from appliance.zfs import status
+
+BUSY = ("busy", "could not unmount", "cannot unmount")
+MOST_NAMED = 10
+MOST_PROGRAMS = 5
+
+
+def shares_at(facts: Facts, datasets: Iterable[Dataset]) -> list[Share]:
+    """The shares that serve one of these datasets or a folder in it."""
+    places = {one.mountpoint for one in datasets if one.mountpoint.startswith("/") and one.mountpoint != "/"}
+    return [share for share in facts.shares if any(f"{share.path}/".startswith(f"{place}/") for place in places)]
+
+
+def shares_of_pool(facts: Facts, pool: str) -> list[Share]:
+    """The shares that serve a folder of the pool."""
+    return shares_at(facts, [dataset for dataset in facts.datasets if dataset.pool == pool])
+
+
+def review_facts(facts: Facts, shares: Collection[Share], *, label: str = "Shares") -> dict[str, str]:
+    """The shares that stop and who is connected to them now, for a review page. Not part of what is agreed to."""
+    rows = {
+        label: ", ".join(share.name for share in shares),
+        "Connected now": connected_users(facts.sessions, shares),
+    }
+    return {key: value for key, value in rows.items() if value}
+
+
+def connected_users(sessions: Iterable[Session], shares: Iterable[Share]) -> str:
+    """Who is connected to these shares, for a review page; empty where nobody is."""
+    names = {share.name.lower() for share in shares}
+    people = [f"{one.user} from {one.machine} ({one.share})" for one in sessions if one.share.lower() in names]
+    more = f" and {len(people) - MOST_NAMED} more" if len(people) > MOST_NAMED else ""
+    return ", ".join(people[:MOST_NAMED]) + more
+
+
+def close_shares(shares: Collection[Share]) -> None:
+    """End what clients have open of these shares. Raises Failed."""
+    for protocol, one in publish.SERVING.items():
+        one.close([share for share in shares if share.protocol == protocol])
+
+
+def serve_datasets(datasets: Iterable[Dataset], note: Callable[[str], None]) -> None:
+    """Have every daemon serve what these datasets ask for and the owner agreed to. Raises Failed, Refused on a hand edit."""
+    publish.publish(publish.agreed_facts(datasets), insist=False, note=note)
+
+
+def forget_approval(guids: Iterable[int]) -> None:
+    """Withdraw the approval to share these datasets: when they come back, their shares are offered, not switched on."""
+    for guid in approved.read_approved().intersection(guids):
+        approved.set_approved(guid, share=False)
+
+
+def publish_commands() -> list[str]:
+    """What publishing writes and reloads, a line for each protocol."""
+    return [f"write {one.owned.path}, reload {' '.join(one.units)}" for one in publish.SERVING.values()]
+
+
+def close_commands(shares: Collection[Share]) -> str:
+    """The shares that are closed, a line each, for a step of a plan."""
+    return "\n".join(f"close {share.name} ({SPOKEN[share.protocol]})" for share in shares)
+
+
+def close_step(shares: Collection[Share]) -> list[Step]:
+    """End what clients have open, where there is a share. They may come back while the folder is there."""
+    names = sorted({share.name for share in shares})
+
+    def act(work: Work) -> None:
+        close_shares(shares)
+        work.note(f"Everybody who had {', '.join(names)} open was disconnected")
+
+    return [Step("close", "End what clients have open", close_commands(shares), act, tuple(names))] if names else []
+
+
+def stop_step(shares: Collection[Share], guids: frozenset[int]) -> list[Step]:
+    """Stop serving these datasets for good, where there is a share."""
+    names = sorted({share.name for share in shares})
+
+    def act(work: Work) -> None:
+        serve_datasets((one for one in status.read_datasets() if one.guid not in guids), work.note)
+        close_shares(shares)
+        forget_approval(guids)
+
+    return (
+        [Step("shares", f"Stop the shares {', '.join(names)}", close_commands(shares), act, tuple(names))]
+        if names
+        else []
+    )
+
+
+def stop_pool_step(pool: str, shares: Iterable[Share], *, forget: bool) -> Step:
+    """Stop serving a pool's shares and end the sessions on them.
+
+    ``forget``: a share that is imported again later, here or elsewhere, is offered and not switched on automatically.
+    """
+    closing = sorted({share.name for share in shares})
+
+    def act(work: Work) -> None:
+        every = status.read_datasets()
+        for session in connections.sessions():
+            if session.share.lower() in {name.lower() for name in closing}:
+                work.note(f"{session.user} at {session.machine} had {session.share} open and was disconnected")
+        serve_datasets((one for one in every if one.pool != pool), work.note)
+        if forget:
+            forget_approval(one.guid for one in every if one.pool == pool)
+
+    shown = "\n".join([*publish_commands(), *(f"close {name}" for name in closing)])
+    return Step("shares", "Stop its shares and disconnect who uses them", shown, act, tuple(closing))
+
+
+def serve_step(shares: Collection[Share]) -> list[Step]:
+    """Serve the folders where they are now, where there was a share."""
+
+    def act(work: Work) -> None:
+        serve_datasets(status.read_datasets(), work.note)
+
+    return [Step("serve", "Share it from its new place", "\n".join(publish_commands()), act)] if shares else []
+
+
+def all_served(facts: Facts, datasets: Iterable[Dataset]) -> bool:
+    """Whether each of these datasets that somebody agreed to share has its shares at its place."""
+    here = {(share.protocol, share.path) for share in facts.shares}
+    wanted = publish.only_agreed(replace(facts, datasets=tuple(datasets)), approved.read_approved())
+    return all(
+        (protocol, share.path) in here for protocol, one in publish.SERVING.items() for share in one.shares(wanted)
+    )
+
+
+def programs_using(folders: Iterable[str], proc: Path = Path("/proc")) -> list[str]:
+    """The programs that have something open below these folders: ``rsync (process 811): /tank/photos``."""
+    wanted = tuple(folder.rstrip("/") for folder in folders if folder not in {"", "/"})
+    found = []
+    for process in sorted((one for one in proc.iterdir() if one.name.isdigit()), key=lambda one: int(one.name)):
+        try:
+            links = [process / "cwd", process / "root", *(process / "fd").iterdir()]
+            name = (process / "comm").read_text().strip()
+        except OSError:
+            continue
+        for link in links:
+            try:
+                target = str(link.readlink())
+            except OSError:
+                continue
+            if any(target == folder or target.startswith(f"{folder}/") for folder in wanted):
+                found.append(f"{name} (process {process.name}): {target[:200]}")
+                break
+    return found
+
+
+def run_unmounting(argv: list[str], name: str, folders: Iterable[str], *, serve_again: bool) -> None:
+    """Run a command that needs these folders unmounted; where one is busy, say which programs use it. Raises Failed.
+
+    ``serve_again``: share what stays after a failure. Without it the shares stay off, as the job's hint says.
+    """
+    places = list(folders)
+    try:
+        command.run(argv, timeout=600)
+    except command.CommandFailed as failed:
+        if not any(word in failed.said for word in BUSY):
+            raise
+        users = programs_using(places)
+        if serve_again:
+            # The error to report is who uses the folder, even if serving it again fails too.
+            with suppress(LarderError):
+                serve_datasets(status.read_datasets(), lambda _text: None)
+        who = (
+            f"Still using it: {'; '.join(users[:MOST_PROGRAMS])}."
+            if users
+            else "A computer may use it over NFS, or a backup may be running."
+        )
+        raise Failed(f"{name} is still in use. {who} Stop that, then try again", failed.said) from failed
