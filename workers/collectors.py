@@ -157,7 +157,7 @@ def collect_all() -> None:
         update_source("disks", lambda: store.replace(DiskRow, disk_inventory.read_disks(found), disk_key))
     update_source("bays", lambda: ports.remember_ports(row.fact for row in DiskRow.objects.all()))
     update_source("services", lambda: store.replace(ServiceRow, read_services(), lambda service: service.unit))
-    update_source("shares", lambda: store.replace(ShareRow, publish.configured(), lambda share: share.key))
+    update_source("shares", lambda: store.replace(ShareRow, publish.configured_shares(), lambda share: share.key))
     update_source("accounts", lambda: store.replace(AccountRow, accounts.read_accounts(), lambda account: account.name))
     update_source("groups", lambda: store.replace(GroupRow, accounts.read_groups(), lambda group: group.name))
     update_source("edits", collect_drift.store_drift)

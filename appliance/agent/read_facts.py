@@ -30,7 +30,7 @@ def read_facts() -> Facts:
             accounts=accounts.read_accounts(),
             groups=accounts.read_groups(),
             zfs="missing",
-            shares=publish.configured(),
+            shares=publish.configured_shares(),
             smb_policy=publish.smb_policy(),
         )
     pools = status.read_pools()
@@ -40,7 +40,7 @@ def read_facts() -> Facts:
         inventory.read_disks(pools),
         accounts.read_accounts(),
         groups=accounts.read_groups(),
-        shares=publish.configured(),
+        shares=publish.configured_shares(),
         smb_policy=publish.smb_policy(),
         properties=pool_properties(),
     )

@@ -368,7 +368,7 @@ def answer(
             case LookAtShare(dataset, protocol, person):
                 send({"facts": msgspec.to_builtins(diagnose.diagnose_share(dataset, protocol, person))})
             case ReadSessions():
-                send({"facts": msgspec.to_builtins(connections.sessions())})
+                send({"facts": msgspec.to_builtins(connections.read_sessions())})
             case ReadConnections():
                 send({"facts": msgspec.to_builtins(connections.read_connections())})
             case ReadEdits():

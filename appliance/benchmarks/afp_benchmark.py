@@ -84,7 +84,7 @@ def serve_folder(folder: Path) -> str:
     for server in ("cnid_metad", "afpd"):
         command.run([server, "-F", str(conf)], timeout=TIMEOUT)
     until = time.monotonic() + SECONDS_TO_START
-    while not (told := afp.information(HOST)):
+    while not (told := afp.server_information(HOST)):
         if time.monotonic() > until:
             raise Failed("netatalk was started and does not answer", read_log_end())
         time.sleep(0.1)

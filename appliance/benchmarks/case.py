@@ -92,7 +92,7 @@ class Case(SharedSettings):
             names.existing_pool(self.pool)
         if self.sample:
             names.existing_dataset(self.sample, field="sample")
-        if self.where == "network" and "/" in nfs_clients.client(self.peer, field="peer"):
+        if self.where == "network" and "/" in nfs_clients.check_client(self.peer, field="peer"):
             raise Refused(Reason("peer-is-network", "Enter one computer, not a network.", field="peer"))
         whole = {
             "repeats": (self.repeats, 1, 9), "warmups": (self.warmups, 0, 9), "size": (self.size, LEAST, LARGEST),

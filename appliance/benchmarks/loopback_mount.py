@@ -151,7 +151,7 @@ def unmount_folder(folder: Path, token: str) -> None:
     if any(export.path == str(folder) for export in read_exports()):
         command.run(["exportfs", "-u", f"{HOST}:{folder}"], timeout=TIMEOUT, accept=range(256))
         command.run(["exportfs", "-f"], timeout=TIMEOUT)
-        nfs.release(str(folder))
+        nfs.release_files(str(folder))
 
 
 def is_removed(folder: Path) -> bool:
@@ -160,7 +160,7 @@ def is_removed(folder: Path) -> bool:
 
 
 def read_exports() -> list[nfs.Export]:
-    return nfs.everything() if nfs.running() else []
+    return nfs.read_served() if nfs.is_running() else []
 
 
 def stop_samba(own: Path) -> None:
@@ -192,7 +192,7 @@ def wait_until(ready: Callable[[], bool], otherwise: str) -> None:
 # --- the kernel's NFS server, which users may need too ----------------------------------------------------------
 def stopped_units() -> tuple[str, ...]:
     """Units that starting the NFS server would start, in the order to stop them; none if it runs."""
-    return () if nfs.running() else tuple(unit for unit in UNITS if not nfs.running(unit))
+    return () if nfs.is_running() else tuple(unit for unit in UNITS if not nfs.is_running(unit))
 
 
 def start_nfs() -> None:
@@ -202,5 +202,5 @@ def start_nfs() -> None:
 
 def stop_nfs(units: tuple[str, ...]) -> None:
     """Stop the units that were started for the benchmark, unless something else is exported by now."""
-    if nfs.running() and not nfs.everything():
+    if nfs.is_running() and not nfs.read_served():
         command.run(["systemctl", "stop", *units], timeout=TIMEOUT)

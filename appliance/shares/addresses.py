@@ -25,7 +25,7 @@ def name_of(setting: ShareSetting, protocol: str) -> str:
     return shared.name if shared else ""
 
 
-def unix(text: str) -> str:
+def shell_quoted(text: str) -> str:
     """For a shell: in quotes where it needs them."""
     return shlex.quote(text)
 
@@ -35,7 +35,7 @@ def folder_of(path: str) -> str:
     return f"/mnt/{path.rstrip('/').rsplit('/', 1)[-1]}"
 
 
-def smb(host: str, name: str) -> Iterator[AddressWay]:
+def smb_addresses(host: str, name: str) -> Iterator[AddressWay]:
     url = f"smb://{host}/{quote(name)}"
     yield AddressWay(
         "Windows",
@@ -60,28 +60,28 @@ def smb(host: str, name: str) -> Iterator[AddressWay]:
     )  # fmt: skip
     yield AddressWay(
         "Linux, in a terminal",
-        f"sudo mount -t cifs {unix(f'//{host}/{name}')} {unix(f'/mnt/{name}')} -o username=NAME,uid=$(id -u),gid=$(id -g)",
-        (f"Make the place once: sudo mkdir -p {unix(f'/mnt/{name}')}. It needs the package cifs-utils.",),
+        f"sudo mount -t cifs {shell_quoted(f'//{host}/{name}')} {shell_quoted(f'/mnt/{name}')} -o username=NAME,uid=$(id -u),gid=$(id -g)",
+        (f"Make the place once: sudo mkdir -p {shell_quoted(f'/mnt/{name}')}. It needs the package cifs-utils.",),
     )
 
 
-def nfs(host: str, path: str) -> Iterator[AddressWay]:
+def nfs_addresses(host: str, path: str) -> Iterator[AddressWay]:
     place = folder_of(path)
-    source = unix(f"{host}:{path}")
+    source = shell_quoted(f"{host}:{path}")
     yield AddressWay(
         "Linux (NFS 4)",
-        f"sudo mkdir -p {unix(place)} && sudo mount -t nfs -o vers=4.2 {source} {unix(place)}",
-        ("It needs the package nfs-common (Debian, Ubuntu) or nfs-utils (Fedora).", f"At every start: {fstab(host, path)} as a line of /etc/fstab."),
+        f"sudo mkdir -p {shell_quoted(place)} && sudo mount -t nfs -o vers=4.2 {source} {shell_quoted(place)}",
+        ("It needs the package nfs-common (Debian, Ubuntu) or nfs-utils (Fedora).", f"At every start: {fstab_line(host, path)} as a line of /etc/fstab."),
     )  # fmt: skip
     yield AddressWay(
         "Linux (NFS 3)",
-        f"sudo mkdir -p {unix(place)} && sudo mount -t nfs -o vers=3 {source} {unix(place)}",
+        f"sudo mkdir -p {shell_quoted(place)} && sudo mount -t nfs -o vers=3 {source} {shell_quoted(place)}",
         ("Only for what cannot do NFS 4.",),
     )
     mac = f"/Volumes/{place.removeprefix('/mnt/')}"
     yield AddressWay(
         "Mac, in a terminal",
-        f"sudo mkdir -p {unix(mac)} && sudo mount -t nfs -o vers=4,resvport {source} {unix(mac)}",
+        f"sudo mkdir -p {shell_quoted(mac)} && sudo mount -t nfs -o vers=4,resvport {source} {shell_quoted(mac)}",
         ("A Mac with macOS 10.15 or later makes such a place in its own home folder instead.",),
     )
     yield AddressWay("Mac, in the Finder", f"nfs://{host}{quote(path)}", ("Choose Go, “Connect to Server…”, and put the address there.",))  # fmt: skip
@@ -90,7 +90,7 @@ def nfs(host: str, path: str) -> Iterator[AddressWay]:
     )
 
 
-def fstab(host: str, path: str) -> str:
+def fstab_line(host: str, path: str) -> str:
     """The line of fstab(5): white space in a path is written in octal."""
     place = folder_of(path)
 
@@ -100,7 +100,7 @@ def fstab(host: str, path: str) -> str:
     return f"{host}:{plain(path)} {plain(place)} nfs4 defaults,_netdev,nofail 0 0"
 
 
-def afp(host: str, name: str) -> Iterator[AddressWay]:
+def afp_addresses(host: str, name: str) -> Iterator[AddressWay]:
     yield AddressWay(
         "Mac with Mac OS X 10.4 to macOS 15",
         f"afp://{host}/{quote(name)}",
@@ -111,11 +111,11 @@ def afp(host: str, name: str) -> Iterator[AddressWay]:
     )
 
 
-def ways(setting: ShareSetting, protocol: str, *, host: str, path: str) -> tuple[AddressWay, ...]:
+def share_addresses(setting: ShareSetting, protocol: str, *, host: str, path: str) -> tuple[AddressWay, ...]:
     """Every way to a folder over one protocol; ``host`` as the network knows this box, ``path`` where it is mounted."""
     if protocol == "nfs":
-        return tuple(nfs(host, path)) if setting.nfs else ()
+        return tuple(nfs_addresses(host, path)) if setting.nfs else ()
     name = name_of(setting, protocol)
     if not name:
         return ()
-    return tuple((smb if protocol == "smb" else afp)(host, name))
+    return tuple((smb_addresses if protocol == "smb" else afp_addresses)(host, name))

@@ -32,7 +32,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share
 from appliance.shares.owned_file import OwnedFile
-from appliance.shares.settings import Afp, Part, Protocol, wishes
+from appliance.shares.settings import Afp, Part, Protocol, wanted_shares
 from appliance.shares.template import Template
 
 CONFIG = Path("/etc/netatalk/larder.conf")
@@ -81,14 +81,14 @@ vol size limit = {{ volume.time_machine }}
 )
 
 
-def volumes(facts: Facts) -> Iterator[tuple[Dataset, Afp]]:
+def wanted_volumes(facts: Facts) -> Iterator[tuple[Dataset, Afp]]:
     """The datasets that are to be served over AFP and are there, with their settings."""
-    for dataset, part in wishes(facts, "afp"):
+    for dataset, part in wanted_shares(facts, "afp"):
         if isinstance(part, Afp) and dataset.mounted and not dataset.locked:
             yield dataset, part
 
 
-def render(facts: Facts) -> str:
+def render_config(facts: Facts) -> str:
     """The text of the file for these datasets and the people who exist."""
     found = [
         {
@@ -99,12 +99,12 @@ def render(facts: Facts) -> str:
             # Time Machine must find room for a whole backup: a limit is told in MiB, rounded down.
             "time_machine": max(part.time_machine // MIB, 1) if part.time_machine else 0,
         }
-        for dataset, part in volumes(facts)
+        for dataset, part in wanted_volumes(facts)
     ]
     return TEMPLATE.render(globals=GLOBAL, volumes=found, nobody=NOBODY, home=HOME)
 
 
-def parse(text: str) -> configparser.RawConfigParser:
+def parse_config(text: str) -> configparser.RawConfigParser:
     """A file in netatalk's form. Raises Failed where it is none."""
     parser = configparser.RawConfigParser(
         delimiters=("=",), comment_prefixes=("#", ";"), strict=True, default_section="none at all"
@@ -116,7 +116,7 @@ def parse(text: str) -> configparser.RawConfigParser:
     return parser
 
 
-def check(path: Path) -> None:
+def check_config(path: Path) -> None:
     """Whether netatalk would take this file, and whether it reads Larder's file at all.
 
     netatalk cannot check a file, and passes over what it does not know: so nothing else may be in it.
@@ -127,7 +127,7 @@ def check(path: Path) -> None:
             f"its unit does not name {CONFIG}. Larder leaves it alone. To hand it over, run Larder's installation with LARDER_TAKE=netatalk.",
         )
     text = path.read_text(encoding="utf-8")
-    parser = parse(text)
+    parser = parse_config(text)
     common = dict(parser.items("Global")) if parser.has_section("Global") else {}
     if common != GLOBAL or any(line.endswith("\\") for line in text.splitlines()):
         raise Failed("netatalk's common settings are not those that Larder writes")
@@ -162,7 +162,7 @@ def machine_in(said: bytes) -> str:
         return ""
 
 
-def information(host: str, port: int = PORT, timeout: float = 10) -> bytes:
+def server_information(host: str, port: int = PORT, timeout: float = 10) -> bytes:
     """What an AFP server tells before any login (FPGetSrvrInfo); empty where none answers."""
     try:
         with socket.create_connection((host, port), timeout) as line:
@@ -175,9 +175,9 @@ def information(host: str, port: int = PORT, timeout: float = 10) -> bytes:
         return b""
 
 
-def ask(host: str = "127.0.0.1", port: int = PORT, timeout: float = 10) -> tuple[str, ...]:
+def login_methods(host: str = "127.0.0.1", port: int = PORT, timeout: float = 10) -> tuple[str, ...]:
     """The ways in that an AFP server offers; empty where none answers."""
-    return methods_in(information(host, port, timeout))
+    return methods_in(server_information(host, port, timeout))
 
 
 @dataclass(frozen=True)
@@ -189,10 +189,10 @@ class AfpServing:
     units: tuple[str, ...] = (UNIT,)
 
     def shares(self, facts: Facts) -> tuple[Share, ...]:
-        return tuple(Share("afp", part.name, dataset.mountpoint) for dataset, part in volumes(facts))
+        return tuple(Share("afp", part.name, dataset.mountpoint) for dataset, part in wanted_volumes(facts))
 
     def render(self, facts: Facts) -> str:
-        return render(facts)
+        return render_config(facts)
 
     def against(self, dataset: Dataset, part: Part, facts: Facts) -> Iterator[Reason]:
         if isinstance(part, Afp) and not (*part.write, *part.read):
@@ -207,15 +207,15 @@ class AfpServing:
     def take_up(self, shares: tuple[Share, ...]) -> None:
         """Start netatalk with the first volume, stop it with the last. A reload drops nobody."""
         if not shares:
-            if running():
+            if is_running():
                 command.run(["systemctl", "disable", "--now", UNIT], timeout=120)
             return
-        if running():
+        if is_running():
             command.run(["systemctl", "reload", UNIT], timeout=60)
         else:
             command.run(["systemctl", "enable", "--now", UNIT], timeout=120)
         until = time.monotonic() + SECONDS_TO_START
-        while "DHX2" not in ask():
+        while "DHX2" not in login_methods():
             if time.monotonic() > until:
                 raise Failed("netatalk was started and does not answer on its port")
             time.sleep(0.5)
@@ -223,7 +223,7 @@ class AfpServing:
     def served(self) -> frozenset[tuple[str, str]]:
         """The volumes that are served. afpd lists them to nobody before a login, and reads its file at every login: so
         they are those of the file while it answers."""
-        up = running() and "DHX2" in ask()
+        up = is_running() and "DHX2" in login_methods()
         return frozenset((share.name, share.path) for share in self.configured()) if up else frozenset()
 
     def close(self, gone: Iterable[Share]) -> None:
@@ -232,8 +232,8 @@ class AfpServing:
         Those end whose process stands in the folder or has something of it open; a Mac connects again by itself.
         """
         folders = tuple(share.path.rstrip("/") for share in gone)
-        for process in sessions() if folders else ():
-            if any(inside(place, folders) for place in places_of(process)):
+        for process in session_processes() if folders else ():
+            if any(is_inside(place, folders) for place in places_of(process)):
                 try:
                     os.kill(int(process.name), signal.SIGTERM)
                 except ProcessLookupError:
@@ -241,16 +241,16 @@ class AfpServing:
 
     def configured(self) -> tuple[Share, ...]:
         try:
-            parser = parse(self.owned.path.read_text(encoding="utf-8"))
+            parser = parse_config(self.owned.path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, Failed):
             return ()
         return tuple(Share("afp", name, parser[name].get("path", "")) for name in parser.sections() if name != "Global")
 
 
-SERVING = AfpServing(OwnedFile(CONFIG, check))
+SERVING = AfpServing(OwnedFile(CONFIG, check_config))
 
 
-def sessions(proc: Path = Path("/proc")) -> Iterator[Path]:
+def session_processes(proc: Path = Path("/proc")) -> Iterator[Path]:
     """The processes of afpd that serve somebody: those that run as a person, not as root."""
     for process in proc.iterdir():
         try:
@@ -275,10 +275,10 @@ def places_of(process: Path) -> Iterator[str]:
             continue
 
 
-def inside(place: str, folders: Iterable[str]) -> bool:
+def is_inside(place: str, folders: Iterable[str]) -> bool:
     return any(place == folder or place.startswith(f"{folder}/") for folder in folders)
 
 
-def running() -> bool:
+def is_running() -> bool:
     said = command.run(["systemctl", "is-active", UNIT], timeout=30, accept=range(256))
     return said.stdout.strip() in {"active", "reloading"}

@@ -16,9 +16,9 @@ from appliance.shares import afp, publish
 def main() -> int:
     """0 where the file is right now. Raises nothing that it expects."""
     try:
-        body = afp.render(publish.agreed_facts())
+        body = afp.render_config(publish.agreed_facts())
     except LarderError:
-        body = afp.render(Facts())
+        body = afp.render_config(Facts())
     try:
         afp.SERVING.owned.write(body)
     except Refused:

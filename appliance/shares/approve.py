@@ -19,17 +19,17 @@ from appliance.shares.settings import (
     Protocol,
     ShareSetting,
     Smb,
+    is_servable,
     lays_open,
-    servable,
     setting_of,
-    wishes,
+    wanted_shares,
 )
 from appliance.zfs import status
 
 Offer = tuple[Dataset, ShareSetting]
 
 
-def offered(facts: Facts, pool: str) -> list[Offer]:
+def offered_shares(facts: Facts, pool: str) -> list[Offer]:
     """The folders of a pool that ask for a share which nobody serves and that could be served now. One that inherits its
     setting comes along with the one it has it from."""
     served = {(share.protocol, share.path) for share in facts.shares}
@@ -40,14 +40,14 @@ def offered(facts: Facts, pool: str) -> list[Offer]:
         if (
             setting
             and dataset.mounted
-            and servable(dataset)
+            and is_servable(dataset)
             and any((one, dataset.mountpoint) not in served for one in asked)
         ):
             found.append((dataset, setting))
     return found
 
 
-def strangers(setting: ShareSetting, facts: Facts) -> set[str]:
+def missing_users(setting: ShareSetting, facts: Facts) -> set[str]:
     """Whom the setting lets in and who has no account on this box."""
     return {who for who in setting.people if not facts.lets_in(who)}
 
@@ -59,7 +59,7 @@ class ApproveShares(Operation, tag="approve-shares"):
     guid: int
 
     def needs_proof(self, facts: Facts, plan: Plan) -> bool:
-        return any(lays_open(setting.nfs) for _dataset, setting in offered(facts, self.pool))
+        return any(lays_open(setting.nfs) for _dataset, setting in offered_shares(facts, self.pool))
 
     def __post_init__(self) -> None:
         names.existing_pool(self.pool)
@@ -80,7 +80,7 @@ class ApproveShares(Operation, tag="approve-shares"):
         if pool is None or pool.guid != self.guid:
             yield Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=self.pool)
             return
-        offers = offered(facts, self.pool)
+        offers = offered_shares(facts, self.pool)
         if not offers:
             yield Reason("shares-all-on", "Every share that {pool} brings is on already.", pool=self.pool)
         mine = {dataset.guid for dataset, _setting in offers}
@@ -88,7 +88,7 @@ class ApproveShares(Operation, tag="approve-shares"):
         taken = {
             (protocol, getattr(part, "name", "").lower()): other.name
             for protocol in PROTOCOLS
-            for other, part in wishes(others, protocol)
+            for other, part in wanted_shares(others, protocol)
         }
         for dataset, setting in offers:
             for protocol in PROTOCOLS:
@@ -106,9 +106,9 @@ class ApproveShares(Operation, tag="approve-shares"):
                 taken[(protocol, name.lower())] = dataset.name
 
     def plan(self, facts: Facts) -> Plan:
-        offers = offered(facts, self.pool)
+        offers = offered_shares(facts, self.pool)
         said = {dataset.name: "; ".join(self.words(setting)) for dataset, setting in offers}
-        unknown = sorted({who for _dataset, setting in offers for who in strangers(setting, facts)})
+        unknown = sorted({who for _dataset, setting in offers for who in missing_users(setting, facts)})
         guests = [d.name for d, setting in offers if isinstance(setting.smb, Smb) and setting.smb.guest != "no"]
         warnings = []
         if unknown:
@@ -157,7 +157,7 @@ class ApproveShares(Operation, tag="approve-shares"):
         try:
             for dataset, _setting in offers:
                 approved.set_approved(dataset.guid, share=True)
-            publish.publish(
+            publish.publish_shares(
                 publish.agreed_facts(),
                 protocols,
                 changed={dataset.mountpoint for dataset, _setting in offers},
@@ -171,7 +171,7 @@ class ApproveShares(Operation, tag="approve-shares"):
             work.note(f"{dataset.name} is served")
 
     def probe(self, step: str, facts: Facts) -> bool:
-        return not offered(facts, self.pool)
+        return not offered_shares(facts, self.pool)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return "The switches of its folders show what is really served. Agree again if some are missing."

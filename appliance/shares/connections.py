@@ -56,12 +56,12 @@ class Connection:
         return self.key, self.user, self.machine
 
 
-def tidy(text: object) -> str:
+def tidy_text(text: object) -> str:
     """What a client or file calls itself, bounded and without what cannot be seen."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in str(text)[:LONGEST])
 
 
-def table(answer: object, name: str) -> list[dict[str, Any]]:
+def json_table(answer: object, name: str) -> list[dict[str, Any]]:
     found = answer.get(name) if isinstance(answer, dict) else None
     return [one for one in found.values() if isinstance(one, dict)] if isinstance(found, dict) else []
 
@@ -85,15 +85,15 @@ def smb_connections(answer: object) -> Iterator[Connection]:
     """From ``smbstatus --json``."""
     shares: dict[str, set[str]] = {}
     files: dict[str, set[str]] = {}
-    for one in table(answer, "tcons"):
+    for one in json_table(answer, "tcons"):
         if one.get("service") not in {None, "IPC$"}:
-            shares.setdefault(process_of(one), set()).add(tidy(one["service"]))
-    for one in table(answer, "open_files"):
+            shares.setdefault(process_of(one), set()).add(tidy_text(one["service"]))
+    for one in json_table(answer, "open_files"):
         if (name := str(one.get("filename", ""))) not in {"", "."}:
-            for opened in table(one, "opens"):
-                files.setdefault(process_of(opened), set()).add(tidy(name))
+            for opened in json_table(one, "opens"):
+                files.setdefault(process_of(opened), set()).add(tidy_text(name))
     seen = set()
-    for one in table(answer, "sessions"):
+    for one in json_table(answer, "sessions"):
         process = process_of(one)
         if not process or process in seen:
             continue
@@ -102,8 +102,8 @@ def smb_connections(answer: object) -> Iterator[Connection]:
         yield Connection(
             "smb",
             process,
-            tidy(one.get("username", "")),
-            tidy(one.get("remote_machine") or one.get("hostname", "")),
+            tidy_text(one.get("username", "")),
+            tidy_text(one.get("remote_machine") or one.get("hostname", "")),
             tuple(sorted(shares.get(process, ()))),
             tuple(held[:MOST_FILES]),
             max(len(held) - MOST_FILES, 0),
@@ -123,14 +123,14 @@ def nfs_connections(clients: Path = NFS_CLIENTS) -> Iterator[Connection]:
             states = (client / "states").read_text(errors="replace")
         except OSError:
             continue  # it has just gone
-        held = sorted({tidy(name) for name in re.findall(r'type: open,.*filename: "([^"]*)"', states)})
+        held = sorted({tidy_text(name) for name in re.findall(r'type: open,.*filename: "([^"]*)"', states)})
         machine = info.get("address", "").strip('" ').rpartition(":")[0].strip("[]")
         called = info.get("name", "").strip('" ')
         yield Connection(
             "nfs",
             client.name,
             "",
-            tidy(f"{machine} ({called})" if called else machine),
+            tidy_text(f"{machine} ({called})" if called else machine),
             (),
             tuple(held[:MOST_FILES]),
             max(len(held) - MOST_FILES, 0),
@@ -141,19 +141,19 @@ def afp_connections(said: str, people: dict[int, str], proc: Path = Path("/proc"
     """netatalk's processes that serve somebody; ``said`` is what ``ss -Htnp`` tells of its port."""
     peers = {found["pid"]: found["peer"].rpartition(":")[0].strip("[]") for found in AFP_PEER.finditer(said)}
     volumes = {share.path.rstrip("/"): share.name for share in afp.SERVING.configured()}
-    for process in afp.sessions(proc):
+    for process in afp.session_processes(proc):
         try:
             uid = process.joinpath("status").read_text().split("Uid:")[1].split()[1]
         except (OSError, IndexError):
             continue
         places = set(afp.places_of(process))
-        held = sorted(tidy(place) for place in places if any(place.startswith(f"{path}/") for path in volumes))
+        held = sorted(tidy_text(place) for place in places if any(place.startswith(f"{path}/") for path in volumes))
         yield Connection(
             "afp",
             process.name,
             people.get(int(uid), f"user {uid}"),
-            tidy(peers.get(process.name, "")),
-            tuple(sorted(name for path, name in volumes.items() if any(afp.inside(one, (path,)) for one in places))),
+            tidy_text(peers.get(process.name, "")),
+            tuple(sorted(name for path, name in volumes.items() if any(afp.is_inside(one, (path,)) for one in places))),
             tuple(held[:MOST_FILES]),
             max(len(held) - MOST_FILES, 0),
         )
@@ -168,7 +168,7 @@ def of_smb() -> Iterator[Connection]:
 
 
 def of_afp() -> Iterator[Connection]:
-    if not any(True for _process in afp.sessions()):
+    if not any(True for _process in afp.session_processes()):
         return
     try:
         said = command.run(["ss", "-Htnp", "state", "established", f"( sport = :{afp.PORT} )"], timeout=30).stdout
@@ -183,7 +183,7 @@ def read_connections(protocols: Iterable[Protocol] = PROTOCOLS) -> tuple[Connect
     return tuple(one for protocol in protocols for one in ways[protocol]())[:MOST]
 
 
-def sessions() -> tuple[Session, ...]:
+def read_sessions() -> tuple[Session, ...]:
     """Who has which share open, once each. Clients of NFS are not told by share."""
     found = {
         Session(one.user or "somebody", one.machine, share)

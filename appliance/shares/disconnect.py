@@ -16,10 +16,10 @@ from appliance.shares.connections import Connection
 SECONDS_TO_END = 15.0
 
 
-def end(found: Collection[Connection]) -> None:
+def end_connections(found: Collection[Connection]) -> None:
     """Have their servers end these connections, and wait until they know them no more. Raises Failed."""
     for one in found:
-        ask(one)
+        ask_to_end(one)
     ended, protocols = {one.identity for one in found}, {one.protocol for one in found}
     until = time.monotonic() + SECONDS_TO_END
     while left := sorted({one.name for one in connections.read_connections(protocols) if one.identity in ended}):
@@ -28,7 +28,7 @@ def end(found: Collection[Connection]) -> None:
         time.sleep(0.2)
 
 
-def ask(one: Connection) -> None:
+def ask_to_end(one: Connection) -> None:
     """Tell a server to end a connection; one that has just ended by itself is nobody's fault. Raises Failed."""
     try:
         if one.protocol == "smb":
@@ -43,8 +43,8 @@ def ask(one: Connection) -> None:
         raise Failed(f"The connection of {one.name} could not be ended", str(error)) from error
 
 
-def person(name: str, work: Work) -> None:
+def disconnect_user(name: str, work: Work) -> None:
     """Disconnect an account everywhere; nothing to do where nobody is connected. NFS knows no accounts. Raises Failed."""
     found = [one for one in connections.read_connections(("smb", "afp")) if one.user.lower() == name]
-    end(found)
+    end_connections(found)
     work.note(f"{len(found)} connections were ended" if found else f"{name} was not connected")

@@ -24,7 +24,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.shares import afp
 from appliance.shares.owned_file import OwnedFile
-from appliance.shares.settings import Nfs, Part, Protocol, wishes
+from appliance.shares.settings import Nfs, Part, Protocol, wanted_shares
 
 FOLDER = Path("/etc/avahi/services")
 BOX = "larder.service"
@@ -57,17 +57,17 @@ class FoundService:
     texts: tuple[str, ...]
 
 
-def asked(datasets: Iterable[Dataset], protocol: Protocol) -> list[tuple[Dataset, Part]]:
+def mounted_shares(datasets: Iterable[Dataset], protocol: Protocol) -> list[tuple[Dataset, Part]]:
     """What is to be served over a protocol and is there: a locked or missing folder is not announced."""
-    return [(one, part) for one, part in wishes(Facts(datasets=tuple(datasets)), protocol) if one.mounted]
+    return [(one, part) for one, part in wanted_shares(Facts(datasets=tuple(datasets)), protocol) if one.mounted]
 
 
-def disks(datasets: tuple[Dataset, ...]) -> Iterator[str]:
+def time_machine_records(datasets: tuple[Dataset, ...]) -> Iterator[str]:
     """The records of the folders that Time Machine may use, in the order of their names."""
     found: dict[str, tuple[int, str]] = {}
     ways: tuple[tuple[Protocol, int], ...] = (("smb", OVER_SMB), ("afp", OVER_AFP))
     for protocol, bits in ways:
-        for dataset, part in asked(datasets, protocol):
+        for dataset, part in mounted_shares(datasets, protocol):
             if isinstance(part, Nfs) or not part.time_machine:
                 continue
             own = str(uuid.uuid5(UUIDS, str(dataset.guid))).upper()
@@ -79,22 +79,22 @@ def disks(datasets: tuple[Dataset, ...]) -> Iterator[str]:
         yield f"dk{number}=adVN={name},adVF=0x{how:x},adVU={own}"
 
 
-def services(datasets: tuple[Dataset, ...]) -> Iterator[AvahiService]:
+def box_services(datasets: tuple[Dataset, ...]) -> Iterator[AvahiService]:
     """What the box itself announces."""
     yield AvahiService("_http._tcp", 80)
     yield AvahiService("_https._tcp", 443)
-    smb, over_afp = asked(datasets, "smb"), asked(datasets, "afp")
+    smb, over_afp = mounted_shares(datasets, "smb"), mounted_shares(datasets, "afp")
     if smb:
         yield AvahiService("_smb._tcp", 445)
     if over_afp:
         yield AvahiService("_afpovertcp._tcp", afp.PORT)
-    if records := tuple(disks(datasets)):
+    if records := tuple(time_machine_records(datasets)):
         yield AvahiService("_adisk._tcp", 9, ("sys=waMa=0,adVF=0x100", *records))
     if smb or over_afp:
         yield AvahiService("_device-info._tcp", 0, (f"model={LOOKS_LIKE}",))
 
 
-def group(name: str, announced: Iterable[AvahiService]) -> str:
+def render_service_file(name: str, announced: Iterable[AvahiService]) -> str:
     """A file for Avahi; ``%h`` in the name is the box's own."""
     lines = [
         '<!DOCTYPE service-group SYSTEM "avahi-service.dtd">',
@@ -108,18 +108,18 @@ def group(name: str, announced: Iterable[AvahiService]) -> str:
     return "\n".join([*lines, "</service-group>", ""])
 
 
-def files(datasets: Iterable[Dataset]) -> dict[str, str]:
+def render_files(datasets: Iterable[Dataset]) -> dict[str, str]:
     """Every file that Avahi is to have, by its name. A locked or missing folder is not announced."""
     known = tuple(datasets)
-    found = {BOX: group("%h", services(known))}
-    for dataset, _part in asked(known, "nfs"):
+    found = {BOX: render_service_file("%h", box_services(known))}
+    for dataset, _part in mounted_shares(known, "nfs"):
         shown = dataset.name.replace("%", "")[-40:]  # a name may have 63 bytes, with the box's own
         export = AvahiService("_nfs._tcp", 2049, (f"path={dataset.mountpoint}",))
-        found[f"{OF_EXPORT}{dataset.guid}.service"] = group(f"%h {shown}", [export])
+        found[f"{OF_EXPORT}{dataset.guid}.service"] = render_service_file(f"%h {shown}", [export])
     return found
 
 
-def check(path: Path) -> None:
+def check_announcement(path: Path) -> None:
     """Whether Avahi would take this file: it only says so in its log. Raises Failed."""
     try:
         root = ElementTree.fromstring(path.read_text(encoding="utf-8"))  # noqa: S314 - rendered by Larder itself
@@ -130,31 +130,31 @@ def check(path: Path) -> None:
         raise Failed("That is not an announcement that Larder makes", ", ".join(map(str, kinds)))
 
 
-def owned(name: str) -> OwnedFile:
+def announcement_file(name: str) -> OwnedFile:
     """The file of that name in Avahi's folder."""
-    return OwnedFile(FOLDER / name, check, xml=True)
+    return OwnedFile(FOLDER / name, check_announcement, xml=True)
 
 
-def announce(datasets: Iterable[Dataset]) -> None:
+def announce_shares(datasets: Iterable[Dataset]) -> None:
     """Make Avahi's files say what is served, drop those of exports that are gone, and let Windows find SMB.
 
     Avahi watches its folder. Raises Refused on a hand edit, Failed where a file would not be taken.
     """
     known = tuple(datasets)
-    wanted = files(known)
+    wanted = render_files(known)
     if not FOLDER.is_dir():
         return  # no Avahi here
     for name, body in wanted.items():
-        if not current(name, body):
-            owned(name).write(body)
+        if not is_current(name, body):
+            announcement_file(name).write(body)
     for old in FOLDER.glob(f"{OF_EXPORT}*.service"):
-        if old.name not in wanted and not owned(old.name).drifted():
-            owned(old.name).previous.unlink(missing_ok=True)
+        if old.name not in wanted and not announcement_file(old.name).drifted():
+            announcement_file(old.name).previous.unlink(missing_ok=True)
             old.unlink()
-    wsdd(wanted=bool(asked(known, "smb")))
+    switch_wsdd(wanted=bool(mounted_shares(known, "smb")))
 
 
-def current(name: str, body: str) -> bool:
+def is_current(name: str, body: str) -> bool:
     """Whether the file says just this."""
     try:
         return (FOLDER / name).read_text(encoding="utf-8").partition("\n")[2] == body
@@ -162,7 +162,7 @@ def current(name: str, body: str) -> bool:
         return False
 
 
-def wsdd(*, wanted: bool) -> None:
+def switch_wsdd(*, wanted: bool) -> None:
     """Start or stop what Windows finds the box by; it belongs to smbd and cannot run without it."""
     state = command.run(["systemctl", "is-enabled", WSDD], timeout=30, accept=range(256)).stdout.strip()
     if wanted and state != "enabled":
@@ -171,7 +171,7 @@ def wsdd(*, wanted: bool) -> None:
         command.run(["systemctl", "disable", "--now", WSDD], timeout=60)
 
 
-def unescaped(text: str) -> str:
+def unescape_name(text: str) -> str:
     """avahi-browse writes bytes that are no plain letters as ``\\ddd``, in decimal."""
     raw, at = bytearray(), 0
     while at < len(text):
@@ -187,7 +187,7 @@ def unescaped(text: str) -> str:
     return raw.decode(errors="replace")
 
 
-def browsed(text: str) -> list[FoundService]:
+def parse_browsed(text: str) -> list[FoundService]:
     """The resolved services in the output of ``avahi-browse --parsable --resolve --no-db-lookup``, each once."""
     found: dict[FoundService, None] = {}
     for line in text.splitlines():
@@ -195,12 +195,12 @@ def browsed(text: str) -> list[FoundService]:
         if len(parts) < 9 or parts[0] != "=" or not parts[8].isdigit():
             continue
         records = ";".join(parts[9:])
-        texts = tuple(unescaped(one) for one in records.removeprefix('"').removesuffix('"').split('" "') if one)
-        found[FoundService(unescaped(parts[3]), parts[4], parts[6], int(parts[8]), texts)] = None
+        texts = tuple(unescape_name(one) for one in records.removeprefix('"').removesuffix('"').split('" "') if one)
+        found[FoundService(unescape_name(parts[3]), parts[4], parts[6], int(parts[8]), texts)] = None
     return list(found)
 
 
-def announced(kind: str) -> list[FoundService]:
+def browse_own_services(kind: str) -> list[FoundService]:
     """What is announced of that kind in the network, as Avahi itself hears it; only what this box says."""
     if kind not in KINDS:
         raise Refused(
@@ -211,6 +211,6 @@ def announced(kind: str) -> list[FoundService]:
     said = command.run(argv, timeout=20, accept=range(256)).stdout
     return [
         found
-        for found in browsed(said)
+        for found in parse_browsed(said)
         if found.host.lower().startswith(f"{own}.") or found.host.lower().startswith(f"{own}-")
     ]

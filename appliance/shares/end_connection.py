@@ -67,7 +67,7 @@ class EndConnection(Operation, tag="end-connection"):
         if one is None:
             work.note("It had ended already")
             return
-        disconnect.end([one])
+        disconnect.end_connections([one])
         work.note("It is disconnected")
 
     def probe(self, step: str, facts: Facts) -> bool:

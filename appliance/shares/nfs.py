@@ -20,7 +20,7 @@ from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share
 from appliance.shares import nfs_access, nfs_clients
 from appliance.shares.owned_file import OwnedFile
-from appliance.shares.settings import Nfs, Part, Protocol, wishes
+from appliance.shares.settings import Nfs, Part, Protocol, wanted_shares
 from appliance.system.accounts import people_number
 
 CONFIG = Path("/etc/exports.d/larder.exports")
@@ -40,18 +40,18 @@ class Export:
     options: frozenset[str]
 
 
-def quoted(path: str) -> str:
+def quote_path(path: str) -> str:
     """A path for exports(5): in quotes, with what it must not hold as octal."""
     escaped = "".join(f"\\{ord(letter):03o}" if letter in ' "\\#' else letter for letter in path)
     return f'"{escaped}"'
 
 
-def plain(path: str) -> str:
+def unquote_path(path: str) -> str:
     """The path that ``quoted`` or ``exportfs`` wrote."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
 
 
-def options(setting: Nfs, everybody: tuple[int, int] | None = None) -> str:
+def export_options(setting: Nfs, everybody: tuple[int, int] | None = None) -> str:
     """The options of one export; without ``no_subtree_check`` a renamed file would be lost to who has it open.
 
     ``everybody``: the uid and gid as which all users of those computers count.
@@ -70,25 +70,25 @@ def options(setting: Nfs, everybody: tuple[int, int] | None = None) -> str:
     )
 
 
-def exported(facts: Facts) -> Iterator[tuple[Dataset, Nfs]]:
+def wanted_exports(facts: Facts) -> Iterator[tuple[Dataset, Nfs]]:
     """The datasets that are to be served over NFS, with their settings."""
-    for dataset, part in wishes(facts, "nfs"):
+    for dataset, part in wanted_shares(facts, "nfs"):
         if isinstance(part, Nfs):
             yield dataset, part
 
 
-def render(facts: Facts) -> str:
+def render_exports(facts: Facts) -> str:
     """The text of the file."""
     gid = people_number()
     lines = []
-    for dataset, setting in exported(facts):
-        how = options(setting, nfs_access.squashed(setting, facts.accounts, gid))
-        hosts = " ".join(f"{host}({how})" for host in nfs_clients.clients(setting.hosts))
-        lines.append(f"{quoted(dataset.mountpoint)} {hosts}")
+    for dataset, setting in wanted_exports(facts):
+        how = export_options(setting, nfs_access.squashed_numbers(setting, facts.accounts, gid))
+        hosts = " ".join(f"{host}({how})" for host in nfs_clients.check_clients(setting.hosts))
+        lines.append(f"{quote_path(dataset.mountpoint)} {hosts}")
     return "".join(f"{line}\n" for line in sorted(lines))
 
 
-def parse(text: str) -> list[Export]:
+def parse_exports(text: str) -> list[Export]:
     """The exports of a file that Larder could have written. Raises Failed at the first line that it could not."""
     found = []
     for line in text.splitlines():
@@ -97,7 +97,7 @@ def parse(text: str) -> list[Export]:
         match = LINE.fullmatch(line)
         if not match:
             raise Failed("The NFS server would not take this line", line[:300])
-        path = plain(match["path"])
+        path = unquote_path(match["path"])
         found += [
             Export(path, client["host"], frozenset(client["options"].split(",")))
             for client in CLIENT.finditer(match["clients"])
@@ -105,20 +105,20 @@ def parse(text: str) -> list[Export]:
     return found
 
 
-def check(path: Path) -> None:
+def check_exports(path: Path) -> None:
     """Whether the server would take this file. ``exportfs`` has no dry run, so the file is read by its own grammar."""
     known = {"rw", "ro", "sync", "async", "root_squash", "no_root_squash", "all_squash", "no_subtree_check", "insecure", "mountpoint"}  # fmt: skip
-    for export in parse(path.read_text(encoding="utf-8")):
+    for export in parse_exports(path.read_text(encoding="utf-8")):
         names.served_path(export.path)
-        nfs_clients.client(export.host)
+        nfs_clients.check_client(export.host)
         if unknown := {one for one in export.options - known if not re.fullmatch(r"anon[ug]id=[1-9][0-9]{0,9}", one)}:
             raise Failed("The NFS server does not know these options", ", ".join(sorted(unknown)))
 
 
-def listed(text: str) -> list[Export]:
+def parse_listed(text: str) -> list[Export]:
     """What ``exportfs -s`` says is served."""
     return [
-        Export(plain(found["path"]), found["host"], frozenset(found["options"].split(",")))
+        Export(unquote_path(found["path"]), found["host"], frozenset(found["options"].split(",")))
         for found in map(LISTED.fullmatch, (line.rstrip() for line in text.splitlines()))
         if found
     ]
@@ -133,10 +133,10 @@ class NfsServing:
     units: tuple[str, ...] = (UNIT,)
 
     def shares(self, facts: Facts) -> tuple[Share, ...]:
-        return tuple(Share("nfs", dataset.mountpoint, dataset.mountpoint) for dataset, _part in exported(facts))
+        return tuple(Share("nfs", dataset.mountpoint, dataset.mountpoint) for dataset, _part in wanted_exports(facts))
 
     def render(self, facts: Facts) -> str:
-        return render(facts)
+        return render_exports(facts)
 
     def against(self, dataset: Dataset, part: Part, facts: Facts) -> Iterator[Reason]:
         who = part.everybody_as if isinstance(part, Nfs) else ""
@@ -152,24 +152,24 @@ class NfsServing:
             yield "Root on those computers is root in this folder: it can read and change every file."
         if not part.sync:
             yield "Writes are told to be done before they are on disk: a power cut can lose the last seconds."
-        yield from (f"{host} reaches beyond your home." for host in part.hosts if nfs_clients.public(host))
+        yield from (f"{host} reaches beyond your home." for host in part.hosts if nfs_clients.is_public(host))
 
     def take_up(self, shares: tuple[Share, ...]) -> None:
         """Start the server with the first export, stop it with the last; an administrator's own exports keep it running."""
         if shares:
-            if not running():
+            if not is_running():
                 command.run(["systemctl", "enable", "--now", UNIT], timeout=120)
-            refresh()
-        elif running():
-            refresh()
-            if not everything():
+            refresh_exports()
+        elif is_running():
+            refresh_exports()
+            if not read_served():
                 command.run(["systemctl", "disable", "--now", UNIT], timeout=120)
 
     def served(self) -> frozenset[tuple[str, str]]:
         """The folders that the running server serves to every client that they are meant for."""
-        if not running():
+        if not is_running():
             return frozenset()
-        now = {(export.path, export.host) for export in everything()}
+        now = {(export.path, export.host) for export in read_served()}
         return frozenset((path, path) for path, hosts in self.clients() if all((path, host) in now for host in hosts))
 
     def why_not(self, paths: Collection[str] | None = None) -> str:
@@ -178,29 +178,29 @@ class NfsServing:
 
     def unknown(self, paths: Collection[str] | None = None) -> tuple[str, ...]:
         """Clients in the file that the server does not serve because nobody knows an address of that name now."""
-        if not running():
+        if not is_running():
             return ()
-        now = {(export.path, export.host) for export in everything()}
+        now = {(export.path, export.host) for export in read_served()}
         found = {host for path, hosts in self.clients() for host in hosts if (path, host) not in now and (paths is None or path in paths)}  # fmt: skip
         return tuple(sorted(found))
 
     def close(self, gone: Iterable[Share]) -> None:
         """Take away what clients still hold of these folders: exports, handles, locks and open files."""
         places = sorted({share.path for share in gone})
-        if not places or not running():
+        if not places or not is_running():
             return
-        for export in everything():
+        for export in read_served():
             if export.path in places:
                 host = f"[{export.host}]" if ":" in export.host else export.host
                 command.run(["exportfs", "-u", f"{host}:{export.path}"], timeout=60, accept=range(256))
         command.run(["exportfs", "-f"], timeout=60)
         for path in places:
-            release(path)
+            release_files(path)
 
     def clients(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """The folders in Larder's file as it stands with who may mount them; none where there is no file."""
         try:
-            exports = parse(self.owned.path.read_text(encoding="utf-8"))
+            exports = parse_exports(self.owned.path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, Failed):
             return ()
         paths = dict.fromkeys(export.path for export in exports)
@@ -210,10 +210,10 @@ class NfsServing:
         return tuple(Share("nfs", path, path) for path, _hosts in self.clients())
 
 
-SERVING = NfsServing(OwnedFile(CONFIG, check))
+SERVING = NfsServing(OwnedFile(CONFIG, check_exports))
 
 
-def release(path: str) -> None:
+def release_files(path: str) -> None:
     """Have the server let go of locks and open files of the file system at that place."""
     try:
         UNLOCK.write_text(path)
@@ -221,17 +221,17 @@ def release(path: str) -> None:
         pass  # nothing of NFS is open on that file system, or it is gone: both are what was wanted
 
 
-def everything() -> list[Export]:
+def read_served() -> list[Export]:
     """All that the server serves now, also what Larder did not ask for. Raises Failed."""
-    return listed(command.run(["exportfs", "-s"], timeout=60).stdout)
+    return parse_listed(command.run(["exportfs", "-s"], timeout=60).stdout)
 
 
-def running(unit: str = UNIT) -> bool:
+def is_running(unit: str = UNIT) -> bool:
     said = command.run(["systemctl", "is-active", unit], timeout=30, accept=range(256))
     return said.stdout.strip() == "active"
 
 
-def refresh() -> None:
+def refresh_exports() -> None:
     """Have the server read every file of exports again. Raises Failed where it takes exception to one of them."""
     result = command.run(["exportfs", "-r"], timeout=120, accept=range(256))
     if result.status:

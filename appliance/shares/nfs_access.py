@@ -32,7 +32,7 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     may_write: bool = False
 
 
-def squashed(part: Nfs, accounts: tuple[Account, ...], people_gid: int) -> tuple[int, int] | None:
+def squashed_numbers(part: Nfs, accounts: tuple[Account, ...], people_gid: int) -> tuple[int, int] | None:
     """Uid and gid for everybody who mounts it; None where each counts by number. Somebody who is gone is nobody."""
     if not part.everybody_as:
         return None
@@ -40,16 +40,16 @@ def squashed(part: Nfs, accounts: tuple[Account, ...], people_gid: int) -> tuple
     return (uid, people_gid) if uid and people_gid else (NOBODYS_NUMBER, NOBODYS_NUMBER)
 
 
-def numbers(part: Nfs, person: str, accounts: tuple[Account, ...], people_gid: int) -> Numbers:
+def acting_numbers(part: Nfs, person: str, accounts: tuple[Account, ...], people_gid: int) -> Numbers:
     """As whom the server would act for that person's computer; without a person for the first user of any computer."""
-    if found := squashed(part, accounts, people_gid):
+    if found := squashed_numbers(part, accounts, people_gid):
         who = "" if found[0] == NOBODYS_NUMBER or part.everybody_as == NOBODY else part.everybody_as
         return Numbers(uid=found[0], gid=found[1], who=who, for_everybody=True)
     uid = next((one.uid for one in accounts if one.name == person), 0)
     return Numbers(uid=uid, gid=people_gid, who=person) if uid else Numbers(uid=FIRST_USER, gid=FIRST_USER)
 
 
-def tried(asked: Numbers, place: str) -> Numbers:
+def try_access(asked: Numbers, place: str) -> Numbers:
     """Pass, list, read and write as those numbers; root only. Nothing is changed by it."""
     groups = "--clear-groups" if asked.for_everybody or not asked.who else "--init-groups"
     child = ["setpriv", f"--reuid={asked.uid}", f"--regid={asked.gid}", groups, "--"]

@@ -18,7 +18,7 @@ LOCAL = (ipaddress.IPv6Network("fc00::/7"), ipaddress.IPv6Network("fe80::/10"))
 MOST = 64  # of one folder: a household has fewer, and a hostile list has an end
 
 
-def client(text: str, *, field: str = "hosts") -> str:
+def check_client(text: str, *, field: str = "hosts") -> str:
     """One client as exports(5) is to read it. Raises Refused."""
     names.refuse_invisible_characters(text, field)
     if not text:
@@ -34,7 +34,7 @@ def client(text: str, *, field: str = "hosts") -> str:
             )
         )
     if re.fullmatch(r"[0-9a-fA-F:.]+(/[0-9]{1,3})?", text) and (":" in text or re.fullmatch(r"[0-9./]+", text)):
-        return network(text, field)
+        return check_network(text, field)
     labels = text.lower().split(".")
     if (
         len(text) > LONGEST_NAME
@@ -52,7 +52,7 @@ def client(text: str, *, field: str = "hosts") -> str:
     return text.lower()
 
 
-def network(text: str, field: str) -> str:
+def check_network(text: str, field: str) -> str:
     """An address or a network; a network has no bits beyond its mask."""
     try:
         found = ipaddress.ip_network(text, strict=False)
@@ -104,9 +104,9 @@ def network(text: str, field: str) -> str:
     return str(found.network_address) if found.num_addresses == 1 else str(found)
 
 
-def clients(texts: tuple[str, ...], *, field: str = "hosts") -> tuple[str, ...]:
+def check_clients(texts: tuple[str, ...], *, field: str = "hosts") -> tuple[str, ...]:
     """All of them, each once, in their order. Raises Refused; at least one and at most ``MOST``."""
-    found = tuple(dict.fromkeys(client(text, field=field) for text in texts))
+    found = tuple(dict.fromkeys(check_client(text, field=field) for text in texts))
     if not found:
         raise Refused(
             Reason("nfs-clients-not-chosen", "Choose first which networks and computers may mount it.", field=field)
@@ -123,7 +123,7 @@ def clients(texts: tuple[str, ...], *, field: str = "hosts") -> tuple[str, ...]:
     return found
 
 
-def public(text: str) -> bool:
+def is_public(text: str) -> bool:
     """Whether it reaches beyond a home's own networks; a computer's name may be anywhere and is not counted."""
     try:
         return ipaddress.ip_network(text).is_global

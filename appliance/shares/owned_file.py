@@ -26,7 +26,7 @@ class OwnedFile:
     xml: bool = False  # its first line is a comment of XML
 
     def first_line(self, body: str) -> str:
-        mark = MARK + digest(body)
+        mark = MARK + body_digest(body)
         return f"<!-- {mark.removeprefix('# ')} -->" if self.xml else mark
 
     @property
@@ -70,7 +70,7 @@ class OwnedFile:
     def fingerprint(self) -> str:
         """What tells this very content from any other, hand edit or not; empty where there is no file."""
         try:
-            return fingerprint(self.path.read_bytes())
+            return content_fingerprint(self.path.read_bytes())
         except FileNotFoundError:
             return ""
 
@@ -106,9 +106,9 @@ class OwnedFile:
         atomic_file.sync_folder(self.path.parent)
 
 
-def fingerprint(content: bytes) -> str:
+def content_fingerprint(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def digest(body: str) -> str:
+def body_digest(body: str) -> str:
     return hashlib.sha256(body.encode()).hexdigest()[:16]

@@ -72,7 +72,7 @@ class Serving(Interface):
 SERVING: dict[Protocol, Serving] = {found.name: found for found in (smb.SERVING, nfs.SERVING, afp.SERVING)}
 
 
-def configured() -> tuple[Share, ...]:
+def configured_shares() -> tuple[Share, ...]:
     """The shares of all protocols' files."""
     return tuple(share for one in SERVING.values() for share in one.configured())
 
@@ -117,7 +117,7 @@ def only_agreed(facts: Facts, wanted: frozenset[int]) -> Facts:
     return replace(facts, datasets=kept)
 
 
-def publish(
+def publish_shares(
     facts: Facts,
     protocols: Iterable[Protocol] = PROTOCOLS,
     *,
@@ -181,7 +181,7 @@ def not_served(shares: Iterable[Share]) -> str:
 def tell_network(note: Callable[[str], None], facts: Facts | None = None) -> None:
     """Announce what is served and is there now. Trouble is only noted: every share can be reached by its address."""
     try:
-        discovery.announce((facts or agreed_facts()).datasets)
+        discovery.announce_shares((facts or agreed_facts()).datasets)
     except LarderError as error:
         note(f"The network was not told: {explain(error)}")
 
@@ -190,7 +190,7 @@ def republish_quietly(work: Work) -> None:
     """Have served what can be served now, after folders were opened or mounted. They are open whatever becomes of their
     shares, so trouble is only noted."""
     try:
-        publish(agreed_facts(), insist=False, note=work.note)
+        publish_shares(agreed_facts(), insist=False, note=work.note)
     except LarderError as error:
         work.note(f"Its shares may not be on: {explain(error)}")
 

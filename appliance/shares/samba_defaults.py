@@ -26,7 +26,7 @@ def settings_of(text: str) -> configparser.ConfigParser | None:
     return parser
 
 
-def unasked() -> tuple[str, ...]:
+def unasked_sections() -> tuple[str, ...]:
     """The sections that are in the system's smb.conf exactly as Debian ships them."""
     own, shipped = (settings_of(text_of(path)) for path in (CONFIG, SHIPPED))
     if own is None or shipped is None:

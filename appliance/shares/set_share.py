@@ -26,10 +26,10 @@ from appliance.shares.settings import (
     Protocol,
     ShareSetting,
     Smb,
+    is_servable,
     lays_open,
-    servable,
     setting_of,
-    wishes,
+    wanted_shares,
 )
 from appliance.zfs import status
 
@@ -99,7 +99,7 @@ class SetShare(Operation, tag="set-share"):
             return
         if not dataset.can_mount:
             yield Reason("dataset-not-shareable", "{dataset} is not a folder that can be shared.", dataset=self.dataset)
-        elif not servable(dataset):
+        elif not is_servable(dataset):
             yield Reason(
                 "mountpoint-not-shareable",
                 "{dataset} is mounted at a place that cannot be shared. Give it one such as /tank/photos.",
@@ -120,7 +120,7 @@ class SetShare(Operation, tag="set-share"):
                         else Reason("user-missing", "There is no user {user}.", field=field, user=who)
                     )
         name = getattr(part, "name", None)
-        for other, taken in wishes(facts, self.protocol):
+        for other, taken in wanted_shares(facts, self.protocol):
             if name and other.name != self.dataset and getattr(taken, "name", "").lower() == name.lower():
                 yield Reason(
                     "share-name-taken",
@@ -213,7 +213,7 @@ class SetShare(Operation, tag="set-share"):
         approved.set_approved(dataset.guid, share=bool((found := setting_of(dataset)) and found.anything))
         try:
             facts = publish.agreed_facts()
-            publish.publish(facts, self.served_with(dataset), changed=self.places(facts), note=work.note)
+            publish.publish_shares(facts, self.served_with(dataset), changed=self.places(facts), note=work.note)
         except LarderError:
             approved.set_approved(dataset.guid, share=dataset.guid in was_agreed)
             self.put_back(before)

@@ -18,7 +18,7 @@ from appliance.facts.box import Facts
 from appliance.facts.sharing import SmbPolicy
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.shares import publish, smb_security
-from appliance.shares.settings import Smb, wishes
+from appliance.shares.settings import Smb, wanted_shares
 
 WORDS = {
     "asked": "only where a folder or the other computer asks for it",
@@ -52,7 +52,7 @@ class SetSmbSecurity(Operation, tag="set-smb-security"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         guests = [
-            one.name for one, part in wishes(facts, "smb") if isinstance(part, Smb) and part.guest != "no"
+            one.name for one, part in wanted_shares(facts, "smb") if isinstance(part, Smb) and part.guest != "no"
         ] if self.encryption == "required" else []  # fmt: skip
         if guests:
             yield Reason(
@@ -84,7 +84,7 @@ class SetSmbSecurity(Operation, tag="set-smb-security"):
     def protect(self, work: Work) -> None:
         publish.SERVING["smb"].owned.refuse_drift()
         # Samba's file first: what it says is the truth, whenever the power goes.
-        publish.publish(replace(publish.agreed_facts(), smb_policy=self.policy), ["smb"], note=work.note)
+        publish.publish_shares(replace(publish.agreed_facts(), smb_policy=self.policy), ["smb"], note=work.note)
         smb_security.store_security(self.policy)
         work.note("Samba has taken it up")
 

@@ -32,7 +32,7 @@ NOBODY = "larder-nobody"  # in the place of people who are gone: an empty name o
 LEAST_TIME_MACHINE = 10**9  # bytes: a limit below that of one backup helps nobody
 
 
-def people(write: tuple[str, ...], read: tuple[str, ...]) -> None:
+def check_users(write: tuple[str, ...], read: tuple[str, ...]) -> None:
     """Refuse what is neither an account nor a group, and somebody who is named twice."""
     for field, found in (("write", write), ("read", read)):
         for one in found:
@@ -93,7 +93,7 @@ class Smb(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                     field="name",
                 )
             )
-        people(self.write, self.read)
+        check_users(self.write, self.read)
         time_machine_limit(self.time_machine)
 
 
@@ -110,7 +110,7 @@ class Nfs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     everybody_as: str = ""
 
     def __post_init__(self) -> None:
-        nfs_clients.clients(self.hosts)
+        nfs_clients.check_clients(self.hosts)
         if self.everybody_as and self.everybody_as != NOBODY:
             names.check_user_name(self.everybody_as, field="everybody_as")
         if self.everybody_as and self.root:
@@ -133,7 +133,7 @@ class Afp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         names.check_share_name(self.name, field="name")
-        people(self.write, self.read)
+        check_users(self.write, self.read)
         time_machine_limit(self.time_machine)
 
 
@@ -180,7 +180,7 @@ class ShareSetting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         nfs = self.nfs
         if nfs and nfs.everybody_as == who:
             nfs = msgspec.structs.replace(nfs, everybody_as=heir or NOBODY)
-        return ShareSetting(smb=replaced(self.smb, who, heir), nfs=nfs, afp=replaced(self.afp, who, heir))
+        return ShareSetting(smb=replace_user(self.smb, who, heir), nfs=nfs, afp=replace_user(self.afp, who, heir))
 
     def text(self) -> str:
         """As the property keeps it."""
@@ -190,7 +190,7 @@ class ShareSetting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 Listed = TypeVar("Listed", Smb, Afp)
 
 
-def replaced(part: Listed | None, who: str, heir: str) -> Listed | None:
+def replace_user(part: Listed | None, who: str, heir: str) -> Listed | None:
     """A part with an heir in the place of somebody; who may change is not also listed as one who reads."""
     if part is None:
         return None
@@ -205,12 +205,12 @@ def setting_of(dataset: Dataset) -> ShareSetting | None:
         return None
     try:
         found = msgspec.json.decode(dataset.share, type=ShareSetting)
-        return below(found, dataset) if dataset.share_source == "inherited" else found
+        return inherited_setting(found, dataset) if dataset.share_source == "inherited" else found
     except (msgspec.MsgspecError, Refused, RecursionError):
         return None
 
 
-def below(setting: ShareSetting, dataset: Dataset) -> ShareSetting | None:
+def inherited_setting(setting: ShareSetting, dataset: Dataset) -> ShareSetting | None:
     """An inherited setting with names of the dataset's own. Raises Refused where such a name is none."""
     above = f"{dataset.share_from}/"
     if not dataset.share_from or not dataset.name.startswith(above):
@@ -222,7 +222,7 @@ def below(setting: ShareSetting, dataset: Dataset) -> ShareSetting | None:
     return ShareSetting(smb=smb, nfs=setting.nfs, afp=afp)
 
 
-def servable(dataset: Dataset) -> bool:
+def is_servable(dataset: Dataset) -> bool:
     """Whether it is mounted where a daemon's file can name the place: a mountpoint comes with disks from anywhere."""
     try:
         names.served_path(dataset.mountpoint)
@@ -231,11 +231,11 @@ def servable(dataset: Dataset) -> bool:
     return dataset.can_mount
 
 
-def wishes(facts: Facts, protocol: Protocol) -> Iterator[tuple[Dataset, Part]]:
+def wanted_shares(facts: Facts, protocol: Protocol) -> Iterator[tuple[Dataset, Part]]:
     """The datasets to be served over a protocol with their settings. Of two shares of one name the first that has it as its
     own is served, so that what is inherited never takes a name away."""
     taken: set[str] = set()
-    asking = [(one, part) for one in facts.datasets if servable(one) and (part := part_of(one, protocol))]
+    asking = [(one, part) for one in facts.datasets if is_servable(one) and (part := part_of(one, protocol))]
     for dataset, part in sorted(asking, key=lambda pair: pair[0].share_source == "inherited"):
         name = getattr(part, "name", dataset.mountpoint).lower()
         if name not in taken:

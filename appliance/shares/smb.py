@@ -16,7 +16,7 @@ from appliance.facts.sharing import Share, SmbPolicy
 from appliance.shares import samba_defaults
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.samba_defaults import settings_of
-from appliance.shares.settings import NOBODY, Part, Protocol, Smb, setting_of, wishes
+from appliance.shares.settings import NOBODY, Part, Protocol, Smb, setting_of, wanted_shares
 from appliance.shares.template import Template
 from appliance.system.accounts import PEOPLE
 
@@ -129,7 +129,7 @@ def for_macs(dataset: Dataset, part: Smb) -> bool:
     return part.mac or bool(part.time_machine) or over_afp(dataset)
 
 
-def modules(part: Smb, *, mac: bool) -> tuple[str, ...]:
+def vfs_modules(part: Smb, *, mac: bool) -> tuple[str, ...]:
     """The stack of one share, from the outside in: a bin sees names as clients do, and Macs' modules are above the disk.
 
     ``mac``: whether any share is for Macs. vfs_fruit(8): all shares have to have it then, or a Mac that mounts two of them
@@ -144,18 +144,18 @@ def one_space_each(text: str) -> bool:
     return "  " not in text
 
 
-def asked(facts: Facts) -> Iterator[tuple[Dataset, Smb]]:
-    for dataset, part in wishes(facts, "smb"):
+def samba_shares(facts: Facts) -> Iterator[tuple[Dataset, Smb]]:
+    for dataset, part in wanted_shares(facts, "smb"):
         if isinstance(part, Smb) and one_space_each(dataset.mountpoint):
             yield dataset, part
 
 
-def render(facts: Facts) -> str:
+def render_config(facts: Facts) -> str:
     """The text of Samba's include file for these datasets and the people who exist."""
     shares = []
-    every = [part for _dataset, part in asked(facts)]
-    mac = any(for_macs(dataset, part) for dataset, part in asked(facts))
-    for dataset, part in asked(facts):
+    every = [part for _dataset, part in samba_shares(facts)]
+    mac = any(for_macs(dataset, part) for dataset, part in samba_shares(facts))
+    for dataset, part in samba_shares(facts):
         write = [one for one in part.write if facts.lets_in(one)]
         read = [one for one in part.read if facts.lets_in(one)]
         shares.append(
@@ -166,7 +166,7 @@ def render(facts: Facts) -> str:
                 "write": write,
                 "read": read,
                 "let_in": [*write, *read] or [NOBODY],
-                "modules": modules(part, mac=mac),
+                "modules": vfs_modules(part, mac=mac),
                 "over_afp": over_afp(dataset),
             }
         )
@@ -178,7 +178,7 @@ def render(facts: Facts) -> str:
         mac="fruit" in stack,
         guests=any(one.guest != "no" for one in every),
         policy=facts.smb_policy,
-        unasked=samba_defaults.unasked(),
+        unasked=samba_defaults.unasked_sections(),
         shadow=snapshot_names.SHADOW,
     )
 
@@ -195,7 +195,7 @@ def switched_off(name: str, values: Mapping[str, str]) -> bool:
     return name.lower() == "global" or (name.lower() in DEBIANS_OWN and values.get("available") == "no")
 
 
-def sections(text: str) -> dict[str, str]:
+def parse_sections(text: str) -> dict[str, str]:
     """The paths of the shares in a text of Samba's form, by name; ``global`` is none. Empty where it is no such text."""
     parser = settings_of(text)
     if parser is None:
@@ -229,10 +229,10 @@ class SmbServing:
     units: tuple[str, ...] = ("smbd.service", NMBD)
 
     def shares(self, facts: Facts) -> tuple[Share, ...]:
-        return tuple(Share("smb", part.name, dataset.mountpoint) for dataset, part in asked(facts))
+        return tuple(Share("smb", part.name, dataset.mountpoint) for dataset, part in samba_shares(facts))
 
     def render(self, facts: Facts) -> str:
-        return render(facts)
+        return render_config(facts)
 
     def against(self, dataset: Dataset, part: Part, facts: Facts) -> Iterator[Reason]:
         if isinstance(part, Smb) and part.guest == "no" and not (*part.write, *part.read):
@@ -255,9 +255,9 @@ class SmbServing:
 
     def take_up(self, shares: tuple[Share, ...]) -> None:
         # Where somebody has made shares in smb.conf itself, Samba is not Larder's to stop.
-        if not shares and not set(effective()) - DEBIANS_OWN:
+        if not shares and not set(effective_shares()) - DEBIANS_OWN:
             command.run(["systemctl", "disable", "--now", *self.units], timeout=120)
-        elif shares and (stopped := [unit for unit in self.units if not running(unit)]):
+        elif shares and (stopped := [unit for unit in self.units if not is_running(unit)]):
             command.run(["systemctl", "enable", *stopped], timeout=120)
             command.run(["systemctl", "start", self.units[0]], timeout=120)
             # Without a network nmbd waits for one, and smbd for nmbd where both are begun: no share needs it.
@@ -267,13 +267,15 @@ class SmbServing:
     def served(self) -> frozenset[tuple[str, str]]:
         """What the running daemon lists or knows when asked for it (hidden shares; where smb.conf lets nobody list without a
         name, all); the paths are those of all of Samba's settings together."""
-        if not running(self.units[0]):
+        if not is_running(self.units[0]):
             return frozenset()
         result = command.run(["smbclient", "-g", "-N", "-L", "localhost"], timeout=60, accept=range(256))
         listed = {line.split("|")[1] for line in result.stdout.splitlines() if line.startswith("Disk|")}
         own = {share.name for share in self.configured()}
         return frozenset(
-            (name, path) for name, path in effective().items() if name in listed or (name in own and answers(name))
+            (name, path)
+            for name, path in effective_shares().items()
+            if name in listed or (name in own and is_answering(name))
         )
 
     def close(self, gone: Iterable[Share]) -> None:
@@ -285,22 +287,22 @@ class SmbServing:
             text = self.owned.path.read_text()
         except (OSError, UnicodeDecodeError):
             return ()
-        return tuple(Share("smb", name, path) for name, path in sections(text).items())
+        return tuple(Share("smb", name, path) for name, path in parse_sections(text).items())
 
 
 SERVING = SmbServing(OwnedFile(CONFIG, check_with_samba))
 
 
-def running(unit: str) -> bool:
+def is_running(unit: str) -> bool:
     return command.run(["systemctl", "is-active", unit], accept=range(256)).stdout.strip() == "active"
 
 
-def effective() -> dict[str, str]:
+def effective_shares() -> dict[str, str]:
     """The paths of all of Samba's shares, also those that are not Larder's, as Samba itself reads its settings."""
-    return sections(command.run(["testparm", "-s", "--suppress-prompt"], timeout=60).stdout)
+    return parse_sections(command.run(["testparm", "-s", "--suppress-prompt"], timeout=60).stdout)
 
 
-def answers(name: str) -> bool:
+def is_answering(name: str) -> bool:
     """Whether a share that is not listed is there: to one who gives no name Samba refuses it, rather than not knowing it."""
     result = command.run(["smbclient", f"//localhost/{name}", "-N", "-c", "exit"], timeout=60, accept=range(256))
     return not result.status or "NT_STATUS_ACCESS_DENIED" in result.stdout + result.stderr

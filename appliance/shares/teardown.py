@@ -58,7 +58,7 @@ def close_shares(shares: Collection[Share]) -> None:
 
 def serve_datasets(datasets: Iterable[Dataset], note: Callable[[str], None]) -> None:
     """Have every daemon serve what these datasets ask for and the owner agreed to. Raises Failed, Refused on a hand edit."""
-    publish.publish(publish.agreed_facts(datasets), insist=False, note=note)
+    publish.publish_shares(publish.agreed_facts(datasets), insist=False, note=note)
 
 
 def forget_approval(guids: Iterable[int]) -> None:
@@ -113,7 +113,7 @@ def stop_pool_step(pool: str, shares: Iterable[Share], *, forget: bool) -> Step:
 
     def act(work: Work) -> None:
         every = status.read_datasets()
-        for session in connections.sessions():
+        for session in connections.read_sessions():
             if session.share.lower() in {name.lower() for name in closing}:
                 work.note(f"{session.user} at {session.machine} had {session.share} open and was disconnected")
         serve_datasets((one for one in every if one.pool != pool), work.note)

@@ -297,5 +297,5 @@ def disconnect_step(name: str) -> Step:
         "sessions",
         f"Disconnect {name}",
         "smbstatus --json\nfor each connection: smbcontrol PID shutdown, or end its afpd",
-        lambda work: disconnect.person(name, work),
+        lambda work: disconnect.disconnect_user(name, work),
     )

@@ -18,7 +18,7 @@ from appliance.facts.datasets import Dataset, Property, SpaceUse
 from appliance.facts.importable import Importable
 from appliance.facts.sharing import Account, Group, Share
 from appliance.shares.connections import Connection
-from appliance.shares.settings import PROTOCOLS, wishes
+from appliance.shares.settings import PROTOCOLS, wanted_shares
 from appliance.snapshots.policy import USUAL, Policy
 from appliance.zfs import status, vdev_tree
 from tests.unit.made import dataset, disk, recorded
@@ -56,7 +56,7 @@ class Box:
         return tuple(
             Share(protocol, getattr(part, "name", one.mountpoint), one.mountpoint)
             for protocol in PROTOCOLS
-            for one, part in wishes(facts, protocol)
+            for one, part in wanted_shares(facts, protocol)
         )
 
 

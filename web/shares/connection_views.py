@@ -25,7 +25,7 @@ FRESH = timedelta(seconds=5)
 
 
 @require_GET
-def connected(request: HttpRequest) -> HttpResponse:
+def list_connections(request: HttpRequest) -> HttpResponse:
     """Everybody who is connected, as of some seconds ago; looking has them read again."""
     if store.claim_refresh(SOURCE, not_since=timezone.now() - FRESH):
         queue.send("workers.read_connections")
@@ -43,7 +43,7 @@ def connected(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-def end(request: HttpRequest, key: str) -> HttpResponse:
+def end_connection(request: HttpRequest, key: str) -> HttpResponse:
     """End one connection. Nothing is lost that the other computer cannot send again, so there is no review."""
     one: Connection = get_object_or_404(ConnectionRow, key=key).fact
     try:

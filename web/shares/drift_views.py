@@ -48,7 +48,7 @@ def lines_of(edit: Edit) -> tuple[DiffLine, ...]:
 
 
 @require_GET
-def edits(request: HttpRequest) -> HttpResponse:
+def list_edits(request: HttpRequest) -> HttpResponse:
     """Every hand edit, and the copies of earlier ones."""
 
     def build() -> dict[str, object]:
@@ -62,7 +62,7 @@ def edits(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-def decide(request: HttpRequest, key: str, what: str) -> HttpResponse:
+def decide_edit(request: HttpRequest, key: str, what: str) -> HttpResponse:
     """The review page of adopting a hand edit or of writing over it."""
     if what not in {"adopt", "overwrite"}:
         raise Http404

@@ -192,7 +192,7 @@ class NfsForm(forms.Form):
 
     def clean_hosts(self) -> tuple[str, ...]:
         try:
-            return nfs_clients.clients(tuple(re.split(r"[\s,]+", self.cleaned_data["hosts"].strip())))
+            return nfs_clients.check_clients(tuple(re.split(r"[\s,]+", self.cleaned_data["hosts"].strip())))
         except Refused as refusal:
             raise validation_error(refusal.reasons) from refusal
 

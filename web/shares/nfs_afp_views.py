@@ -22,7 +22,9 @@ from web.shares.forms import AfpForm, NfsForm
 from web.users.views import read_user_facts
 
 
-def begin(request: HttpRequest, form: NfsForm | AfpForm, dataset: str, protocol: Protocol) -> HttpResponse | None:
+def begin_change(
+    request: HttpRequest, form: NfsForm | AfpForm, dataset: str, protocol: Protocol
+) -> HttpResponse | None:
     """Start the change, or put what speaks against it into the form."""
     try:
         operation = SetShare.of(dataset, protocol, form.part())
@@ -32,7 +34,7 @@ def begin(request: HttpRequest, form: NfsForm | AfpForm, dataset: str, protocol:
         return None
 
 
-def page(
+def render_page(
     request: HttpRequest, form: forms.Form, dataset: Dataset, key: str, protocol: Protocol, *, on: bool
 ) -> HttpResponse:
     context = {
@@ -43,7 +45,7 @@ def page(
         "protocol_name": SPOKEN[protocol],
         "on": on,
         "unknown": not_found(key, protocol) if on else (),
-        **numbers(protocol),
+        **client_numbers(protocol),
     }
     return render(request, "shares/protocol.html", context, status=400 if form.is_bound else 200)
 
@@ -59,7 +61,7 @@ def not_found(key: str, protocol: Protocol) -> tuple[str, ...]:
     return row.fact.unknown if row else ()
 
 
-def numbers(protocol: Protocol) -> dict[str, object]:
+def client_numbers(protocol: Protocol) -> dict[str, object]:
     """What users of other computers need where NFS goes by number."""
     if protocol != "nfs":
         return {}
@@ -75,9 +77,9 @@ def over_nfs(request: HttpRequest, key: str) -> HttpResponse:
     form = NfsForm(
         request.POST or None, initial=now, accounts=list(facts.accounts), usual=switches.usual_client(dataset, facts)
     )
-    if request.method == "POST" and form.is_valid() and (begun := begin(request, form, dataset.name, "nfs")):
+    if request.method == "POST" and form.is_valid() and (begun := begin_change(request, form, dataset.name, "nfs")):
         return begun
-    return page(request, form, dataset, key, "nfs", on=now is not None)
+    return render_page(request, form, dataset, key, "nfs", on=now is not None)
 
 
 @require_http_methods(["GET", "POST"])
@@ -86,6 +88,6 @@ def over_afp(request: HttpRequest, key: str) -> HttpResponse:
     dataset: Dataset = get_object_or_404(DatasetRow, key=key).fact
     now, facts = (setting_of(dataset) or ShareSetting()).afp, store.facts()
     form = AfpForm(request.POST or None, facts=facts, initial=now or switches.proposed_afp(dataset, facts))
-    if request.method == "POST" and form.is_valid() and (begun := begin(request, form, dataset.name, "afp")):
+    if request.method == "POST" and form.is_valid() and (begun := begin_change(request, form, dataset.name, "afp")):
         return begun
-    return page(request, form, dataset, key, "afp", on=now is not None)
+    return render_page(request, form, dataset, key, "afp", on=now is not None)

@@ -40,7 +40,7 @@ class ProtectionForm(forms.Form):
 
 
 @require_GET
-def protection(request: HttpRequest) -> HttpResponse:
+def smb_protection(request: HttpRequest) -> HttpResponse:
     """The form, and with answers the review."""
     now = store.facts().smb_policy
     initial = {"signing": now.signing, "encryption": now.encryption}

@@ -21,13 +21,13 @@ from web.shares.forms import SmbForm
 
 
 @require_http_methods(["GET", "POST"])
-def smb(request: HttpRequest, key: str) -> HttpResponse:
+def share_over_smb(request: HttpRequest, key: str) -> HttpResponse:
     """Share a folder over SMB, or change how: under which name, for whom."""
     row = get_object_or_404(DatasetRow, key=key)
     dataset: Dataset = row.fact
     facts = store.facts()
     now = (setting_of(dataset) or ShareSetting()).smb
-    initial = now or switches.proposed(dataset, facts)
+    initial = now or switches.proposed_smb(dataset, facts)
     form = SmbForm(request.POST or None, facts=facts, initial=initial)
     if request.method == "POST" and form.is_valid():
         try:
@@ -46,7 +46,7 @@ def smb(request: HttpRequest, key: str) -> HttpResponse:
 
 
 @require_POST
-def switch(request: HttpRequest, key: str, protocol: str, to: str) -> HttpResponse:
+def switch_share(request: HttpRequest, key: str, protocol: str, to: str) -> HttpResponse:
     """Turn a protocol on or off for a folder with one click: on as it says itself, or as is usual. Files stay, so there is
     no review; the switch can be moved back."""
     row = get_object_or_404(DatasetRow, key=key)
@@ -59,7 +59,7 @@ def switch(request: HttpRequest, key: str, protocol: str, to: str) -> HttpRespon
         return redirect(back)
     try:
         if to == "on" and part is None:
-            part = switches.usual(kind, dataset, store.facts())
+            part = switches.usual_part(kind, dataset, store.facts())
         operation = SetShare.of(dataset.name, kind, part if to == "on" else None)
         if confirm.needs_proof(operation):
             return confirm.review(request, operation, back=back)

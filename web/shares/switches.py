@@ -70,7 +70,7 @@ class SwitchesState:
     def read(cls) -> SwitchesState:
         found = Job.objects.filter(state__in=Job.OPEN, kind="set-share").defer("plan", "log")
         jobs: dict[tuple[str, str], Job] = {
-            (job.subject, protocol): job for job in found for protocol in SERVING if says(job, protocol)
+            (job.subject, protocol): job for job in found for protocol in SERVING if is_about(job, protocol)
         }
         rows = (row.fact for row in ShareRow.objects.all())
         return cls(jobs, frozenset((share.protocol, share.name.lower(), share.path) for share in rows))
@@ -86,7 +86,7 @@ class SwitchesState:
         return tuple(made)
 
 
-def says(job: Job, protocol: Protocol) -> bool:
+def is_about(job: Job, protocol: Protocol) -> bool:
     return f'"protocol":"{protocol}"' in job.operation
 
 
@@ -100,13 +100,13 @@ def own_name(dataset: Dataset) -> str:
     return name
 
 
-def everybody(facts: Facts) -> tuple[str, ...]:
+def all_users(facts: Facts) -> tuple[str, ...]:
     return tuple(account.name for account in facts.accounts)[:MOST_PEOPLE]
 
 
-def proposed(dataset: Dataset, facts: Facts) -> Smb:
+def proposed_smb(dataset: Dataset, facts: Facts) -> Smb:
     """SMB as a folder is usually shared: under its own name, for everybody who has an account."""
-    return Smb(name=own_name(dataset), write=everybody(facts))
+    return Smb(name=own_name(dataset), write=all_users(facts))
 
 
 def proposed_afp(dataset: Dataset, facts: Facts) -> Afp:
@@ -115,7 +115,7 @@ def proposed_afp(dataset: Dataset, facts: Facts) -> Afp:
     return (
         Afp(name=smb.name, write=smb.write, read=smb.read)
         if smb
-        else Afp(name=own_name(dataset), write=everybody(facts))
+        else Afp(name=own_name(dataset), write=all_users(facts))
     )
 
 
@@ -126,8 +126,8 @@ def usual_client(dataset: Dataset, facts: Facts) -> str:
     return next((one.name for one in able), "")
 
 
-def usual(protocol: Protocol, dataset: Dataset, facts: Facts) -> Part:
+def usual_part(protocol: Protocol, dataset: Dataset, facts: Facts) -> Part:
     """What a switch turns on at one click where the folder does not say otherwise. Raises Refused where there is no such."""
     if protocol == "nfs":
         raise Refused(Reason("nfs-clients-not-chosen", "Choose first which networks and computers may mount it."))
-    return proposed(dataset, facts) if protocol == "smb" else proposed_afp(dataset, facts)
+    return proposed_smb(dataset, facts) if protocol == "smb" else proposed_afp(dataset, facts)

@@ -42,7 +42,7 @@ class Mend:
     post: bool = False
 
 
-def shown(key: str, protocol: str) -> tuple[Dataset, Protocol]:
+def get_shared_dataset(key: str, protocol: str) -> tuple[Dataset, Protocol]:
     """The dataset of that key and the protocol. Raises Http404 where either is none."""
     if protocol not in SPOKEN:
         raise Http404
@@ -50,12 +50,12 @@ def shown(key: str, protocol: str) -> tuple[Dataset, Protocol]:
 
 
 @require_GET
-def ways(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
+def show_addresses(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
     """What to type on each kind of computer."""
-    dataset, known = shown(key, protocol)
+    dataset, known = get_shared_dataset(key, protocol)
     setting = setting_of(dataset)
     host = f"{settings.BOX_NAME}.local"
-    found = addresses.ways(setting, known, host=host, path=dataset.mountpoint) if setting else ()
+    found = addresses.share_addresses(setting, known, host=host, path=dataset.mountpoint) if setting else ()
     context = {"dataset": dataset, "key": key, "protocol": known, "protocol_name": SPOKEN[known], "ways": found}
     if known == "nfs" and setting and setting.nfs:
         context |= {
@@ -85,9 +85,9 @@ def mend_of(check: diagnose.Check, key: str, seen: diagnose.Diagnosis) -> Mend |
 
 
 @require_GET
-def ask(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
+def troubleshoot_share(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
     """Why can't I see it: what was seen at the last look, for the person that was named."""
-    dataset, known = shown(key, protocol)
+    dataset, known = get_shared_dataset(key, protocol)
     person = request.GET.get("person", "")
 
     def build() -> dict[str, object]:
@@ -96,7 +96,9 @@ def ask(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
         asked, checked = (source.requested, source.checked) if source else (None, None)
         looking = bool(asked and (not checked or checked < asked) and timezone.now() - asked < LONGEST_LOOK)
         seen: diagnose.Diagnosis | None = row.fact if row else None
-        checks = diagnose.judge(dataset, seen, asked_from=request.META.get("HTTP_X_REAL_IP", "")) if seen else ()
+        checks = (
+            diagnose.explain_diagnosis(dataset, seen, asked_from=request.META.get("HTTP_X_REAL_IP", "")) if seen else ()
+        )
         return {
             "dataset": dataset,
             "key": key,
@@ -125,9 +127,9 @@ def have_it_looked_at(key: str, protocol: str, person: str) -> None:
 
 
 @require_POST
-def look(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
+def look_at_share(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
     """Have it looked at; the page follows."""
-    shown(key, protocol)
+    get_shared_dataset(key, protocol)
     person = request.POST.get("person", "")
     if person and not AccountRow.objects.filter(name=person).exists():
         person = ""
@@ -136,7 +138,7 @@ def look(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
     return redirect(f"{reverse('why', args=[key, protocol])}{query}")
 
 
-def mending(dataset: Dataset, protocol: Protocol, way: str) -> Operation:
+def fix_operation(dataset: Dataset, protocol: Protocol, way: str) -> Operation:
     """The operation behind a button. Raises Http404."""
     if way == "serve":
         return RepublishShare(dataset=dataset.name, protocol=protocol)
@@ -146,12 +148,12 @@ def mending(dataset: Dataset, protocol: Protocol, way: str) -> Operation:
 
 
 @require_http_methods(["GET", "POST"])
-def mend(request: HttpRequest, key: str, protocol: str, way: str) -> HttpResponse:
+def fix_share(request: HttpRequest, key: str, protocol: str, way: str) -> HttpResponse:
     """Serving again is begun at once; what changes permissions is shown first."""
-    dataset, known = shown(key, protocol)
+    dataset, known = get_shared_dataset(key, protocol)
     back = reverse("why", args=[key, known])
     try:
-        operation = mending(dataset, known, way)
+        operation = fix_operation(dataset, known, way)
         if way == "serve" and request.method == "POST":
             return redirect("job", pk=confirm.start_without_review(operation, user=request.user.get_username()).pk)
         return confirm.review(request, operation, back=back)

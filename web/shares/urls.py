@@ -7,6 +7,6 @@ from django.urls import path
 from web.shares import smb_views
 
 urlpatterns = [
-    path("<str:key>/share/", smb_views.smb, name="share_folder"),
-    path("<str:key>/switch/<str:protocol>/<str:to>/", smb_views.switch, name="switch_share"),
+    path("<str:key>/share/", smb_views.share_over_smb, name="share_folder"),
+    path("<str:key>/switch/<str:protocol>/<str:to>/", smb_views.switch_share, name="switch_share"),
 ]

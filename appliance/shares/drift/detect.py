@@ -15,7 +15,7 @@ from pathlib import Path
 from appliance.facts.box import Facts
 from appliance.shares import discovery, publish
 from appliance.shares.drift import parse
-from appliance.shares.owned_file import MARK, OwnedFile, fingerprint
+from appliance.shares.owned_file import MARK, OwnedFile, content_fingerprint
 from appliance.shares.set_share import SetShare
 from appliance.zfs import status
 
@@ -62,7 +62,7 @@ def owned_of(key: str) -> OwnedFile | None:
     """The file of that key; None where it is no file of Larder's."""
     if one := publish.protocol_named(key):
         return one.owned
-    return discovery.owned(key) if ANNOUNCEMENT.fullmatch(key) else None
+    return discovery.announcement_file(key) if ANNOUNCEMENT.fullmatch(key) else None
 
 
 def copy_of(owned: OwnedFile, seen: str) -> Path:
@@ -71,7 +71,7 @@ def copy_of(owned: OwnedFile, seen: str) -> Path:
     return owned.path.with_name(f"{owned.path.name}{BY_HAND}{seen[:12]}")
 
 
-def keys() -> Iterator[str]:
+def owned_keys() -> Iterator[str]:
     """Every file that Larder owns here, also those whose copies alone are left."""
     yield from publish.SERVING
     found = {path.name.partition(BY_HAND)[0] for path in discovery.FOLDER.glob("larder*")}
@@ -81,7 +81,7 @@ def keys() -> Iterator[str]:
 def on_disk() -> dict[str, OnDisk]:
     """The files that were changed by hand or have copies, by their keys. Needs no root; asks no daemon."""
     found = {}
-    for key in keys():
+    for key in owned_keys():
         owned = owned_of(key)
         if owned is None:
             continue
@@ -95,11 +95,11 @@ def on_disk() -> dict[str, OnDisk]:
     return found
 
 
-def wanted(key: str, facts: Facts) -> str | None:
+def wanted_text(key: str, facts: Facts) -> str | None:
     """What Larder would write into that file; None where it would have no such file."""
     if one := publish.protocol_named(key):
         return one.render(facts)
-    return discovery.files(facts.datasets).get(key)
+    return discovery.render_files(facts.datasets).get(key)
 
 
 def facts_now() -> Facts:
@@ -122,18 +122,18 @@ def edit_of(found: OnDisk, facts: Facts) -> Edit:
     owned = owned_of(found.key)
     assert owned is not None  # noqa: S101 - its key comes from ``keys``
     there = owned.path.read_bytes()
-    text, body = there.decode(errors="replace"), wanted(found.key, facts)
+    text, body = there.decode(errors="replace"), wanted_text(found.key, facts)
     lines = list(
         difflib.unified_diff(
-            unmarked(body or "").splitlines(), unmarked(text).splitlines(), "as Larder would write it", "as it is", lineterm=""
+            without_marker(body or "").splitlines(), without_marker(text).splitlines(), "as Larder would write it", "as it is", lineterm=""
         )
     )  # fmt: skip
-    changes, against = parse.changes(found.key, text, facts)
+    changes, against = parse.parse_changes(found.key, text, facts)
     return Edit(
         found.key,
         found.path,
-        fingerprint(there),
-        tuple(shown(line[:LONGEST_LINE]) for line in lines[:MOST_LINES]),
+        content_fingerprint(there),
+        tuple(visible_line(line[:LONGEST_LINE]) for line in lines[:MOST_LINES]),
         max(len(lines) - MOST_LINES, 0),
         () if against else changes,
         against,
@@ -141,12 +141,12 @@ def edit_of(found: OnDisk, facts: Facts) -> Edit:
     )
 
 
-def shown(line: str) -> str:
+def visible_line(line: str) -> str:
     """A line with a mark in the place of what cannot be seen."""
     return "".join(letter if letter.isprintable() or letter == "\t" else "\ufffd" for letter in line)
 
 
-def unmarked(text: str) -> str:
+def without_marker(text: str) -> str:
     """Without the first line by which Larder knows its file: it differs with every change."""
     first, _, rest = text.partition("\n")
     return rest if MARK.removeprefix("# ") in first else text

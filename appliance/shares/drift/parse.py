@@ -16,7 +16,7 @@ from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.shares import afp, nfs, smb
 from appliance.shares.set_share import SetShare
-from appliance.shares.settings import NOBODY, Afp, Nfs, Part, Protocol, ShareSetting, Smb, setting_of, wishes
+from appliance.shares.settings import NOBODY, Afp, Nfs, Part, Protocol, ShareSetting, Smb, setting_of, wanted_shares
 from appliance.system import accounts
 
 Meaning = dict[str, dict[str, str]]  # a share's name (NFS: its path) to its settings
@@ -30,41 +30,43 @@ EXPORT = re.compile(r'\s*(?:"(?P<quoted>/[^"]*)"|(?P<plain>/\S*))\s+(?P<clients>
 CLIENT = re.compile(r"(?P<host>[^\s()]+)\((?P<options>[^()\s]*)\)")
 
 
-def changes(key: str, text: str, facts: Facts) -> tuple[tuple[SetShare, ...], tuple[str, ...]]:
+def parse_changes(key: str, text: str, facts: Facts) -> tuple[tuple[SetShare, ...], tuple[str, ...]]:
     """What adopting the text of that file would set, and why it cannot be adopted; the first means nothing beside the second."""
     kinds: dict[str, tuple[Protocol, Callable[[str], Meaning], Callable[[Facts], str], Reader]] = {
-        "smb": ("smb", sections_of_samba, smb.render, smb_part),
-        "nfs": ("nfs", exports, nfs.render, nfs_part),
-        "afp": ("afp", sections_of_netatalk, afp.render, afp_part),
+        "smb": ("smb", sections_of_samba, smb.render_config, smb_part),
+        "nfs": ("nfs", parse_exports, nfs.render_exports, nfs_part),
+        "afp": ("afp", sections_of_netatalk, afp.render_config, afp_part),
     }
     if key not in kinds:
         return (), ("What is announced follows from what is shared, so nothing in this file can be a setting.",)
     protocol, meaning, render, reader = kinds[key]
     try:
         theirs, ours = meaning(text), meaning(render(facts))
-        found = tuple(changed(protocol, theirs, ours, facts, reader))
+        found = tuple(changed_shares(protocol, theirs, ours, facts, reader))
     except Failed as error:
         return (), (f"{error.what}. {error.said}".strip(),)
     except Refused as refusal:
         return (), tuple(reason.text for reason in refusal.reasons)
-    return found, unsaid(theirs, meaning(render(with_changes(facts, found))))
+    return found, lines_without_setting(theirs, meaning(render(with_changes(facts, found))))
 
 
 Reader = Callable[[str, Mapping[str, str], Part | None], Part]
 
 
-def place(name: str, values: Mapping[str, str]) -> str:
+def share_path(name: str, values: Mapping[str, str]) -> str:
     """The folder that a share serves; an export is called by it."""
     return values.get("path", name)
 
 
-def changed(protocol: Protocol, theirs: Meaning, ours: Meaning, facts: Facts, reader: Reader) -> Iterable[SetShare]:
+def changed_shares(
+    protocol: Protocol, theirs: Meaning, ours: Meaning, facts: Facts, reader: Reader
+) -> Iterable[SetShare]:
     """The switches that differ. Raises Refused where a share is of no folder, or says what no setting may."""
     by_path: dict[str, str] = {}
     for name, values in theirs.items():
         if name.lower() == "global":
             continue
-        path = place(name, values)
+        path = share_path(name, values)
         if path in by_path:
             raise Refused(
                 Reason(
@@ -76,7 +78,7 @@ def changed(protocol: Protocol, theirs: Meaning, ours: Meaning, facts: Facts, re
                 )
             )
         by_path[path] = name
-    now = {dataset.mountpoint: (dataset, part) for dataset, part in wishes(facts, protocol)}
+    now = {dataset.mountpoint: (dataset, part) for dataset, part in wanted_shares(facts, protocol)}
     known = {dataset.mountpoint: dataset for dataset in facts.datasets if dataset.can_mount and dataset.mountpoint}
     for path, (dataset, part) in now.items():
         as_written = ours.get(getattr(part, "name", path))
@@ -129,7 +131,7 @@ def with_changes(facts: Facts, found: Iterable[SetShare]) -> Facts:
     return replace(facts, datasets=tuple(known.values()))
 
 
-def unsaid(theirs: Meaning, ours: Meaning) -> tuple[str, ...]:
+def lines_without_setting(theirs: Meaning, ours: Meaning) -> tuple[str, ...]:
     """What the edited file says and settings cannot, and what Larder would write and is not in it."""
     found = []
     for name in sorted({*theirs, *ours}):
@@ -193,7 +195,7 @@ def sections_of_netatalk(text: str) -> Meaning:
     return in_sections(text)
 
 
-def exports(text: str) -> Meaning:
+def parse_exports(text: str) -> Meaning:
     """Folders with their clients' options, in one order. Raises Failed at a line that is no export."""
     found: Meaning = {}
     for line in text.replace("\\\n", " ").splitlines():
@@ -202,7 +204,7 @@ def exports(text: str) -> Meaning:
         match = EXPORT.fullmatch(line.rstrip())
         if not match or CLIENT.sub("", match["clients"]).strip():
             raise Failed("Larder cannot read this line of the file", line.strip()[:200])
-        path = nfs.plain(match["quoted"] or match["plain"])
+        path = nfs.unquote_path(match["quoted"] or match["plain"])
         if path in found:
             raise Failed("Two lines of the file are for the same folder", path[:200])
         found[path] = {
@@ -218,7 +220,7 @@ def size_kept(limit: int, before: Part | None) -> int:
     return now if now and max(now // MIB, 1) == limit else limit * MIB
 
 
-def number(value: str) -> int:
+def parse_number(value: str) -> int:
     return int(value) if value.isascii() and value.isdigit() and len(value) < 12 else 0
 
 
@@ -237,7 +239,7 @@ def smb_part(name: str, values: Mapping[str, str], before: Part | None) -> Smb:
         recycle="recycle" in modules,
         exact_case=values.get("case sensitive") == "yes",
         mac=before.mac if isinstance(before, Smb) else "fruit" in modules,
-        time_machine=size_kept(number(size[:-1]), before) if backups else 0,
+        time_machine=size_kept(parse_number(size[:-1]), before) if backups else 0,
         previous="shadow_copy2" in modules,
         encrypt=values.get("smb encrypt") == "required",
     )
@@ -251,7 +253,7 @@ def afp_part(name: str, values: Mapping[str, str], before: Part | None) -> Afp:
         name=name,
         write=tuple(one for one in values.get("valid users", "").split() if one not in read),
         read=read,
-        time_machine=size_kept(number(values.get("vol size limit", "")), before) if backups else 0,
+        time_machine=size_kept(parse_number(values.get("vol size limit", "")), before) if backups else 0,
     )
 
 

@@ -16,7 +16,7 @@ from appliance.facts.datasets import Dataset
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.shares import approved, discovery, publish
 from appliance.shares.drift import detect, parse
-from appliance.shares.owned_file import OwnedFile, fingerprint
+from appliance.shares.owned_file import OwnedFile, content_fingerprint
 from appliance.shares.set_share import SetShare
 from appliance.shares.settings import PROPERTY, PROTOCOLS, lays_open, setting_of
 from appliance.system import atomic_file
@@ -74,7 +74,7 @@ class Decision(Operation):
         path, copy = self.owned.path, detect.copy_of(self.owned, self.seen)
         self.refuse_another()
         content, mode = path.read_bytes(), path.stat().st_mode & 0o777
-        if fingerprint(content) != self.seen:
+        if content_fingerprint(content) != self.seen:
             raise Refused(changed_since())
         atomic_file.write(copy, content, mode=mode)
         work.note(f"Your version is kept as {copy}")
@@ -132,9 +132,9 @@ class OverwriteDrift(Decision, tag="overwrite-drift"):
         self.refuse_another()
         facts = publish.agreed_facts()
         if one := publish.protocol_named(self.file):
-            publish.publish(facts, [one.name], over=self.seen, note=work.note)
+            publish.publish_shares(facts, [one.name], over=self.seen, note=work.note)
             return
-        body = discovery.files(facts.datasets).get(self.file)
+        body = discovery.render_files(facts.datasets).get(self.file)
         if body is None:
             self.owned.path.unlink()
             atomic_file.sync_folder(self.owned.path.parent)
@@ -216,7 +216,7 @@ class AdoptDrift(Decision, tag="adopt-drift"):
         """Set all, publish once; where that fails all of it is put back, and the file is the hand edit as before."""
         self.refuse_another()
         text = self.owned.path.read_bytes().decode(errors="replace")
-        found, against = parse.changes(self.file, text, detect.facts_now())
+        found, against = parse.parse_changes(self.file, text, detect.facts_now())
         if against:
             raise Refused(*map(without_setting, against))
         if {one.dataset: one for one in found} != {one.dataset: one for one in self.changes}:
@@ -241,7 +241,7 @@ class AdoptDrift(Decision, tag="adopt-drift"):
                 command.run(argv, timeout=60)
                 approved.set_approved(dataset.guid, share=setting.anything)
             served = [one for one in PROTOCOLS if one == self.file or (self.file == "afp" and one == "smb")]
-            publish.publish(publish.agreed_facts(), served, over=self.seen, note=work.note)
+            publish.publish_shares(publish.agreed_facts(), served, over=self.seen, note=work.note)
         except LarderError:
             for one in done:
                 one.put_back(before.get(one.dataset))

@@ -73,8 +73,8 @@ def diagnose_share(name: str, protocol: Protocol, person: str) -> Diagnosis:
     if protocol != "nfs":
         stopped_at, may_write = way_of(person, dataset.mountpoint) if person and mounted else ("", False)
     elif mounted and setting and setting.nfs:
-        asked = nfs_access.numbers(setting.nfs, person, accounts.read_accounts(), accounts.people_number())
-        client = nfs_access.tried(asked, dataset.mountpoint)
+        asked = nfs_access.acting_numbers(setting.nfs, person, accounts.read_accounts(), accounts.people_number())
+        client = nfs_access.try_access(asked, dataset.mountpoint)
     served: bool | None = None
     try:
         served = dataset.mountpoint in {path for _name, path in serving.served()}
@@ -85,7 +85,7 @@ def diagnose_share(name: str, protocol: Protocol, person: str) -> Diagnosis:
         protocol=protocol,
         person=person,
         unit=unit,
-        port=listens(PORTS[protocol]),
+        port=is_listening(PORTS[protocol]),
         drifted=serving.owned.drifted(),
         served=served,
         announced=is_announced(protocol, dataset),
@@ -100,7 +100,7 @@ def diagnose_share(name: str, protocol: Protocol, person: str) -> Diagnosis:
     )
 
 
-def listens(port: int) -> bool:
+def is_listening(port: int) -> bool:
     """Whether something takes connections on that port of this box."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=5):
@@ -112,7 +112,7 @@ def listens(port: int) -> bool:
 def is_announced(protocol: Protocol, dataset: Dataset) -> bool | None:
     """Whether Avahi says it to the network; an export by its own path."""
     try:
-        found = discovery.announced(KINDS[protocol])
+        found = discovery.browse_own_services(KINDS[protocol])
     except Failed:
         return None
     return any(protocol != "nfs" or f"path={dataset.mountpoint}" in one.texts for one in found)
@@ -152,7 +152,7 @@ def account_of(person: str, protocol: Protocol) -> str:
     return "ready" if protocol == "nfs" or accounts.has_password(person) else "strange"
 
 
-def judge(dataset: Dataset, seen: Diagnosis, *, asked_from: str = "") -> tuple[Check, ...]:
+def explain_diagnosis(dataset: Dataset, seen: Diagnosis, *, asked_from: str = "") -> tuple[Check, ...]:
     """What was seen in words, in the order in which a connection meets it. ``asked_from`` is the address of the browser:
     mostly the very computer that cannot see the share."""
     setting = setting_of(dataset)
@@ -232,7 +232,7 @@ def address_checks(setting: ShareSetting, seen: Diagnosis, asked_from: str) -> I
         outside = "Only " + ", ".join(hosts[:5]) + " may mount it."
     else:
         return
-    if any(address in one for one in networks(hosts)):
+    if any(address in one for one in parse_networks(hosts)):
         yield Check("address", "healthy", f"Your computer ({address}) is let in")
     elif all_networks(hosts):
         edit = "edit" if seen.protocol == "nfs" else ""
@@ -242,7 +242,7 @@ def address_checks(setting: ShareSetting, seen: Diagnosis, asked_from: str) -> I
         yield Check("address", "empty", "Is your computer among those that are let in?", text)
 
 
-def networks(hosts: tuple[str, ...]) -> Iterator[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+def parse_networks(hosts: tuple[str, ...]) -> Iterator[ipaddress.IPv4Network | ipaddress.IPv6Network]:
     for host in hosts:
         try:
             yield ipaddress.ip_network(host)
@@ -251,7 +251,7 @@ def networks(hosts: tuple[str, ...]) -> Iterator[ipaddress.IPv4Network | ipaddre
 
 
 def all_networks(hosts: tuple[str, ...]) -> bool:
-    return len(list(networks(hosts))) == len(hosts)
+    return len(list(parse_networks(hosts))) == len(hosts)
 
 
 def person_checks(setting: ShareSetting, seen: Diagnosis) -> Iterator[Check]:

@@ -84,13 +84,13 @@ class RepublishShare(Operation, tag="republish-share"):
         dataset = facts.dataset(self.dataset)
         if dataset is None:
             raise Failed(f"Nobody on this box has agreed to share {self.dataset}. Switch its share on")
-        publish.publish(facts, [self.protocol], changed={dataset.mountpoint}, note=work.note)
+        publish.publish_shares(facts, [self.protocol], changed={dataset.mountpoint}, note=work.note)
         if dataset.mountpoint not in {path for _name, path in publish.SERVING[self.protocol].served()}:
             raise Failed(f"The service runs and does not serve {self.dataset}")
         work.note("The service lists the folder")
 
     def announce(self, work: Work) -> None:
-        discovery.announce(publish.agreed_facts().datasets)
+        discovery.announce_shares(publish.agreed_facts().datasets)
 
     def probe(self, step: str, facts: Facts) -> bool:
         dataset = facts.dataset(self.dataset)
@@ -99,8 +99,8 @@ class RepublishShare(Operation, tag="republish-share"):
         if step == "mount":
             return True
         if step == "announce":
-            wanted = discovery.files(publish.agreed_facts().datasets)
-            return all(discovery.current(name, body) for name, body in wanted.items())
+            wanted = discovery.render_files(publish.agreed_facts().datasets)
+            return all(discovery.is_current(name, body) for name, body in wanted.items())
         one = publish.SERVING[self.protocol]
         return not one.owned.drifted() and dataset.mountpoint in {place for _name, place in one.served()}
 

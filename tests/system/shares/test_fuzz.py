@@ -34,7 +34,7 @@ def boxes() -> list[Facts]:
     @settings(max_examples=HOW_MANY * 30, derandomize=True, database=None, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))  # fmt: skip
     @given(facts=BOXES)
     def collect(facts: Facts) -> None:
-        if len(found) < HOW_MANY and (nfs.render(facts) or any(True for _one in smb.asked(facts))):
+        if len(found) < HOW_MANY and (nfs.render_exports(facts) or any(True for _one in smb.samba_shares(facts))):
             found.append(facts)
 
     collect()
@@ -46,7 +46,7 @@ def test_samba_reads_every_file_as_it_was_meant(appliance, boxes):
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for number, facts in enumerate(boxes):
-            body = smb.render(facts).encode()
+            body = smb.render_config(facts).encode()
             entry = tarfile.TarInfo(f"{number}.conf")
             entry.size = len(body)
             archive.addfile(entry, io.BytesIO(body))
@@ -60,7 +60,7 @@ def test_samba_reads_every_file_as_it_was_meant(appliance, boxes):
         assert "Unknown parameter" not in complaints
         assert "Ignoring" not in complaints
         found = parse.sections_of_samba(said)
-        meant = {part.name: (dataset.mountpoint, part) for dataset, part in smb.asked(facts)}
+        meant = {part.name: (dataset.mountpoint, part) for dataset, part in smb.samba_shares(facts)}
         assert set(found) - {"global"} == set(meant)
         for name, (path, part) in meant.items():
             assert found[name]["path"] == " ".join(path.split())
@@ -74,11 +74,13 @@ def test_the_nfs_server_reads_every_export_as_it_was_meant(appliance, boxes):
     """All folders at once, without the option that needs a file system of their own beneath each."""
     lines: dict[str, str] = {}
     for facts in boxes:
-        for line in nfs.render(facts).splitlines():
-            export = nfs.parse(line)[0]
+        for line in nfs.render_exports(facts).splitlines():
+            export = nfs.parse_exports(line)[0]
             lines.setdefault(export.path, line.replace(",mountpoint", ""))
     # Names of computers that nobody knows would only be left out.
-    meant = {(one.path, one.host) for line in lines.values() for one in nfs.parse(line) if not one.host[-1].isalpha()}
+    meant = {
+        (one.path, one.host) for line in lines.values() for one in nfs.parse_exports(line) if not one.host[-1].isalpha()
+    }
     assert meant
     folders = "\0".join(path for path in lines if path != "/")
     appliance.run("xargs", "-0", "mkdir", "-p", "--", given=folders)
@@ -86,7 +88,7 @@ def test_the_nfs_server_reads_every_export_as_it_was_meant(appliance, boxes):
     try:
         appliance.run("systemctl", "start", "nfs-server", timeout=180)
         said = appliance.shell("exportfs -r 2>&1 >/dev/null; exportfs -s", timeout=180)
-        served = {(one.path, one.host) for one in nfs.listed(said)}
+        served = {(one.path, one.host) for one in nfs.parse_listed(said)}
         assert {pair for pair in meant if pair[0] != "/"} <= served
         assert {path for path, _host in served} <= set(lines)
     finally:

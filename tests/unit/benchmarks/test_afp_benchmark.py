@@ -32,7 +32,7 @@ def state(tmp_path: Path, monkeypatch) -> Path:
     monkeypatch.setattr(afp_benchmark, "STATE", found)
     monkeypatch.setattr(afp_benchmark, "raise_loopback", lambda: None)
     monkeypatch.setattr(afp_benchmark, "ACCOUNT", pwd.getpwuid(os.getuid()).pw_name)
-    monkeypatch.setattr(afp, "information", lambda _host: INFORMATION)
+    monkeypatch.setattr(afp, "server_information", lambda _host: INFORMATION)
     return found
 
 
@@ -50,7 +50,7 @@ def test_separate_servers_serve_the_folder_to_guests_on_the_loopback_only(state,
 
 
 def test_missing_netatalk_or_answer_fails(state, commands, tmp_path, monkeypatch):
-    monkeypatch.setattr(afp, "information", lambda _host: b"")
+    monkeypatch.setattr(afp, "server_information", lambda _host: b"")
     monkeypatch.setattr(afp_benchmark, "SECONDS_TO_START", -1)
     with pytest.raises(Failed, match="started and does not answer"):
         afp_benchmark.serve_folder(tmp_path)

@@ -67,7 +67,7 @@ def test_samba_that_does_not_answer_fails(commands, folder, monkeypatch):
 def test_unmounting_nfs_removes_only_its_own_export(commands, folder, monkeypatch):
     released: list[str] = []
     commands.answers |= {"systemctl": "active\n", "exportfs": EXPORTED.format(path=folder) + EXPORTED.format(path="/tank/photos")}  # fmt: skip
-    monkeypatch.setattr(nfs, "release", released.append)
+    monkeypatch.setattr(nfs, "release_files", released.append)
     loopback_mount.client_mountpoint(TOKEN).mkdir()
     monkeypatch.setattr(os.path, "ismount", lambda _path: False)
     loopback_mount.unmount_folder(folder, TOKEN)
@@ -122,7 +122,7 @@ def test_run_restarts_server_and_client_around_the_remount(commands, folder, mon
     done: list[str] = []
     monkeypatch.setattr(loopback_mount, "unmount_folder", lambda *_which: done.append("end"))
     monkeypatch.setattr(loopback_mount, "mount_folder", lambda *which: done.append(f"begin {which[0]}"))
-    monkeypatch.setattr(nfs, "running", lambda unit=nfs.UNIT: unit == "rpcbind.socket")
+    monkeypatch.setattr(nfs, "is_running", lambda unit=nfs.UNIT: unit == "rpcbind.socket")
     commands.on_run = lambda argv: done.append(" ".join(argv[:2]))
     CaseRunner(in_pool(protocol="nfs").target, (), Prefill()).prepare_run(Working())
     assert done == ["end", "udevadm settle", "zfs unmount", "zfs mount", "systemctl start", "begin nfs"]

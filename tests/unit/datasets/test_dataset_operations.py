@@ -266,7 +266,7 @@ def test_unmount_stops_announcing_share(commands, monkeypatch):
     told: list[object] = []
     here = facts(TANK, replace(PHOTOS, mounted=False))
     monkeypatch.setattr(publish, "agreed_facts", lambda: here)
-    monkeypatch.setattr(discovery, "announce", told.append)
+    monkeypatch.setattr(discovery, "announce_shares", told.append)
     monkeypatch.setattr("appliance.shares.teardown.close_shares", lambda _shares: None)
     run(of(UnmountDataset), facts(shares=(Share("smb", "photos", "/tank/photos"),)))
     assert told == [here.datasets]

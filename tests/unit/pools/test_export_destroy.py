@@ -114,7 +114,7 @@ def samba(folders, commands, monkeypatch):
     def on_run(_argv: list[str]) -> None:
         text = config.read_text() if config.exists() else ""
         commands.answers["testparm"] = text
-        commands.answers["smbclient"] = "".join(f"Disk|{name}|\n" for name in smb.sections(text))
+        commands.answers["smbclient"] = "".join(f"Disk|{name}|\n" for name in smb.parse_sections(text))
 
     commands.on_run = on_run
     teardown.serve_datasets(here, lambda text: pytest.fail(text))
@@ -144,7 +144,7 @@ def test_stopping_takes_only_this_pools_shares_out_and_disconnects(samba, comman
 
 def test_a_recorded_samba_without_visitors_has_nobody(commands):
     commands.answers["smbstatus"] = recorded_text("smbstatus-4.22.11.json")
-    assert connections.sessions() == ()
+    assert connections.read_sessions() == ()
     assert commands.ran == [["smbstatus", "--json"]]
 
 
@@ -153,7 +153,7 @@ def test_a_recorded_samba_without_visitors_has_nobody(commands):
 )
 def test_odd_answers_of_smbstatus_are_nobody(commands, answer):
     commands.answers["smbstatus"] = answer
-    assert connections.sessions() == ()
+    assert connections.read_sessions() == ()
 
 
 def test_a_busy_pool_is_explained_by_who_uses_it(monkeypatch, tmp_path):

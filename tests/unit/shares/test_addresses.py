@@ -13,7 +13,10 @@ ALL = ShareSetting(smb=Smb(name="My photos"), nfs=Nfs(hosts=("10.0.0.0/8",)), af
 
 
 def addresses(protocol: str, setting: ShareSetting = ALL, path: str = "/tank/my photos") -> dict[str, str]:
-    return {way.computer: way.address for way in share_addresses.ways(setting, protocol, host="attic.local", path=path)}
+    return {
+        way.computer: way.address
+        for way in share_addresses.share_addresses(setting, protocol, host="attic.local", path=path)
+    }
 
 
 def test_windows_wants_backslashes_and_the_others_a_url():
@@ -33,7 +36,7 @@ def test_the_mount_lines_of_nfs_are_whole_and_survive_a_space():
 
 
 def test_the_line_of_fstab_writes_a_space_in_octal():
-    assert share_addresses.fstab("attic.local", "/tank/my photos") == "attic.local:/tank/my\\040photos /mnt/my\\040photos nfs4 defaults,_netdev,nofail 0 0"  # fmt: skip
+    assert share_addresses.fstab_line("attic.local", "/tank/my photos") == "attic.local:/tank/my\\040photos /mnt/my\\040photos nfs4 defaults,_netdev,nofail 0 0"  # fmt: skip
 
 
 def test_afp_has_one_address():

@@ -30,15 +30,17 @@ def offered(name: str = "tank/photos", *, share: object = None, **changes: Any) 
 
 def rendered(datasets: list[Dataset], people: list[str]) -> str:
     accounts = tuple(Account(name, 1001) for name in people)
-    return afp.render(box(datasets=tuple(datasets), accounts=accounts, groups=(Group("family", 20000, ("anna",)),)))
+    return afp.render_config(
+        box(datasets=tuple(datasets), accounts=accounts, groups=(Group("family", 20000, ("anna",)),))
+    )
 
 
 def at(file: Path) -> afp.AfpServing:
-    return afp.AfpServing(OwnedFile(file, afp.check))
+    return afp.AfpServing(OwnedFile(file, afp.check_config))
 
 
 def volume(text: str, name: str = "photos") -> dict[str, str]:
-    return dict(afp.parse(text)[name])
+    return dict(afp.parse_config(text)[name])
 
 
 def test_a_volume_is_for_its_people_and_for_the_networks_of_a_home_only():
@@ -49,12 +51,12 @@ def test_a_volume_is_for_its_people_and_for_the_networks_of_a_home_only():
 
 
 def test_nobody_gets_in_without_a_password_and_none_crosses_the_network_in_the_clear():
-    common = dict(afp.parse(rendered([], []))["Global"])
+    common = dict(afp.parse_config(rendered([], []))["Global"])
     assert common["uam list"] == "uams_dhx2.so"
 
 
 def test_people_without_a_shell_can_log_in():
-    assert dict(afp.parse(rendered([], []))["Global"])["valid shellcheck"] == "no"
+    assert dict(afp.parse_config(rendered([], []))["Global"])["valid shellcheck"] == "no"
 
 
 def test_metadata_is_kept_where_samba_looks_for_it():
@@ -89,7 +91,7 @@ def test_a_limit_of_time_machine_is_told_in_mib():
     "changes", [{"mounted": False}, {"mounted": False, "key_status": "unavailable"}, {"canmount": "off"}]
 )
 def test_a_folder_that_is_not_there_is_not_served(changes):
-    assert afp.parse(rendered([offered(**changes)], ["anna"])).sections() == ["Global"]
+    assert afp.parse_config(rendered([offered(**changes)], ["anna"])).sections() == ["Global"]
 
 
 HOSTILE = ["x\npreexec = /bin/sh", "Global", "homes", "x]", "$u", "a:b", "", "-x", "x;y", "#x", "x\\"]
@@ -109,7 +111,7 @@ def test_a_hostile_person_on_foreign_disks_is_not_let_in(who):
 
 def test_the_first_of_two_volumes_of_one_name_wins():
     twin = offered("pond/photos", share={"afp": {"name": "PHOTOS", "write": ["anna"]}})
-    assert afp.parse(rendered([offered(), twin], ["anna"])).sections() == ["Global", "photos"]
+    assert afp.parse_config(rendered([offered(), twin], ["anna"])).sections() == ["Global", "photos"]
 
 
 @pytest.fixture
@@ -122,7 +124,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_check_takes_what_is_rendered(file):
     file.write_text(f"# a comment\n{rendered([offered(), offered('tank/my photos')], ['anna'])}")
-    afp.check(file)
+    afp.check_config(file)
     assert at(file).configured() == (
         Share("afp", "photos", "/tank/photos"),
         Share("afp", "my photos", "/tank/my photos"),
@@ -136,14 +138,14 @@ def test_the_check_takes_what_is_rendered(file):
 def test_the_check_refuses_a_file_that_larder_would_not_write(file, more):
     file.write_text(rendered([], []) + more)
     with pytest.raises((Failed, Refused)):
-        afp.check(file)
+        afp.check_config(file)
 
 
 def test_a_netatalk_that_was_set_up_by_hand_is_left_alone(file, tmp_path):
     (tmp_path / "drop-in").unlink()
     file.write_text(rendered([], []))
     with pytest.raises(Failed, match="set up by hand"):
-        afp.check(file)
+        afp.check_config(file)
 
 
 def answer_of(*methods: str) -> bytes:
@@ -173,14 +175,14 @@ def test_a_server_is_asked_over_the_network():
 
         thread = threading.Thread(target=serve)
         thread.start()
-        assert afp.ask(port=server.getsockname()[1]) == ("DHX2",)
+        assert afp.login_methods(port=server.getsockname()[1]) == ("DHX2",)
         thread.join()
 
 
 def test_where_nobody_answers_there_is_no_way_in():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    assert afp.ask(port=port, timeout=1) == ()
+    assert afp.login_methods(port=port, timeout=1) == ()
 
 
 class Netatalk:
@@ -200,7 +202,7 @@ class Netatalk:
 def test_the_first_volume_starts_netatalk_an_edit_reloads_it_and_the_last_one_stops_it(file, monkeypatch):
     service = Netatalk(active=False)
     monkeypatch.setattr(command, "run", service.run)
-    monkeypatch.setattr(afp, "ask", lambda: ("DHX2",) if service.active else ())
+    monkeypatch.setattr(afp, "login_methods", lambda: ("DHX2",) if service.active else ())
     file.write_text(rendered([offered()], ["anna"]))
     serving = at(file)
     serving.take_up(serving.configured())
@@ -218,7 +220,7 @@ def test_the_first_volume_starts_netatalk_an_edit_reloads_it_and_the_last_one_st
 
 def test_a_netatalk_that_does_not_come_up_is_told(file, monkeypatch):
     monkeypatch.setattr(command, "run", Netatalk(active=False).run)
-    monkeypatch.setattr(afp, "ask", lambda: ())
+    monkeypatch.setattr(afp, "login_methods", lambda: ())
     monkeypatch.setattr(afp, "SECONDS_TO_START", 0)
     file.write_text(rendered([offered()], ["anna"]))
     with pytest.raises(Failed, match="does not answer"):
@@ -242,6 +244,6 @@ def test_closing_a_volume_ends_the_sessions_in_it_and_no_others(tmp_path, monkey
     process(proc, 13, uid=1001, place=gone, name="smbd")
     ended: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "kill", lambda pid, how: ended.append((pid, how)))
-    monkeypatch.setattr(afp, "sessions", lambda every=afp.sessions: every(proc))
+    monkeypatch.setattr(afp, "session_processes", lambda every=afp.session_processes: every(proc))
     at(tmp_path / "larder.conf").close([Share("afp", "photos", str(gone))])
     assert ended == [(11, signal.SIGTERM)]

@@ -7,7 +7,7 @@ from appliance.facts.box import Pool
 from appliance.facts.sharing import Share
 from appliance.operation import checked_plan
 from appliance.shares import approved, publish
-from appliance.shares.approve import ApproveShares, offered
+from appliance.shares.approve import ApproveShares, offered_shares
 from appliance.shares.settings import ShareSetting, Smb
 from appliance.zfs import status
 from tests.reasons import codes
@@ -31,7 +31,7 @@ def published(monkeypatch, folders):
     monkeypatch.setattr(status, "read_datasets", lambda: THREE)
     monkeypatch.setattr("appliance.system.accounts.read_accounts", lambda: (ANNA,))
     monkeypatch.setattr(
-        publish, "publish", lambda found, _protocols, **_more: seen.append([one.name for one in found.datasets])
+        publish, "publish_shares", lambda found, _protocols, **_more: seen.append([one.name for one in found.datasets])
     )
     return seen
 
@@ -47,13 +47,13 @@ def test_three_shares_are_agreed_to_at_once(published):
 def test_what_is_served_not_there_or_no_setting_is_not_offered():
     served = Share("smb", "films", "/tank/films")
     found = (*THREE[:1], shared("tank/music", mounted=False), shared("tank/x", share="{"), shared("pond/y"))
-    assert offered(facts(*found, shares=(served,)), "tank") == []
+    assert offered_shares(facts(*found, shares=(served,)), "tank") == []
     assert codes(ACCEPT.check(facts(*found, shares=(served,)))) == ["shares-all-on"]
 
 
 def test_a_hostile_setting_or_place_is_not_offered():
     evil = ShareSetting(smb=Smb(name="x")).text().replace('"x"', '"x\\nroot preexec = reboot"')
-    assert offered(facts(shared("tank/a", share=evil), shared("tank/b", mountpoint="/etc")), "tank") == []
+    assert offered_shares(facts(shared("tank/a", share=evil), shared("tank/b", mountpoint="/etc")), "tank") == []
 
 
 def test_a_name_that_is_used_here_or_twice_is_refused():
@@ -88,7 +88,7 @@ def test_where_serving_fails_nothing_stays_agreed_to(published, monkeypatch):
     def fail(_facts, _protocols, **_more):
         raise Failed("Samba does not answer")
 
-    monkeypatch.setattr(publish, "publish", fail)
+    monkeypatch.setattr(publish, "publish_shares", fail)
     with pytest.raises(Failed):
         checked_plan(ACCEPT, facts()).steps[0].act(Working())
     assert approved.read_approved() == frozenset()

@@ -167,7 +167,7 @@ def test_everything_is_read_where_no_daemon_runs(monkeypatch, commands):
     commands.answers.update({"smbstatus": "not json", "ss": ""})
     monkeypatch.setattr("appliance.system.accounts.read_accounts", lambda: ())
     monkeypatch.setattr(connections, "nfs_connections", lambda: iter(()))
-    monkeypatch.setattr(afp, "sessions", lambda *_proc: iter(()))
+    monkeypatch.setattr(afp, "session_processes", lambda *_proc: iter(()))
     assert connections.read_connections() == ()
     commands.answers["smbstatus"] = json.dumps(recorded(OPEN))
     assert [one.user for one in connections.read_connections()] == ["nobody"]

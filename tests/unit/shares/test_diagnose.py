@@ -33,7 +33,10 @@ def judged(
 ) -> dict[str, tuple[str, str]]:
     """Name of a check to its state and its mend."""
     seen = diagnose.Diagnosis(**{**GOOD, **changes})
-    return {one.name: (one.state, one.mend) for one in diagnose.judge(folder or photos(), seen, asked_from=asked_from)}
+    return {
+        one.name: (one.state, one.mend)
+        for one in diagnose.explain_diagnosis(folder or photos(), seen, asked_from=asked_from)
+    }
 
 
 @pytest.mark.parametrize("protocol", ["smb", "afp"])
@@ -154,11 +157,11 @@ def test_the_numbers_that_the_other_computer_needs_are_said():
     seen = diagnose.Diagnosis(
         **{**GOOD, "protocol": "nfs", "client": nfs_access.Numbers(uid=10000, gid=9999, who="anna")}
     )
-    text = " ".join(f"{one.title} {one.meaning}" for one in diagnose.judge(photos(), seen))
+    text = " ".join(f"{one.title} {one.meaning}" for one in diagnose.explain_diagnosis(photos(), seen))
     assert "anna has the number 10000 here, with the group 9999" in text
 
 
 def test_a_name_that_is_not_found_is_named():
     seen = diagnose.Diagnosis(**{**GOOD, "protocol": "nfs", "served": False, "unknown": ("imac.local",)})
-    (served,) = [one for one in diagnose.judge(photos(), seen) if one.name == "served"]
+    (served,) = [one for one in diagnose.explain_diagnosis(photos(), seen) if one.name == "served"]
     assert (served.title, served.mend) == ("The name imac.local is not found in the network", "edit")

@@ -26,7 +26,7 @@ def shared(name: str = "tank/photos", **protocols: object) -> Dataset:
 
 def announced(*datasets: Dataset, file: str = discovery.BOX) -> dict[str, list[str]]:
     """Kind to text records of one file."""
-    root = ElementTree.fromstring(discovery.files(datasets)[file])
+    root = ElementTree.fromstring(discovery.render_files(datasets)[file])
     return {
         one.findtext("type", ""): [text.text or "" for text in one.iter("txt-record")] for one in root.iter("service")
     }
@@ -92,14 +92,14 @@ def test_every_export_has_a_file_of_its_own():
         shared("tank/a & b", nfs={"hosts": ["10.0.0.0/8"]}, mountpoint="/tank/a b"),
         shared("tank/c", nfs={"hosts": ["10.0.0.0/8"]}),
     )
-    files = [name for name in discovery.files([one, two]) if name.startswith(discovery.OF_EXPORT)]
+    files = [name for name in discovery.render_files([one, two]) if name.startswith(discovery.OF_EXPORT)]
     assert len(files) == 2
     assert announced(one, two, file=f"{discovery.OF_EXPORT}{one.guid}.service") == {"_nfs._tcp": ["path=/tank/a b"]}
 
 
 @pytest.mark.parametrize("protocols", [{"smb": SMB}, {"afp": SMB}, {"nfs": {"hosts": ["10.0.0.0/8"]}}])
 def test_a_locked_folder_is_not_announced(protocols):
-    assert discovery.files([shared(mounted=False, **protocols)]) == discovery.files([])
+    assert discovery.render_files([shared(mounted=False, **protocols)]) == discovery.render_files([])
 
 
 class Systemd:
@@ -122,28 +122,30 @@ def test_announcing_writes_what_changed_and_drops_what_is_gone(folder, monkeypat
     monkeypatch.setattr(command, "run", Systemd("disabled").run)
     export = shared(nfs={"hosts": ["10.0.0.0/8"]})
     (folder / "own.service").write_text("<service-group/>")
-    discovery.announce([export])
-    assert sorted(one.name for one in folder.glob("*.service")) == sorted([*discovery.files([export]), "own.service"])
+    discovery.announce_shares([export])
+    assert sorted(one.name for one in folder.glob("*.service")) == sorted(
+        [*discovery.render_files([export]), "own.service"]
+    )
     before = (folder / discovery.BOX).stat().st_mtime_ns
-    discovery.announce([])
+    discovery.announce_shares([])
     assert sorted(one.name for one in folder.glob("*.service")) == [discovery.BOX, "own.service"]
     assert (folder / discovery.BOX).stat().st_mtime_ns == before
 
 
 def test_an_announcement_is_xml_from_its_first_line(folder, monkeypatch):
     monkeypatch.setattr(command, "run", Systemd("disabled").run)
-    discovery.announce([shared(smb=SMB)])
+    discovery.announce_shares([shared(smb=SMB)])
     assert (folder / discovery.BOX).read_text().startswith("<!-- Written by Larder.")
     ElementTree.fromstring((folder / discovery.BOX).read_text())
 
 
 def test_an_announcement_changed_by_hand_is_not_written_over(folder, monkeypatch):
     monkeypatch.setattr(command, "run", Systemd("disabled").run)
-    discovery.announce([])
+    discovery.announce_shares([])
     file = folder / discovery.BOX
     file.write_text(file.read_text().replace("443", "8443"))
     with pytest.raises(Refused, match="changed by hand"):
-        discovery.announce([shared(smb=SMB)])
+        discovery.announce_shares([shared(smb=SMB)])
     assert "8443" in file.read_text()
 
 
@@ -154,7 +156,7 @@ def test_an_announcement_changed_by_hand_is_not_written_over(folder, monkeypatch
 def test_windows_finds_the_box_while_something_is_shared_over_smb(folder, monkeypatch, datasets, state, verb):
     system = Systemd(state)
     monkeypatch.setattr(command, "run", system.run)
-    discovery.announce(datasets)
+    discovery.announce_shares(datasets)
     assert [argv[1] for argv in system.ran if argv[1] != "is-enabled"] == ([verb] if verb else [])
 
 
@@ -163,11 +165,11 @@ def test_the_check_refuses_what_larder_would_not_announce(tmp_path, text):
     file = tmp_path / "larder.service"
     file.write_text(text)
     with pytest.raises(Failed):
-        discovery.check(file)
+        discovery.check_announcement(file)
 
 
 def test_what_avahi_hears_is_read_back():
-    found = discovery.browsed(recorded_text("avahi-browse-0.8.txt"))
+    found = discovery.parse_browsed(recorded_text("avahi-browse-0.8.txt"))
     disk = next(one for one in found if one.kind == "_adisk._tcp")
     assert (disk.name, disk.host, disk.port) == ("larder", "larder.local", 9)
     assert set(disk.texts) == {"sys=waMa=0,adVF=0x100", "dk0=adVN=my backups,adVF=0xa3,adVU=6F0D8A43-9A0C-4B57-8D4E-5A6F1F5F2F10"}  # fmt: skip
@@ -183,6 +185,6 @@ def test_only_what_this_box_says_counts(monkeypatch):
         "run",
         lambda argv, **_more: command.Result(tuple(argv), 0, "larder\n" if argv[0] == "hostname" else text, "", 0),
     )
-    assert {found.host for found in discovery.announced("_nfs._tcp")} == {"larder.local"}
+    assert {found.host for found in discovery.browse_own_services("_nfs._tcp")} == {"larder.local"}
     with pytest.raises(Refused):
-        discovery.announced("-x")
+        discovery.browse_own_services("-x")

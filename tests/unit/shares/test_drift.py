@@ -37,7 +37,7 @@ BOX = Facts(
     accounts=PEOPLE,
     groups=(Group("family", 20000, ("anna",)),),
 )
-RENDERED = {"smb": smb.render(BOX), "nfs": nfs.render(BOX), "afp": afp.render(BOX)}
+RENDERED = {"smb": smb.render_config(BOX), "nfs": nfs.render_exports(BOX), "afp": afp.render_config(BOX)}
 
 
 @pytest.mark.parametrize("key", ["smb", "nfs", "afp"])
@@ -51,7 +51,7 @@ RENDERED = {"smb": smb.render(BOX), "nfs": nfs.render(BOX), "afp": afp.render(BO
     ],
 )
 def test_comments_and_spacing_alone_change_no_setting(key, edit):
-    assert parse.changes(key, edit(RENDERED[key]), BOX) == ((), ())
+    assert parse.parse_changes(key, edit(RENDERED[key]), BOX) == ((), ())
 
 
 EDITS: list[tuple[str, str, str, dict[str, Any] | None]] = [
@@ -74,7 +74,7 @@ EDITS: list[tuple[str, str, str, dict[str, Any] | None]] = [
 def test_what_settings_can_say_is_read_back_into_them(key, old, new, changed):
     text = RENDERED[key]
     assert old in text
-    found, against = parse.changes(key, text.replace(old, new), BOX)
+    found, against = parse.parse_changes(key, text.replace(old, new), BOX)
     if changed is None:  # the list of who is let in still says ben
         assert "valid users = anna ben" in " ".join(against)
         return
@@ -88,24 +88,27 @@ def test_what_settings_can_say_is_read_back_into_them(key, old, new, changed):
 
 
 def test_a_limit_that_is_no_whole_mib_stays_exact_when_something_else_is_edited():
-    found, _against = parse.changes("smb", RENDERED["smb"].replace("[photos]", "[pictures]"), BOX)
+    found, _against = parse.parse_changes("smb", RENDERED["smb"].replace("[photos]", "[pictures]"), BOX)
     assert found[0].smb
     assert found[0].smb.time_machine == 5 * 10**9
 
 
 def test_a_share_taken_out_is_switched_off_and_one_put_in_switched_on():
     text = RENDERED["nfs"]
-    assert parse.changes("nfs", "", BOX) == ((SetShare.of("tank/photos", "nfs", None),), ())
+    assert parse.parse_changes("nfs", "", BOX) == ((SetShare.of("tank/photos", "nfs", None),), ())
     more = text + '"/tank/films" 192.168.1.9(rw,sync,root_squash,no_subtree_check,insecure,mountpoint)\n'
-    assert parse.changes("nfs", more, BOX) == ((SetShare.of("tank/films", "nfs", Nfs(hosts=("192.168.1.9",))),), ())
+    assert parse.parse_changes("nfs", more, BOX) == (
+        (SetShare.of("tank/films", "nfs", Nfs(hosts=("192.168.1.9",))),),
+        (),
+    )
 
 
 def test_what_inherits_goes_along_with_what_it_has_it_from():
     below = dataset("tank/photos/may", share=json.dumps(SETTING), share_source="inherited", share_from="tank/photos")
     box = replace(BOX, datasets=(BOX.datasets[0], below))
-    text = smb.render(box)
+    text = smb.render_config(box)
     assert "[photos-may]" in text
-    found, against = parse.changes("smb", text.replace("write list = anna", "write list = ben").replace("read list = ben", "read list = anna").replace("valid users = anna ben", "valid users = ben anna"), box)  # fmt: skip
+    found, against = parse.parse_changes("smb", text.replace("write list = anna", "write list = ben").replace("read list = ben", "read list = anna").replace("valid users = anna ben", "valid users = ben anna"), box)  # fmt: skip
     assert against == ()
     assert {one.dataset for one in found} == {"tank/photos", "tank/photos/may"}
 
@@ -136,7 +139,7 @@ def test_what_inherits_goes_along_with_what_it_has_it_from():
     ],
 )  # fmt: skip
 def test_what_settings_cannot_say_is_named_and_not_adopted(key, edit, said):
-    found, against = parse.changes(key, edit(RENDERED.get(key, "")), BOX)
+    found, against = parse.parse_changes(key, edit(RENDERED.get(key, "")), BOX)
     assert said in " ".join(against), (found, against)
 
 
@@ -170,7 +173,7 @@ def own_files(tmp_path, monkeypatch, commands):
             box[argv[-1]] = replace(box[argv[-1]], share="", share_source="none")
 
     commands.on_run = on_run
-    publish.publish(publish.agreed_facts())
+    publish.publish_shares(publish.agreed_facts())
     return box
 
 

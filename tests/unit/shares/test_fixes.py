@@ -59,7 +59,7 @@ def test_it_is_done_only_when_the_daemon_says_that_it_serves(monkeypatch, served
     published: list[list[str]] = []
     monkeypatch.setitem(SERVING, "nfs", Stub(*served))
     monkeypatch.setattr(publish, "agreed_facts", facts)
-    monkeypatch.setattr(publish, "publish", lambda _facts, protocols, **_how: published.append(protocols))
+    monkeypatch.setattr(publish, "publish_shares", lambda _facts, protocols, **_how: published.append(protocols))
     if said:
         with pytest.raises(Failed, match=said):
             SERVE.serve(Working())
@@ -77,7 +77,7 @@ def test_what_nobody_agreed_to_is_not_served_by_the_button(monkeypatch):
 def test_what_is_announced_is_what_was_agreed_to(monkeypatch):
     said: list[list[str]] = []
     monkeypatch.setattr(publish, "agreed_facts", facts)
-    monkeypatch.setattr(discovery, "announce", lambda every: said.append([one.name for one in every]))
+    monkeypatch.setattr(discovery, "announce_shares", lambda every: said.append([one.name for one in every]))
     SERVE.announce(Working())
     assert said == [["tank", "tank/photos"]]
 

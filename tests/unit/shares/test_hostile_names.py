@@ -16,7 +16,7 @@ from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Account, Group
 from appliance.shares import afp, nfs, smb
 from appliance.shares.drift import parse
-from appliance.shares.settings import NOBODY, PROTOCOLS, setting_of, wishes
+from appliance.shares.settings import NOBODY, PROTOCOLS, setting_of, wanted_shares
 from tests.unit.made import dataset
 
 HOSTILE = st.text(st.sampled_from(list("aZ9 -_.@[]%$;#\\\"'=/*:,()!\n\r\t\x00\x7f\x85\u2028\u202eäаß—🙂")), max_size=24)
@@ -101,10 +101,10 @@ BOXES = st.lists(st.tuples(SETTINGS, PATHS), min_size=1, max_size=4).map(box_of)
 @given(facts=BOXES)
 @settings(max_examples=150)
 def test_sambas_file_holds_the_shares_that_were_meant_and_no_other_line(facts):
-    found = parse.sections_of_samba(smb.render(facts))
-    meant = {part.name: (dataset.mountpoint, part) for dataset, part in smb.asked(facts)}
+    found = parse.sections_of_samba(smb.render_config(facts))
+    meant = {part.name: (dataset.mountpoint, part) for dataset, part in smb.samba_shares(facts)}
     assert set(found) == {"global", *meant}
-    known = set(parse.sections_of_samba(smb.render(EVERYTHING))["photos"]) | {
+    known = set(parse.sections_of_samba(smb.render_config(EVERYTHING))["photos"]) | {
         "write list",
         "read list",
         "valid users",
@@ -122,11 +122,11 @@ def test_sambas_file_holds_the_shares_that_were_meant_and_no_other_line(facts):
 @given(facts=BOXES)
 @settings(max_examples=150)
 def test_exports_are_of_the_folders_and_hosts_that_were_meant(facts):
-    meant = {(dataset.mountpoint, host) for dataset, part in nfs.exported(facts) for host in part.hosts}
-    text = nfs.render(facts)
-    assert {(one.path, one.host) for one in nfs.parse(text)} == meant
-    assert {(path, host) for path, hosts in parse.exports(text).items() for host in hosts} == meant
-    for one in nfs.parse(text):
+    meant = {(dataset.mountpoint, host) for dataset, part in nfs.wanted_exports(facts) for host in part.hosts}
+    text = nfs.render_exports(facts)
+    assert {(one.path, one.host) for one in nfs.parse_exports(text)} == meant
+    assert {(path, host) for path, hosts in parse.parse_exports(text).items() for host in hosts} == meant
+    for one in nfs.parse_exports(text):
         assert "mountpoint" in one.options
         assert one.host not in {"*", "0.0.0.0/0"}
 
@@ -134,8 +134,8 @@ def test_exports_are_of_the_folders_and_hosts_that_were_meant(facts):
 @given(facts=BOXES)
 @settings(max_examples=150)
 def test_netatalks_file_holds_the_volumes_that_were_meant_and_no_other_line(facts):
-    found = parse.sections_of_netatalk(afp.render(facts))
-    meant = {part.name: dataset.mountpoint for dataset, part in afp.volumes(facts)}
+    found = parse.sections_of_netatalk(afp.render_config(facts))
+    meant = {part.name: dataset.mountpoint for dataset, part in afp.wanted_volumes(facts)}
     assert set(found) == {"Global", *meant}
     assert found["Global"] == afp.GLOBAL
     for name, path in meant.items():
@@ -147,8 +147,8 @@ def test_netatalks_file_holds_the_volumes_that_were_meant_and_no_other_line(fact
 @given(facts=BOXES)
 @settings(max_examples=80)
 def test_what_larder_writes_it_reads_back_as_no_change(facts):
-    for key, render in (("smb", smb.render), ("nfs", nfs.render), ("afp", afp.render)):
-        assert parse.changes(key, render(facts), facts) == ((), ())
+    for key, render in (("smb", smb.render_config), ("nfs", nfs.render_exports), ("afp", afp.render_config)):
+        assert parse.parse_changes(key, render(facts), facts) == ((), ())
 
 
 @given(setting=SETTINGS, path=PATHS)
@@ -157,7 +157,7 @@ def test_a_setting_is_served_whole_or_not_at_all(setting, path):
     found = asking(0, setting, path)
     decoded = setting_of(found)
     assert decoded is None or setting_of(asking(0, msgspec.to_builtins(decoded), path)) == decoded
-    served = {kind: list(wishes(Facts(datasets=(found,)), kind)) for kind in PROTOCOLS}
+    served = {kind: list(wanted_shares(Facts(datasets=(found,)), kind)) for kind in PROTOCOLS}
     assert decoded is not None or not any(served.values())
 
 

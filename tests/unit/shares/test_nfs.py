@@ -27,11 +27,11 @@ def exported(name: str = "tank/photos", *, share: object = None, **changes: Any)
 
 
 def rendered(datasets: list[Dataset]) -> str:
-    return nfs.render(box(datasets=tuple(datasets)))
+    return nfs.render_exports(box(datasets=tuple(datasets)))
 
 
 def at(file: Path) -> nfs.NfsServing:
-    return nfs.NfsServing(OwnedFile(file, nfs.check))
+    return nfs.NfsServing(OwnedFile(file, nfs.check_exports))
 
 
 def up(file: Path) -> None:
@@ -47,19 +47,21 @@ def test_an_export_names_who_may_mount_and_how():
 def test_each_client_and_each_wish_is_written():
     share = {"nfs": {"hosts": [LAN, "imac.local", "fd00::/8"], "write": False, "root": True, "sync": False}}
     (line,) = rendered([exported(share=share)]).splitlines()
-    assert [export.host for export in nfs.parse(line)] == [LAN, "imac.local", "fd00::/8"]
-    assert all({"ro", "async", "no_root_squash"} <= export.options for export in nfs.parse(line))
+    assert [export.host for export in nfs.parse_exports(line)] == [LAN, "imac.local", "fd00::/8"]
+    assert all({"ro", "async", "no_root_squash"} <= export.options for export in nfs.parse_exports(line))
 
 
 def test_every_export_asks_for_its_file_system_so_that_a_locked_folder_shows_no_empty_place():
-    for export in nfs.parse(rendered([exported(), exported("tank/locked", key_status="unavailable", mounted=False)])):
+    for export in nfs.parse_exports(
+        rendered([exported(), exported("tank/locked", key_status="unavailable", mounted=False)])
+    ):
         assert "mountpoint" in export.options
 
 
 def test_a_path_with_a_space_is_written_as_exports_wants_it_and_read_back():
     text = rendered([exported("tank/my photos")])
     assert '"/tank/my\\040photos"' in text
-    assert {export.path for export in nfs.parse(text)} == {"/tank/my photos"}
+    assert {export.path for export in nfs.parse_exports(text)} == {"/tank/my photos"}
 
 
 @pytest.mark.parametrize(
@@ -87,17 +89,17 @@ def test_the_check_refuses_a_file_that_larder_would_not_write(tmp_path, line):
     file = tmp_path / "larder.exports"
     file.write_text(f"{line}\n")
     with pytest.raises((Failed, Refused)):
-        nfs.check(file)
+        nfs.check_exports(file)
 
 
 def test_the_check_takes_what_is_rendered(tmp_path):
     file = tmp_path / "larder.exports"
     file.write_text("# a comment\n" + rendered([exported(), exported("tank/my photos")]))
-    nfs.check(file)
+    nfs.check_exports(file)
 
 
 def test_what_the_server_serves_is_read_from_its_own_list():
-    exports = nfs.listed(recorded_text("exportfs-s-2.8.3.txt"))
+    exports = nfs.parse_listed(recorded_text("exportfs-s-2.8.3.txt"))
     assert ("/nfsafp/with space", "*.lan") in {(export.path, export.host) for export in exports}
     assert len(exports) == 5
     written = next(export for export in exports if export.host == "10.0.0.0/8")
@@ -207,18 +209,18 @@ def as_anna(**more: object) -> Dataset:
 
 
 def test_everybody_counts_as_the_chosen_user_by_the_numbers_of_this_box(people, tmp_path):
-    text = nfs.render(box(datasets=(as_anna(),), accounts=(ANNA,)))
-    (export,) = nfs.parse(text)
+    text = nfs.render_exports(box(datasets=(as_anna(),), accounts=(ANNA,)))
+    (export,) = nfs.parse_exports(text)
     assert {"all_squash", "anonuid=10000", "anongid=9999"} <= export.options
     file = tmp_path / "larder.exports"
     file.write_text(text)
-    nfs.check(file)
+    nfs.check_exports(file)
 
 
 def test_everybody_counts_as_nobody_once_the_chosen_user_is_gone(people):
     """Never by number then: that would let in more than somebody chose."""
     for accounts in ((), (Account("ben", 10000),)):
-        (export,) = nfs.parse(nfs.render(box(datasets=(as_anna(),), accounts=accounts)))
+        (export,) = nfs.parse_exports(nfs.render_exports(box(datasets=(as_anna(),), accounts=accounts)))
         assert {"all_squash", "anonuid=65534", "anongid=65534"} <= export.options
 
 
@@ -248,7 +250,7 @@ def test_the_check_refuses_numbers_that_larder_would_not_write(tmp_path, options
     file = tmp_path / "larder.exports"
     file.write_text(f'"/tank/photos" {LAN}(rw,{options})\n')
     with pytest.raises((Failed, Refused)):
-        nfs.check(file)
+        nfs.check_exports(file)
 
 
 # As whom the server acts
@@ -265,7 +267,7 @@ def test_the_check_refuses_numbers_that_larder_would_not_write(tmp_path, options
     ],
 )
 def test_the_try_is_made_with_the_numbers_that_the_server_uses(part, person, found):
-    asked = nfs_access.numbers(part, person, (ANNA,), 9999)
+    asked = nfs_access.acting_numbers(part, person, (ANNA,), 9999)
     assert (asked.uid, asked.gid, asked.who, asked.for_everybody) == found
 
 
@@ -289,7 +291,9 @@ class Kernel:
 def tried(monkeypatch, *refused: tuple[str, str], unreadable: str = "") -> nfs_access.Numbers:
     kernel = Kernel(*refused, unreadable=unreadable)
     monkeypatch.setattr(command, "run", kernel.run)
-    found = nfs_access.tried(nfs_access.Numbers(uid=10000, gid=9999, who="anna", for_everybody=True), "/tank/photos")
+    found = nfs_access.try_access(
+        nfs_access.Numbers(uid=10000, gid=9999, who="anna", for_everybody=True), "/tank/photos"
+    )
     assert all(argv[:5] == ["setpriv", "--reuid=10000", "--regid=9999", "--clear-groups", "--"] for argv in kernel.ran)
     return found
 
@@ -319,14 +323,14 @@ def two_exports(file, monkeypatch):
 @pytest.mark.parametrize("changed", [{"/tank/photos"}, None])
 def test_a_name_that_is_not_found_does_not_fail_changes_of_other_exports(two_exports, file, changed):
     notes: list[str] = []
-    publish.publish(two_exports, ["nfs"], changed=changed, note=notes.append)
+    publish.publish_shares(two_exports, ["nfs"], changed=changed, note=notes.append)
     assert notes == ["Nobody in the network knows macbook.local. Use its address instead"]
     assert {share.path for share in at(file).configured()} == {"/tank/photos", "/tank/films"}
 
 
 def test_a_name_that_is_not_found_fails_the_change_of_its_own_export(two_exports, file):
     with pytest.raises(Failed, match=r"Nobody in the network knows macbook\.local"):
-        publish.publish(two_exports, ["nfs"], changed={"/tank/films"})
+        publish.publish_shares(two_exports, ["nfs"], changed={"/tank/films"})
     assert at(file).configured() == ()
 
 
@@ -334,4 +338,4 @@ def test_another_reason_still_fails_a_change_of_all(two_exports, monkeypatch, fi
     nfsd(monkeypatch, active=True, serves="")
     monkeypatch.setattr(nfs.NfsServing, "unknown", lambda _self, _paths=None: ())
     with pytest.raises(Failed, match="is not served"):
-        publish.publish(two_exports, ["nfs"])
+        publish.publish_shares(two_exports, ["nfs"])

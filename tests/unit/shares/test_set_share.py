@@ -116,7 +116,7 @@ def samba(tmp_path, monkeypatch, commands):
             found.update(share="", source="none")
         text = config.read_text() if config.exists() else ""
         commands.answers["testparm"] = text
-        commands.answers["smbclient"] = "".join(f"Disk|{name}|\n" for name in [*smb.sections(text), "IPC$"])
+        commands.answers["smbclient"] = "".join(f"Disk|{name}|\n" for name in [*smb.parse_sections(text), "IPC$"])
 
     commands.on_run = on_run
     return config
@@ -131,7 +131,7 @@ def run(operation: SetShare) -> Working:
 
 def test_switching_on_writes_a_checked_file_and_sees_the_share_listed(samba, commands):
     work = run(on())
-    assert "photos" in smb.sections(samba.read_text())
+    assert "photos" in smb.parse_sections(samba.read_text())
     assert work.notes == ["SMB serves tank/photos"]
     assert commands.tools.index("testparm") < commands.tools.index("smbcontrol") < commands.tools.index("smbclient")
     facts = box(datasets=(dataset(share=on().setting(None).text(), share_source="local"),))
@@ -141,13 +141,13 @@ def test_switching_on_writes_a_checked_file_and_sees_the_share_listed(samba, com
 def test_switching_off_throws_out_who_still_has_it_open(samba, commands):
     run(on())
     run(OFF)
-    assert smb.sections(samba.read_text()) == {}
+    assert smb.parse_sections(samba.read_text()) == {}
     assert ["smbcontrol", "smbd", "close-share", "photos"] in commands.ran
 
 
 def test_a_share_that_samba_does_not_serve_is_taken_back(samba, commands, monkeypatch):
     monkeypatch.setattr(publish, "SECONDS_TO_TAKE_UP", 0)
-    monkeypatch.setattr(smb, "answers", lambda _name: False)
+    monkeypatch.setattr(smb, "is_answering", lambda _name: False)
     follow = commands.on_run
 
     def forgets(argv: list[str]) -> None:

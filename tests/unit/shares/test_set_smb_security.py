@@ -27,8 +27,8 @@ STRICT = SetSmbSecurity(signing="required", encryption="required")
 
 
 def test_the_usual_choice_adds_nothing_to_sambas_settings():
-    assert "signing" not in smb.render(box())
-    assert "encrypt" not in smb.render(box())
+    assert "signing" not in smb.render_config(box())
+    assert "encrypt" not in smb.render_config(box())
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_the_usual_choice_adds_nothing_to_sambas_settings():
     ],
 )
 def test_a_choice_is_said_once_for_all_and_smb2_stays_the_oldest(choice, lines):
-    found = parse.sections_of_samba(smb.render(box(datasets=(shared(),), accounts=(ANNA,), smb_policy=choice)))
+    found = parse.sections_of_samba(smb.render_config(box(datasets=(shared(),), accounts=(ANNA,), smb_policy=choice)))
     assert lines.items() <= found["global"].items()
     assert found["global"]["server min protocol"] == "SMB2_10"
     assert not lines.keys() & found["photos"].keys()
@@ -77,7 +77,7 @@ def samba(tmp_path, monkeypatch, commands):
     monkeypatch.setitem(publish.SERVING, "smb", replace(smb.SERVING, owned=OwnedFile(config, lambda _path: None)))
     monkeypatch.setattr(smb.SmbServing, "take_up", lambda *_given: None)
     monkeypatch.setattr(smb.SmbServing, "served", lambda self: frozenset((s.name, s.path) for s in self.configured()))
-    monkeypatch.setattr("appliance.shares.discovery.announce", lambda _datasets: None)
+    monkeypatch.setattr("appliance.shares.discovery.announce_shares", lambda _datasets: None)
     monkeypatch.setattr(status, "read_datasets", lambda: (shared(),))
     monkeypatch.setattr("appliance.system.accounts.read_accounts", lambda: (ANNA,))
     monkeypatch.setattr("appliance.system.accounts.read_groups", lambda: ())
@@ -91,7 +91,7 @@ def run(operation: SetSmbSecurity) -> None:
 
 def test_a_choice_is_kept_taken_up_and_seen(samba):
     approved.set_approved(shared().guid, share=True)
-    publish.publish(publish.agreed_facts(), ["smb"])
+    publish.publish_shares(publish.agreed_facts(), ["smb"])
     assert not STRICT.probe("protect", Facts())
     run(STRICT)
     assert STRICT.probe("protect", Facts())
@@ -105,13 +105,13 @@ def test_before_the_first_share_the_choice_waits_for_it(samba):
     assert not samba.exists()
     assert STRICT.probe("protect", Facts())
     approved.set_approved(shared().guid, share=True)
-    publish.publish(publish.agreed_facts(), ["smb"])
+    publish.publish_shares(publish.agreed_facts(), ["smb"])
     assert "server smb encrypt = required" in samba.read_text()
 
 
 def test_where_samba_does_not_take_it_the_choice_is_as_before(samba, monkeypatch):
     approved.set_approved(shared().guid, share=True)
-    publish.publish(publish.agreed_facts(), ["smb"])
+    publish.publish_shares(publish.agreed_facts(), ["smb"])
 
     def fail(*_given: object) -> None:
         if "mandatory" in samba.read_text():
@@ -126,7 +126,7 @@ def test_where_samba_does_not_take_it_the_choice_is_as_before(samba, monkeypatch
 
 def test_a_hand_edit_stops_it_before_anything_is_kept(samba):
     approved.set_approved(shared().guid, share=True)
-    publish.publish(publish.agreed_facts(), ["smb"])
+    publish.publish_shares(publish.agreed_facts(), ["smb"])
     samba.write_text(samba.read_text() + "# mine\n")
     with pytest.raises(Refused, match="changed by hand"):
         run(STRICT)
@@ -153,7 +153,7 @@ def cut_after_sambas_file(monkeypatch):
 
 def test_a_choice_cut_between_its_two_files_shows_what_samba_serves(samba, monkeypatch):
     approved.set_approved(shared().guid, share=True)
-    publish.publish(publish.agreed_facts(), ["smb"])
+    publish.publish_shares(publish.agreed_facts(), ["smb"])
     cut_after_sambas_file(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         run(STRICT)
@@ -166,23 +166,23 @@ def test_a_choice_cut_between_its_two_files_shows_what_samba_serves(samba, monke
 def test_a_choice_kept_by_an_older_version_and_never_served_is_not_shown(samba):
     """0.1.0 wrote the choice first: cut there, the page showed it and Samba served what was before."""
     approved.set_approved(shared().guid, share=True)
-    publish.publish(publish.agreed_facts(), ["smb"])
+    publish.publish_shares(publish.agreed_facts(), ["smb"])
     smb_security.store_security(STRICT.policy)
     assert publish.smb_policy() == SmbPolicy()
     assert not STRICT.probe("protect", Facts())
-    publish.publish(publish.agreed_facts(), ["smb"])
+    publish.publish_shares(publish.agreed_facts(), ["smb"])
     assert smb_security.read_security() == SmbPolicy()
     assert "mandatory" not in samba.read_text()
 
 
 @pytest.mark.parametrize("choice", [SmbPolicy(s, e) for s in ("asked", "required") for e in ("asked", "desired", "required")])  # fmt: skip
 def test_every_choice_is_read_back_from_sambas_file(samba, choice):
-    samba.write_text(smb.render(box(datasets=(shared(),), accounts=(ANNA,), smb_policy=choice)))
+    samba.write_text(smb.render_config(box(datasets=(shared(),), accounts=(ANNA,), smb_policy=choice)))
     assert smb.policy_in(samba) == choice
 
 
 def test_a_hand_edit_of_sambas_file_is_not_taken_for_a_choice(samba):
     approved.set_approved(shared().guid, share=True)
-    publish.publish(publish.agreed_facts(), ["smb"])
+    publish.publish_shares(publish.agreed_facts(), ["smb"])
     samba.write_text(samba.read_text().replace("[global]", "[global]\n   server signing = mandatory"))
     assert publish.smb_policy() == SmbPolicy()

@@ -63,7 +63,9 @@ def sections(text: str) -> dict[str, dict[str, str]]:
 
 def render(datasets: Iterable[Dataset], people: Iterable[str]) -> str:
     """The file for these datasets, with accounts of these names."""
-    return smb.render(box(datasets=tuple(datasets), accounts=tuple(Account(name, 1001) for name in sorted(people))))
+    return smb.render_config(
+        box(datasets=tuple(datasets), accounts=tuple(Account(name, 1001) for name in sorted(people)))
+    )
 
 
 def smb_part(**fields: Any) -> str:
@@ -251,7 +253,7 @@ def test_who_only_reads_is_let_in_and_may_not_write():
 
 def test_a_group_of_this_box_is_let_in():
     share = ShareSetting(smb=Smb(name="photos", write=("@family",))).text()
-    text = smb.render(box(datasets=(shared(share=share),), groups=(Group("family", 1100, ("anna",)),)))
+    text = smb.render_config(box(datasets=(shared(share=share),), groups=(Group("family", 1100, ("anna",)),)))
     assert sections(text)["photos"]["valid users"] == "@family"
 
 
@@ -342,7 +344,7 @@ def test_what_debian_offers_unasked_is_switched_off_and_is_no_share(debian, tmp_
     assert found["homes"] == found["print$"] == {"available": "no"}
     assert "printers" not in found
     assert "mine" not in found
-    assert set(smb.sections(text)) == {"photos"}
+    assert set(smb.parse_sections(text)) == {"photos"}
 
 
 @pytest.mark.parametrize(
@@ -362,8 +364,8 @@ def test_a_section_that_is_gone_from_smb_conf_is_not_brought_back(debian):
 
 def test_a_hand_edit_beside_what_is_switched_off_can_be_adopted(debian):
     facts = box(datasets=(shared(),), accounts=(ANNA,))
-    text = smb.render(facts).replace("browseable = yes", "browseable = no")
-    found, reasons = parse.changes("smb", text, facts)
+    text = smb.render_config(facts).replace("browseable = yes", "browseable = no")
+    found, reasons = parse.parse_changes("smb", text, facts)
     assert reasons == ()
     assert [one.smb.hidden for one in found if one.smb] == [True]
 

@@ -21,7 +21,7 @@ AT = datetime(2026, 11, 21, 13, 5, 9, tzinfo=ZoneInfo("Europe/Berlin"))
 def shadow() -> dict[str, str]:
     """The settings of shadow_copy2 in the rendered section of a share with previous versions."""
     share = ShareSetting(smb=Smb(name="photos", write=("anna",), previous=True)).text()
-    text = smb.render(box(datasets=(shared(share=share),), accounts=(ANNA,)))
+    text = smb.render_config(box(datasets=(shared(share=share),), accounts=(ANNA,)))
     parser = configparser.RawConfigParser(delimiters=("=",), comment_prefixes=("#",))
     parser.read_string("\n".join(line.strip() for line in text.splitlines()))
     return {key: value for key, value in parser["photos"].items() if key.startswith("shadow:")}

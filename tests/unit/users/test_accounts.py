@@ -364,7 +364,7 @@ def test_disconnect_ends_only_connections_of_user(commands, monkeypatch):
 
     monkeypatch.setattr("os.kill", kill)
     work = Working()
-    disconnect.person("anna", work)
+    disconnect.disconnect_user("anna", work)
     assert commands.ran == [["smbcontrol", "4000001", "shutdown"]]
     assert killed == [(4000003, signal.SIGTERM)]
     assert work.notes == ["2 connections were ended"]
@@ -374,7 +374,7 @@ def test_disconnect_ends_only_connections_of_user(commands, monkeypatch):
 def test_disconnect_ends_nothing_without_connections(commands, said):
     commands.answers["smbstatus"] = said
     work = Working()
-    disconnect.person("anna", work)
+    disconnect.disconnect_user("anna", work)
     assert commands.tools == ["smbstatus"]
     assert work.notes == ["anna was not connected"]
 

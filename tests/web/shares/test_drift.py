@@ -153,7 +153,7 @@ def samba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setattr(agent_client, "request", last)
     monkeypatch.setattr(collect_drift, "asked_in_test", asked, raising=False)
-    publish.SERVING["smb"].owned.write(smb.render(facts))
+    publish.SERVING["smb"].owned.write(smb.render_config(facts))
     return path
 
 

@@ -53,7 +53,7 @@ def system(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         monkeypatch.setattr(listing, name, lambda _datasets: iter(()))
     monkeypatch.setattr(disk_inventory, "read_disks", rows.recorded_disks)
     monkeypatch.setattr(accounts, "read_accounts", lambda: (Account("anna", 1001),))
-    monkeypatch.setattr(publish, "configured", lambda: ())
+    monkeypatch.setattr(publish, "configured_shares", lambda: ())
     monkeypatch.setattr(collectors, "_stuck", {})
     return answers
 
