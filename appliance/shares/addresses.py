@@ -1,4 +1,4 @@
-"""How to reach a share from another computer: an address to copy for each kind of it. Pure; nothing is asked."""
+"""Addresses of a share for each kind of computer, and the steps to use them. Pure functions."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ class AfpServing:
         return frozenset((share.name, share.path) for share in self.configured()) if up else frozenset()
 
     def close(self, gone: Iterable[Share]) -> None:
-        """End the sessions that may have a removed volume open: afpd lets them keep it (4.2.3), and does not tell which.
+        """End the sessions that may have a removed volume open: afpd (4.2.3) leaves them open and does not say which.
 
         Those end whose process stands in the folder or has something of it open; a Mac connects again by itself.
         """

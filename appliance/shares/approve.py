@@ -1,4 +1,4 @@
-"""Shares that a pool brought along from another box are switched on together, once somebody here has agreed."""
+"""Approve the shares that came with a pool from another box, all at once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def offered_shares(facts: Facts, pool: str) -> list[Offer]:
 
 
 def missing_users(setting: ShareSetting, facts: Facts) -> set[str]:
-    """Whom the setting lets in and who has no account on this box."""
+    """The users and groups of a setting that do not exist on this box."""
     return {who for who in setting.people if not facts.lets_in(who)}
 
 

@@ -1,4 +1,4 @@
-"""Who is connected at this moment, with what open: as Samba, the NFS server and netatalk's own processes tell it.
+"""Read who is connected and which files are open, from Samba, the NFS server and netatalk's processes.
 
 - SMB: ``smbstatus --json`` (Samba 4.22): ``sessions``, ``tcons`` and ``open_files``, joined by process.
 - NFS: ``/proc/fs/nfsd/clients/N`` (kernel 5.3 and later, nfsd(7)) knows clients of version 4. Version 3 has no sessions.
@@ -52,12 +52,12 @@ class Connection:
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """What tells it from another, whatever it has open: numbers come round again."""
+        """What identifies it whatever it has open. Servers reuse numbers, so the number alone does not."""
         return self.key, self.user, self.machine
 
 
 def tidy_text(text: object) -> str:
-    """What a client or file calls itself, bounded and without what cannot be seen."""
+    """The name of a client or file, cut to ``LONGEST``, with invisible characters replaced."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in str(text)[:LONGEST])
 
 

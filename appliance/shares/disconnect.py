@@ -1,4 +1,4 @@
-"""End what clients have open: one connection, or everything of a person."""
+"""End one connection, or all connections of a user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS_TO_END = 15.0
 
 
 def end_connections(found: Collection[Connection]) -> None:
-    """Have their servers end these connections, and wait until they know them no more. Raises Failed."""
+    """End these connections and wait until the servers no longer list them. Raises Failed."""
     for one in found:
         ask_to_end(one)
     ended, protocols = {one.identity for one in found}, {one.protocol for one in found}
@@ -29,7 +29,7 @@ def end_connections(found: Collection[Connection]) -> None:
 
 
 def ask_to_end(one: Connection) -> None:
-    """Tell a server to end a connection; one that has just ended by itself is nobody's fault. Raises Failed."""
+    """Tell a server to end a connection; no error if it has already ended. Raises Failed."""
     try:
         if one.protocol == "smb":
             command.run(["smbcontrol", one.id, "shutdown"], timeout=60, accept=range(256))

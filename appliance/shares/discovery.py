@@ -1,4 +1,4 @@
-"""What other computers find by themselves: files for Avahi (Bonjour), rendered from what is shared, and wsdd2 for Windows.
+"""Announce the shares to other computers: files for Avahi (Bonjour), rendered from what is shared, and wsdd2 for Windows.
 
 One file announces the box: its web page, SMB, AFP and, for Time Machine, ``_adisk``. Every NFS export has a file of its
 own, because a name and a kind of service can be announced once. Samba and netatalk announce nothing themselves

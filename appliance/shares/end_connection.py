@@ -1,4 +1,4 @@
-"""End one client's connection. It may come back at once: who shall stay away is taken out of the share, or disabled."""
+"""End one client's connection. The client may reconnect at once: to keep a user out, remove the user from the share or disable the user."""
 
 from __future__ import annotations
 

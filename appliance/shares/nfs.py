@@ -155,7 +155,7 @@ class NfsServing:
         yield from (f"{host} reaches beyond your home." for host in part.hosts if nfs_clients.is_public(host))
 
     def take_up(self, shares: tuple[Share, ...]) -> None:
-        """Start the server with the first export, stop it with the last; an administrator's own exports keep it running."""
+        """Start the server with the first export, stop it with the last; it keeps running for exports that an administrator added."""
         if shares:
             if not is_running():
                 command.run(["systemctl", "enable", "--now", UNIT], timeout=120)

@@ -1,4 +1,4 @@
-"""What another computer may do over NFS: the numbers as which the server acts for it, and a try as them.
+"""The access that another computer has over NFS: the uid and gid that the server uses for it, and a test with them.
 
 With ``all_squash`` the kernel's server acts as one number for everybody, without further groups; otherwise as the numbers
 that the other computer names (exports(5)). The try is made in a child with those numbers, on the folder itself.

@@ -1,4 +1,4 @@
-"""Who may mount a folder over NFS: addresses, networks and host names, each in one spelling that exports(5) takes.
+"""Validate the clients of an NFS export: addresses, networks and host names, each in one spelling for exports(5).
 
 Wildcards and netgroups are left out: both lean on what a name server says of an address, which anybody in the network
 may answer. ``*`` and networks that are larger than any household's are refused: two halves of the world are the world too.

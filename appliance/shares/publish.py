@@ -126,7 +126,7 @@ def publish_shares(
     over: str = "",
     note: Callable[[str], None] = lambda _text: None,
 ) -> None:
-    """Write the files of these protocols from the facts, have them taken up, former shares closed and the network told.
+    """Write these protocols' files from the facts, reload the daemons, close former shares and announce the rest.
 
     Raises Refused on a hand edit, Failed; a file that its daemon does not serve as it says is put back before that.
     ``over`` is the fingerprint of a hand edit that may be written over; it is put back, too, where what replaces it fails.

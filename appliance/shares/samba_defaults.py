@@ -1,7 +1,7 @@
 """What Debian's smb.conf shares without anybody having asked: home directories, printers, their drivers.
 
-Larder switches them off from its own file, where they are as Debian made them. Whoever has changed such a section in
-smb.conf has asked for it, and it stays as it is.
+Larder switches them off from its own file, where they are as Debian made them. A section that somebody
+has changed in smb.conf is wanted, so it stays as it is.
 """
 
 from __future__ import annotations

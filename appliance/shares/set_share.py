@@ -1,4 +1,4 @@
-"""Switching a protocol on, off or over for one dataset: the same steps for SMB, NFS and AFP.
+"""Set, change or stop one protocol's share of a dataset, with the same steps for SMB, NFS and AFP.
 
 The setting is kept with the dataset, the protocol's file is rendered from all datasets, its daemon takes it up and is asked
 what it serves. A switch is on only when that answer names the share; otherwise all of it is put back.

@@ -1,4 +1,4 @@
-"""Choosing how SMB is protected, for all folders at once.
+"""Set signing and encryption of SMB, for all folders at once.
 
 smb.conf(5): SMB2 and later always sign where the client asks, so signing can only be required or left to the client.
 Encryption needs SMB3 (Windows 8, OS X 10.11). ``desired`` encrypts for all who can; ``required`` turns the others away, and

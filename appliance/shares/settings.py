@@ -2,7 +2,7 @@
 
 The property belongs to the dataset and travels with it, so it may come with disks from anywhere: decoding validates
 every field by its grammar. What is read here is a wish; it is served only where somebody on this box has agreed
-(``agreed.py``), whether the setting was made here, received with the data, or inherited.
+(``approved.py``), whether the setting was made here, received with the data, or inherited.
 
 A dataset below a shared one inherits its parts, and each becomes a share of its own: it is another file system, with
 other snapshots, and NFS does not look into it from outside. Its name is that of the share above it and the way down,
@@ -33,7 +33,7 @@ LEAST_TIME_MACHINE = 10**9  # bytes: a limit below that of one backup helps nobo
 
 
 def check_users(write: tuple[str, ...], read: tuple[str, ...]) -> None:
-    """Refuse what is neither an account nor a group, and somebody who is named twice."""
+    """Refuse names of neither users nor groups, and names in both lists."""
     for field, found in (("write", write), ("read", read)):
         for one in found:
             names.user_or_group(one, field=field)

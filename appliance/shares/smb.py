@@ -70,7 +70,7 @@ TEMPLATE = Template(
    read list = {{ share.read | join(" ") }}
 {% endif %}
    force group = {{ people }}
-   # Whoever makes a file may do all with it, as Windows programs expect: without its "x" a wish for all rights is refused.
+   # The creator of a file has all rights to it, as Windows programs expect: without its "x" a wish for all rights is refused.
    create mask = 0760
    directory mask = 2770
    # Who may use a folder is an ACL that new files take from their folder; without this the masks above would cut it.
@@ -222,7 +222,7 @@ def policy_in(path: Path) -> SmbPolicy | None:
 
 @dataclass(frozen=True)
 class SmbServing:
-    """Samba as ``serving.py`` wants it."""
+    """Samba, as ``publish.Serving`` describes a protocol."""
 
     owned: OwnedFile
     name: Protocol = "smb"

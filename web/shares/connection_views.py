@@ -1,4 +1,4 @@
-"""Who is connected to shares now, with what open, and a button that ends it."""
+"""The connected clients of shares with their open files, and a button to disconnect each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FRESH = timedelta(seconds=5)
 
 @require_GET
 def list_connections(request: HttpRequest) -> HttpResponse:
-    """Everybody who is connected, as of some seconds ago; looking has them read again."""
+    """The clients that are connected, as of some seconds ago; opening the page reads them again."""
     if store.claim_refresh(SOURCE, not_since=timezone.now() - FRESH):
         queue.send("workers.read_connections")
 

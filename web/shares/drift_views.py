@@ -1,4 +1,4 @@
-"""What was changed by hand in files that Larder writes: how each differs, and what becomes of it."""
+"""Manual changes of files that Larder writes: how each differs, and the choice to adopt or overwrite it."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class SmbForm(NamedForm):
     previous = forms.BooleanField(
         label="Previous versions",
         required=False,
-        help_text="Windows and Macs can fetch files back out of this folder's snapshots by themselves.",
+        help_text="Windows and Macs can restore files from this folder's snapshots.",
     )
     recycle = forms.BooleanField(
         label="Recycle bin",
@@ -107,7 +107,7 @@ class SmbForm(NamedForm):
     hidden = forms.BooleanField(
         label="Hidden",
         required=False,
-        help_text="It is not listed. Whoever knows its name and may use it still reaches it.",
+        help_text="It is not listed. Users with access who know its name can still open it.",
     )
     mac = forms.BooleanField(
         label="Made for Macs",
@@ -116,7 +116,7 @@ class SmbForm(NamedForm):
     )
     time_machine = time_machine_field()
     exact_case = forms.BooleanField(
-        label="Tell large and small letters apart",
+        label="Case-sensitive names",
         required=False,
         help_text="Photo.jpg and photo.jpg can then both be there. Windows cannot open both; leave it off unless Linux needs it.",
     )
@@ -127,7 +127,7 @@ class SmbForm(NamedForm):
     )
 
     def clean_guest(self) -> str:
-        """Who does not say it lets nobody in."""
+        """Guest access defaults to "no"."""
         return str(self.cleaned_data["guest"] or "no")
 
     def part(self) -> Smb:
@@ -155,7 +155,7 @@ class NfsForm(forms.Form):
         ),
         max_length=8000,
         error_messages={"required": "Name at least one network or computer, for example 192.168.1.0/24."},
-        help_text="One a line: a network such as 192.168.1.0/24, an address, or a computer's name.",
+        help_text="One per line: a network such as 192.168.1.0/24, an address, or a computer's name.",
     )
     write = forms.BooleanField(label="They may change files", required=False)
     sync = forms.BooleanField(
@@ -164,7 +164,7 @@ class NfsForm(forms.Form):
     everybody_as = forms.ChoiceField(
         label="Who they are here",
         required=False,
-        help_text="NFS asks for no password. As one user: whoever mounts it may do what that user may. By number: each user of the other computer needs the same number as here.",
+        help_text="NFS asks for no password. As one user: everybody who mounts it may do what that user may. By number: each user of the other computer needs the same number as here.",
     )
     root = forms.BooleanField(
         label="Root there is root here",

@@ -25,7 +25,7 @@ from web.users.views import read_user_facts
 def begin_change(
     request: HttpRequest, form: NfsForm | AfpForm, dataset: str, protocol: Protocol
 ) -> HttpResponse | None:
-    """Start the change, or put what speaks against it into the form."""
+    """Start the change, or put the reasons against it into the form."""
     try:
         operation = SetShare.of(dataset, protocol, form.part())
         return confirm.start_or_review(request, operation, back=request.get_full_path())

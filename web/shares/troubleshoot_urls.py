@@ -1,4 +1,4 @@
-"""Addresses of reaching a share."""
+"""URLs of pages about sharing as a whole, and about one folder's NFS, AFP and troubleshooting."""
 
 from __future__ import annotations
 

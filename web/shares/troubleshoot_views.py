@@ -1,4 +1,4 @@
-"""Reaching a share: the words to type on the other computer, and why it cannot be seen, with what mends it."""
+"""The addresses of a share, and the page that says why it cannot be seen, with fixes."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def mend_of(check: diagnose.Check, key: str, seen: diagnose.Diagnosis) -> Mend |
 
 @require_GET
 def troubleshoot_share(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
-    """Why can't I see it: what was seen at the last look, for the person that was named."""
+    """The last diagnosis of a share for the chosen user."""
     dataset, known = get_shared_dataset(key, protocol)
     person = request.GET.get("person", "")
 
@@ -128,7 +128,7 @@ def have_it_looked_at(key: str, protocol: str, person: str) -> None:
 
 @require_POST
 def look_at_share(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
-    """Have it looked at; the page follows."""
+    """Start a diagnosis and go to the page that shows it."""
     get_shared_dataset(key, protocol)
     person = request.POST.get("person", "")
     if person and not AccountRow.objects.filter(name=person).exists():

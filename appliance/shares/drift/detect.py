@@ -1,4 +1,4 @@
-"""Hand edits of the files that Larder owns: which there are, how they differ, and what adopting each would set.
+"""Detect manual changes of the files that Larder writes: how they differ, and what adopting each would set.
 
 Nothing here changes anything. Whether a file was edited is seen without asking any daemon (``on_disk``), so collectors
 may look often; what Larder would write in its place only root can tell (``read``), since it depends on what was agreed to.

@@ -1,4 +1,4 @@
-"""What a hand edit would be as settings of folders, where Larder can say it at all.
+"""Translate a manual change into folders' settings, where settings exist for all of it.
 
 An edited file is read back into the settings of the folders that it names, and the file is then rendered from those: only
 where that says the same as the edited file, line for line but for comments and spacing, is the edit one that can be

@@ -1,4 +1,4 @@
-"""What becomes of a hand edit: it is made the folders' settings, or written over. Either way it is kept as a copy first.
+"""Adopt a manual change as the folders' settings, or overwrite it. Either way a copy is kept first.
 
 Both name the very content that the person looked at by its fingerprint, so an edit of a later minute is never taken for it.
 """
@@ -37,7 +37,7 @@ def changed_since() -> Reason:
 
 
 class Decision(Operation):
-    """What both have in common. ``file`` is the key of an owned file, ``seen`` the fingerprint of its hand edit."""
+    """The base of both decisions. ``file`` is the key of an owned file, ``seen`` the fingerprint of its hand edit."""
 
     file: str
     seen: str
@@ -110,7 +110,7 @@ class OverwriteDrift(Decision, tag="overwrite-drift"):
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            summary=f"{self.owned.path} says again what the folders' settings say. What was changed by hand is no longer in force.",
+            summary=f"{self.owned.path} says again what the folders' settings say. What was changed by hand no longer applies.",
             steps=(
                 self.keep_step(),
                 Step(

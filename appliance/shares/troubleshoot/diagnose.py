@@ -1,6 +1,6 @@
-"""Why can't I see it? What lies between a person and a share, looked at in its order, each with what would mend it.
+"""Diagnose why a user cannot see a share: each thing between them, in the order a connection meets it, with its fix.
 
-``look`` asks the system, as root and only when somebody wants to know; ``judge`` turns what was seen into sentences and
+``diagnose_share`` asks the system, as root and only when somebody wants to know; ``explain_diagnosis`` turns the answers into sentences and
 is pure. Whether a person may pass a folder is asked of the kernel as that person (``setpriv``), so access lists count.
 """
 
@@ -52,7 +52,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Check:
-    """One answer. ``mend`` names the button (serve, mount, unlock, let-in, password, edit, drift), empty: none."""
+    """One answer. ``mend`` names the button of its fix (serve, mount, unlock, let-in, password, edit, drift), empty: none."""
 
     name: str
     state: str  # healthy, failed, attention, empty (not asked)
@@ -214,12 +214,12 @@ def announced_check(seen: Diagnosis) -> Check:
         )
     if seen.announced:
         return Check("announced", "healthy", "It is announced to the network")
-    text = "Other computers do not find it by themselves. The address works all the same when it is typed."
+    text = "Other computers do not find it automatically. Typing the address still works."
     return Check("announced", "attention", "It is not announced", text, "serve")
 
 
 def address_checks(setting: ShareSetting, seen: Diagnosis, asked_from: str) -> Iterator[Check]:
-    """Whether the computer before which the person sits is one of those that are let in."""
+    """Whether the computer of the person who asks may connect."""
     try:
         address = ipaddress.ip_address(asked_from.removeprefix("::ffff:"))
     except ValueError:
@@ -257,7 +257,7 @@ def all_networks(hosts: tuple[str, ...]) -> bool:
 def person_checks(setting: ShareSetting, seen: Diagnosis) -> Iterator[Check]:
     if not seen.person:
         text = "Choose who cannot see it, and their account and the folder's permissions are looked at too."
-        yield Check("person", "empty", "For nobody in particular", text)
+        yield Check("person", "empty", "No user chosen", text)
         return
     who = seen.person
     if seen.account == "missing":

@@ -58,8 +58,11 @@ def test_a_hostile_setting_or_place_is_not_offered():
 
 def test_a_name_that_is_used_here_or_twice_is_refused():
     twice = shared("tank/other", share=ShareSetting(smb=Smb(name="FILMS", write=("anna",))).text())
-    assert any("FILMS" in reason.text for reason in ACCEPT.check(facts(*THREE, twice)))
-    assert any("pond/films" in reason.text for reason in ACCEPT.check(facts(*THREE, shared("pond/films"))))
+    assert any("FILMS" in reason.message.arguments.values() for reason in ACCEPT.check(facts(*THREE, twice)))
+    assert any(
+        "pond/films" in reason.message.arguments.values()
+        for reason in ACCEPT.check(facts(*THREE, shared("pond/films")))
+    )
 
 
 def test_guests_and_people_that_are_none_here_are_told():

@@ -23,6 +23,7 @@ from appliance.shares.publish import SERVING
 from appliance.shares.set_share import SetShare
 from appliance.shares.settings import Nfs, Smb, setting_of
 from appliance.zfs import status
+from tests.reasons import codes, refuses
 from tests.unit.made import dataset, shared
 from tests.unit.pools.test_create import Working
 
@@ -284,7 +285,7 @@ def test_an_edit_that_was_changed_again_is_not_the_one_that_was_decided_about(ow
     path = detect.owned_of("smb").path  # type: ignore[union-attr]
     path.write_text(path.read_text() + "# more\n")
     before = path.read_bytes()
-    with pytest.raises(Refused, match="changed again since you looked"):
+    with refuses("file-changed-again"):
         steps[step].act(Working())
     assert path.read_bytes() == before
     assert not operation.probe("write" if kind == "overwrite" else "adopt", detect.facts_now())
@@ -310,7 +311,7 @@ def test_where_the_daemon_does_not_serve_it_the_edit_is_back_as_it_was(own_files
 def test_changes_that_the_file_does_not_say_are_refused(own_files):
     found = edited("smb", "[photos]", "[pictures]")
     other = SetShare.of("tank/films", "smb", Smb(name="films", write=("ben",)))
-    with pytest.raises(Refused, match="have changed since you looked"):
+    with refuses("share-settings-changed"):
         run(AdoptDrift(file="smb", seen=found.seen, changes=(*found.changes, other)))
     assert not own_files["tank/films"].share
 
@@ -349,4 +350,4 @@ def test_no_other_content_can_be_named(seen):
 def test_a_folder_that_is_gone_is_said(own_files):
     found = edited("smb", "[photos]", "[pictures]")
     operation = AdoptDrift(file="smb", seen=found.seen, changes=found.changes)
-    assert "no longer there" in " ".join(reason.text for reason in operation.check(Facts()))
+    assert "dataset-missing" in codes(operation.check(Facts()))

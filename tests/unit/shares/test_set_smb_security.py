@@ -20,6 +20,7 @@ from appliance.shares.owned_file import OwnedFile
 from appliance.shares.set_smb_security import SetSmbSecurity
 from appliance.shares.settings import Smb
 from appliance.zfs import status
+from tests.reasons import refuses
 from tests.unit.made import ANNA, box, dataset, shared
 from tests.unit.pools.test_create import Working
 
@@ -50,7 +51,8 @@ def test_encryption_for_everybody_and_guests_do_not_go_together():
     guests = dataset("tank/drop", share=json.dumps({"smb": {"name": "drop", "guest": "read"}}), share_source="local")
     (reason,) = STRICT.check(box(datasets=(guests,)))
     assert reason.field == "encryption"
-    assert "tank/drop" in reason.text
+    assert reason.code == "guests-not-encrypted"
+    assert reason.message.arguments["shares"] == "tank/drop"
     assert not list(SetSmbSecurity(signing="required", encryption="desired").check(box(datasets=(guests,))))
     facts = box(smb_policy=STRICT.policy)
     (reason,) = smb.SERVING.against(dataset(), Smb(name="drop", guest="read"), facts)
@@ -128,7 +130,7 @@ def test_a_hand_edit_stops_it_before_anything_is_kept(samba):
     approved.set_approved(shared().guid, share=True)
     publish.publish_shares(publish.agreed_facts(), ["smb"])
     samba.write_text(samba.read_text() + "# mine\n")
-    with pytest.raises(Refused, match="changed by hand"):
+    with refuses("file-changed-by-hand"):
         run(STRICT)
     assert smb_security.read_security() == SmbPolicy()
 

@@ -89,7 +89,7 @@ def test_a_person_whom_nobody_knows_is_not_handed_on(web, shared):
 def test_nothing_in_the_way_is_said(web, shared):
     seen()
     text = text_of(web.get(f"{HERE}/why/"))
-    assert "Nothing is in the way on this box" in text
+    assert "No problem found on this box" in text
 
 
 def test_what_is_in_the_way_has_its_button(web, shared):
