@@ -47,7 +47,7 @@ def quote_path(path: str) -> str:
 
 
 def unquote_path(path: str) -> str:
-    """The path that ``quoted`` or ``exportfs`` wrote."""
+    """The path that ``quote_path`` or ``exportfs`` wrote."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
 
 

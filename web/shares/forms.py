@@ -127,7 +127,7 @@ class SmbForm(NamedForm):
     )
 
     def clean_guest(self) -> str:
-        """Guest access defaults to "no"."""
+        """Default guest access to no."""
         return str(self.cleaned_data["guest"] or "no")
 
     def part(self) -> Smb:

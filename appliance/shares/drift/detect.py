@@ -120,7 +120,7 @@ def detect_drift(facts: Facts) -> list[Edit]:
 
 def edit_of(found: OnDisk, facts: Facts) -> Edit:
     owned = owned_of(found.key)
-    assert owned is not None  # noqa: S101 - its key comes from ``keys``
+    assert owned is not None  # noqa: S101 - its key comes from ``owned_keys``
     there = owned.path.read_bytes()
     text, body = there.decode(errors="replace"), wanted_text(found.key, facts)
     lines = list(

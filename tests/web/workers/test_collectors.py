@@ -90,7 +90,7 @@ BREAKABLE = {
     "disks": (disk_inventory, "read_disks"),
     "accounts": (accounts, "read_accounts"),
     "properties": (properties, "read_properties"),
-    "shares": (publish, "configured"),
+    "shares": (publish, "configured_shares"),
     "services": (collectors, "read_services"),
 }
 FAULTS = [Failed("zpool said no"), AttributeError("'list' has no 'get'"), RecursionError()]
