@@ -41,7 +41,7 @@ def test_separate_servers_serve_the_folder_to_guests_on_the_loopback_only(state,
     assert commands.tools == ["mount", "mount", "cnid_metad", "afpd"]
     assert commands.ran[0][-1] == str(state)  # the tmpfs covers it before anything is written there
     assert commands.ran[1] == ["mount", "--bind", str(tmp_path), str(state / "sweep")]
-    said = afp.parse((state / "sweep.conf").read_text())
+    said = afp.parse_config((state / "sweep.conf").read_text())
     assert said["Global"]["afp listen"] == "127.0.0.1"
     assert said["Global"]["cnid listen"].startswith("127.0.0.1:")
     assert said["Global"]["uam list"] == "uams_guest.so"
