@@ -15,6 +15,7 @@ from appliance import agent_client
 from appliance.errors import Refused
 from appliance.facts.box import Disk
 from appliance.system import paths
+from tests.reasons import codes_on_page
 from tests.unit.made import OLD, dataset, disk
 from tests.web import rows
 from tests.web.reading import Page, text_of
@@ -218,7 +219,7 @@ def test_a_passphrase_that_cannot_be_handed_on_begins_nothing(web, disks, monkey
     monkeypatch.setattr(agent_client, "leave_secret", full)
     response = confirm(web, page, secret=CANARY, again=CANARY)
     assert response.status_code == 409
-    assert "could not be handed on, so nothing was begun" in text_of(response)
+    assert codes_on_page(response) == ["secret-not-stored"]
     assert not Job.objects.exists()
 
 
