@@ -83,7 +83,7 @@ def test_a_benchmark_that_cannot_be_understood_stops_nothing(appliance, visitor,
     alerting.begin(appliance, post)
     appliance.run("python3", "-c", alerting.DO, alerting.SETTINGS, ODD_SWEEP)
     rows = wait_for("the benchmark to be held", lambda: alerting.ask(appliance, "select text from sweeps_sweeprow where title = 'Odd' and state = 'paused'"), timeout=120)  # fmt: skip
-    assert rows[0][0].startswith("Larder cannot go on with this benchmark")
+    assert rows[0][0].startswith("Larder cannot continue this benchmark")
     alerting.make_tank(appliance)
     appliance.run("zpool", "offline", "tank", alerting.guid_of(appliance, 4))
     # Nobody looks at a page: the clock alone has to see it and send it.
