@@ -37,10 +37,10 @@ def clock(monkeypatch):
     monkeypatch.setattr(run_job, "_sent", {})
     for name in (
         "collectors.collect_now",
-        "collect_importable.after",
-        "collect_dataset_details.after",
-        "benchmarks.after",
-        "collect_snapshots.doubt",
+        "collect_importable.search_after_job",
+        "collect_dataset_details.reread_after_job",
+        "benchmarks.continue_after_job",
+        "collect_snapshots.doubt_snapshots",
     ):
         monkeypatch.setattr(f"workers.{name}", lambda *_words: None)
     return now
