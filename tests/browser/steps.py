@@ -81,7 +81,7 @@ def create_pool(page: Page, *, name: str, bays: list[int], layout: str, passphra
 
 def create_account(page: Page, *, name: str, password: str) -> None:
     page.goto("/people/new/")
-    page.get_by_label("Name").fill(name)
+    page.get_by_label("Name", exact=True).fill(name)
     page.get_by_role("button", name="Continue").click()
     page.get_by_label("Password", exact=True).fill(password)
     page.get_by_label("Password once more").fill(password)
@@ -91,7 +91,7 @@ def create_account(page: Page, *, name: str, password: str) -> None:
 
 def create_folder(page: Page, *, parent: str, name: str) -> None:
     page.goto(f"/folders/new/?parent={parent}")
-    page.get_by_label("Name").fill(name)
+    page.get_by_label("Name", exact=True).fill(name)
     page.get_by_role("button", name="Create the folder").click()
     finished(page)
 
