@@ -85,6 +85,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "web.system.context_processors.chrome",
+                "web.accounts.preferences.preferences",
             ],
             "builtins": ["template_partials.templatetags.partials", "web.system.templatetags.formatting"],
         },

@@ -34,6 +34,7 @@ ROUTES = [
     Route("sessions", "/account/sessions/", READ),
     Route("end_session", "/account/sessions/1/end/", CHANGE),
     Route("password", "/account/password/", BOTH),
+    Route("show_commands", "/account/commands/", CHANGE),
     Route("disks", "/disks/", READ),
     Route("alerts", "/alerts/", READ),
     Route("alert", "/alerts/1/", READ),

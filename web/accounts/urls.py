@@ -21,4 +21,5 @@ urlpatterns = [
     path("account/sessions/", views.sessions, name="sessions"),
     path("account/sessions/<int:pk>/end/", views.end_session, name="end_session"),
     path("account/password/", views.password, name="password"),
+    path("account/commands/", views.show_commands, name="show_commands"),
 ]

@@ -20,6 +20,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from appliance.errors import LarderError, explain
 from web.accounts import first_run, proof
 from web.accounts.forms import SetUpForm
+from web.accounts.preferences import preferences_of
 from web.system import database
 
 
@@ -94,3 +95,14 @@ def password(request: HttpRequest) -> HttpResponse:
         messages.success(request, "Your password is changed. Every other session was signed out.")
         return redirect("sessions")
     return render(request, "accounts/password.html", {"form": form}, status=400 if form.is_bound else 200)
+
+
+@require_POST
+def show_commands(request: HttpRequest) -> HttpResponse:
+    """Remember whether plans show their commands at once. Without script the page stays as it is."""
+    chosen = preferences_of(request)
+    chosen.show_commands = request.POST.get("show") == "yes"
+    chosen.save()
+    if not request.headers.get("HX-Request"):
+        return HttpResponse(status=204)
+    return render(request, "inc/commands_choice.html", {"preferences": chosen})

@@ -120,7 +120,7 @@ def get_open_case(pk: int) -> Replacement:
 def offline_disk(request: HttpRequest, pk: int) -> HttpResponse:
     """Take the old disk offline. One click undoes it, so it needs no review."""
     case = get_open_case(pk)
-    pool = find_pool(store.facts(), case.pool_guid)
+    pool = find_pool(store.facts_of_pools(), case.pool_guid)
     operation = online_offline.OfflineDisk(pool=pool.name, vdev=int(case.vdev_guid))
     confirm.start_without_review(operation, user=request.user.get_username())
     return redirect("replacement", pk=pk)
@@ -131,7 +131,7 @@ def offline_disk(request: HttpRequest, pk: int) -> HttpResponse:
 def accept_disk(request: HttpRequest, pk: int) -> HttpResponse:
     """The review page of replacing the old disk by the chosen one."""
     case = get_open_case(pk)
-    pool = find_pool(store.facts(), case.pool_guid)
+    pool = find_pool(store.facts_of_pools(), case.pool_guid)
     if wrong := pool_replacement.replacement_state(case, present.box()).wrong:
         raise Refused(
             Reason("wrong-disk-pulled", "Put {disk} back first. {pool} still needs it.", disk=wrong[0], pool=pool.name)

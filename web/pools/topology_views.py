@@ -55,7 +55,7 @@ def find_pool(facts: Facts, key: str) -> Pool:
 @refusals_lead_to("pool", "key")
 def review_vdev_act(request: HttpRequest, key: str, guid: int, what: str) -> HttpResponse:
     """The review page of a change that needs no further answer. The pool's own guid means the whole pool."""
-    pool = find_pool(store.facts(), key)
+    pool = find_pool(store.facts_of_pools(), key)
     if what not in ACTS:
         raise Http404
     operation = ACTS[what](pool.name, 0 if guid == pool.guid else guid)

@@ -23,7 +23,16 @@ from web.inventory.models import AccountRow, Activity, DatasetRow, DiskRow, Pool
 from web.jobs.models import Job
 
 WITHOUT_A_PAGE = {"setup", "account_login", "account_logout", "account_signup"}
-POSTED = {"confirm", "look_for_pools", "destroy_snapshots", "start_sweep", "mail_test", "unlock", "unlock_all"}
+POSTED = {
+    "confirm",
+    "look_for_pools",
+    "destroy_snapshots",
+    "start_sweep",
+    "mail_test",
+    "unlock",
+    "unlock_all",
+    "show_commands",
+}
 
 
 def walk(resolver: URLResolver, before: str = "/") -> list[tuple[str, str]]:
