@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from appliance.pools import fullness
+
 Severity = Literal["critical", "warning", "notice"]
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "notice")
 MINUTE, HOUR = 60, 3600
@@ -105,20 +107,20 @@ KINDS = {
              "It was there before and was neither exported nor destroyed here.",
              "See that all its disks are in the box, then look for it under “Bring in a pool”.",
              "Look for it", wait=2 * MINUTE),
-        AlertKind("pool.full96", "critical", "datasets", "A pool is full",
-             "A pool this full becomes very slow, and programs that write to it fail.",
+        AlertKind("pool.full96", "critical", "datasets", "A pool is full or almost out of space",
+             f"It is at least {fullness.CRITICAL} % full. A pool this full is very slow, and programs that write to it soon fail.",
              "Free space now: delete what is not needed, or old snapshots, or add disks.",
              "See the pool", "space", 3),
         AlertKind("pool.full90", "warning", "datasets", "A pool is nearly full",
-             "A pool this full becomes slow.",
+             f"It is at least {fullness.WARNING} % full. A pool this full becomes slow.",
              "Free space or add disks.",
              "See the pool", "space", 2),
         AlertKind("pool.full80", "notice", "datasets", "A pool is filling up",
-             "There is room left. Above 90 % a pool becomes slow.",
+             f"It is at least {fullness.NOTICE} % full. There is room left. From {fullness.WARNING} % on a pool becomes slow.",
              "Plan for more space, or delete what is not needed.",
              "See the pool", "space", 1),
         AlertKind("pool.filling", "warning", "datasets", "A pool fills up fast",
-             "At the pace of the last weeks it is 90 % full within two weeks. A pool that full becomes slow.",
+             f"At the pace of the last weeks it is {fullness.WARNING} % full within two weeks. A pool that full becomes slow.",
              "See what grows. Free space, or plan for more disks now.",
              "See the pool"),
         AlertKind("zfs.faulty", "warning", "", "This version of ZFS is known to spoil files",

@@ -14,7 +14,7 @@ from appliance.alerts.sources import source_text
 from appliance.disks.health import HealthReason, State
 from appliance.facts.box import Pool, Service, Vdev
 from appliance.formatting import size_text
-from appliance.pools import health
+from appliance.pools import fullness, health
 from appliance.pools.health import BROKEN
 from appliance.system.system_disk import SystemDisk
 from appliance.zfs import kernel_module
@@ -24,8 +24,8 @@ Item = TypeVar("Item")
 SUMS = ("read", "write", "checksum")
 LATE_AFTER = {"temperatures": timedelta(minutes=30)}
 LATE = timedelta(minutes=10)
-FULL = ((96, "pool.full96"), (90, "pool.full90"), (80, "pool.full80"))
-SOON, SOON_STILL = 14, 21  # days to 90 %: when that is an alert, and until when it stays one
+FULL_KINDS = ((fullness.CRITICAL, "pool.full96"), (fullness.WARNING, "pool.full90"), (fullness.NOTICE, "pool.full80"))
+SOON, SOON_STILL = 14, 21  # days until it is nearly full: when that is an alert, and until when it stays one
 TOLD_FOR = timedelta(days=2)
 STALLS = 5  # requests of more than 30 seconds: a disk that spins up takes less
 SYSTEM_FULL = 90  # per cent of the system disk; what is left for root alone counts as used
@@ -54,22 +54,23 @@ class DiskStatus:
 
 @dataclass(frozen=True)
 class Space:
-    """How full a pool is, in per cent, and in how many days it is 80 and 90 % full at the pace of the last weeks."""
+    """How full a pool is, in per cent, and in how many days it is filling up (80 %) and nearly full (90 %) at the pace of
+    the last weeks."""
 
     guid: int
     pool: str
     percent: int
     free: int
     days: int | None = None
-    days_to_80: int | None = None
+    days_to_notice: int | None = None
 
     @property
     def forecast_text(self) -> str:
         """``At the pace of the last weeks it is 80 % full in about 40 days, 90 % in about 70.`` Empty: it does not grow."""
-        if self.percent < 80 and self.days_to_80 is not None and self.days is not None:
-            return f"At the pace of the last weeks it is 80 % full in about {self.days_to_80} days, 90 % in about {self.days}."  # fmt: skip
-        if self.percent < 90 and self.days is not None:
-            return f"At the pace of the last weeks it is 90 % full in about {self.days} days."
+        if self.percent < fullness.NOTICE and self.days_to_notice is not None and self.days is not None:
+            return f"At the pace of the last weeks it is {fullness.NOTICE} % full in about {self.days_to_notice} days, {fullness.WARNING} % in about {self.days}."  # fmt: skip
+        if self.percent < fullness.WARNING and self.days is not None:
+            return f"At the pace of the last weeks it is {fullness.WARNING} % full in about {self.days} days."
         return ""
 
 
@@ -256,12 +257,12 @@ def scan_faults(seen: AlertInput) -> Iterator[Fault]:
 def space_faults(seen: AlertInput) -> Iterator[Fault]:
     def of_one(space: Space) -> Iterator[Fault]:
         subject = str(space.guid)
-        for mark, kind in FULL:
+        for mark, kind in FULL_KINDS:
             if space.percent >= mark or ((kind, subject) in seen.open and space.percent >= mark - HYSTERESIS):
-                yield Fault(kind, subject, f"{space.pool} is {space.percent} % full.", f"{size_text(space.free)} are free. {space.forecast_text}".strip(), f"/pools/{space.guid}/")  # fmt: skip
+                yield Fault(kind, subject, f"{space.pool} is {space.percent} % full.", f"{size_text(space.free)} are free. {fullness.classify(space.percent).meaning} {space.forecast_text}".strip(), f"/pools/{space.guid}/")  # fmt: skip
                 break
         within = SOON_STILL if ("pool.filling", subject) in seen.open else SOON
-        if space.percent < 90 and space.days is not None and space.days <= within:
+        if space.percent < fullness.WARNING and space.days is not None and space.days <= within:
             yield Fault("pool.filling", subject, f"{space.pool} fills up fast.", f"{space.forecast_text} {size_text(space.free)} are free.", f"/pools/{space.guid}/")  # fmt: skip
 
     yield from judge_each(seen.spaces, of_one)

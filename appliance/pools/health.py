@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
 from appliance.facts.box import Pool, Vdev
 from appliance.formatting import opening
+from appliance.pools import fullness
 from appliance.zfs import vdev_tree
 
-Health = Literal["healthy", "working", "attention", "failed", "asleep", "empty", "unknown"]
+Health = Literal["healthy", "working", "notice", "attention", "failed", "asleep", "empty", "unknown"]
+LEVEL_STATES: dict[str, Health] = {"critical": "failed", "warning": "attention", "notice": "notice", "": "healthy"}
 BROKEN = {"FAULTED", "UNAVAIL", "REMOVED", "OFFLINE"}
 DEVICE_WORDS = {
     "FAULTED": "failed and was taken out of use",
@@ -30,11 +32,6 @@ class PoolHealth:
     meaning: str = ""
     advice: str = ""
     word: str = ""  # for its card, where the state alone would not say it
-
-
-# Per cent of what files can take. With little free, ZFS searches long for room; it refuses writes before its own reserve
-# (spa_slop_shift, 1/32) is touched, so that deleting stays possible.
-NEARLY_FULL, FULL = 90, 99
 
 
 # When a disk is pulled or dies, errors are counted first and its loss is noticed up to half a minute later. So nothing calm
@@ -70,13 +67,12 @@ def error_counts(pool: Pool) -> dict[int, tuple[int, int, int]]:
 
 def of_space(name: str, used: int, total: int) -> PoolHealth | None:
     """What is to be said of the space for files, in bytes; None as long as there is enough of it."""
-    percent = used * 100 // total if total else 0
-    advice = "Delete what is not needed, also old snapshots that still hold it, or add disks."
-    if percent >= FULL:
-        return PoolHealth("attention", f"{name} is full.", "What is in it is safe, but nothing more can be written.", advice, "full")  # fmt: skip
-    if percent >= NEARLY_FULL:
-        return PoolHealth("attention", f"{name} is nearly full.", f"{percent} % of its space is used. Writing becomes slow, and stops when it is full.", advice, "nearly full")  # fmt: skip
-    return None
+    percent = fullness.percent_used(used, total)
+    found = fullness.classify(percent)
+    if not found.level:
+        return None
+    meaning = f"{percent} % of its space is used. {found.meaning}"
+    return PoolHealth(LEVEL_STATES[found.level], f"{name} is {found.word}.", meaning, fullness.ADVICE, found.word)
 
 
 def survives_text(pool: Pool) -> str:
@@ -132,7 +128,7 @@ def of_pool(
     if pool.errors:
         return PoolHealth("failed", f"{pool.name} has damaged files.", f"{pool.errors} errors could not be repaired.", "Restore the damaged files from a snapshot or another copy.")  # fmt: skip
     space = of_space(pool.name, used, total)
-    if space and space.word == "full":
+    if space and space.state == "failed":
         return space
     worn = [device for device in pool.devices() if device.read_errors or device.write_errors or device.checksum_errors]
     if worn:
@@ -140,14 +136,17 @@ def of_pool(
         if not settled:
             return PoolHealth("attention", f"{pool.name} reported errors.", f"{errors} errors on {', '.join(label(device) for device in worn[:3])}. Larder is checking whether every disk still answers.", "Wait a minute.", "checking")  # fmt: skip
         return PoolHealth("attention", f"{pool.name} repaired itself.", f"{errors} errors on {', '.join(label(device) for device in worn[:3])} were put right from the other disks. Nothing was lost.", "If it happens again, that disk is wearing out.")  # fmt: skip
-    if space:
+    if space and space.state == "attention":
         return space
     if pool.scan and pool.scan.state == "scanning":
         what = "is rebuilding" if pool.scan.kind == "resilver" else "is being checked"
         return PoolHealth("working", f"{pool.name} {what}.", "Files stay available.")
     if not settled:
         return PoolHealth("attention", f"{pool.name} reported a problem.", "A disk of it made an error or changed its state a moment ago. Larder is checking whether every disk still answers.", "Wait a minute.", "checking")  # fmt: skip
-    return PoolHealth("healthy", f"{pool.name} works.", f"{survives_text(pool).capitalize()}." if pool.failures_left else "One failed disk would lose everything in it. Keep a copy elsewhere.")  # fmt: skip
+    safety = f"{survives_text(pool).capitalize()}." if pool.failures_left else "One failed disk would lose everything in it. Keep a copy elsewhere."  # fmt: skip
+    if space:
+        return replace(space, meaning=f"{space.meaning} {safety}")
+    return PoolHealth("healthy", f"{pool.name} works.", safety)
 
 
 def of_device(device: Vdev) -> Health:

@@ -9,6 +9,7 @@ from django.db import models
 from django.utils import timezone
 
 from appliance.alerts.kinds import KINDS, AlertKind
+from appliance.pools.health import LEVEL_STATES, Health
 
 LONGEST_SILENCE = timedelta(days=31)
 LARGEST = 2**63 - 1  # that a column holds; broken firmware counts up to 2**64 - 1
@@ -73,11 +74,11 @@ class Alert(models.Model):
         return not (kind and kind.news and self.severity == "notice")
 
     @property
-    def mark_state(self) -> str:
+    def mark_state(self) -> Health:
         """The state of its icon."""
         if self.state == self.State.CLEARED:
             return "healthy"
-        return {"critical": "failed", "warning": "attention"}.get(self.severity, "repaired")
+        return LEVEL_STATES.get(self.severity, "notice")
 
     @property
     def state_word(self) -> str:

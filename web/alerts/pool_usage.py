@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from appliance.alerts.rules import Space, days_until
 from appliance.facts.box import Pool
+from appliance.pools import fullness
 from web.alerts.models import PoolDay
 from web.inventory import store
 
@@ -23,5 +24,6 @@ def usage_of_pools(pools: Iterable[Pool], now: datetime) -> Iterator[Space]:
     for pool in pools:
         if (root := roots.get(pool.name)) and (total := root.used + root.available):
             days = history.get(str(pool.guid), [])
-            to_80, to_90 = days_until(days, total, 80), days_until(days, total, 90)
-            yield Space(pool.guid, pool.name, root.used * 100 // total, root.available, to_90, to_80)
+            to_notice, to_warning = (days_until(days, total, mark) for mark in (fullness.NOTICE, fullness.WARNING))
+            percent = fullness.percent_used(root.used, total)
+            yield Space(pool.guid, pool.name, percent, root.available, to_warning, to_notice)

@@ -9,7 +9,7 @@ from pathlib import Path
 from appliance.facts.box import Disk, Pool, Vdev
 from appliance.facts.datasets import Dataset
 from appliance.formatting import model_and_serial, size_text
-from appliance.pools import health
+from appliance.pools import fullness, health
 from appliance.pools.health import DEVICE_STATE_WORDS, PoolHealth
 from appliance.zfs import vdev_tree
 from web.disks import ports
@@ -136,7 +136,12 @@ class PoolCard:
 
     @property
     def percent(self) -> int:
-        return min(100, self.used * 100 // self.total) if self.total else 0
+        return fullness.percent_used(self.used, self.total)
+
+    @property
+    def bar_limits(self) -> tuple[int, int]:
+        """The last per cent at which its bar has the usual colour, and the last one before it is red."""
+        return fullness.WARNING - 1, fullness.CRITICAL - 1
 
 
 def link_of(device: Vdev) -> str:
@@ -332,10 +337,10 @@ FAILED_WORDS = {"SUSPENDED": "stopped", "FAULTED": "cannot be used", "UNAVAIL": 
 def in_a_word(pool: Pool, found: PoolHealth, *, locked: bool) -> tuple[str, str]:
     """State and word of a pool for its card: "repaired itself" is not "weakened", and a locked one is neither."""
     scanning = SCAN_WORDS.get(pool.scan.kind, "") if pool.scan and pool.scan.state == "scanning" else ""
+    if found.word and not (locked and found.state == "notice"):
+        return found.state, found.word
     if found.state == "failed":
         return "failed", FAILED_WORDS.get(pool.state, "damaged files")
-    if found.word:
-        return found.state, found.word
     if found.state == "attention":
         weak = pool.state != "ONLINE" or any(device.state in health.BROKEN for device in pool.devices())
         return (

@@ -18,7 +18,7 @@ from web.inventory.models import Activity, DatasetRow, Progress
 from web.jobs.models import Job
 from web.system import service_status
 
-WORST_FIRST = ("failed", "attention", "locked", "repaired", "working")
+WORST_FIRST = ("failed", "attention", "locked", "repaired", "notice", "working")
 SHOWN = 8
 BAD_STATES = {"failed", "attention"}
 # Alerts that repeat a pool's health. They stay open for a while after the fault has ended.
@@ -61,8 +61,9 @@ def alert_messages(cards: Iterable[present.PoolCard]) -> Iterator[Attention]:
         has_message = states.get(subject) in BAD_STATES
         is_over = subject in states and alert.kind in POOL_HEALTH_ALERTS
         if alert.wants_somebody and not has_message and not is_over:
-            state = {"critical": "failed", "warning": "attention"}.get(alert.severity, "repaired")
-            yield Attention(state, alert.summary, alert.detail, reverse("alert", args=[alert.pk]), "What to do")
+            yield Attention(
+                alert.mark_state, alert.summary, alert.detail, reverse("alert", args=[alert.pk]), "What to do"
+            )
 
 
 def collect_attention(

@@ -143,7 +143,13 @@ def test_a_weak_pool_that_rebuilds_says_how_far_it_is():
 
 @pytest.mark.parametrize(
     ("used", "said", "word"),
-    [(89, "tank works.", ""), (90, "tank is nearly full.", "nearly full"), (99, "tank is full.", "full")],
+    [
+        (79, "tank works.", ""),
+        (80, "tank is filling up.", "filling up"),
+        (90, "tank is nearly full.", "nearly full"),
+        (96, "tank is almost out of space.", "almost out of space"),
+        (99, "tank is full.", "full"),
+    ],
 )
 def test_a_pool_without_room_says_so_and_what_to_do(used, said, word):
     found = health.of_pool(shapes.raidz2(), lambda device: device.name, used=used, total=100)

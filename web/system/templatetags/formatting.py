@@ -18,6 +18,7 @@ register.filter("may", lambda level: MAY[level])
 ICONS = {
     "healthy": "check",
     "working": "loader",
+    "notice": "info",
     "attention": "triangle-alert",
     "failed": "octagon-x",
     "asleep": "moon",
@@ -29,6 +30,7 @@ ICONS = {
 STATE_WORDS = {
     "healthy": "works",
     "working": "working",
+    "notice": "notice",
     "attention": "attention",
     "failed": "failed",
     "asleep": "asleep",
