@@ -19,8 +19,8 @@ from appliance.alerts.sources import SOURCES
 from appliance.benchmarks import scratch_claim
 from appliance.disks import latency
 from appliance.disks.health import WORST_FIRST, HealthReason, State
+from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool
-from appliance.pools.health import BROKEN
 from appliance.system import system_disk
 from appliance.zfs import kernel_module
 from web.alerts import outbox, pool_usage, reconcile
@@ -161,7 +161,7 @@ def gather_facts(now: datetime, sources: dict[str, Source], parts: guard.Parts |
 def disks_seen(pools: tuple[Pool, ...], bays: Iterable[present.Bay], now: datetime, parts: guard.Parts) -> tuple[DiskStatus, ...]:  # fmt: skip
     """The disks, each by itself: one whose row is odd hides no other."""
     rows = {row.key: row for row in parts.get("disks", lambda: list(DiskRow.objects.all())) or []}
-    broken = {present.link_of(one) for pool in pools for one in pool.devices() if one.state in BROKEN}
+    broken = {present.link_of(one) for pool in pools for one in pool.devices() if one.state in vdev_state.LOST}
     slow = parts.get("slow disks", lambda: slow_disks(pools, rows)) or {}
     untested = parts.get("self-tests", lambda: selftests.untested_disks(pools, now)) or {}
     found = []

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 
+from appliance.facts import vdev_state
 from web.alerts import pool_usage
 from web.alerts.models import Alert
 from web.inventory import present
@@ -51,9 +52,8 @@ def pool_lines(now: datetime) -> list[str]:
         one.guid: f", {one.percent} % full. {one.forecast_text}".rstrip()
         for one in pool_usage.usage_of_pools(found, now)
     }
-    states = {"ONLINE": "works"}
     return [
-        f"{plain_text(pool.name)}: {states.get(pool.state, 'needs you')}{filled.get(pool.guid, '')}" for pool in found
+        f"{plain_text(pool.name)}: {vdev_state.describe(pool.state).word}{filled.get(pool.guid, '')}" for pool in found
     ]
 
 

@@ -12,10 +12,10 @@ from appliance.agent.delayed_jobs import Waiting
 from appliance.alerts.kinds import KINDS, AlertKind
 from appliance.alerts.sources import source_text
 from appliance.disks.health import HealthReason, State
+from appliance.facts import vdev_state
 from appliance.facts.box import Pool, Service, Vdev
 from appliance.formatting import size_text
 from appliance.pools import fullness, health
-from appliance.pools.health import BROKEN
 from appliance.system.system_disk import SystemDisk
 from appliance.zfs import kernel_module
 
@@ -178,10 +178,10 @@ def disk_faults(seen: AlertInput) -> Iterator[Fault]:
 def pool_faults(seen: AlertInput) -> Iterator[Fault]:
     def of_pool(pool: Pool) -> Iterator[Fault]:
         guid, link = str(pool.guid), f"/pools/{pool.guid}/"
-        broken = [one for one in pool.devices() if one.state in BROKEN and one.role not in {"spare", "cache"}]
-        away = "; ".join(f"{seen.names(one)} {AWAY.get(one.state, 'does not work')}" for one in broken[:6])
+        broken = [one for one in pool.devices() if one.state in vdev_state.LOST and one.role not in {"spare", "cache"}]
+        away = "; ".join(f"{seen.names(one)} {vdev_state.describe(one.state).phrase}" for one in broken[:6])
         headline = health.of_pool(pool, seen.names).headline  # as the pool's page says it
-        if pool.state in {"SUSPENDED", "FAULTED", "UNAVAIL"}:
+        if pool.state in {"SUSPENDED", *vdev_state.UNUSABLE}:
             yield Fault("pool.stopped", guid, headline, away, link)
         elif broken and all(one.state == "OFFLINE" for one in broken):
             yield Fault("pool.offline", guid, f"{pool.name} runs without a disk that was taken offline.", away, link, len(broken))  # fmt: skip
@@ -189,7 +189,7 @@ def pool_faults(seen: AlertInput) -> Iterator[Fault]:
             yield Fault("pool.bare", guid, headline, away, link, len(broken))
         elif broken:
             yield Fault("pool.weakened", guid, headline, away, link, len(broken))
-        helpers = [one for one in pool.devices() if one.state in BROKEN and one.role in {"spare", "cache"}]
+        helpers = [one for one in pool.devices() if one.state in vdev_state.LOST and one.role in {"spare", "cache"}]
         for one in helpers:
             yield Fault("pool.helper", f"{guid}/{one.guid}", f"{pool.name}: the {one.role} disk {seen.names(one)} does not work.", "", link)  # fmt: skip
         if pool.errors:
@@ -201,21 +201,13 @@ def pool_faults(seen: AlertInput) -> Iterator[Fault]:
     yield from judge_each(seen.pools, of_pool)
 
 
-AWAY = {
-    "REMOVED": "was pulled out",
-    "UNAVAIL": "does not answer",
-    "FAULTED": "was faulted by ZFS",
-    "OFFLINE": "is offline",
-}
-
-
 def device_faults(seen: AlertInput) -> Iterator[Fault]:
     """One fault for each device with errors. A device that ZFS has faulted for them is part of the pool's fault instead."""
 
     def of_pool(pool: Pool) -> Iterator[Fault]:
         for device in pool.devices():
             subject = f"{pool.guid}/{device.guid}"
-            if device.state in BROKEN and ("pool.errors", subject) not in seen.open:
+            if device.state in vdev_state.LOST and ("pool.errors", subject) not in seen.open:
                 continue
             counts = (device.read_errors, device.write_errors, device.checksum_errors)
             if any(counts):

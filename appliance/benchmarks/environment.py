@@ -15,6 +15,7 @@ from appliance.disks import query, selftest, smart
 from appliance.disks.partitions import BLOCK, SECTOR
 from appliance.disks.smart import read_temperature
 from appliance.errors import Failed
+from appliance.facts import vdev_state
 from appliance.facts.box import Pool
 from appliance.formatting import link_label, size_text
 from appliance.layout.geometry import KIB, MIB
@@ -142,7 +143,7 @@ def lost_devices(pools: Iterable[Pool], name: str) -> tuple[str, ...]:
     """Names of devices of the pool that do not work."""
     pool = next((pool for pool in pools if pool.name == name), None)
     devices = pool.devices() if pool else ()
-    return tuple(one.name for one in devices if one.state not in {"ONLINE", "AVAIL", "INUSE"})
+    return tuple(one.name for one in devices if one.state not in vdev_state.HEALTHY)
 
 
 def is_suspended(pool: str) -> bool:

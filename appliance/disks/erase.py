@@ -28,6 +28,7 @@ from appliance.disks.inventory import missing_disk
 from appliance.disks.smart import get_section, parse_count
 from appliance.disks.udev import reread_disks
 from appliance.errors import Bug, Failed, Reason
+from appliance.facts import vdev_state
 from appliance.facts.box import Disk, Facts, Pool
 from appliance.formatting import disk_label, link_label, maker_size, time_left
 from appliance.layout.geometry import MIB
@@ -202,7 +203,7 @@ class EraseDisk(Operation, tag="erase-disk"):
 def copy_refusals(pool: Pool, place: Place) -> Iterator[Reason]:
     """Reasons to keep an offline disk: it may hold the last good copy of something."""
     beside = [device for device in place.group.devices() if device.guid != place.vdev.guid]
-    if pool.state not in {"ONLINE", "DEGRADED"}:
+    if pool.state not in vdev_state.WORKING:
         yield Reason(
             "pool-not-working",
             "{pool} does not work without this disk. Bring the disk online again.",

@@ -13,6 +13,7 @@ from typing import Any
 
 from appliance import command
 from appliance.errors import Failed, Reason
+from appliance.facts import vdev_state
 from appliance.facts.box import Disk, Pool, Use
 
 BY_ID = Path("/dev/disk/by-id")
@@ -61,7 +62,7 @@ def is_kept_by_pool(disk: str, pool: Pool, links: Mapping[str, str]) -> bool:
         link = Path(device.path).name
         if links.get(link.rsplit("-part", 1)[0]) == disk or links.get(link) == disk:
             return True
-        if device.state in {"REMOVED", "UNAVAIL", "OFFLINE", "FAULTED"} and not device.path.startswith(f"{BY_ID}/"):
+        if device.state in vdev_state.LOST and not device.path.startswith(f"{BY_ID}/"):
             return True
     return False
 
@@ -122,7 +123,7 @@ def disks_from(
     for pool in pools:
         live[str(pool.guid)] = pool
         for device in pool.devices():
-            if device.state in {"REMOVED", "UNAVAIL"}:
+            if device.state in vdev_state.ABSENT:
                 continue
             link = Path(device.path).name
             pool_of[links.get(link, link)] = pool

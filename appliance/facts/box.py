@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from appliance.facts import vdev_state
 from appliance.facts.datasets import Bookmark, Dataset, DatasetDetail, Snapshot, Span
 from appliance.facts.importable import Importable
 from appliance.facts.sharing import Account, Group, Session, Share, SmbPolicy
@@ -145,7 +146,7 @@ class Pool:
         if child.kind in {"replacing", "spare"} and child.children:
             first = child.children[0].state == "ONLINE"
             return first or (not self.rebuilding and any(one.state == "ONLINE" for one in child.children))
-        return child.state in {"ONLINE", "DEGRADED"}
+        return child.state in vdev_state.WORKING
 
     @property
     def failures_left(self) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from appliance.facts import vdev_state
+
 
 @dataclass(frozen=True)
 class ImportablePart:
@@ -53,4 +55,4 @@ class Importable:
     @property
     def usable(self) -> bool:
         """Whether ZFS would take it as it is."""
-        return self.state in {"ONLINE", "DEGRADED"}
+        return self.state in vdev_state.WORKING

@@ -19,6 +19,7 @@ from appliance import command
 from appliance.disks import inventory
 from appliance.disks.inventory import walk_nodes
 from appliance.errors import Cancelled, Failed
+from appliance.facts import vdev_state
 from appliance.facts.box import Facts
 from appliance.facts.importable import Importable, ImportablePart, Rewind
 from appliance.system import locks
@@ -89,9 +90,7 @@ def pool_from(lines: list[str]) -> Importable:
         other_host="last accessed by another system" in status,
         active_elsewhere="currently imported by another system" in status,
         read_only_only="can only be accessed in read-only mode" in status,
-        log_missing=any(
-            part.role == "log" and part.depth and part.state not in {"ONLINE", "DEGRADED"} for part in parts
-        ),
+        log_missing=any(part.role == "log" and part.depth and part.state not in vdev_state.WORKING for part in parts),
     )
 
 
@@ -148,7 +147,7 @@ def last_resort(pool: Importable, device: str) -> Rewind | None:
     It reads the whole pool for each state that it tries (``spa_load_verify``), so it is not tried by looking.
     """
     groups = [part for part in pool.parts if part.depth == 1]
-    if not device or any(part.state not in {"ONLINE", "DEGRADED"} for part in groups):
+    if not device or any(part.state not in vdev_state.WORKING for part in groups):
         return None
     try:
         said = command.run(["zdb", "-lu", device], timeout=60, accept=range(256)).stdout

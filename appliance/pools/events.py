@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from appliance.facts import vdev_state
 from appliance.formatting import link_label
 
 # The last part of the event's class, what it means, and the state that its mark shows.
@@ -67,8 +68,6 @@ WORDS: dict[str, tuple[str, str]] = {
     "vdev_remove_dev": ("A device was removed.", "unknown"),
     "bootfs_vdev_attach": ("A disk was attached to the pool that the system starts from.", "unknown"),
 }
-# vdev_state of an event is a number or its name, depending on the variable.
-STATES = {"OFFLINE": "offline", "REMOVED": "pulled out", "UNAVAIL": "not answering", "CANT_OPEN": "not answering", "FAULTED": "failed", "DEGRADED": "weakened", "ONLINE": "working", "HEALTHY": "working"}  # fmt: skip
 QUIET = ("history_event", "config_sync", "config.sync")  # ZFS's own book-keeping says nothing to a person
 
 
@@ -90,8 +89,9 @@ def words(kind: str, fields: Mapping[str, str]) -> Noticed:
     """What an event says. ``kind`` is its class, such as ``ereport.fs.zfs.checksum``."""
     last = kind.partition(".fs.zfs.")[2] or kind
     sentence, state = WORDS.get(last, ("ZFS noted something.", "unknown"))
-    now = STATES.get(fields.get("ZEVENT_VDEV_STATE_STR", "").upper(), "in another state")
-    if last == "statechange" and now == "working":
+    # ZEVENT_VDEV_STATE is the same as a number.
+    now = vdev_state.describe(fields.get("ZEVENT_VDEV_STATE_STR", "").upper())
+    if last == "statechange" and now.level == "healthy":
         state = "healthy"
     counts = [
         f"{fields[name]} {what} error{'' if fields[name] == '1' else 's'}"
@@ -102,4 +102,5 @@ def words(kind: str, fields: Mapping[str, str]) -> Noticed:
         )
         if fields.get(name, "0") not in {"", "0"}
     ]
-    return Noticed(sentence.replace("{state}", now).replace("{disk}", disk_name(fields)), state, ", ".join(counts))
+    text = sentence.replace("{state}", now.word).replace("{disk}", disk_name(fields))
+    return Noticed(text, state, ", ".join(counts))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
+from appliance.facts import vdev_state
 from appliance.facts.box import Pool, Vdev
 from appliance.formatting import opening
 from appliance.pools import fullness
@@ -14,13 +15,6 @@ from appliance.zfs import vdev_tree
 
 Health = Literal["healthy", "working", "notice", "attention", "failed", "asleep", "empty", "unknown"]
 LEVEL_STATES: dict[str, Health] = {"critical": "failed", "warning": "attention", "notice": "notice", "": "healthy"}
-BROKEN = {"FAULTED", "UNAVAIL", "REMOVED", "OFFLINE"}
-DEVICE_WORDS = {
-    "FAULTED": "failed and was taken out of use",
-    "UNAVAIL": "does not answer",
-    "REMOVED": "was pulled out",
-    "OFFLINE": "was taken offline",
-}
 
 
 @dataclass(frozen=True)
@@ -56,7 +50,7 @@ def shows_trouble(pool: Pool, before: Pool | None) -> bool:
 
 
 def is_unwell(pool: Pool) -> bool:
-    return pool.state != "ONLINE" or any(device.state in BROKEN for device in pool.devices())
+    return pool.state != "ONLINE" or any(device.state in vdev_state.LOST for device in pool.devices())
 
 
 def error_counts(pool: Pool) -> dict[int, tuple[int, int, int]]:
@@ -92,13 +86,13 @@ def being_replaced(pool: Pool) -> set[int]:
 
 
 def stale_degraded_after_removal(pool: Pool) -> bool:
-    """Whether ZFS calls the pool weakened only for a disk of a group that was emptied while that disk was away.
+    """Whether ZFS calls the pool degraded only for a disk of a group that was emptied while that disk was away.
 
     Seen with 2.3.9: the group that has left keeps its last state until the pool's devices are opened again, as a scrub
     does; ``zpool clear`` does not.
     """
     emptied = any(work.kind == "remove" and work.state == "finished" for work in pool.work)
-    well = all(place.vdev.state in {"ONLINE", "AVAIL", "INUSE"} for place in vdev_tree.places(pool))
+    well = all(place.vdev.state in vdev_state.HEALTHY for place in vdev_tree.places(pool))
     return pool.state == "DEGRADED" and emptied and well
 
 
@@ -107,11 +101,11 @@ def of_pool(
 ) -> PoolHealth:
     """The verdict on a pool. ``label`` gives a device's name as people know it; ``used`` and ``total`` are the bytes
     that files take and could take; ``settled`` as ``is_settled`` says."""
-    broken = [device for device in pool.devices() if device.state in BROKEN]
-    said = opening("; ".join(f"{label(device)} {DEVICE_WORDS[device.state]}" for device in broken[:3]))
+    broken = [device for device in pool.devices() if device.state in vdev_state.LOST]
+    said = opening("; ".join(f"{label(device)} {vdev_state.describe(device.state).phrase}" for device in broken[:3]))
     if pool.state == "SUSPENDED":
         return PoolHealth("failed", f"{pool.name} has stopped.", f"Too many of its disks do not answer, so ZFS holds every read and write. {said}.".strip(), "Bring the disks back (cables, power), then start the pool again below. Do not pull more disks, and do not switch the box off: what was being written waits in its memory.")  # fmt: skip
-    if pool.state in {"FAULTED", "UNAVAIL"}:
+    if pool.state in vdev_state.UNUSABLE:
         return PoolHealth("failed", f"{pool.name} cannot be used.", f"Too few of its disks answer. {said}.", "Put missing disks back. Nothing is erased as long as you do not make a new pool on them.")  # fmt: skip
     if stale_degraded_after_removal(pool):
         return PoolHealth("attention", f"{pool.name} works, and nothing is missing.", "A disk that was away has left the pool for good, and ZFS still counts it.", "Check the pool once: ZFS then looks at all its disks again.", "to be checked")  # fmt: skip
@@ -151,20 +145,6 @@ def of_pool(
 
 def of_device(device: Vdev) -> Health:
     """A device's state as one of the states that pages know."""
-    if device.state in {"ONLINE", "AVAIL", "INUSE"}:
-        return "attention" if device.read_errors or device.write_errors or device.checksum_errors else "healthy"
-    if device.state == "DEGRADED":
-        return "attention"
-    return "failed" if device.state in BROKEN else "unknown"
-
-
-DEVICE_STATE_WORDS = {
-    "ONLINE": "works",
-    "AVAIL": "ready",
-    "INUSE": "standing in",
-    "DEGRADED": "weakened",
-    "FAULTED": "failed",
-    "UNAVAIL": "does not answer",
-    "REMOVED": "pulled out",
-    "OFFLINE": "offline",
-}
+    level = vdev_state.describe(device.state).level
+    has_errors = device.read_errors or device.write_errors or device.checksum_errors
+    return "attention" if level == "healthy" and has_errors else level

@@ -9,11 +9,10 @@ import msgspec
 
 from appliance import names
 from appliance.errors import Reason
+from appliance.facts import vdev_state
 from appliance.facts.box import Facts, LongWork, Pool
 from appliance.operation import Operation, Plan, command_step, never
 from appliance.pools.activities import stamp
-
-STATES_THAT_WORK = {"ONLINE", "DEGRADED"}
 
 
 def work_of(pool: Pool | None, *kinds: str) -> LongWork | None:
@@ -29,7 +28,7 @@ def check_pool(name: str, facts: Facts) -> Iterator[Reason]:
         yield Reason("zfs-not-loaded", "The ZFS module is not loaded on this system, so pools cannot be used.")
     elif pool is None:
         yield Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=name)
-    elif pool.state not in STATES_THAT_WORK:
+    elif pool.state not in vdev_state.WORKING:
         yield Reason(
             "pool-in-bad-state",
             "{pool} is {state} and cannot do this now. Its page says what to do.",

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from appliance import command
 from appliance.errors import Failed
+from appliance.facts import vdev_state
 from appliance.facts.box import Pool, Vdev
 
 # A group's ashift by its guid. A process that lives long asks once for each group.
@@ -19,7 +20,7 @@ def filled(pools: Iterable[Pool]) -> tuple[Pool, ...]:
 
 
 def with_ashift(pool: Pool) -> Iterator[Vdev]:
-    if pool.state in {"ONLINE", "DEGRADED"} and any(
+    if pool.state in vdev_state.WORKING and any(
         vdev.guid not in _known for vdev in pool.vdevs if vdev.role not in {"spare", "cache"}
     ):
         _known.update(read_ashift(pool.name))

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from appliance.facts import vdev_state
 from appliance.facts.box import LongWork
 
 # ``zpool trim`` and ``zpool initialize`` of a pool leave its cache and spares alone (``zpool_collect_leaves``). A cache
@@ -18,7 +19,6 @@ from appliance.facts.box import LongWork
 GROUPS = ("vdevs", "logs", "special", "dedup")
 ENDS = {"FINISHED": "finished", "COMPLETE": "finished", "CANCELED": "stopped"}
 UNDER_WAY = {"running", "paused"}
-AWAY = {"OFFLINE", "REMOVED", "UNAVAIL", "FAULTED"}
 PER_DISK = {"trim": ("trim_state", "trimmed", "to_trim", "trim_time", "trim_errors"), "initialize": ("init_state", "initialized", "to_initialize", "init_time", "init_errors")}  # fmt: skip
 
 
@@ -168,7 +168,7 @@ def on_disks(kind: str, raw: Mapping[str, Any]) -> LongWork | None:
     """
     name, done, total, time, errors = PER_DISK[kind]
     known = [(state_of(leaf.get(name)), leaf) for leaf in leaves(raw)]
-    known = [(state, leaf) for state, leaf in known if state and number(leaf.get(time)) and not (state in UNDER_WAY and leaf.get("state") in AWAY)]  # fmt: skip
+    known = [(state, leaf) for state, leaf in known if state and number(leaf.get(time)) and not (state in UNDER_WAY and leaf.get("state") in vdev_state.LOST)]  # fmt: skip
     if not known:
         return None
     active = [leaf for state, leaf in known if state in UNDER_WAY]

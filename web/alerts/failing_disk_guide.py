@@ -11,8 +11,8 @@ from datetime import datetime
 
 from django.urls import reverse
 
+from appliance.facts import vdev_state
 from appliance.facts.box import Pool, Vdev
-from appliance.pools.vdevs.online_offline import WORKING
 from appliance.pools.vdevs.replace import REPLACEABLE
 from appliance.zfs import vdev_tree
 from web.alerts.models import Alert, DiskDay
@@ -56,7 +56,7 @@ class Standing:
 
     @property
     def is_working(self) -> bool:
-        return self.member is not None and self.member[1].state in WORKING
+        return self.member is not None and self.member[1].state in vdev_state.WORKING
 
     @property
     def is_out(self) -> bool:
@@ -113,7 +113,7 @@ def safety_text(member: tuple[Pool, Vdev] | None) -> str:
     left = pool.failures_left
     if left:
         return f"{pool.name} survives {left} more failed {'disk' if left == 1 else 'disks'}, so there is time to look closely."
-    if device.state not in WORKING or pool.rebuilding:
+    if device.state not in vdev_state.WORKING or pool.rebuilding:
         return f"{pool.name} survives no failed disk until this one is back or another has its place."
     return f"{pool.name} survives no failed disk at the moment. Do not take this one out before its replacement stands beside it."
 

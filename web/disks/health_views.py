@@ -17,7 +17,7 @@ from appliance.disks.selftest import StartSelfTest
 from appliance.disks.selftest_schedule import hours_at
 from appliance.disks.smart import NOT_UNDERSTOOD
 from appliance.errors import Reason, Refused
-from appliance.pools.vdevs.online_offline import WORKING
+from appliance.facts import vdev_state
 from appliance.pools.vdevs.replace import ReplaceDisk
 from appliance.zfs import vdev_tree
 from web import live
@@ -128,7 +128,7 @@ def put_back(request: HttpRequest, key: str) -> HttpResponse:
     disk = get_object_or_404(DiskRow, key=key).fact
     for pool in store.facts().pools:
         place = vdev_tree.find_disk(pool, disk.path)
-        if place and place.vdev.state not in WORKING:
+        if place and place.vdev.state not in vdev_state.WORKING:
             operation = ReplaceDisk(pool=pool.name, vdev=place.vdev.guid, disk=disk.path)
             return confirm.review(request, operation, back=reverse("disk_health", args=[key]))
     raise Refused(Reason("disk-not-awaited", "No pool waits for this disk."))

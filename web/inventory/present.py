@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from appliance.facts import vdev_state
 from appliance.facts.box import Disk, Pool, Vdev
 from appliance.facts.datasets import Dataset
 from appliance.formatting import model_and_serial, size_text
 from appliance.pools import fullness, health
-from appliance.pools.health import DEVICE_STATE_WORDS, PoolHealth
+from appliance.pools.health import PoolHealth
 from appliance.zfs import vdev_tree
 from web.disks import ports
 from web.disks.models import BayRow
@@ -199,13 +200,13 @@ def gone(pools: Iterable[Pool], known: dict[str, Bay], homes: Homes | None = Non
             pool.name,
             str(pool.guid),
             health.of_device(device),
-            DEVICE_STATE_WORDS.get(device.state, device.state.lower()),
+            vdev_state.describe(device.state).word,
             *at(device),
             guid=device.guid,
         )
         for pool in pools
         for device in pool.devices()
-        if device.state in health.BROKEN and link_of(device) not in known
+        if device.state in vdev_state.LOST and link_of(device) not in known
     ]
 
 
@@ -214,7 +215,7 @@ def bay(number: int, row: DiskRow, disk: Disk, member: tuple[Pool, Vdev, str] | 
     if member:
         pool, device, role = member
         state = health.of_device(device)
-        word = DEVICE_STATE_WORDS.get(device.state, device.state.lower())
+        word = vdev_state.describe(device.state).word
         if state == "attention" and device.state == "ONLINE":
             word = "made errors"
         if state == "healthy" and pool.scan and pool.scan.state == "scanning" and at_work(pool, device):
@@ -331,26 +332,26 @@ def pool_card(
 
 
 SCAN_WORDS = {"scrub": "being checked", "resilver": "rebuilding"}
-FAILED_WORDS = {"SUSPENDED": "stopped", "FAULTED": "cannot be used", "UNAVAIL": "cannot be used"}
 
 
 def in_a_word(pool: Pool, found: PoolHealth, *, locked: bool) -> tuple[str, str]:
-    """State and word of a pool for its card: "repaired itself" is not "weakened", and a locked one is neither."""
+    """State and word of a pool for its card: "repaired itself" is not "degraded", and a locked one is neither."""
     scanning = SCAN_WORDS.get(pool.scan.kind, "") if pool.scan and pool.scan.state == "scanning" else ""
     if found.word and not (locked and found.state == "notice"):
         return found.state, found.word
     if found.state == "failed":
-        return "failed", FAILED_WORDS.get(pool.state, "damaged files")
+        stopped = pool.state in vdev_state.LOST
+        return "failed", vdev_state.describe(pool.state).word if stopped else "damaged files"
     if found.state == "attention":
-        weak = pool.state != "ONLINE" or any(device.state in health.BROKEN for device in pool.devices())
+        weak = pool.state != "ONLINE" or any(device.state in vdev_state.LOST for device in pool.devices())
         return (
-            ("attention", scanning if scanning == "rebuilding" else "weakened")
+            ("attention", scanning if scanning == "rebuilding" else "degraded")
             if weak
             else ("repaired", "repaired itself")
         )
     if locked:
         return "locked", "locked"
-    return ("working", scanning) if found.state == "working" else (found.state, "works")
+    return ("working", scanning) if found.state == "working" else (found.state, "healthy")
 
 
 @dataclass(frozen=True)

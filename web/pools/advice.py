@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
+from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.formatting import opening, size_text
-from appliance.pools import health
 from appliance.pools.vdevs import clear_errors, online_offline
 from appliance.pools.vdevs.expand import autoexpand_gain, data_groups
 from appliance.pools.vdevs.replace import REPLACEABLE
@@ -73,7 +73,7 @@ def pool_advice(pool: Pool, box: Box) -> list[Advice]:
 def replacement_advice(pool: Pool, case: Replacement) -> Advice:
     """An open replacement: running, or opened for a disk that is in use."""
     page, place = reverse("replacement", args=[case.pk]), vdev_tree.find(pool, int(case.vdev_guid))
-    if place and place.vdev.state in online_offline.WORKING and not (place.parent and place.parent.kind == "replacing"):
+    if place and place.vdev.state in vdev_state.WORKING and not (place.parent and place.parent.kind == "replacing"):
         return Advice(
             "healthy",
             f"Replacing {case.name} was begun, and the disk is in use.",
@@ -115,7 +115,7 @@ def device_advice(pool: Pool, place: Place, facts: Facts, name: str) -> Iterator
     """What to do about one disk of a pool; ``name`` begins a sentence."""
     vdev, parent = place.vdev, place.parent
     spare_stands_in = parent is not None and parent.kind == "spare" and parent.children[0].guid == vdev.guid
-    if vdev.state in online_offline.AWAY:
+    if vdev.state in vdev_state.LOST:
         yield from missing_device_advice(pool, place, facts, name, spare_stands_in=spare_stands_in)
     elif spare_stands_in and parent and not pool.rebuilding:
         yield Advice(
@@ -140,7 +140,7 @@ def missing_device_advice(
 ) -> Iterator[Advice]:
     """What to do about a disk that ZFS does not use."""
     vdev, parent = place.vdev, place.parent
-    headline = f"{name} {health.DEVICE_WORDS.get(vdev.state, 'does not work')}"
+    headline = f"{name} {vdev_state.describe(vdev.state).phrase}"
     replace_page = replace_url(pool, vdev.guid)
     if parent and parent.kind == "replacing":
         if parent.children[0].guid != vdev.guid:

@@ -7,9 +7,10 @@ from datetime import datetime
 
 from django.db.models import Max
 
+from appliance.facts import vdev_state
 from appliance.facts.box import Facts, LongWork, Pool
 from appliance.pools import activities
-from appliance.pools.scrub import STATES_THAT_WORK, work_of
+from appliance.pools.scrub import work_of
 from appliance.schedule import Care, Schedule, believable
 from web.pools.models import CareSchedule, WorkReport
 
@@ -75,7 +76,7 @@ def build_care(
     root = facts.dataset(pool.name)
     # A scrub waits for a resilver or an expansion to end; trim does not have to.
     other = work_of(pool, "resilver", "expand") if kind == "scrub" else None
-    usable = pool.state in STATES_THAT_WORK and (kind == "scrub" or pool.can_trim) and not (other and other.under_way)
+    usable = pool.state in vdev_state.WORKING and (kind == "scrub" or pool.can_trim) and not (other and other.under_way)
     under_way: LongWork | None = work if work and work.under_way else None
     return Care(
         key=str(pool.guid),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from appliance.errors import Reason, Refused
+from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.formatting import duration, model_and_serial, opening, size_text
 from appliance.pools.vdevs import clear_errors, online_offline
@@ -195,7 +196,7 @@ def rebuilding_situation(
 ) -> Situation:
     """The situation while the new disk is being rebuilt, or has failed at it."""
     label = new_disk_label(new, box)
-    if new.state in online_offline.AWAY:
+    if new.state in vdev_state.LOST:
         return Situation(
             "accept",
             "failed",
@@ -246,7 +247,7 @@ def swap_situation(
             old_here=old_bay,
             wrong=wrong,
         )
-    if place.vdev.state in online_offline.WORKING:
+    if place.vdev.state in vdev_state.WORKING:
         return in_use_situation(case, pool, place, old_bay, candidates)
     if old_bay or not gone:
         text = (

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool
 from appliance.formatting import maker_size, opening
 from appliance.pools import health
@@ -89,7 +90,7 @@ def topology_rows(pool: Pool, box: Box) -> tuple[TopologyRow, ...]:
             if vdev.guid in lost and lost[vdev.guid].label:
                 name, detail = f"Bay {lost[vdev.guid].label}", name
         role = "" if place.role == "normal" or place.above else f"{place.role} · "
-        state, word = health.of_device(vdev), health.DEVICE_STATE_WORDS.get(vdev.state, vdev.state.lower())
+        state, word = health.of_device(vdev), vdev_state.describe(vdev.state).word
         if vdev.guid in rebuilding and vdev.state == "ONLINE":
             state, word = "working", "being rebuilt"
         if vdev.removing:
@@ -134,10 +135,10 @@ def leaf_actions(pool: Pool, place: Place, facts: Facts) -> Iterator[Action]:
     """What can be done to a single disk."""
     vdev, parent = place.vdev, place.parent
     if place.role in REPLACEABLE:
-        if vdev.state in online_offline.AWAY and not online_offline.is_surely_gone(vdev, facts):
+        if vdev.state in vdev_state.LOST and not online_offline.is_surely_gone(vdev, facts):
             yield Action("Bring it online", act_url(pool, vdev.guid, "online"), "power")
         yield Action("Replace this disk", replace_url(pool, vdev.guid), "swap")
-        if parent and vdev.state in online_offline.WORKING:
+        if parent and vdev.state in vdev_state.WORKING:
             yield Action("Take it offline", act_url(pool, vdev.guid, "offline"), "power")
     if parent and parent.kind in {"mirror", "replacing", "spare"}:
         yield Action(detach_text(place), act_url(pool, vdev.guid, "detach"), "undo", danger=parent.kind == "mirror")

@@ -10,6 +10,7 @@ import msgspec
 from appliance import names
 from appliance.disks.clear_labels import erase_step
 from appliance.errors import Failed, Reason, Refused
+from appliance.facts import vdev_state
 from appliance.facts.box import Disk, Facts, Pool, Vdev
 from appliance.formatting import disk_label, size_text
 from appliance.operation import Loss, Operation, Plan, Step, Work
@@ -168,7 +169,7 @@ class VdevOperation(Operation):
             place = vdev_tree.find_disk(pool, path)
             if place is None:
                 raise Failed(f"{path.rsplit('/', 1)[-1]} is not part of {self.pool}")
-            if place.vdev.state not in {"ONLINE", "AVAIL", "INUSE"}:
+            if place.vdev.state not in vdev_state.HEALTHY:
                 raise Failed(f"{path.rsplit('/', 1)[-1]} is part of {self.pool} but its state is {place.vdev.state}")
             work.note(f"{place.vdev.name} is part of {self.pool}")
 

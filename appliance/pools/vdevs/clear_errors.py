@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from appliance.errors import Reason
+from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.operation import Plan, command_step, never
 from appliance.pools.vdevs.base import VdevOperation, missing_pool, missing_vdev
@@ -72,7 +73,7 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
     def devices_with_errors(self, pool: Pool) -> list[Vdev]:
         place = vdev_tree.find(pool, self.vdev)
         chosen = place.vdev.devices() if place else (pool.devices() if not self.vdev else ())
-        return [device for device in chosen if count_errors(device) or device.state in {"FAULTED", "DEGRADED"}]
+        return [device for device in chosen if count_errors(device) or device.state in vdev_state.DIAGNOSED]
 
     def plan(self, facts: Facts) -> Plan:
         pool = facts.pool(self.pool)

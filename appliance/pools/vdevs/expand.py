@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from appliance.errors import Reason
+from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.formatting import disk_label, size_text
 from appliance.layout.geometry import LEAST_DISKS, MIB, expanded_bytes, parity_of, usable_bytes
@@ -182,7 +183,7 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
                 field="vdev",
             )
             return
-        if any(child.state not in {"ONLINE", "DEGRADED"} or child.children for child in place.vdev.children):
+        if any(child.state not in vdev_state.WORKING or child.children for child in place.vdev.children):
             yield Reason(
                 "raidz-incomplete",
                 "A raidz can only be expanded while all its disks work. Replace the failed disk first.",

@@ -6,14 +6,12 @@ import shlex
 from collections.abc import Iterator
 
 from appliance.errors import Failed, Reason
+from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.pools.vdevs.base import VdevChange, read_back
 from appliance.zfs import status, vdev_tree
 from appliance.zfs.vdev_tree import Place
-
-WORKING = {"ONLINE", "DEGRADED"}
-AWAY = {"FAULTED", "UNAVAIL", "REMOVED", "OFFLINE"}
 
 
 class OfflineDisk(VdevChange, tag="offline-disk"):
@@ -71,7 +69,7 @@ class OfflineDisk(VdevChange, tag="offline-disk"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         place = self.find_place(facts)
-        if place is not None and place.vdev.state in AWAY:
+        if place is not None and place.vdev.state in vdev_state.LOST:
             return "ZFS does not use the disk any more. It can be pulled out."
         return "ZFS still uses the disk. Do not pull it out yet; start again."
 
@@ -112,7 +110,7 @@ class OnlineDisk(VdevChange, tag="online-disk"):
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if not place.leaf:
             yield Reason("vdev-not-disk", "Choose a single disk.", field="vdev")
-        elif place.vdev.state not in AWAY:
+        elif place.vdev.state not in vdev_state.LOST:
             yield Reason("disk-online", "ZFS uses this disk already.", field="vdev")
         elif is_surely_gone(place.vdev, facts):
             yield Reason(
@@ -145,7 +143,7 @@ class OnlineDisk(VdevChange, tag="online-disk"):
 
     def verify_online(self, work: Work) -> None:
         place = vdev_tree.find(read_back(self.pool), self.vdev)
-        if place is None or place.vdev.state not in WORKING:
+        if place is None or place.vdev.state not in vdev_state.WORKING:
             raise Failed(
                 "The disk is there, but ZFS cannot use it",
                 f"its state is {place.vdev.state}" if place else "it is no longer part of the pool",
@@ -154,7 +152,7 @@ class OnlineDisk(VdevChange, tag="online-disk"):
 
     def probe(self, step: str, facts: Facts) -> bool:
         place = self.find_place(facts)
-        return place is not None and place.vdev.state in WORKING
+        return place is not None and place.vdev.state in vdev_state.WORKING
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if self.probe(step, facts):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from appliance.errors import Reason
+from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.formatting import disk_label
 from appliance.operation import Plan, command_step, if_lost, never
@@ -200,7 +201,7 @@ class DetachDisk(VdevChange, tag="detach-disk"):
     @staticmethod
     def is_good_copy(child: Vdev) -> bool:
         """Whether a copy, a disk or a replacement, can be read."""
-        return any(device.state in {"ONLINE", "DEGRADED"} for device in child.devices())
+        return any(device.state in vdev_state.WORKING for device in child.devices())
 
     def plan(self, facts: Facts) -> Plan:
         place = self.find_disk_place(facts)

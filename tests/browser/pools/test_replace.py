@@ -22,11 +22,11 @@ def test_a_person_who_pulls_a_disk_gets_back_to_healthy_by_the_page_alone(page, 
     page.goto("/")
     bay = page.get_by_label("The disks of this box").get_by_role("link", name=re.compile(r"^Bay 2\b"))
     expect(bay).to_contain_text("tank", timeout=LONG)
-    expect(bay).to_contain_text("works")
+    expect(bay).to_contain_text("healthy")
 
     appliance.remove(2)
     chassis = page.get_by_label("The disks of this box")
-    expect(chassis.get_by_role("link", name=re.compile(r"Bay 2\b"))).to_contain_text("pulled out", timeout=LONG)
+    expect(chassis.get_by_role("link", name=re.compile(r"Bay 2\b"))).to_contain_text("removed", timeout=LONG)
     page.get_by_role("link", name="What to do").first.click()
     expect(page.get_by_role("heading", name="tank", exact=True)).to_be_visible()
     page.get_by_role("link", name="Replace it").first.click()

@@ -97,7 +97,7 @@ def test_a_spare_stands_in_and_goes_back(appliance, visitor, tank):
 
     wait_for("the spare to wait again", back, timeout=LONG, every=2)
     assert state_of(appliance, appliance.disks[3].serial) == "ONLINE"
-    visitor.wait_until(tank, without=("stands in", "pulled out"), timeout=LONG)
+    visitor.wait_until(tank, without=("stands in", "pulled out", "removed"), timeout=LONG)
 
 
 def give_back(visitor, address: str) -> None:

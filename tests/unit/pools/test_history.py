@@ -124,7 +124,7 @@ def test_it_reads_the_long_form_of_one_pool(commands):
         ("ereport.fs.zfs.checksum", {"ZEVENT_VDEV_PATH": "/dev/disk/by-id/ata-A_1-part1"}, "A (serial 1) gave back something other than what was written.", "attention"),
         ("ereport.fs.zfs.vdev.open_failed", {}, "A disk could not be opened.", "attention"),
         ("resource.fs.zfs.statechange", {"ZEVENT_VDEV_STATE_STR": "FAULTED", "ZEVENT_VDEV_PATH": "/dev/sda1"}, "sda1 is failed now.", "attention"),
-        ("resource.fs.zfs.statechange", {"ZEVENT_VDEV_STATE_STR": "ONLINE"}, "A disk is working now.", "healthy"),
+        ("resource.fs.zfs.statechange", {"ZEVENT_VDEV_STATE_STR": "ONLINE"}, "A disk is healthy now.", "healthy"),
         ("resource.fs.zfs.statechange", {}, "A disk is in another state now.", "attention"),
         ("resource.fs.zfs.removed", {}, "A disk was pulled out.", "attention"),
         ("something new", {}, "ZFS noted something.", "unknown"),

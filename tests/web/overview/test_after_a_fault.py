@@ -20,7 +20,7 @@ from web.inventory.models import Event, PoolRow
 from web.system.service_status import READ
 from workers import evaluate_alerts
 
-CALM = ("Nothing was lost", "repaired itself", "All is well", "survives", ">works<")
+CALM = ("Nothing was lost", "repaired itself", "All is well", "survives", ">healthy<")
 SECOND = timedelta(seconds=1)
 POOL = recorded_pool()
 KEY = str(POOL.guid)

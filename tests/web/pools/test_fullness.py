@@ -43,7 +43,7 @@ def test_card_bar_and_alert_agree_at_every_percent(percent):
     meter = Meter()
     meter.feed(render_to_string("inc/space_bar.html", {"card": card}))
     assert (card.percent, card.state) == (percent, health.LEVEL_STATES[level])
-    assert card.word == (fullness.classify(percent).word or "works")
+    assert card.word == (fullness.classify(percent).word or "healthy")
     assert meter.colour == {"critical": "red", "warning": "amber"}.get(level, "usual")
     assert Alert(severity=level).mark_state == card.state if level else True
 

@@ -211,10 +211,10 @@ def test_a_pulled_disk_keeps_its_bay_and_the_others_keep_their_numbers(web, calm
     seen(range(1, 7))
     put(shapes.raidz2("ONLINE", "REMOVED", "ONLINE", "ONLINE"), 2)
     assert chassis(web) == [
-        ("1", "works"),
-        ("2", "pulled out"),
-        ("3", "works"),
-        ("4", "works"),
+        ("1", "healthy"),
+        ("2", "removed"),
+        ("3", "healthy"),
+        ("4", "healthy"),
         ("5", "free"),
         ("6", "free"),
     ]
@@ -253,7 +253,7 @@ def test_a_new_port_comes_after_the_known_ones(web, calm):
 def test_only_the_rebuilt_disk_is_drawn_as_rebuilding(web, calm):
     put(shapes.replacing())
     words = {bay.number: bay.word for bay in present.box().bays}
-    assert words == {1: "offline", 2: "works", 3: "works", 4: "works", 5: "rebuilding", 6: "free"}
+    assert words == {1: "offline", 2: "healthy", 3: "healthy", 4: "healthy", 5: "rebuilding", 6: "free"}
 
 
 def answers(**changes: Any) -> dict[str, Any]:
@@ -268,7 +268,7 @@ def test_bays_are_named_and_ordered_by_their_owner(web, calm):
     changed = answers(**{f"label-{first.pk}": "top left", f"position-{first.pk}": 2, f"position-{second.pk}": 1})
     for _ in range(2):
         assert web.post("/disks/bays/", changed).status_code == 302
-    assert chassis(web) == [("1", "free"), ("top left", "works"), ("3", "free")]
+    assert chassis(web) == [("1", "free"), ("top left", "healthy"), ("3", "free")]
     assert "Bay top left" in text_of(web.get(f"/disks/{path_of(1).rsplit('/')[-1]}/"))
 
 

@@ -28,7 +28,7 @@ ICONS = {
     "locked": "lock",
 }
 STATE_WORDS = {
-    "healthy": "works",
+    "healthy": "healthy",
     "working": "working",
     "notice": "notice",
     "attention": "attention",

@@ -1,0 +1,58 @@
+"""The states of vdevs and pools as ZFS spells them: what each means, and the word that pages show for it.
+
+ZFS names the state of a vdev in ``zpool_state_to_name()`` (OpenZFS 2.3, lib/libzfs/libzfs_pool.c); AVAIL and INUSE are those of
+spares, SUSPENDED is only a pool's, and events spell two of them by the names of the enum (CANT_OPEN, HEALTHY).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class VdevState:
+    """One state. ``phrase`` follows the name of a disk: ``bay 3 was taken offline``."""
+
+    name: str
+    word: str
+    phrase: str
+    level: Literal["healthy", "attention", "failed", "unknown"]
+    working: bool = False  # ZFS reads from it and writes to it
+    present: bool = True  # ZFS can open it, or could when it last looked
+
+    @property
+    def lost(self) -> bool:
+        """Whether ZFS does not use it, although it should."""
+        return self.level == "failed"
+
+
+STATES = {
+    state.name: state
+    for state in (
+        VdevState("ONLINE", "healthy", "works", "healthy", working=True),
+        VdevState("DEGRADED", "degraded", "is degraded", "attention", working=True),
+        VdevState("AVAIL", "ready", "is ready as a spare", "healthy"),
+        VdevState("INUSE", "in use", "is in use as a spare", "healthy"),
+        VdevState("FAULTED", "failed", "failed and was taken out of use", "failed"),
+        VdevState("OFFLINE", "offline", "was taken offline", "failed"),
+        VdevState("REMOVED", "removed", "was pulled out", "failed", present=False),
+        VdevState("UNAVAIL", "missing", "does not answer", "failed", present=False),
+        VdevState("SPLIT", "split off", "was split off into another pool", "failed"),
+        VdevState("SUSPENDED", "stopped", "has stopped", "failed"),
+    )
+}
+ENUM_NAMES = {"CANT_OPEN": "UNAVAIL", "HEALTHY": "ONLINE"}
+
+WORKING = frozenset(name for name, state in STATES.items() if state.working)
+LOST = frozenset(name for name, state in STATES.items() if state.lost)
+ABSENT = frozenset(name for name, state in STATES.items() if not state.present)
+HEALTHY = frozenset(name for name, state in STATES.items() if state.level == "healthy")
+UNUSABLE = frozenset({"FAULTED", "UNAVAIL"})  # a pool that ZFS could not open, or has given up
+DIAGNOSED = frozenset({"FAULTED", "DEGRADED"})  # a disk that ZED has judged by its errors
+
+
+def describe(name: str) -> VdevState:
+    """The state with that name; one that ZFS has and this table has not is unknown, by its own name."""
+    name = ENUM_NAMES.get(name, name)
+    return STATES.get(name) or VdevState(name, name.lower() or "in another state", "is in another state", "unknown")
