@@ -93,4 +93,4 @@ def explain(error: BaseException) -> str:
     cause = error.__cause__
     if isinstance(cause, LarderError):
         return explain(cause)
-    return f"Larder has a fault of its own ({type(error).__name__}). The details are in the system's journal."
+    return f"Something went wrong in Larder ({type(error).__name__}). The details are in the system's journal."

@@ -21,7 +21,7 @@ urlpatterns = [
     path("shares/", include("web.shares.troubleshoot_urls")),
     path("", include("web.users.urls")),
     path("jobs/", include("web.jobs.urls")),
-    path("sweeps/", include("web.benchmarks.urls")),
+    path("benchmarks/", include("web.benchmarks.urls")),
 ]
 if settings.DEBUG:
     urlpatterns.append(path("components/", system.components, name="components"))

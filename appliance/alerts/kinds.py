@@ -105,7 +105,7 @@ KINDS = {
              "See the reports", settle=0, news=True),
         AlertKind("pool.missing", "critical", "pools", "A pool is not there",
              "It was there before and was neither exported nor destroyed here.",
-             "See that all its disks are in the box, then look for it under “Bring in a pool”.",
+             "See that all its disks are in the box, then look for it under “Import a pool”.",
              "Look for it", wait=2 * MINUTE),
         AlertKind("pool.full96", "critical", "datasets", "A pool is full or almost out of space",
              f"It is at least {fullness.CRITICAL} % full. A pool this full is very slow, and programs that write to it soon fail.",

@@ -283,7 +283,7 @@ def silence_faults(seen: AlertInput) -> Iterator[Fault]:
 
 def missing_pool_faults(seen: AlertInput) -> Iterator[Fault]:
     for guid, name in seen.missing:
-        yield Fault("pool.missing", guid, f"{name} is not there.", "", "/pools/bring-in/")
+        yield Fault("pool.missing", guid, f"{name} is not there.", "", "/pools/import/")
 
 
 def box_faults(seen: AlertInput) -> Iterator[Fault]:

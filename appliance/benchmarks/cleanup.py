@@ -26,7 +26,7 @@ class CleanUpBenchmark(Operation, tag="clean-up-benchmark"):
 
     @property
     def title(self) -> str:
-        return "Clear away what a measurement left"
+        return "Clean up after a benchmark"
 
     @property
     def subject(self) -> str:

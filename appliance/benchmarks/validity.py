@@ -75,7 +75,7 @@ def run_remarks(case: Case, around: Circumstances) -> Iterator[str]:
     if case.zeros and case.workload == "dd-write":
         yield "dd wrote zeros."
     if around.beside:
-        yield "Another measurement ran at the same time."
+        yield "Another benchmark ran at the same time."
     if case.cache and not is_cache_warm(around):
         yield f"{size_text(around.filling)} went to the cache device meanwhile: it was not warm yet, and would help more later."
     if around.hottest >= HOT:

@@ -218,7 +218,7 @@ def with_host(pool: Importable, device: str, own: int) -> Importable:
 
 
 def discover_pools(only: int = 0) -> tuple[Importable, ...]:
-    """Every pool on this box's disks that could be brought in, destroyed ones last. Raises Failed.
+    """Every pool on this box's disks that could be imported, destroyed ones last. Raises Failed.
 
     ``only``: the guid of the pool that is meant, by a job that holds its lock; no other pool's recovery is then tried.
     """

@@ -146,7 +146,7 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
             identity={**self.identity(), "datasets": sorted(one.guid for one in datasets)},
             losses=tuple(self.losses(facts)),
             warnings=("Its snapshots go with it: they are no copy.",),
-            undo="It can be brought back with “Bring in a pool”, as long as nothing is written to its disks. A new pool on one of them ends that.",
+            undo="It can be recovered with “Import a pool”, as long as nothing is written to its disks. A new pool on one of them ends that.",
             type_to_confirm=self.pool,
             facts=told,
         )
@@ -169,7 +169,7 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.pool_of(self.guid) is None:
-            return f"{self.pool} is destroyed. It can be brought back while its disks are untouched."
+            return f"{self.pool} is destroyed. It can be recovered while its disks are untouched."
         stopped = (
             ""
             if teardown.shares_of_pool(facts, self.pool)

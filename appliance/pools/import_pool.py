@@ -22,7 +22,7 @@ LARGEST_GUID = 2**64 - 1
 LONGEST_SEARCH = 14 * 24 * 3600
 SEARCH_MEANS = "Each earlier state that is tried has everything in the pool read. Of a large pool that takes many hours, and it cannot be stopped."
 READ_FIRST = (
-    "Bring it in read-only first: that changes nothing on its disks, shows what is left, and lets you copy it."
+    "Import it read-only first: that changes nothing on its disks, shows what is left, and lets you copy it."
     " Without read-only everything newer is given up for good."
 )
 
@@ -57,7 +57,7 @@ class ImportPool(Operation, tag="import-pool"):
 
     @property
     def title(self) -> str:
-        return f"Bring back {self.name}" if self.destroyed else f"Bring in {self.name}"
+        return f"Recover {self.name}" if self.destroyed else f"Import {self.name}"
 
     @property
     def subject(self) -> str:
@@ -120,7 +120,7 @@ class ImportPool(Operation, tag="import-pool"):
     def check_state(self, found: Importable) -> Iterator[Reason]:
         if found.destroyed != self.destroyed:
             yield (
-                Reason("pool-destroyed", "This pool was destroyed. Choose to bring it back.")
+                Reason("pool-destroyed", "This pool was destroyed. Choose to recover it.")
                 if found.destroyed
                 else Reason("pool-not-destroyed", "This pool was not destroyed. Search for pools again.")
             )
@@ -269,7 +269,7 @@ class ImportPool(Operation, tag="import-pool"):
         if found.state == "DEGRADED":
             yield "Some of its disks are missing or damaged. It can be used, but it may survive no further failure."
         if self.read_only:
-            yield "Read-only: nothing on its disks is changed, and it is not brought in again at the next start. Folders appear below the pool's own folder under the whole path that they had."
+            yield "Read-only: nothing on its disks is changed, and it is not imported again at the next start. Folders appear below the pool's own folder under the whole path that they had."
         elif self.move_folders:
             yield f"Folders that belong outside {zfs_mount.home_of(self.name)} are moved below it. That is written to the pool: a system that starts from it may start no more."
         else:
@@ -283,7 +283,7 @@ class ImportPool(Operation, tag="import-pool"):
             said = failed.said
             if "previously in use from another system" in said or "may be in use" in said:
                 raise Refused(used_by_other_system()) from failed
-            raise Failed(f"{self.name} could not be brought in", said) from failed
+            raise Failed(f"{self.name} could not be imported", said) from failed
         for line in (result.stdout + result.stderr).splitlines():
             work.note(line)
         # It may carry the guid of a folder that was agreed to here: the agreement was not about this disk.
@@ -333,8 +333,8 @@ class ImportPool(Operation, tag="import-pool"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if pool := facts.pool_of(self.guid):
-            return f"{pool.name} is in use, but not all of its folders are where they belong, and it is not brought in again at the next start. Export it, then bring it in again."
-        return f"{self.name} is not in use, and its disks are as they were. Look for pools again, then bring it in."
+            return f"{pool.name} is in use, but not all of its folders are where they belong, and it is not imported again at the next start. Export it, then import it again."
+        return f"{self.name} is not in use, and its disks are as they were. Search for pools again, then import it."
 
 
 def pool_guid(guid: int) -> int:

@@ -36,7 +36,7 @@ class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like
 
 
 class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
-    """Destroy the chosen snapshots of one pool. Held and cloned ones stay and are named; missing ones are skipped."""
+    """Destroy selected snapshots of one pool. Held and cloned ones stay and are named; missing ones are skipped."""
 
     needs_proof = always
 

@@ -34,9 +34,9 @@ def pages(appliance: Machine) -> list[str]:
     key = sharing.key_of(appliance, f"{POOL}/photos")
     pool = sharing.key_of(appliance, POOL)
     folder, root = f"/folders/{key}/", f"/folders/{pool}/"
-    box = ["/", "/?part=live", "/pools/", "/disks/", "/disks/bays/", "/jobs/", "/alerts/", "/alerts/mail/", "/people/"]
+    box = ["/", "/?part=live", "/pools/", "/disks/", "/disks/bays/", "/jobs/", "/alerts/", "/alerts/mail/", "/users/"]
     folders = ["/folders/", folder, root, "/snapshots/", f"/snapshots/of/{key}/", "/snapshots/policies/"]
-    return [*box, *folders, "/snapshots/space/", "/snapshots/holds/", "/sweeps/", "/sweeps/new/disks/", "/pools/new/?name=new&step=disks"]  # fmt: skip
+    return [*box, *folders, "/snapshots/space/", "/snapshots/holds/", "/benchmarks/", "/benchmarks/new/disks/", "/pools/new/?name=new&step=disks"]  # fmt: skip
 
 
 def figures(appliance: Machine, visitor: Visitor, units: Units, quiet: Callable[[Machine], bool]) -> list[Figure]:

@@ -80,7 +80,7 @@ def create_pool(page: Page, *, name: str, bays: list[int], layout: str, passphra
 
 
 def create_account(page: Page, *, name: str, password: str) -> None:
-    page.goto("/people/new/")
+    page.goto("/users/new/")
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_role("button", name="Continue").click()
     page.get_by_label("Password", exact=True).fill(password)

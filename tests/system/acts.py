@@ -155,16 +155,16 @@ class Acts:
         return found[1]
 
     def make_person(self) -> str:
-        page = self.visitor.get("/people/new/")
-        review = self.visitor.send("/people/new/", {**page.hidden(), "name": self.one(PEOPLE)})
+        page = self.visitor.get("/users/new/")
+        review = self.visitor.send("/users/new/", {**page.hidden(), "name": self.one(PEOPLE)})
         return self.begun(review, secret=PASSWORD, again=PASSWORD)
 
     def set_password(self) -> str:
-        review = self.visitor.get(f"/people/{self.one(self.people())}/password/")
+        review = self.visitor.get(f"/users/{self.one(self.people())}/password/")
         return self.begun(review, secret=PASSWORD, again=PASSWORD)
 
     def remove_person(self) -> str:
-        return self.begun(self.visitor.get(f"/people/{self.one(self.people())}/remove/"))
+        return self.begun(self.visitor.get(f"/users/{self.one(self.people())}/remove/"))
 
     def make_pool(self) -> str:
         free = self.free_disks()

@@ -27,11 +27,11 @@ def review(visitor: Visitor, preset: str, disks: list[str], **changes: Any) -> A
     wanted = [*disks, *(asked[beside] for beside in ("log", "cache") if beside in asked)]
 
     def offered() -> bool:
-        form = visitor.get(f"/sweeps/new/{preset}/").text
+        form = visitor.get(f"/benchmarks/new/{preset}/").text
         return all(f'value="{disk}"' in form for disk in wanted)
 
     wait_for(f"{', '.join(wanted)} in the form", offered, timeout=120)
-    return visitor.get(f"/sweeps/new/{preset}/?" + urllib.parse.urlencode(asked, doseq=True))
+    return visitor.get(f"/benchmarks/new/{preset}/?" + urllib.parse.urlencode(asked, doseq=True))
 
 
 def typed(page: Answer) -> dict[str, str]:
@@ -43,8 +43,8 @@ def typed(page: Answer) -> dict[str, str]:
 def begin(visitor: Visitor, page: Answer) -> str:
     """Type what the review asks for; the sweep's address."""
     assert page.status == 200, page.words
-    answer = visitor.send("/sweeps/start/", {**page.hidden(), **typed(page)})
-    assert re.search(r"/sweeps/[0-9a-f-]{36}/$", answer.url), answer.words
+    answer = visitor.send("/benchmarks/start/", {**page.hidden(), **typed(page)})
+    assert re.search(r"/benchmarks/[0-9a-f-]{36}/$", answer.url), answer.words
     return urllib.parse.urlsplit(answer.url).path
 
 

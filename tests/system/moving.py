@@ -9,7 +9,7 @@ from pathlib import Path
 from deploy.image.machine import Machine, wait_for
 from tests.visitor import Answer, Visitor, blank
 
-BRING_IN = "/pools/bring-in/"
+BRING_IN = "/pools/import/"
 
 
 def guid_of(appliance: Machine, pool: str) -> str:

@@ -13,7 +13,7 @@ SMB_CLIENT_SECONDS = 300
 
 def make(visitor: Visitor, name: str, password: str, **more: str) -> None:
     """An account, through its form and review page."""
-    review = visitor.post("/people/new/", name=name, **more)
+    review = visitor.post("/users/new/", name=name, **more)
     done(visitor, visitor.confirm(review, secret=password, again=password))
 
 

@@ -32,7 +32,7 @@ def make_person(visitor: Visitor, name: str, password: str = PASSWORD) -> None:
     """A user with this password; one who is there already stays."""
     if visitor.appliance.run("getent", "passwd", name, check=False):
         return
-    review = visitor.send("/people/new/", {**visitor.get("/people/new/").hidden(), "name": name})
+    review = visitor.send("/users/new/", {**visitor.get("/users/new/").hidden(), "name": name})
     said = visitor.ended(visitor.confirm(review, secret=password, again=password))
     assert said.startswith("Done."), said
 

@@ -101,7 +101,7 @@ def show_sweep(request: HttpRequest, pk: str) -> HttpResponse:
             "others": comparable_sweeps(row),
         }
 
-    return live.respond(request, "benchmarks/sweep.html", build)
+    return live.respond(request, "benchmarks/benchmark.html", build)
 
 
 def comparable_sweeps(row: SweepRow) -> list[SweepRow]:

@@ -7,14 +7,14 @@ from django.urls import path
 from web.benchmarks import result_views, views
 
 urlpatterns = [
-    path("", views.list_sweeps, name="sweeps"),
-    path("new/<slug:name>/", views.new_sweep, name="new_sweep"),
-    path("start/", views.start_sweep, name="start_sweep"),
-    path("<uuid:pk>/", result_views.show_sweep, name="sweep"),
-    path("<uuid:pk>/with/<uuid:other>/", result_views.compare_sweeps, name="compare_sweeps"),
-    path("<uuid:pk>/over-time/", result_views.over_time, name="sweep_over_time"),
-    path("<uuid:pk>/again/", views.repeat_sweep, name="sweep_again"),
-    path("<uuid:pk>/act/<slug:what>/", views.change_sweep, name="act_sweep"),
-    path("<uuid:pk>/forget/", views.forget_sweep, name="forget_sweep"),
-    path("<uuid:pk>/export/<slug:form>/", result_views.export_sweep, name="export_sweep"),
+    path("", views.list_sweeps, name="benchmarks"),
+    path("new/<slug:name>/", views.new_sweep, name="new_benchmark"),
+    path("start/", views.start_sweep, name="start_benchmark"),
+    path("<uuid:pk>/", result_views.show_sweep, name="benchmark"),
+    path("<uuid:pk>/with/<uuid:other>/", result_views.compare_sweeps, name="compare_benchmarks"),
+    path("<uuid:pk>/over-time/", result_views.over_time, name="benchmark_over_time"),
+    path("<uuid:pk>/again/", views.repeat_sweep, name="benchmark_again"),
+    path("<uuid:pk>/act/<slug:what>/", views.change_sweep, name="act_benchmark"),
+    path("<uuid:pk>/forget/", views.forget_sweep, name="forget_benchmark"),
+    path("<uuid:pk>/export/<slug:form>/", result_views.export_sweep, name="export_benchmark"),
 ]

@@ -153,13 +153,13 @@ def review_sweep(
 
 
 @require_GET
-@refusals_lead_to("sweeps")
+@refusals_lead_to("benchmarks")
 def repeat_sweep(request: HttpRequest, pk: str) -> HttpResponse:
     """The review of the same sweep, to run it again."""
     row = get_object_or_404(SweepRow, pk=pk)
     facts, sweep = store.facts(), row.sweep
     Refused.unless_empty(dict.fromkeys(check_sweep(sweep, facts)))
-    return review_sweep(request, sweep, facts, title=row.title, preset=row.preset, back=reverse("sweep", args=[pk]))
+    return review_sweep(request, sweep, facts, title=row.title, preset=row.preset, back=reverse("benchmark", args=[pk]))
 
 
 def read_sweep(text: str) -> Sweep:
@@ -174,25 +174,25 @@ def read_sweep(text: str) -> Sweep:
 
 
 @require_POST
-@refusals_lead_to("sweeps")
+@refusals_lead_to("benchmarks")
 def start_sweep(request: HttpRequest) -> HttpResponse:
     """Start the sweep of a confirmed review, after checking it again."""
     facts, pk = store.facts(), names.job_id(request.POST.get("sweep", ""))
     if SweepRow.objects.filter(pk=pk).exists():
-        return redirect("sweep", pk=pk)
+        return redirect("benchmark", pk=pk)
     sweep = read_sweep(request.POST.get("spec", ""))
     Refused.unless_empty(dict.fromkeys(check_sweep(sweep, facts)))
     title, preset = request.POST.get("title", "")[:200], request.POST.get("preset", "")[:30]
     typed = [disk.compared_with(request.POST.get(disk.field, "")) for disk in disks_to_type(sweep, facts)]
     if any(disk.error for disk in typed):
         back = request.POST.get("back", "")
-        back = back if back.startswith(reverse("sweeps")) else reverse("sweeps")
+        back = back if back.startswith(reverse("benchmarks")) else reverse("benchmarks")
         return review_sweep(
             request, sweep, facts, title=title, preset=preset, back=back, typed=typed, pk=pk, status=400
         )
     row = store_sweep(sweep, title=title or "Measurement", preset=preset, pk=pk, user=request.user.get_username())
     queue.send("workers.tick")
-    return redirect("sweep", pk=row.pk)
+    return redirect("benchmark", pk=row.pk)
 
 
 @require_POST
@@ -200,8 +200,8 @@ def forget_sweep(request: HttpRequest, pk: str) -> HttpResponse:
     """Delete a finished sweep with its results. Harmless to repeat."""
     SweepRow.objects.filter(pk=pk).exclude(state__in=SweepRow.OPEN).delete()
     store.touch("sweeps")
-    messages.success(request, "The measurement is no longer kept.")
-    return redirect("sweeps")
+    messages.success(request, "The benchmark was deleted.")
+    return redirect("benchmarks")
 
 
 def stop_case(row: SweepRow) -> None:
@@ -231,4 +231,4 @@ def change_sweep(request: HttpRequest, pk: str, what: str) -> HttpResponse:
         messages.success(request, SAID[what])
     store.touch("sweeps")
     queue.send("workers.tick")
-    return redirect("sweep", pk=row.pk)
+    return redirect("benchmark", pk=row.pk)

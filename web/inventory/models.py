@@ -106,7 +106,7 @@ class CachingRow(Row):
 
 
 class ImportableRow(Row):
-    """A pool that could be brought in, as of the last look. ``key`` is its guid."""
+    """A pool that could be imported, as of the last look. ``key`` is its guid."""
 
     kind = Importable
 

@@ -83,12 +83,12 @@ class OperationUi:
 POOLS = OperationUi("pools", "See the pool")
 FOLDERS = OperationUi("folders", "See the folders")
 VOLUMES = OperationUi("volumes", "See the volumes")
-USERS = OperationUi("people", "See the people")
+USERS = OperationUi("users", "See the users")
 SNAPSHOTS = OperationUi("snapshots", "See the snapshots")
 DISKS = OperationUi("disks", "See the disks")
-DRIFT = OperationUi("edits", "See what was changed by hand")
-REPLACEMENT = OperationUi("replacements", "Go on with the replacement")
-BENCHMARKS = OperationUi("sweeps", "See the measurements")
+DRIFT = OperationUi("edits", "See the manual changes")
+REPLACEMENT = OperationUi("replacements", "Continue the replacement")
+BENCHMARKS = OperationUi("benchmarks", "See the benchmarks")
 
 NEW_PASSPHRASE = Secret(
     "New passphrase",
@@ -121,8 +121,8 @@ UI: dict[type[Operation], OperationUi] = {
         steps=("Name", "Disks and layout", "Log, cache, spares", "Options", "Review"),
     ),
     ImportPool: POOLS,
-    ExportPool: OperationUi("bring_in", "Bring in a pool"),
-    DestroyPool: OperationUi("bring_in", "Bring it back"),
+    ExportPool: OperationUi("import_pools", "Import a pool"),
+    DestroyPool: OperationUi("import_pools", "Recover it"),
     UpgradePool: POOLS,
     SetPoolProperty: POOLS,
     TakeCheckpoint: POOLS,

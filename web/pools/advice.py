@@ -81,7 +81,7 @@ def replacement_advice(pool: Pool, case: Replacement) -> Advice:
             page,
             "Go on or end it",
         )
-    return Advice("working", f"{opening(case.name)} is being replaced.", "", page, "Go on with the replacement")
+    return Advice("working", f"{opening(case.name)} is being replaced.", "", page, "Continue the replacement")
 
 
 def suspended_advice(pool: Pool, facts: Facts, device_name: Callable[[Vdev], str]) -> Iterator[Advice]:

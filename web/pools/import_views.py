@@ -72,7 +72,7 @@ def usable_candidate(found: Importable) -> ImportCandidate:
         else "All of its disks are here."
     )
     if found.destroyed:
-        meaning = "It was destroyed, and nothing has been written over it yet. It can be brought back."
+        meaning = "It was destroyed, and nothing has been written over it yet. It can be recovered."
     if found.other_host:
         meaning += f" Another system{f' ({found.host})' if found.host else ''} used it last and did not export it."
     word = "destroyed" if found.destroyed else "degraded" if is_degraded else "ready"
@@ -85,14 +85,14 @@ def rewind_meaning(rewind: Rewind) -> str:
     if rewind.last_resort:
         return (
             "Its latest state is damaged, and those right before it do not help. As a last resort, all its earlier states can be searched for an intact one:"
-            f" at best it can be brought in as it was on {rewind.as_of}, at worst as on {rewind.at_worst}. Bring it in read-only first; that changes nothing."
+            f" at best it can be imported as it was on {rewind.as_of}, at worst as on {rewind.at_worst}. Import it read-only first; that changes nothing."
         )
     lost = f" About {rewind.lost} of work would be lost." if rewind.lost else ""
-    return f"Its latest state is damaged. It can be brought in as it was on {rewind.as_of}.{lost}"
+    return f"Its latest state is damaged. It can be imported as it was on {rewind.as_of}.{lost}"
 
 
 @require_GET
-def bring_in(request: HttpRequest) -> HttpResponse:
+def list_importable(request: HttpRequest) -> HttpResponse:
     """The pools that the last search found on the disks."""
 
     def build_context() -> dict[str, object]:
@@ -115,16 +115,16 @@ def bring_in(request: HttpRequest) -> HttpResponse:
             "trouble": source.error if source else "",
         }
 
-    return live.respond(request, "pools/bring_in.html", build_context)
+    return live.respond(request, "pools/import_list.html", build_context)
 
 
 @require_POST
-def look_for_pools(_request: HttpRequest) -> HttpResponse:
+def search_pools(_request: HttpRequest) -> HttpResponse:
     """Search all disks for pools. It wakes sleeping disks, so it runs only when a user asks for it."""
     if store.claim_refresh("importable", not_since=timezone.now() - LOOK_AGAIN):
         queue.send("workers.look_for_pools")
         store.touch("importable")
-    return redirect("bring_in")
+    return redirect("import_pools")
 
 
 class ImportForm(forms.Form):

@@ -77,7 +77,7 @@ def mend_of(check: diagnose.Check, key: str, seen: diagnose.Diagnosis) -> Mend |
         case "unlock":
             return Mend(f"Unlock {seen.locked}", f"{reverse('unlock')}?{urlencode({'dataset': seen.locked})}")
         case "password":
-            return Mend("Set a password", reverse("person_password", args=[seen.person]))
+            return Mend("Set a password", reverse("user_password", args=[seen.person]))
         case "edit":
             return Mend("Change the share", edit)
         case _:

@@ -38,7 +38,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
         return render(request, "system/error.html", {"code": code}, status=500)
     except Exception:  # whatever broke the page may break this one too
         return HttpResponse(
-            f"Larder has a fault of its own. The details are in the log under {code}.",
+            f"Something went wrong in Larder. The details are in the log under {code}.",
             status=500,
             content_type="text/plain",
         )

@@ -57,4 +57,4 @@ def edit_group(request: HttpRequest, name: str) -> HttpResponse:
 def remove_group(request: HttpRequest, name: str) -> HttpResponse:
     """The review page of removing a group."""
     row = get_object_or_404(GroupRow, name=name)
-    return review_or_refusal(request, RemoveGroup(name=row.name), reverse("people"))
+    return review_or_refusal(request, RemoveGroup(name=row.name), reverse("users"))

@@ -56,7 +56,7 @@ def list_users(request: HttpRequest) -> HttpResponse:
         listed = [(user, [group for group in facts.groups if user.name in group.members]) for user in facts.accounts]
         return {"people": listed, "groups": facts.groups}
 
-    return live.respond(request, "users/people.html", build)
+    return live.respond(request, "users/list.html", build)
 
 
 @require_http_methods(["GET", "POST"])
@@ -65,7 +65,7 @@ def create_user(request: HttpRequest) -> HttpResponse:
     form = UserForm(request.POST or None, parents=[row.name for row in list_filesystems()[:MOST_PARENTS]])
     if request.method == "POST" and form.is_valid():
         try:
-            return confirm.review(request, CreateAccount(**form.cleaned_data), back=reverse("people"))
+            return confirm.review(request, CreateAccount(**form.cleaned_data), back=reverse("users"))
         except Refused as refusal:
             add_reasons(form, refusal.reasons)
     return render(request, "users/create.html", {"form": form}, status=400 if form.is_bound else 200)
@@ -94,20 +94,20 @@ def show_user(request: HttpRequest, name: str) -> HttpResponse:
             "busy": Job.objects.filter(subject=name, kind__in=KINDS, state__in=Job.OPEN).defer("plan", "log").first(),
         }
 
-    return live.respond(request, "users/person.html", build)
+    return live.respond(request, "users/user.html", build)
 
 
 @require_GET
 def set_password(request: HttpRequest, name: str) -> HttpResponse:
     """The review page of a new password."""
     row = get_object_or_404(AccountRow, name=name)
-    return review_or_refusal(request, SetPassword(name=row.name), reverse("people"))
+    return review_or_refusal(request, SetPassword(name=row.name), reverse("users"))
 
 
 @require_POST
 def rename_user(request: HttpRequest, name: str) -> HttpResponse:
     """Change the display name."""
-    row, back = get_object_or_404(AccountRow, name=name), reverse("person", args=[name])
+    row, back = get_object_or_404(AccountRow, name=name), reverse("user", args=[name])
     try:
         operation = RenameAccount(name=row.name, display=request.POST.get("display", "").strip())
     except Refused as refusal:
@@ -120,14 +120,14 @@ def enable_user(request: HttpRequest, name: str) -> HttpResponse:
     """Disable or enable a user. The form says which, so that sending it twice has the same effect."""
     row = get_object_or_404(AccountRow, name=name)
     operation = EnableAccount(name=row.name, enabled=request.POST.get("to") == "on")
-    return start_or_refuse(request, operation, reverse("person", args=[name]))
+    return start_or_refuse(request, operation, reverse("user", args=[name]))
 
 
 @require_GET
 def remove_user(request: HttpRequest, name: str) -> HttpResponse:
     """The review page of removing a user, which says what happens to the files."""
     row = get_object_or_404(AccountRow, name=name)
-    back = reverse("person", args=[name])
+    back = reverse("user", args=[name])
     try:
         heir = request.GET.get("heir", "")
         before = snapshot_names.name_for(snapshot_names.BEFORE, timezone.now()) if heir else ""

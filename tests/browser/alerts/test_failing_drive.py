@@ -67,7 +67,7 @@ def test_the_mail_leads_from_failing_to_healthy(page, appliance):
         page.get_by_label(re.compile(NVME)).fill(NVME)
         steps.confirm(page, re.compile("^Erase all of"))
         steps.finished(page, timeout=1_200_000)
-        page.get_by_text("What the system said").click()
+        page.get_by_text("Output").click()
         expect(page.locator("#log")).to_contain_text("Before: media errors")
         expect(page.locator("#log")).to_contain_text("After: media errors")
 

@@ -27,7 +27,7 @@ def choose(page: Page, group: str, *labels: str) -> None:
 def test_benchmark_runs_and_its_result_is_readable_on_a_phone_and_on_paper(page, appliance):
     steps.set_up(page, appliance)
     disks = disk_paths(appliance, 1, 2)
-    page.goto("/sweeps/")
+    page.goto("/benchmarks/")
     page.get_by_role("link", name="Sectors: ashift 9 against 12").click()
     choose(page, "Which disks?", "^Bay 1:", "^Bay 2:")
     choose(page, "Layouts", "^mirror$")
@@ -37,7 +37,7 @@ def test_benchmark_runs_and_its_result_is_readable_on_a_phone_and_on_paper(page,
     page.locator("summary", has_text="More settings").click()
     page.get_by_label("Limit memory while it is measured").uncheck()
     page.get_by_label("Keep memory out of reads").check()
-    page.get_by_role("button", name="See what it takes").click()
+    page.get_by_role("button", name="Review").click()
 
     expect(page.get_by_role("heading", name="These disks are written to")).to_be_visible()
     expect(page.get_by_text("2 cases, each 2 times")).to_be_visible()
@@ -45,7 +45,7 @@ def test_benchmark_runs_and_its_result_is_readable_on_a_phone_and_on_paper(page,
         word = re.search(r"type (\S+)$", box.evaluate("found => found.labels[0].textContent.trim()"))
         assert word
         box.fill(word[1])
-    page.get_by_role("button", name="Begin measuring").click()
+    page.get_by_role("button", name="Start the benchmark").click()
 
     # While it runs, the page updates itself and shows progress and I/O.
     expect(page.get_by_role("progressbar", name="How far it is")).to_be_visible()

@@ -35,14 +35,14 @@ def test_a_pool_is_found_reviewed_and_brought_in(page, appliance):
 
     steps.set_up(page, appliance)
     page.goto("/pools/")
-    page.get_by_role("link", name="Bring in a pool").click()
-    page.get_by_role("button", name="Look for pools").click()
-    expect(page.get_by_role("link", name="Bring in tank")).to_be_visible()
+    page.get_by_role("link", name="Import a pool").click()
+    page.get_by_role("button", name="Search for pools").click()
+    expect(page.get_by_role("link", name="Import tank")).to_be_visible()
     page.get_by_text("What it is made of").click()
     expect(page.get_by_text("mirror-0")).to_be_visible()
     assert_readable(page)
 
-    page.get_by_role("link", name="Bring in tank").click()
+    page.get_by_role("link", name="Import tank").click()
     page.get_by_label("Name on this box").fill("etc")
     page.get_by_role("button", name="Review").click()
     expect(page.get_by_role("alert")).to_contain_text("The system has a folder /etc of its own")
@@ -50,7 +50,7 @@ def test_a_pool_is_found_reviewed_and_brought_in(page, appliance):
     assert_readable(page)
     page.get_by_role("button", name="Review").click()
     assert_readable(page)
-    page.get_by_role("button", name="Bring in attic").click()
+    page.get_by_role("button", name="Import attic").click()
     steps.finished(page)
     assert appliance.run("cat", "/attic/photos/holiday.txt") == "sun\n"
 

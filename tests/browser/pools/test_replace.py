@@ -39,7 +39,7 @@ def test_a_person_who_pulls_a_disk_gets_back_to_healthy_by_the_page_alone(page, 
     expect(page.get_by_text("zpool replace")).to_be_visible()
     steps.confirm(page, "Replace a disk of tank")
     steps.finished(page)
-    page.get_by_role("link", name="Go on with the replacement").click()
+    page.get_by_role("link", name="Continue the replacement").click()
     page.get_by_role("link", name="Go on", exact=True).click()
     expect(page.get_by_text("tank is complete again.")).to_be_visible(timeout=LONG)
     page.get_by_role("button", name="Close with this report").click()

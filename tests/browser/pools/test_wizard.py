@@ -58,7 +58,7 @@ def test_a_pool_is_made_from_the_proposal_with_the_keyboard_alone(page, applianc
     press(page, "Continue")
     expect(page.get_by_label("Encrypt everything in it")).to_be_visible()
     press(page, "Review")
-    expect(page.get_by_role("heading", name="What will be done")).to_be_visible()
+    expect(page.get_by_role("heading", name="What will happen")).to_be_visible()
     expect(page.locator("li[aria-current=step]")).to_have_text("Review")
     press(page, "Create the pool tank")
     steps.finished(page)

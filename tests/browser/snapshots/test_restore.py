@@ -40,7 +40,7 @@ def test_user_restores_deleted_file_and_folder(page, appliance):
 
     page.goto("/snapshots/")
     page.get_by_role("link", name="then", exact=True).click()
-    page.get_by_role("link", name="Look inside").click()
+    page.get_by_role("link", name="Browse").click()
     page.get_by_role("link", name="trip", exact=True).click()
     page.get_by_role("link", name="red.png", exact=True).click()
     picture = page.get_by_role("img", name="red.png as it was then")
@@ -56,7 +56,7 @@ def test_user_restores_deleted_file_and_folder(page, appliance):
     page.set_viewport_size({"width": 320, "height": 640})
     page.goto("/snapshots/")
     page.get_by_role("link", name="then", exact=True).click()
-    for link, heading in (("Look inside", "tank/photos"), ("What changed since", "What changed in tank/photos")):
+    for link, heading in (("Browse", "tank/photos"), ("What changed since", "What changed in tank/photos")):
         page.get_by_role("link", name=link).click()
         expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), link

@@ -28,7 +28,7 @@ def test_a_person_is_made_let_in_given_a_new_password_disabled_and_removed(page,
     steps.finished(page)
     assert "user:anna:rwx" in appliance.run("getfacl", "-p", "/tank/photos")
 
-    page.goto("/people/anna/account/")
+    page.goto("/users/anna/account/")
     expect(page.get_by_role("link", name="tank/photos")).to_be_visible()
     page.get_by_role("link", name="Set a new password").click()
     page.get_by_label("New password", exact=True).fill(SECOND)
@@ -36,10 +36,10 @@ def test_a_person_is_made_let_in_given_a_new_password_disabled_and_removed(page,
     steps.confirm(page, "Set a new password for anna")
     steps.finished(page)
 
-    page.goto("/people/anna/account/")
+    page.goto("/users/anna/account/")
     page.get_by_role("button", name="Disable anna").click()
     steps.finished(page)
-    page.goto("/people/anna/account/")
+    page.goto("/users/anna/account/")
     expect(page.get_by_role("button", name="Enable anna")).to_be_visible()
 
     page.get_by_role("button", name="Remove anna").click()
@@ -47,6 +47,6 @@ def test_a_person_is_made_let_in_given_a_new_password_disabled_and_removed(page,
     expect(page.get_by_text("belong to nobody")).to_be_visible()
     page.get_by_role("button", name="Remove anna").click()
     steps.finished(page)
-    page.goto("/people/")
+    page.goto("/users/")
     expect(page.get_by_role("heading", name="Nobody yet")).to_be_visible()
     assert appliance.run("getent", "passwd", "anna", check=False) == ""

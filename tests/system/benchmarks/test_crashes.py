@@ -123,7 +123,7 @@ def test_sweep_waits_until_its_only_disk_is_back(visitor, appliance):
         appliance.put_back(1)
     wait_for("the disk", lambda: appliance.run("ls", disks[0]), timeout=120)
     wait_for(
-        "the page to know it", lambda: f'value="{disks[0]}"' in visitor.get("/sweeps/new/disks/").text, timeout=120
+        "the page to know it", lambda: f'value="{disks[0]}"' in visitor.get("/benchmarks/new/disks/").text, timeout=120
     )
     visitor.send(f"{path}act/resume/", {**visitor.get(path).hidden()})
     wait_for("its end", lambda: ">done<" in visitor.get(f"{path}?part=live").text, timeout=900)

@@ -21,7 +21,7 @@ def test_ashift_preset_gives_a_complete_table(visitor, appliance):
     page = review(visitor, "ashift", disks, layouts=["raidz1"], ashifts=[9, 12], workloads=["seq-write", "seq-read"])
     assert "4 cases, each 2 times" in page.words
     said = complete(visitor, page)
-    assert "4 of 4" in visitor.get("/sweeps/").words
+    assert "4 of 4" in visitor.get("/benchmarks/").words
     assert said.text.count('class="measured"') == 4
     assert "ZFS" in said.words
     nothing_left(appliance, *disks)
@@ -52,7 +52,9 @@ def test_sample_shows_compression_and_dedup_and_keeps_the_files(visitor, applian
     visitor.wait_until("/pools/", "tank")
     guid = appliance.run("zfs", "get", "-H", "-p", "-o", "value", "guid", "tank").strip()
     wait_for(
-        "the folder in the form", lambda: f'value="{guid}"' in visitor.get("/sweeps/new/compression/").text, timeout=60
+        "the folder in the form",
+        lambda: f'value="{guid}"' in visitor.get("/benchmarks/new/compression/").text,
+        timeout=60,
     )
     axes = {"compressions": ["off", "lz4"], "dedups": ["False", "True"], "workloads": ["seq-write", "seq-read"]}
     page = review(visitor, "compression", disks, layouts=["mirror"], sample=guid, repeats=1, **axes)
@@ -82,7 +84,7 @@ def test_rebuild_is_timed(visitor, appliance):
     for name in ("small1", "small2"):
         appliance.insert(name, 768 * 2**20, serial=f"{name.upper()}0001")
     visitor.wait_until("/disks/", "SMALL10001", "SMALL20001", timeout=120)
-    form = visitor.get("/sweeps/new/resilver/").text
+    form = visitor.get("/benchmarks/new/resilver/").text
     disks = [path for path in re.findall(r'value="(/dev/disk/by-id/[^"]*)"', form) if "SMALL" in path]
     assert len(set(disks)) == 2
     said = complete(visitor, review(visitor, "resilver", sorted(set(disks)), layouts=["mirror"], fills=[25], repeats=1))
@@ -155,7 +157,7 @@ def test_pool_in_use_is_tested_in_a_scratch_folder(visitor, appliance):
     appliance.shell("head -c 8M /dev/urandom > /tank/photo; sha256sum /tank/photo > /root/sum; zpool sync tank")
     visitor.wait_until("/pools/", "tank")
     guid = appliance.run("zpool", "get", "-H", "-o", "value", "guid", "tank").strip()
-    wait_for("the pool in the form", lambda: guid in visitor.get("/sweeps/new/pool/").text, timeout=60)
+    wait_for("the pool in the form", lambda: guid in visitor.get("/benchmarks/new/pool/").text, timeout=60)
     complete(visitor, review(visitor, "pool", [], pool=guid, workloads=["seq-write", "seq-read"], repeats=1))
     appliance.run("sha256sum", "-c", "/root/sum")
     assert appliance.run("zfs", "list", "-H", "-o", "name", "-r", "tank").split() == ["tank"]
@@ -226,15 +228,15 @@ def test_disk_in_use_is_refused_with_its_use(visitor, appliance, tmp_path, make,
     good = review(visitor, "ashift", disks, layouts=["mirror"])
     assert good.status == 200
     appliance.shell(make.format(disk=disks[0], ext4=beginning_of_ext4(tmp_path / "image")))
-    wait_for("the disk to be seen as taken", lambda: f'value="{disks[0]}"' not in visitor.get("/sweeps/new/ashift/").text, timeout=120)  # fmt: skip
-    late = visitor.send("/sweeps/start/", {**good.hidden(), **typed(good)})
+    wait_for("the disk to be seen as taken", lambda: f'value="{disks[0]}"' not in visitor.get("/benchmarks/new/ashift/").text, timeout=120)  # fmt: skip
+    late = visitor.send("/benchmarks/start/", {**good.hidden(), **typed(good)})
     assert late.status == 409, late.words
     assert 'data-code="benchmark-disk-in-use"' in late.text
     assert reason in late.words
     appliance.run("zpool", "destroy", "attic", check=False)
     blank(appliance, disks[0])
     wait_for(
-        "the disk to be free", lambda: f'value="{disks[0]}"' in visitor.get("/sweeps/new/ashift/").text, timeout=120
+        "the disk to be free", lambda: f'value="{disks[0]}"' in visitor.get("/benchmarks/new/ashift/").text, timeout=120
     )
 
 
@@ -243,7 +245,7 @@ def test_protocols_preset_gives_a_complete_table_and_leaves_no_server(visitor, a
     create_pool(appliance, "-f", "tank", "mirror", *disks)
     visitor.wait_until("/pools/", "tank")
     guid = appliance.run("zpool", "get", "-H", "-o", "value", "guid", "tank").strip()
-    wait_for("the pool in the form", lambda: guid in visitor.get("/sweeps/new/protocols/").text, timeout=60)
+    wait_for("the pool in the form", lambda: guid in visitor.get("/benchmarks/new/protocols/").text, timeout=60)
     running = appliance.run("systemctl", "is-active", "nfs-server", check=False)
     netatalk = appliance.run("systemctl", "is-active", "netatalk", check=False)
     kept = appliance.run("ls", "/var/lib/netatalk")

@@ -18,7 +18,7 @@ def tank(appliance, visitor) -> str:
     create_pool(appliance, "-O", "compression=off", "tank", "mirror", *disk_paths(appliance, 1, 2))
     appliance.shell("head -c 48M /dev/urandom > /tank/data.bin; zpool sync tank")
     page = f"/pools/{guid_of(appliance, 'tank')}/"
-    visitor.wait_until(page, "Check now", timeout=60)
+    visitor.wait_until(page, "Scrub now", timeout=60)
     return page
 
 
@@ -61,7 +61,7 @@ def test_a_rebuilding_is_followed_and_has_one_report(appliance, visitor, tank):
         appliance.run("zpool", "replace", "tank", old, new, timeout=120)
         visitor.wait_until("/", "Rebuilding tank", timeout=60)
         words = visitor.wait_until(tank, "Rebuilding tank", timeout=60).words
-        assert "Check now" not in words
+        assert "Scrub now" not in words
         restart_larder(appliance, visitor)
         visitor.wait_until(tank, "Rebuilding tank", timeout=90)
     report = reported(appliance, visitor, "tank", "resilver", 1, timeout=180)
@@ -99,7 +99,7 @@ def test_a_paused_scrub_stays_paused_through_a_power_cut(appliance, visitor, tan
     appliance.run("zpool", "scrub", "tank")
     appliance.run("zpool", "scrub", "-p", "tank")
     cut_and_return(appliance, visitor)
-    visitor.wait_until(tank, "paused", "Go on with the check", timeout=120)
+    visitor.wait_until(tank, "paused", "Resume the scrub", timeout=120)
     assert len(reports(appliance, "tank", "scrub")) == before
     appliance.run("zpool", "scrub", "tank")
     assert reported(appliance, visitor, "tank", "scrub", before + 1, timeout=240)["outcome"] == "finished"
@@ -125,7 +125,7 @@ def test_a_growing_raidz_survives_a_power_cut_and_has_one_true_report(appliance,
     create_pool(appliance, "-f", "-O", "compression=off", "tank", "raidz1", *three)
     appliance.shell("head -c 64M /dev/urandom > /tank/data.bin; sha256sum /tank/data.bin > /root/sum; zpool sync tank")
     page = f"/pools/{guid_of(appliance, 'tank')}/"
-    visitor.wait_until(page, "Check now", timeout=60)
+    visitor.wait_until(page, "Scrub now", timeout=60)
     appliance.shell(f"echo {8 * 2**20} > {PARAMETERS}/raidz_expand_max_reflow_bytes")
     appliance.run("zpool", "attach", "-f", "tank", "raidz1-0", fourth, timeout=120)
     visitor.wait_until(page, "Growing tank by a disk", timeout=60)

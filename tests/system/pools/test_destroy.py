@@ -19,14 +19,14 @@ def test_destroy_shows_what_goes_wants_the_name_and_can_be_undone(visitor, appli
     assert visitor.send("/jobs/confirm/", {**review.hidden(), "typed": "Tank"}).status == 400
     assert moving.pools(appliance) == ["tank"]
     words = moving.done(visitor, review, typed="tank")
-    assert "Bring it back" in words
+    assert "Recover it" in words
     assert moving.pools(appliance) == []
     visitor.wait_until("/pools/", "No pools yet", timeout=60)
 
     # The same form sent again is the same job, which is over.
     visitor.send("/jobs/confirm/", {**review.hidden(), "typed": "tank"})
     # Larder looked by itself after the job.
-    visitor.wait_until(moving.BRING_IN, "Destroyed, and still whole", "Bring back tank", timeout=120)
+    visitor.wait_until(moving.BRING_IN, "Destroyed pools that can be recovered", "Recover tank", timeout=120)
     assert moving.bring_in(visitor, guid, name="tank").startswith("Done.")
     assert moving.pools(appliance) == ["tank"]
     assert appliance.run("cat", "/tank/photos/holiday.txt") == "sun\n"

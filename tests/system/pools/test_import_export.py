@@ -16,8 +16,8 @@ CONFIG = "/etc/samba/larder.conf"
 @pytest.fixture(scope="module")
 def anna(visitor) -> str:
     """An account for shares."""
-    token = visitor.get("/people/new/").hidden()
-    review = visitor.send("/people/new/", {**token, "name": "anna"})
+    token = visitor.get("/users/new/").hidden()
+    review = visitor.send("/users/new/", {**token, "name": "anna"})
     said = visitor.ended(visitor.confirm(review, secret=SMB_PASSWORD, again=SMB_PASSWORD))
     assert said.startswith("Done."), said
     return "anna"
@@ -46,7 +46,7 @@ def test_export_and_import_under_another_name(visitor, appliance, anna):
     assert "[photos]" not in appliance.run("cat", CONFIG)
 
     # In again under another name: its folder follows, its file is there, its share is offered and not on.
-    moving.look(visitor, "Bring in tank")
+    moving.look(visitor, "Import tank")
     assert moving.bring_in(visitor, guid, name="attic").startswith("Done.")
     assert moving.pools(appliance) == ["attic"]
     assert appliance.run("cat", "/attic/photos/holiday.txt") == "sun\n"
@@ -66,8 +66,8 @@ def test_export_and_import_under_another_name(visitor, appliance, anna):
     appliance.shell("kill $(cat /run/holder)")
     moving.done(visitor, moving.end_review(visitor, guid, "export"))
 
-    # Read-only: nothing is written, and it is not brought in again at the next start.
-    moving.look(visitor, "Bring in attic")
+    # Read-only: nothing is written, and it is not imported again at the next start.
+    moving.look(visitor, "Import attic")
     assert moving.bring_in(visitor, guid, name="cellar", read_only="on").startswith("Done.")
     assert appliance.run("zpool", "get", "-H", "-o", "value", "readonly", "cellar").strip() == "on"
     assert appliance.run("zpool", "get", "-H", "-o", "value", "cachefile", "cellar").strip() == "none"
@@ -100,7 +100,7 @@ def test_a_hostile_pool_mounts_nothing_where_it_should_not(visitor, appliance):
         assert "/evil" not in appliance.run("exportfs", "-s", check=False)
         assert "[evil]" not in appliance.run("cat", CONFIG)
 
-    moving.look(visitor, "Bring in evil")
+    moving.look(visitor, "Import evil")
     said = moving.bring_in(visitor, guid, name="evil")
     assert said.startswith("Done."), said
     nothing_hurt()
@@ -186,7 +186,7 @@ def hurt_at_rest(appliance, disk: str) -> str:
 
 def test_where_the_moments_before_do_not_help_all_are_searched_read_only_first(visitor, appliance, disk):
     guid = hurt_at_rest(appliance, disk)
-    page = moving.look(visitor, "hurt", "damaged", "As a last resort", "at best it can be brought in as it was on")
+    page = moving.look(visitor, "hurt", "damaged", "As a last resort", "at best it can be imported as it was on")
     assert "cannot be used" not in page.words
     assert moving.review_import(visitor, guid, name="hurt", rewind="on").status == 400
     states = appliance.run("zdb", "-lu", f"{disk}-part1")
@@ -236,7 +236,7 @@ def test_half_a_pool_is_listed_and_not_offered(visitor, appliance):
     moving.look(visitor, "half", "cannot be used", "Put in the missing disks")
     assert moving.review_import(visitor, guid, name="half").status == 400
     appliance.put_back(2)
-    moving.look(visitor, "Bring in half", timeout=240)
+    moving.look(visitor, "Import half", timeout=240)
     assert moving.bring_in(visitor, guid, name="half").startswith("Done.")
     moving.clear(appliance, *disks)
 
@@ -247,7 +247,7 @@ def test_killed_in_the_middle_nothing_is_mounted_and_the_way_on_works(visitor, a
     create_pool(appliance, "-o", "ashift=12", "cut", disk)
     guid = moving.guid_of(appliance, "cut")
     appliance.run("zpool", "export", "cut")
-    moving.look(visitor, "Bring in cut")
+    moving.look(visitor, "Import cut")
     with watching(appliance, entry="step done", step="import", victim="agent") as watcher:
         job = visitor.confirm(moving.review_import(visitor, guid, name="cut"))
         struck(watcher)
@@ -257,7 +257,7 @@ def test_killed_in_the_middle_nothing_is_mounted_and_the_way_on_works(visitor, a
     assert appliance.run("zpool", "get", "-H", "-o", "value", "cachefile", "cut").strip() == "none"
     no_lock_left(appliance)
     moving.done(visitor, moving.end_review(visitor, guid, "export"))
-    moving.look(visitor, "Bring in cut")
+    moving.look(visitor, "Import cut")
     assert moving.bring_in(visitor, guid, name="cut").startswith("Done.")
     assert moving.prop(appliance, "mounted", "cut") == "yes"
     moving.clear(appliance, disk)

@@ -18,32 +18,32 @@ def tank(appliance, visitor) -> str:
         "head -c 16M /dev/urandom > /tank/kept.bin; head -c 4M /dev/urandom > /tank/lost.bin; zpool sync tank"
     )
     page = f"/pools/{guid_of(appliance, 'tank')}/"
-    visitor.wait_until(page, "Check now", "Checked every month", timeout=60)
+    visitor.wait_until(page, "Scrub now", "Checked every month", timeout=60)
     return page
 
 
 def test_a_check_is_begun_paused_gone_on_with_and_stopped_by_the_page(appliance, visitor, tank):
     with held(appliance):
         press(visitor, tank, f"{tank}scrub/", act="start")
-        visitor.wait_until(tank, "Checking tank (scrub)", "Pause the check", timeout=90)
+        visitor.wait_until(tank, "Checking tank (scrub)", "Pause the scrub", timeout=90)
         assert scan_of(appliance, "tank")["state"] == "SCANNING"
         press(visitor, tank, f"{tank}scrub/", act="pause")
-        visitor.wait_until(tank, "paused", "Go on with the check", timeout=90)
+        visitor.wait_until(tank, "paused", "Resume the scrub", timeout=90)
         assert scan_of(appliance, "tank")["scrub_pause"]
         press(visitor, tank, f"{tank}scrub/", act="start")
-        visitor.wait_until(tank, "Pause the check", without=("Go on with the check",), timeout=90)
+        visitor.wait_until(tank, "Pause the scrub", without=("Resume the scrub",), timeout=90)
         assert not scan_of(appliance, "tank")["scrub_pause"]
         job = visitor.confirm(visitor.get(f"{tank}scrub/stop/"))
         assert visitor.ended(job).startswith("Done."), visitor.ended(job)
     assert scan_of(appliance, "tank")["state"] == "CANCELED"
-    visitor.wait_until(tank, "Check (scrub)", "stopped", "Check now", timeout=90)
+    visitor.wait_until(tank, "Check (scrub)", "stopped", "Scrub now", timeout=90)
     assert reported(appliance, visitor, "tank", "scrub", 1)["outcome"] == "stopped"
 
 
 def test_a_second_beginning_is_refused_with_a_sentence(appliance, visitor, tank):
     with held(appliance):
         appliance.run("zpool", "scrub", "tank")
-        visitor.wait_until(tank, "Pause the check", timeout=60)
+        visitor.wait_until(tank, "Pause the scrub", timeout=60)
         answer = press(visitor, tank, f"{tank}scrub/", act="start")
         assert answer.status == 409
         assert "being checked already" in answer.words

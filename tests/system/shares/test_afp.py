@@ -77,7 +77,7 @@ def test_who_is_not_among_them_sees_nothing(port):
 
 
 def test_a_new_password_holds_for_afp_too(visitor, port):
-    review = visitor.get("/people/carl/password/")
+    review = visitor.get("/users/carl/password/")
     said = visitor.ended(visitor.confirm(review, secret="carls new words", again="carls new words"))
     assert said.startswith("Done"), said
     with afp.Client("127.0.0.1", port) as client, pytest.raises(afp.AfpError):

@@ -64,7 +64,7 @@ def test_an_edit_that_settings_cannot_say_is_shown_survives_and_can_only_be_writ
     assert "max connections" not in box.run("cat", CONFIG)
     (copy,) = copies(box, CONFIG)
     assert box.run("cat", copy) == edited
-    visitor.wait_until(PAGE, "Nothing was changed by hand", copy, timeout=90)
+    visitor.wait_until(PAGE, "No manual changes", copy, timeout=90)
     said = sharing.set_share(visitor, box, "tank/films", name="films", write="anna", previous="on", mac="on")
     assert said.startswith("Done."), said
     assert "max connections" not in box.run("testparm", "-s")

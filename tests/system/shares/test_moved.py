@@ -24,7 +24,7 @@ def moved(visitor, appliance):
         appliance.shell(f"chmod 0640 /tank/{name}/here.txt; chgrp larder-people /tank/{name}/here.txt")
     guid = moving.guid_of(appliance, "tank")
     appliance.run("zpool", "export", "tank")
-    moving.look(visitor, "Bring in tank")
+    moving.look(visitor, "Import tank")
     assert moving.bring_in(visitor, guid, name="tank").startswith("Done.")
     return guid
 

@@ -78,7 +78,7 @@ def other(fresh) -> Visitor:
 
 
 def test_the_other_box_offers_all_three_and_serves_none_until_somebody_agrees(moved, other, fresh, tmp_path):
-    moving.look(other, "Bring in tank")
+    moving.look(other, "Import tank")
     assert moving.bring_in(other, moved, name="tank").startswith("Done.")
     for name in NAMES:
         other.wait_until(f"/pools/{moved}/", f"tank/{name} asks to be shared as {name} for anna", timeout=120)

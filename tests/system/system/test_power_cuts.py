@@ -125,11 +125,11 @@ def jobs_have_ended(visitor: Visitor, appliance: Machine) -> None:
         key = UUID(stored)
         if state == "interrupted":
             page = visitor.get(f"/jobs/{key}/")
-            assert page.status == 200 and "fault of its own" not in page.words, page.words
+            assert page.status == 200 and "went wrong in Larder" not in page.words, page.words
             assert re.search(r"after (its|\d+|all)|before its first step", page.words), page.words
             if f"/jobs/{key}/again/" in page.text:
                 again = visitor.get(f"/jobs/{key}/again/")
-                assert again.status in {200, 400, 409} and "fault of its own" not in again.words, again.words
+                assert again.status in {200, 400, 409} and "went wrong in Larder" not in again.words, again.words
 
 
 def nothing_half_written(appliance: Machine) -> None:
@@ -192,7 +192,7 @@ def people(visitor: Visitor, appliance: Machine) -> None:
         assert samba <= here, "Samba knows somebody whom the system does not"
 
     def told() -> bool:
-        page = set(visitor.get("/people/").words.split())
+        page = set(visitor.get("/users/").words.split())
         return here <= page and not (set(PEOPLE) - here) & page
 
     wait_for(f"the page of people to show {here}", told, timeout=TIMEOUT, every=1)

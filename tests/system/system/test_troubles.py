@@ -6,7 +6,7 @@ from deploy.image.machine import wait_for
 from tests.system.crash import stopped
 from tests.visitor import Visitor, disk_paths
 
-PAGES = ("/", "/pools/", "/disks/", "/folders/", "/people/", "/jobs/", "/pools/new/", "/account/sessions/")
+PAGES = ("/", "/pools/", "/disks/", "/folders/", "/users/", "/jobs/", "/pools/new/", "/account/sessions/")
 
 
 def check_every_page(visitor: Visitor) -> None:

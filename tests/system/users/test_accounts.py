@@ -33,7 +33,7 @@ def uid(appliance, name: str) -> int:
 def test_both_keepers_have_the_password_and_a_new_one_replaces_it_in_both(people, visitor):
     assert system_takes(people, "anna", FIRST)
     assert not system_takes(people, "anna", SECOND)
-    done(visitor, visitor.confirm(visitor.get("/people/anna/password/"), secret=SECOND, again=SECOND))
+    done(visitor, visitor.confirm(visitor.get("/users/anna/password/"), secret=SECOND, again=SECOND))
     assert system_takes(people, "anna", SECOND)
     assert not system_takes(people, "anna", FIRST)
     hashes = people.run("pdbedit", "-L", "-w", "anna").split(":")
@@ -74,14 +74,14 @@ def test_sshd_refuses_the_account_even_with_a_key_that_it_would_take(people):
 
 
 def test_disabled_is_closed_in_both_and_enabled_opens_both_with_the_old_password(people, visitor):
-    page = "/people/anna/account/"
-    pressed(visitor, page, "/people/anna/switch/", to="off")
+    page = "/users/anna/account/"
+    pressed(visitor, page, "/users/anna/switch/", to="off")
     visitor.wait_until(page, "disabled")
     assert not system_takes(people, "anna", SECOND)
     assert re.search(r"\[D?U?D? *\]", people.run("pdbedit", "-L", "-w", "anna"))
     assert "D" in people.run("pdbedit", "-L", "-w", "anna").split(":")[4]
-    assert "is disabled" in visitor.get("/people/anna/password/").words
-    pressed(visitor, page, "/people/anna/switch/", to="on")
+    assert "is disabled" in visitor.get("/users/anna/password/").words
+    pressed(visitor, page, "/users/anna/switch/", to="on")
     visitor.wait_until(page, "enabled")
     assert system_takes(people, "anna", SECOND)
     assert "D" not in people.run("pdbedit", "-L", "-w", "anna").split(":")[4]
@@ -104,7 +104,7 @@ def test_a_home_is_for_its_owner_alone(people, visitor, tmp_path):
 
 def test_files_of_somebody_removed_stay_and_fall_to_nobody_new(people, visitor):
     former = uid(people, "ben")
-    done(visitor, visitor.confirm(visitor.get("/people/ben/remove/")))
+    done(visitor, visitor.confirm(visitor.get("/users/ben/remove/")))
     assert people.run("stat", "-c", "%u", "/tank/homes/ben/mine").strip() == str(former)
     assert "ben" not in people.run("pdbedit", "-L")
     make(visitor, "ben", FIRST)
@@ -125,7 +125,7 @@ def test_files_of_somebody_removed_can_be_given_to_another(people, visitor):
     people.run("ln", "-s", "/etc/hostname", "/tank/homes/cleo/letters/link")
     people.run("chown", "-h", "cleo", "/tank/homes/cleo/letters/link")
     before = people.run("stat", "-c", "%u", "/etc/hostname")
-    done(visitor, visitor.confirm(visitor.get("/people/cleo/remove/?heir=anna")))
+    done(visitor, visitor.confirm(visitor.get("/users/cleo/remove/?heir=anna")))
     assert people.run("stat", "-c", "%U", "/tank/homes/cleo/letters").strip() == "anna"
     (kept,) = people.shell("zfs list -H -o name -t snapshot | grep larder-before-").split()
     dataset, _, name = kept.partition("@")
@@ -145,15 +145,15 @@ def test_files_of_somebody_removed_can_be_given_to_another(people, visitor):
 
 def test_an_account_removed_behind_its_back_disappears_from_the_pages(people, visitor):
     make(visitor, "dora", FIRST)
-    visitor.wait_until("/people/", "dora")
+    visitor.wait_until("/users/", "dora")
     people.run("userdel", "dora")
-    visitor.wait_until("/people/", "anna", without=("dora",))
-    assert visitor.get("/people/dora/account/").status == 404
+    visitor.wait_until("/users/", "anna", without=("dora",))
+    assert visitor.get("/users/dora/account/").status == 404
 
 
 def test_a_user_of_the_system_is_never_taken_over(people, visitor):
     people.run("useradd", "--no-create-home", "sysop")
-    review = visitor.post("/people/new/", name="sysop")
+    review = visitor.post("/users/new/", name="sysop")
     said = visitor.ended(visitor.confirm(review, secret=FIRST, again=FIRST))
     assert "The system itself uses the name sysop" in said
     assert "sysop" not in people.run("pdbedit", "-L")
@@ -163,5 +163,5 @@ def test_a_password_is_found_nowhere(people, visitor):
     """While a user is created and the password changed, and afterwards."""
     with canary.nowhere(people, CANARY, argv="smbpasswd"):
         make(visitor, "emil", CANARY)
-        done(visitor, visitor.confirm(visitor.get("/people/emil/password/"), secret=f"{CANARY}-2", again=f"{CANARY}-2"))
+        done(visitor, visitor.confirm(visitor.get("/users/emil/password/"), secret=f"{CANARY}-2", again=f"{CANARY}-2"))
     assert system_takes(people, "emil", f"{CANARY}-2")

@@ -31,10 +31,10 @@ def moved(appliance, visitor):
     guid = moving.guid_of(appliance, "tank")
     moving.done(visitor, moving.end_review(visitor, guid, "export"))
     become_another_box(appliance)
-    visitor.wait_until("/people/", without=("anna", "ben"), timeout=120)
+    visitor.wait_until("/users/", without=("anna", "ben"), timeout=120)
     for name in ("ben", "anna"):
         make(visitor, name, WORD)
-    moving.look(visitor, "Bring in tank")
+    moving.look(visitor, "Import tank")
     assert moving.bring_in(visitor, guid, name="tank").startswith("Done.")
     visitor.wait_until("/folders/", "tank/homes/anna", "tank/homes/ben")
     return appliance

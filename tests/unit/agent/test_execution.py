@@ -179,7 +179,7 @@ def test_a_fault_of_larders_own_ends_it_without_a_stack_trace_for_the_person():
     ACTS["one"] = blunder
     outcome = run()[-1]["outcome"]
     assert outcome["state"] == "failed"
-    assert "fault of its own (KeyError)" in outcome["text"]
+    assert "went wrong in Larder (KeyError)" in outcome["text"]
     assert "Traceback" not in outcome["text"] and "canary" not in outcome["text"]
 
 

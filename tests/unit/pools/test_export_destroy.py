@@ -196,7 +196,7 @@ def test_destroying_lists_what_goes_and_wants_the_name_typed():
     assert plan.facts["Snapshots"] == "214, holding 3 GiB"
     assert plan.type_to_confirm == "tank"
     assert plan.steps[-1].shown == "zpool destroy -- tank"
-    assert "brought back" in plan.undo
+    assert "recovered" in plan.undo
 
 
 def test_how_many_snapshots_there_are_makes_no_other_plan_and_another_folder_does():

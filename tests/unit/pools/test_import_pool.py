@@ -227,7 +227,7 @@ def test_another_refusal_is_told_in_zfss_words(monkeypatch):
         raise command.CommandFailed(command.Result(tuple(argv), 1, "", "cannot import 'attic': I/O error", 0.0))
 
     monkeypatch.setattr(command, "run", run)
-    with pytest.raises(Failed, match="attic could not be brought in: cannot import 'attic': I/O error"):
+    with pytest.raises(Failed, match="attic could not be imported: cannot import 'attic': I/O error"):
         bring_in().bring_in(Working())
 
 
@@ -270,7 +270,7 @@ def test_the_probes_tell_how_far_it_came(commands, monkeypatch):
     monkeypatch.setattr(mount, "foreign_properties", lambda _pool: (carried("attic", mounted="yes"), carried("attic/x", mountpoint="/etc", canmount="noauto")))  # fmt: skip
     assert operation.probe("tame", known)
     assert operation.probe("mount", known)
-    assert "Export it, then bring it in again" in operation.recovery_hint("tame", known)
+    assert "Export it, then import it again" in operation.recovery_hint("tame", known)
     assert "not in use" in operation.recovery_hint("import", box())
 
 

@@ -165,7 +165,7 @@ def test_the_page_of_a_disk_draws_what_it_said(web, failing):
     page = web.get(f"/disks/{DISK}/health/").content.decode()
     assert "312 sectors cannot be read." in page
     assert "<polyline" in page
-    assert "Accept these figures" in page
+    assert "Accept these values" in page
 
 
 def test_what_was_never_counted_is_a_line_and_no_graph(web, failing):

@@ -64,7 +64,7 @@ def typed(numbers=(1, 2, 3)) -> dict[str, str]:
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
 def test_every_preset_leads_to_its_review(web, empty, preset):
     rows.put(pools=[rows.pool_of("attic", 900, disk(5), disk(6))], datasets=[dataset("attic", available=10**12)])
-    page = web.get(f"/sweeps/new/{preset.name}/")
+    page = web.get(f"/benchmarks/new/{preset.name}/")
     assert page.status_code == 200
     form = page.context["form"]
     sent: dict[str, Any] = {"answered": 1}
@@ -75,13 +75,13 @@ def test_every_preset_leads_to_its_review(web, empty, preset):
     if "peer" in form.fields:
         sent["peer"] = "imac.local"
     sent.setdefault("pool", form.fields["pool"].choices[0][0] if "pool" in form.fields else "")
-    review = web.get(f"/sweeps/new/{preset.name}/", sent)
+    review = web.get(f"/benchmarks/new/{preset.name}/", sent)
     assert review.status_code == 200, text_of(review)
-    assert "Begin measuring" in text_of(review)
+    assert "Start the benchmark" in text_of(review)
 
 
 def test_review_shows_disks_and_duration(web, empty):
-    said = text_of(web.get(f"/sweeps/new/ashift/?{answers()}"))
+    said = text_of(web.get(f"/benchmarks/new/ashift/?{answers()}"))
     assert "2 cases, each 3 times: about" in said
     assert "These disks are written to" in said
     assert "zpool create" in said
@@ -89,14 +89,14 @@ def test_review_shows_disks_and_duration(web, empty):
 
 
 def test_every_disk_name_has_to_be_typed(web, empty):
-    form = form_of(web.get(f"/sweeps/new/ashift/?{answers()}"))
-    wrong = web.post("/sweeps/start/", {**form, **typed(), "typed-1": "WD"})
+    form = form_of(web.get(f"/benchmarks/new/ashift/?{answers()}"))
+    wrong = web.post("/benchmarks/start/", {**form, **typed(), "typed-1": "WD"})
     assert wrong.status_code == 400
     assert "Type WD-WCAZA0000002 exactly." in text_of(wrong)
     assert SweepRow.objects.count() == 0
-    begun = web.post("/sweeps/start/", {**form, **typed()})
-    assert begun["Location"] == f"/sweeps/{form['sweep']}/"
-    again = web.post("/sweeps/start/", {**form, **typed()})
+    begun = web.post("/benchmarks/start/", {**form, **typed()})
+    assert begun["Location"] == f"/benchmarks/{form['sweep']}/"
+    again = web.post("/benchmarks/start/", {**form, **typed()})
     assert again["Location"] == begun["Location"]
     assert SweepRow.objects.count() == 1
     assert CaseRow.objects.count() == 2
@@ -104,13 +104,13 @@ def test_every_disk_name_has_to_be_typed(web, empty):
 
 
 def test_disk_in_use_is_not_offered_and_refused_if_sent(web, empty):
-    form = form_of(web.get(f"/sweeps/new/ashift/?{answers()}"))
+    form = form_of(web.get(f"/benchmarks/new/ashift/?{answers()}"))
     held = disk(2, uses=(Use("old", "holds ext4 data called photos", "1"),))
     rows.put(disks=[disk(1), held, disk(3)])
-    page = web.get("/sweeps/new/ashift/")
+    page = web.get("/benchmarks/new/ashift/")
     assert path_of(2) not in [path for path, _label in page.context["form"].fields["disks"].choices]
     assert "holds ext4 data called photos" in text_of(page)
-    refused = web.post("/sweeps/start/", {**form, **typed()})
+    refused = web.post("/benchmarks/start/", {**form, **typed()})
     assert refused.status_code == 409
     assert set(codes_on_page(refused)) == {"benchmark-disk-in-use"}
     assert "holds ext4 data called photos" in text_of(refused)
@@ -131,7 +131,7 @@ def test_disk_in_use_is_not_offered_and_refused_if_sent(web, empty):
     ],
 )  # fmt: skip
 def test_answer_that_cannot_be_tested_is_marked_at_its_field(web, empty, changes, field, code):
-    response = web.get(f"/sweeps/new/ashift/?{answers(**changes)}")
+    response = web.get(f"/benchmarks/new/ashift/?{answers(**changes)}")
     assert response.status_code == 400
     errors = response.context["form"].errors
     assert {name: {error.code for error in errors.as_data()[name]} for name in errors} == {field: {code}}
@@ -152,19 +152,19 @@ def kept() -> dict[str, object]:
 
 def test_only_safe_folders_are_offered_as_a_sample(web, empty):
     kept()
-    form = web.get("/sweeps/new/compression/").context["form"]
+    form = web.get("/benchmarks/new/compression/").context["form"]
     assert [words for _guid, words in form.fields["sample"].choices] == ["made up, as stated below", "files of attic/photos"]  # fmt: skip
-    assert "sample" not in web.get("/sweeps/new/ashift/").context["form"].fields
+    assert "sample" not in web.get("/benchmarks/new/ashift/").context["form"].fields
 
 
 def test_review_of_a_sample_says_where_it_goes_and_leaves_out_dedup_writes(web, empty):
-    response = web.get(f"/sweeps/new/compression/?{answers(**kept(), ashifts=[12])}")
+    response = web.get(f"/benchmarks/new/compression/?{answers(**kept(), ashifts=[12])}")
     said = text_of(response)
     assert "Parts of the files in attic/photos are written to them, without their names." in said
     assert "erase the disks before you give them away" in said
     assert "6 cases, each 3 times" in said
     assert "Read files of attic/photos as a sample, without their names" in said
-    begun = web.post("/sweeps/start/", {**form_of(response), **typed()})
+    begun = web.post("/benchmarks/start/", {**form_of(response), **typed()})
     assert begun.status_code == 302
     found = SweepRow.objects.get()
     assert (found.sweep.sample, found.sweep.compressible) == ("attic/photos", 0)
@@ -172,26 +172,28 @@ def test_review_of_a_sample_says_where_it_goes_and_leaves_out_dedup_writes(web, 
 
 
 def test_sample_folder_that_changed_since_the_review_is_refused(web, empty):
-    form = form_of(web.get(f"/sweeps/new/compression/?{answers(**kept(), ashifts=[12])}"))
+    form = form_of(web.get(f"/benchmarks/new/compression/?{answers(**kept(), ashifts=[12])}"))
     for changed, code in (({"encryption": "aes-256-gcm"}, "sample-encrypted"), ({"guid": 5}, "folder-missing")):
         rows.put(datasets=[dataset("attic/photos", **changed)])
-        response = web.post("/sweeps/start/", {**form, **typed()})
+        response = web.post("/benchmarks/start/", {**form, **typed()})
         assert response.status_code == 409
         assert set(codes_on_page(response)) == {code}
     assert SweepRow.objects.count() == 0
 
 
 def test_workload_that_cannot_use_a_sample_is_an_error(web, empty):
-    response = web.get(f"/sweeps/new/compression/?{answers(**{**kept(), 'workloads': ['small-files']}, ashifts=[12])}")
+    response = web.get(
+        f"/benchmarks/new/compression/?{answers(**{**kept(), 'workloads': ['small-files']}, ashifts=[12])}"
+    )
     assert response.status_code == 400
     assert [error.code for error in response.context["form"].errors.as_data()["__all__"]] == ["workload-not-for-sample"]
-    response = web.get(f"/sweeps/new/compression/?{answers(**{**kept(), 'sample': '12'}, ashifts=[12])}")
+    response = web.get(f"/benchmarks/new/compression/?{answers(**{**kept(), 'sample': '12'}, ashifts=[12])}")
     assert response.context["form"].has_error("sample", "invalid_choice")
 
 
 @pytest.mark.parametrize("spec", ["", "{", "[]", '{"where": "scratch"}', "[" * 5000])
 def test_a_sweep_that_cannot_be_read_is_refused(web, empty, spec):
-    response = web.post("/sweeps/start/", {"sweep": SWEEP, "spec": spec})
+    response = web.post("/benchmarks/start/", {"sweep": SWEEP, "spec": spec})
     assert response.status_code == 409
     assert codes_on_page(response) == ["benchmark-unreadable"]
     assert SweepRow.objects.count() == 0
@@ -199,7 +201,7 @@ def test_a_sweep_that_cannot_be_read_is_refused(web, empty, spec):
 
 def test_a_sweep_of_a_disk_without_stable_path_is_refused(web, empty):
     spec = '{"where":"scratch","workloads":["seq-write"],"disks":["/dev/sda"]}'
-    response = web.post("/sweeps/start/", {"sweep": SWEEP, "spec": spec})
+    response = web.post("/benchmarks/start/", {"sweep": SWEEP, "spec": spec})
     assert response.status_code == 409
     assert SweepRow.objects.count() == 0
 
@@ -207,27 +209,27 @@ def test_a_sweep_of_a_disk_without_stable_path_is_refused(web, empty):
 def test_box_without_empty_disks_says_what_to_do(web, calm):
     rows.recorded_box()
     rows.put(disks=[disk(1, uses=(Use("pool", "part of the pool tank", "1", "tank"),))])
-    assert "No empty disks" in text_of(web.get("/sweeps/new/layouts/"))
+    assert "No empty disks" in text_of(web.get("/benchmarks/new/layouts/"))
     rows.put(pools=[])
-    assert "There is no pool to measure" in text_of(web.get("/sweeps/new/pool/"))
+    assert "No pool to benchmark" in text_of(web.get("/benchmarks/new/pool/"))
 
 
 def test_small_disks_propose_less_data_with_limited_memory(web, calm):
     rows.put(pools=[], datasets=[], disks=[disk(number, size=2 * GIB) for number in (1, 2, 3)], accounts=[], shares=[])
-    form = web.get("/sweeps/new/parity/").context["form"]
+    form = web.get("/benchmarks/new/parity/").context["form"]
     assert (form["limited"].value(), form["aside"].value()) == (True, False)
     assert form["size"].value() == "614 MiB"
     rows.put(disks=[disk(number, size=400 * 2**20) for number in (1, 2, 3)])
-    form = web.get("/sweeps/new/parity/").context["form"]
+    form = web.get("/benchmarks/new/parity/").context["form"]
     assert (form["limited"].value(), form["aside"].value()) == (False, True)
     assert form["size"].value() == "120 MiB"
 
 
 def test_number_of_disks_is_a_setting(web, empty):
-    page = web.get("/sweeps/new/layouts/").content.decode()
+    page = web.get("/benchmarks/new/layouts/").content.decode()
     assert page.index('name="counts"') < page.index("More settings")
     response = web.get(
-        f"/sweeps/new/layouts/?{answers(counts=[2, 3], layouts=['mirror', 'raidz1', 'raidz2'], ashifts=[12])}"
+        f"/benchmarks/new/layouts/?{answers(counts=[2, 3], layouts=['mirror', 'raidz1', 'raidz2'], ashifts=[12])}"
     )
     assert [found[0] for found, _workload in response.context["cases"]] == [
         "mirror of 2 disks",
@@ -240,7 +242,7 @@ def test_number_of_disks_is_a_setting(web, empty):
 def test_page_shows_the_progress_of_a_sweep(web, empty):
     row = sweeps_made.made()
     worker.advance_benchmarks()
-    said = text_of(web.get(f"/sweeps/{row.pk}/"))
+    said = text_of(web.get(f"/benchmarks/{row.pk}/"))
     assert "0 of 2 cases" in said
     assert "left" in said
     assert "Pause after this case" in said
@@ -258,7 +260,7 @@ def test_page_shows_the_progress_of_a_sweep(web, empty):
 def test_sweep_can_be_paused_resumed_and_cancelled(web, empty, what, before, now):
     row = sweeps_made.made(state=before)
     for _ in range(2):
-        assert web.post(f"/sweeps/{row.pk}/act/{what}/").status_code == 302
+        assert web.post(f"/benchmarks/{row.pk}/act/{what}/").status_code == 302
         row.refresh_from_db()
         assert row.state == now
 
@@ -268,10 +270,10 @@ def test_only_pausing_now_stops_the_running_case(web, empty, monkeypatch):
     monkeypatch.setattr("web.jobs.confirm.request_stop", lambda job: asked.append(job.pk))
     row = sweeps_made.made()
     worker.advance_benchmarks()
-    assert "Pause now" in text_of(web.get(f"/sweeps/{row.pk}/"))
-    web.post(f"/sweeps/{row.pk}/act/pause/")
+    assert "Pause now" in text_of(web.get(f"/benchmarks/{row.pk}/"))
+    web.post(f"/benchmarks/{row.pk}/act/pause/")
     assert asked == []
-    web.post(f"/sweeps/{row.pk}/act/pause-now/")
+    web.post(f"/benchmarks/{row.pk}/act/pause-now/")
     assert asked == [Job.objects.get().pk]
 
 
@@ -282,24 +284,24 @@ def test_pausing_now_without_the_agent_pauses_after_the_case(web, empty, monkeyp
     monkeypatch.setattr("web.jobs.confirm.request_stop", unreachable)
     row = sweeps_made.made()
     worker.advance_benchmarks()
-    assert web.post(f"/sweeps/{row.pk}/act/pause-now/").status_code == 302
+    assert web.post(f"/benchmarks/{row.pk}/act/pause-now/").status_code == 302
     row.refresh_from_db()
     assert row.state == State.PAUSING
 
 
 def test_late_request_is_not_reported_as_done(web, empty):
     row = sweeps_made.finished()
-    assert "pauses" not in text_of(web.post(f"/sweeps/{row.pk}/act/pause/", follow=True))
+    assert "pauses" not in text_of(web.post(f"/benchmarks/{row.pk}/act/pause/", follow=True))
 
 
 def test_unknown_request_is_not_found(web, empty):
     row = sweeps_made.made()
-    assert web.post(f"/sweeps/{row.pk}/act/destroy/").status_code == 404
+    assert web.post(f"/benchmarks/{row.pk}/act/destroy/").status_code == 404
 
 
 def test_paused_sweep_says_why(web, empty):
     row = sweeps_made.made(state=State.PAUSED, text="WDC WD20EARS holds ext4 data called photos.")
-    said = text_of(web.get(f"/sweeps/{row.pk}/"))
+    said = text_of(web.get(f"/benchmarks/{row.pk}/"))
     assert "It waits for you. WDC WD20EARS holds ext4 data called photos." in said
     assert "Go on" in said
 
@@ -307,7 +309,7 @@ def test_paused_sweep_says_why(web, empty):
 # --- results --------------------------------------------------------------------------------------------------
 def test_results_have_a_table_with_changes_bars_and_sentences(web, empty):
     row = sweeps_made.finished()
-    response = web.get(f"/sweeps/{row.pk}/")
+    response = web.get(f"/benchmarks/{row.pk}/")
     said = text_of(response)
     assert "ashift 12 is best, with 133 MiB/s" in said
     assert "+68.2 %" in said
@@ -319,20 +321,20 @@ def test_results_have_a_table_with_changes_bars_and_sentences(web, empty):
 
 def test_two_settings_make_a_heat_map(web, empty):
     row = sweeps_made.finished(sweeps_made.spec(compressions=["off", "lz4"]), rates=(10.0, 20.0, 30.0, 40.0))
-    page = web.get(f"/sweeps/{row.pk}/").content.decode()
+    page = web.get(f"/benchmarks/{row.pk}/").content.decode()
     assert "Sectors downwards, Compression across" in page
     assert page.count('class="heat-5"') == page.count('class="heat-1"') == 1
 
 
 def test_one_setting_makes_no_heat_map(web, empty):
-    assert b'class="heat"' not in web.get(f"/sweeps/{sweeps_made.finished().pk}/").content
+    assert b'class="heat"' not in web.get(f"/benchmarks/{sweeps_made.finished().pk}/").content
 
 
 def test_another_case_can_be_the_baseline(web, empty):
     row = sweeps_made.finished()
-    assert "−40.5 %" in text_of(web.get(f"/sweeps/{row.pk}/?baseline=1"))
+    assert "−40.5 %" in text_of(web.get(f"/benchmarks/{row.pk}/?baseline=1"))
     for odd in ("x", "-1", "9" * 500, "²"):
-        assert web.get(f"/sweeps/{row.pk}/", {"baseline": odd}).status_code == 200
+        assert web.get(f"/benchmarks/{row.pk}/", {"baseline": odd}).status_code == 200
 
 
 def test_invalid_case_is_shown_with_its_reason(web, empty):
@@ -343,7 +345,7 @@ def test_invalid_case_is_shown_with_its_reason(web, empty):
         1, 9e9, invalid=("8 GiB were read, but only 1 GiB of it from the disks. Memory did the rest.",)
     )
     ResultRow.objects.create(case=case, number=1, told=sweeps_made.told(found)[1].removeprefix("Result: "))
-    said = text_of(web.get(f"/sweeps/{row.pk}/"))
+    said = text_of(web.get(f"/benchmarks/{row.pk}/"))
     assert "does not count" in said
     assert "Memory did the rest." in said
 
@@ -351,29 +353,31 @@ def test_invalid_case_is_shown_with_its_reason(web, empty):
 @pytest.mark.parametrize(("form", "holds"), [("csv", "bytes per second"), ("json", '"sweep"'), ("md", "| --- |")])
 def test_results_can_be_exported(web, empty, form, holds):
     row = sweeps_made.finished()
-    response = web.get(f"/sweeps/{row.pk}/export/{form}/")
+    response = web.get(f"/benchmarks/{row.pk}/export/{form}/")
     assert holds in response.content.decode()
     assert response["Content-Disposition"] == f'attachment; filename="sectors.{form}"'
-    assert web.get(f"/sweeps/{row.pk}/export/exe/").status_code == 404
+    assert web.get(f"/benchmarks/{row.pk}/export/exe/").status_code == 404
 
 
 def test_json_export_has_the_commands(web, empty):
     row = sweeps_made.finished()
     Job.objects.create(pk=(job := uuid.uuid4()), plan={"steps": [{"name": "run-1", "shown": "fio --rw=write"}]})
     CaseRow.objects.filter(sweep=row, number=1).update(job=job)
-    cases = json.loads(web.get(f"/sweeps/{row.pk}/export/json/").content)["cases"]
+    cases = json.loads(web.get(f"/benchmarks/{row.pk}/export/json/").content)["cases"]
     assert [one["commands"] for one in cases] == [[], ["fio --rw=write"]]
 
 
 def test_export_uses_the_baseline_of_the_page(web, empty):
     row = sweeps_made.finished()
-    assert f'/sweeps/{row.pk}/export/md/?baseline=1"' in web.get(f"/sweeps/{row.pk}/?baseline=1").content.decode()
+    assert (
+        f'/benchmarks/{row.pk}/export/md/?baseline=1"' in web.get(f"/benchmarks/{row.pk}/?baseline=1").content.decode()
+    )
 
 
 @pytest.mark.parametrize("form", ["page", "md"])
 def test_results_name_the_layout_that_all_cases_share(web, empty, form):
     row = sweeps_made.finished()
-    response = web.get(f"/sweeps/{row.pk}/" if form == "page" else f"/sweeps/{row.pk}/export/md/")
+    response = web.get(f"/benchmarks/{row.pk}/" if form == "page" else f"/benchmarks/{row.pk}/export/md/")
     said = text_of(response) if form == "page" else response.content.decode()
     assert "mirror of 2 disks" in said
     assert "2 of each case" in said
@@ -381,14 +385,14 @@ def test_results_name_the_layout_that_all_cases_share(web, empty, form):
 
 def test_sweep_can_be_repeated(web, empty):
     row = sweeps_made.finished()
-    assert f"/sweeps/{row.pk}/again/" in web.get(f"/sweeps/{row.pk}/").content.decode()
-    review = web.get(f"/sweeps/{row.pk}/again/")
-    answer = web.post("/sweeps/start/", {**form_of(review), **typed((1, 2))})
+    assert f"/benchmarks/{row.pk}/again/" in web.get(f"/benchmarks/{row.pk}/").content.decode()
+    review = web.get(f"/benchmarks/{row.pk}/again/")
+    answer = web.post("/benchmarks/start/", {**form_of(review), **typed((1, 2))})
     made = SweepRow.objects.exclude(pk=row.pk).get()
-    assert answer["Location"] == f"/sweeps/{made.pk}/"
+    assert answer["Location"] == f"/benchmarks/{made.pk}/"
     assert (made.spec, made.preset) == (row.spec, row.preset)
     rows.put(disks=[disk(1, uses=(Use("old", "holds ext4 data", "1"),)), disk(2)])
-    refused = web.get(f"/sweeps/{row.pk}/again/")
+    refused = web.get(f"/benchmarks/{row.pk}/again/")
     assert refused.status_code == 409
     assert set(codes_on_page(refused)) == {"benchmark-disk-in-use"}
 
@@ -397,26 +401,26 @@ def test_comparison_lists_differences_in_setup(web, empty):
     first = sweeps_made.finished()
     second = sweeps_made.again(first, 1.5)
     SweepRow.objects.filter(pk=second.pk).update(versions='{"ZFS": "2.4.0", "Linux": "6.12"}')
-    said = text_of(web.get(f"/sweeps/{second.pk}/with/{first.pk}/"))
+    said = text_of(web.get(f"/benchmarks/{second.pk}/with/{first.pk}/"))
     assert "ZFS 2.3.9 2.4.0" in said
     assert "Linux" not in said
     SweepRow.objects.filter(pk=second.pk).update(versions=first.versions)
-    assert "were the same both times" in text_of(web.get(f"/sweeps/{second.pk}/with/{first.pk}/"))
+    assert "were the same both times" in text_of(web.get(f"/benchmarks/{second.pk}/with/{first.pk}/"))
 
 
 def test_comparable_sweeps_are_offered_with_the_same_preset_first(web, empty):
     first = sweeps_made.finished()
     for title, preset in (("Parity", "parity"), ("Wire", "network"), ("Earlier", "ashift")):
         SweepRow.objects.create(title=title, preset=preset, spec=first.spec, state=State.DONE, created_by="admin")
-    assert [one.title for one in web.get(f"/sweeps/{first.pk}/").context["others"]] == ["Earlier", "Parity"]
+    assert [one.title for one in web.get(f"/benchmarks/{first.pk}/").context["others"]] == ["Earlier", "Parity"]
 
 
 def test_two_sweeps_are_compared_case_by_case(web, empty):
     first = sweeps_made.finished()
     second = sweeps_made.again(first, 1.5)
-    said = text_of(web.get(f"/sweeps/{second.pk}/with/{first.pk}/"))
+    said = text_of(web.get(f"/benchmarks/{second.pk}/with/{first.pk}/"))
     assert "+50.0 %" in said
-    assert web.get(f"/sweeps/{second.pk}/with/{uuid.uuid4()}/").status_code == 404
+    assert web.get(f"/benchmarks/{second.pk}/with/{uuid.uuid4()}/").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -437,7 +441,7 @@ def test_comparison_of_sweeps_uses_the_same_rule(web, empty, before, after, said
             for number, value in enumerate(values, 1):
                 told = msgspec.json.encode(sweeps_made.run(number, value * MIB)).decode()
                 ResultRow.objects.create(case=case, number=number, told=told)
-    text = text_of(web.get(f"/sweeps/{second.pk}/with/{first.pk}/"))
+    text = text_of(web.get(f"/benchmarks/{second.pk}/with/{first.pk}/"))
     for words in ("one run of each tells nothing", "the runs overlap", "too little to matter"):
         assert (words in text) == (words == said)
 
@@ -448,11 +452,11 @@ def test_queries_do_not_grow_with_the_number_of_cases(web, empty):
             CaptureQueriesContext(connections["default"]) as default,
             CaptureQueriesContext(connections["inventory"]) as inventory,
         ):
-            response = web.get(f"/sweeps/{row.pk}/")
+            response = web.get(f"/benchmarks/{row.pk}/")
         assert len(response.content) < 400_000
         return len(default.captured_queries) + len(inventory.captured_queries)
 
-    web.get("/sweeps/")  # fill the caches
+    web.get("/benchmarks/")  # fill the caches
     small = cost(sweeps_made.finished())
     SweepRow.objects.all().delete()
     axes = {"recordsizes": [2**power for power in range(12, 17)], "compressions": ["off", "lz4", "zstd"], "ashifts": [9, 12], "syncs": ["standard", "always"], "workloads": ["seq-write", "seq-read"]}  # fmt: skip
@@ -463,26 +467,26 @@ def test_queries_do_not_grow_with_the_number_of_cases(web, empty):
 
 
 def test_list_shows_sweeps_or_that_there_are_none(web, empty):
-    assert "Nothing was measured yet" in text_of(web.get("/sweeps/"))
+    assert "No benchmarks yet" in text_of(web.get("/benchmarks/"))
     sweeps_made.finished(title="<b>Sectors</b>")
-    response = web.get("/sweeps/")
+    response = web.get("/benchmarks/")
     assert "2 of 2" in text_of(response)
     assert b"<b>Sectors" not in response.content
 
 
 @pytest.mark.parametrize("page", ["/pools/", "/disks/"])
 def test_pools_and_disks_link_to_benchmarks(web, empty, page):
-    assert b'href="/sweeps/"' in web.get(page).content
+    assert b'href="/benchmarks/"' in web.get(page).content
 
 
 def test_only_a_finished_sweep_can_be_removed(web, empty):
     row = sweeps_made.finished()
     SweepRow.objects.update(state=State.RUNNING)
-    web.post(f"/sweeps/{row.pk}/forget/")
+    web.post(f"/benchmarks/{row.pk}/forget/")
     assert ResultRow.objects.count() == 6
     SweepRow.objects.update(state=State.DONE)
     for _ in range(2):
-        assert web.post(f"/sweeps/{row.pk}/forget/")["Location"] == "/sweeps/"
+        assert web.post(f"/benchmarks/{row.pk}/forget/")["Location"] == "/benchmarks/"
         assert not SweepRow.objects.exists()
     assert ResultRow.objects.count() == 0
 
@@ -492,7 +496,7 @@ def test_jobs_of_a_sweep_link_to_benchmarks(web, empty):
     worker.advance_benchmarks()
     job = Job.objects.get()
     Job.objects.filter(pk=job.pk).update(state="done")
-    assert b'href="/sweeps/"' in web.get(f"/jobs/{job.pk}/").content
+    assert b'href="/benchmarks/"' in web.get(f"/jobs/{job.pk}/").content
     assert json.loads(job.operation)["kind"] == "run-benchmark-case"
 
 
@@ -501,11 +505,11 @@ def test_page_draws_the_io_of_the_running_case(web, empty):
     row = sweeps_made.made()
     worker.advance_benchmarks()
     Progress.objects.create(job=Job.objects.get().pk, speeds=[[0, 10 * MIB], [5 * MIB, 20 * MIB]])
-    page = web.get(f"/sweeps/{row.pk}/")
+    page = web.get(f"/benchmarks/{row.pk}/")
     assert b'class="line-2" points="0.0,40.0 600.0,1.0"' in page.content
     assert "at most 20 MiB/s" in text_of(page)
     Progress.objects.update(speeds=[])
-    assert b"live-graph" not in web.get(f"/sweeps/{row.pk}/").content
+    assert b"live-graph" not in web.get(f"/benchmarks/{row.pk}/").content
 
 
 def test_meter_reads_bytes_a_second_and_drops_old_readings(monkeypatch):
@@ -525,17 +529,17 @@ def test_only_a_case_has_a_meter(empty):
 
 def test_repeated_sweep_has_a_line_for_each_case(web, empty):
     first = sweeps_made.finished()
-    assert "All times it was made" not in text_of(web.get(f"/sweeps/{first.pk}/"))
+    assert "Results over time" not in text_of(web.get(f"/benchmarks/{first.pk}/"))
     second = sweeps_made.again(first, 0.5)
     SweepRow.objects.update(state=State.DONE)
-    assert "All times it was made" in text_of(web.get(f"/sweeps/{second.pk}/"))
-    page = web.get(f"/sweeps/{second.pk}/over-time/")
+    assert "Results over time" in text_of(web.get(f"/benchmarks/{second.pk}/"))
+    page = web.get(f"/benchmarks/{second.pk}/over-time/")
     assert "made 2 times" in text_of(page)
     assert page.content.count(b"<polyline") == 2
     assert "ashift 12" in text_of(page)
     SweepRow.objects.filter(pk=first.pk).delete()
-    alone = web.get(f"/sweeps/{second.pk}/over-time/")
+    alone = web.get(f"/benchmarks/{second.pk}/over-time/")
     assert "Once it was made again" in text_of(alone)
     assert b"<svg viewBox" not in alone.content
     SweepRow.objects.update(state=State.RUNNING)
-    assert "not made to its end yet" in text_of(web.get(f"/sweeps/{second.pk}/over-time/"))
+    assert "not made to its end yet" in text_of(web.get(f"/benchmarks/{second.pk}/over-time/"))

@@ -224,7 +224,7 @@ def test_unavailable_folder_cannot_be_shared(web, folders, changes, code):
 
 def test_share_page_without_users_leads_to_creating_one(web, folders):
     rows.put(accounts=[])
-    assert "Nobody has an account yet" in text_of(web.get(SHARE))
+    assert "No users yet" in text_of(web.get(SHARE))
 
 
 def test_missing_folder_is_not_found(web, folders):

@@ -113,7 +113,7 @@ def test_what_ended_badly_stands_on_the_overview_until_it_was_seen(web, calm):
     assert "The disk vanished." in text_of(web.get("/"))
     web.post(f"/jobs/{job.pk}/acknowledge/")
     assert "The disk vanished." not in text_of(web.get("/"))
-    assert "I have seen this" not in text_of(web.get(f"/jobs/{job.pk}/"))
+    assert "Dismiss" not in text_of(web.get(f"/jobs/{job.pk}/"))
 
 
 def test_both_small_acts_work_without_scripts(web, calm):
@@ -162,7 +162,7 @@ def test_an_operation_of_another_version_cannot_be_planned_again(web, calm):
     [state for state in State if state not in {State.FAILED, State.REFUSED, State.INTERRUPTED, State.CANCELLED}],
 )
 def test_only_what_did_not_end_well_offers_to_be_planned_again(web, calm, state):
-    assert "Plan it again" not in text_of(web.get(f"/jobs/{rows.job(state=state).pk}/"))
+    assert "Try again" not in text_of(web.get(f"/jobs/{rows.job(state=state).pk}/"))
 
 
 def test_a_job_with_an_empty_plan_still_has_its_page(web, calm):

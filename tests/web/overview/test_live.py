@@ -17,7 +17,7 @@ from web.jobs.models import Job
 LIVE = [
     "/", "/disks/", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/", "/pools/", f"/pools/{TANK}/", f"/pools/{TANK}/reports/",
     f"/pools/{TANK}/history/", f"/pools/{TANK}/events/", "/folders/", f"/folders/{PHOTOS}/",
-    "/people/", "/jobs/", f"/jobs/{JOB}/", "/alerts/", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/health/",
+    "/users/", "/jobs/", f"/jobs/{JOB}/", "/alerts/", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/health/",
 ]  # fmt: skip
 live = pytest.mark.parametrize("url", LIVE)
 

@@ -186,7 +186,7 @@ def test_events_of_this_pool_are_said_in_plain_words_and_book_keeping_is_left_ou
 
 
 def test_without_events_the_page_says_so(web, box):
-    assert "Nothing noticed" in text_of(web.get(EVENTS))
+    assert "No events" in text_of(web.get(EVENTS))
 
 
 def test_many_events_have_pages(web, box):

@@ -25,7 +25,7 @@ from web.jobs.models import Job
 from workers import collect_importable
 
 CONFIRM = "/jobs/confirm/"
-BRING_IN = "/pools/bring-in/"
+BRING_IN = "/pools/import/"
 TANK = recorded_pool()
 END = f"/pools/{TANK.guid}/end/"
 
@@ -85,7 +85,7 @@ def test_seeing_the_page_does_not_search_the_disks(web, calm):
         (found(state="UNAVAIL", log_missing=True), "log device is missing", True),
         (found(state="FAULTED", rewind=REWIND), f"as it was on {REWIND.as_of}. About 12 seconds of work", True),
         (found(state="FAULTED"), "their data does not fit together", False),
-        (found(destroyed=True), "It can be brought back", True),
+        (found(destroyed=True), "It can be recovered", True),
     ],
 )
 def test_each_state_is_said_with_what_it_means(web, calm, pool, said, offered):
@@ -105,7 +105,7 @@ def test_a_pool_that_is_in_use_meanwhile_is_no_longer_listed(web, calm):
 def test_destroyed_pools_are_apart(web, calm):
     listed(found(), found(guid=5, name="gone", destroyed=True))
     text = text_of(web.get(BRING_IN))
-    assert text.index("attic") < text.index("Destroyed, and still whole") < text.index("Bring back gone")
+    assert text.index("attic") < text.index("Destroyed pools that can be recovered") < text.index("Recover gone")
 
 
 def test_a_whole_pool_is_asked_only_what_concerns_it(web, calm):
@@ -153,7 +153,7 @@ def test_a_damaged_pool_is_refused_until_going_back_is_chosen(web, calm):
 def test_the_last_resort_proposes_to_look_first_and_says_between_which_moments(web, calm):
     listed(found(state="FAULTED", rewind=SEARCH))
     page = Page(web.get(f"{BRING_IN}{GUID}/"))
-    assert f"at best it can be brought in as it was on {SEARCH.as_of}, at worst as on {SEARCH.at_worst}" in page.text
+    assert f"at best it can be imported as it was on {SEARCH.as_of}, at worst as on {SEARCH.at_worst}" in page.text
     fields = {attributes.get("name"): attributes for tag, attributes in page.elements if tag == "input"}
     assert "checked" in fields["read_only"]
     assert "checked" not in fields["last_resort"]
@@ -279,9 +279,7 @@ def test_a_pool_with_a_name_that_no_command_should_see_is_refused(web, tank):
 def test_after_a_destruction_the_way_back_is_offered(web, tank):
     job = rows.job(kind="destroy-pool", state=Job.State.DONE)
     page = Page(web.get(f"/jobs/{job.pk}/"))
-    assert (BRING_IN, "Bring it back") in [
-        (found.get("href"), "Bring it back") for tag, found in page.elements if tag == "a"
-    ]
+    assert (BRING_IN, "Recover it") in [(found.get("href"), "Recover it") for tag, found in page.elements if tag == "a"]
 
 
 # --- erasing --------------------------------------------------------------------------------------------------

@@ -99,11 +99,11 @@ def test_stopping_is_shown_before_and_confirmed(web, calm):
 @pytest.mark.parametrize(
     ("found", "shown", "hidden"),
     [
-        ([], ["Check now", "Trim now"], ["Pause the check", "Stop the check", "Stop trimming"]),
-        ([work()], ["Pause the check", "Stop the check", "Trim now"], ["Check now", "Go on"]),
-        ([work(state="paused")], ["Go on with the check", "Stop the check"], ["Check now", "Pause the check"]),
-        ([work("resilver")], ["Trim now"], ["Check now", "Pause the check", "Stop the check"]),
-        ([work("trim")], ["Check now", "Stop trimming"], ["Trim now"]),
+        ([], ["Scrub now", "Trim now"], ["Pause the scrub", "Stop the scrub", "Stop trimming"]),
+        ([work()], ["Pause the scrub", "Stop the scrub", "Trim now"], ["Scrub now", "Go on"]),
+        ([work(state="paused")], ["Resume the scrub", "Stop the scrub"], ["Scrub now", "Pause the scrub"]),
+        ([work("resilver")], ["Trim now"], ["Scrub now", "Pause the scrub", "Stop the scrub"]),
+        ([work("trim")], ["Scrub now", "Stop trimming"], ["Trim now"]),
     ],
 )
 def test_only_what_can_be_done_is_offered(web, calm, found, shown, hidden):
@@ -121,7 +121,7 @@ def test_disks_that_cannot_be_trimmed_are_not_offered_it(web, calm):
 def test_a_pool_that_does_not_work_is_offered_nothing(web, calm):
     put(state="SUSPENDED")
     said = text_of(web.get(POOL))
-    assert "Check now" not in said
+    assert "Scrub now" not in said
     assert "Trim now" not in said
 
 

@@ -251,7 +251,7 @@ def test_the_pool_page_leads_on_with_a_replacement_that_is_open_and_says_whether
     put(shapes.raidz2("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 2, 6)
     words = text_of(web.get("/pools/7/"))
     assert "is being replaced." in words
-    assert "Go on with the replacement" in words
+    assert "Continue the replacement" in words
 
 
 def test_a_disk_long_gone_is_replaced_from_the_bay_where_it_was(web, calm):

@@ -117,7 +117,7 @@ def test_nothing_else_is_decided(web, box_with_edit, url, status):
 
 def test_where_nothing_was_changed_the_page_says_so(web, calm):
     rows.put(pools=[], datasets=[], accounts=[], disks=[], shares=[])
-    assert "Nothing was changed by hand" in text_of(web.get("/shares/by-hand/"))
+    assert "No manual changes" in text_of(web.get("/shares/by-hand/"))
 
 
 def test_the_page_costs_the_same_with_many_edits(web, calm):

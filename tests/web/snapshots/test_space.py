@@ -188,7 +188,7 @@ def test_holds_page_lists_all_holds_and_skips_stopped_pools(web, calm, monkeypat
     assert "A pool has stopped" in plain(web.get("/snapshots/holds/"))
     assert asked == []
     SnapshotRow.objects.update(holds=0)
-    assert "None is held" in plain(web.get("/snapshots/holds/"))
+    assert "No protected snapshots" in plain(web.get("/snapshots/holds/"))
 
 
 def test_folders_with_most_snapshot_space_come_first(web, calm):

@@ -25,9 +25,9 @@ from web.jobs.models import Job
 WITHOUT_A_PAGE = {"setup", "account_login", "account_logout", "account_signup"}
 POSTED = {
     "confirm",
-    "look_for_pools",
+    "search_pools",
     "destroy_snapshots",
-    "start_sweep",
+    "start_benchmark",
     "mail_test",
     "unlock",
     "unlock_all",
@@ -79,9 +79,9 @@ def pages_of_things() -> list[str]:
         found += [f"/folders/{row.dataset_key}/{part}" for part in ("", "settings/", "share/", "access/", "space/")]
         found += [f"/snapshots/of/{row.dataset_key}/{part}" for part in ("", "policy/", "space/", "bookmarks/")]
         found += [f"/snapshots/of/{row.dataset_key}/{row.guid}/{part}" for part in ("", "files/", "file/?path=garden.txt", "difference/", "roll-back/")]  # fmt: skip
-    found += [f"/people/{name}/account/" for name in AccountRow.objects.values_list("name", flat=True)[:1]]
+    found += [f"/users/{name}/account/" for name in AccountRow.objects.values_list("name", flat=True)[:1]]
     found += [f"/alerts/{pk}/" for pk in Alert.objects.values_list("pk", flat=True)[:1]]
-    return [*found, *(f"/sweeps/{pk}/" for pk in SweepRow.objects.values_list("pk", flat=True))]
+    return [*found, *(f"/benchmarks/{pk}/" for pk in SweepRow.objects.values_list("pk", flat=True))]
 
 
 @pytest.mark.parametrize("name", [name for name in BOXES if name != "new"])

@@ -119,7 +119,7 @@ def test_on_every_page_it_is_text(web, box, text):
     urls = [
         "/", "/pools/", "/pools/1000/", "/pools/1000/reports/", "/pools/1000/history/?show=all", "/pools/1000/events/", "/pools/1000/settings/", "/pools/1000/schedule/scrub/", "/disks/", *(f"/disks/{disk(number).path.rsplit('/')[-1]}/" for number in range(1, 5)), "/disks/sdx/",
         "/alerts/", "/alerts/1/", "/alerts/mail/", *(f"/disks/{disk(number).path.rsplit('/')[-1]}/health/" for number in range(1, 5)),
-        "/folders/", "/folders/1/", "/folders/2/", "/folders/2/share/", "/folders/3/", "/folders/new/", "/people/", "/jobs/", f"/jobs/{box}/",
+        "/folders/", "/folders/1/", "/folders/2/", "/folders/2/share/", "/folders/3/", "/folders/new/", "/users/", "/jobs/", f"/jobs/{box}/",
         "/disks/bays/", "/pools/1000/replace/", "/pools/replacements/", "/pools/replacements/1/", f"/pools/1000/add/spare/?disks={disk(4).path}",
         f"{wizard}disks", f"{wizard}layout&{chosen}", f"{wizard}extras&{chosen}", f"{wizard}options&{chosen}", f"{wizard}review&{chosen}", "/jobs/?part=live", "/?part=live",
     ]  # fmt: skip
@@ -153,7 +153,7 @@ def test_in_an_address_it_is_text(web, anonymous, calm, text, url):
 @hostile
 def test_in_a_form_it_is_text(web, box, text):
     answers = [
-        web.post("/people/new/", {"name": text}),
+        web.post("/users/new/", {"name": text}),
         web.post("/folders/new/", {"parent": text, "name": text, "preset": text}),
         web.post("/folders/2/share/", {"name": text, "write": [text]}),
         web.post(

@@ -113,13 +113,13 @@ def test_looking_changes_nothing(web, box, route):
 def test_every_page_can_be_had(web, box, route):
     response = web.get(route.url)
     refused = {"unlock": 409, "wipe_disk": 409, "mend_share": 409, "stop_scrub": 409, "replacement_accept": 409}
-    refused |= {"unlock_all": 409, "snapshot_content": 409, "put_back": 409, "sweep_again": 409}
+    refused |= {"unlock_all": 409, "snapshot_content": 409, "put_back": 409, "benchmark_again": 409}
     assert response.status_code == {"account_login": 302, "account_signup": 302, **refused}.get(route.name, 200)
 
 
 @pytest.mark.parametrize(
     "url",
-    ["/pools/1/", "/disks/nothing/", "/folders/1/", "/folders/1/share/", "/people/eve/password/", "/people/eve/account/", "/groups/eve/members/", "/folders/1/access/", f"/jobs/{uuid.UUID(int=0)}/",
+    ["/pools/1/", "/disks/nothing/", "/folders/1/", "/folders/1/share/", "/users/eve/password/", "/users/eve/account/", "/groups/eve/members/", "/folders/1/access/", f"/jobs/{uuid.UUID(int=0)}/",
      f"/jobs/{uuid.UUID(int=0)}/again/", "/disks/..%2f..%2fetc/", "/pools/%00/", "/folders/'%22%3B--/", "/jobs/1/", "/components/"],
 )  # fmt: skip
 def test_what_is_not_there_has_a_page_that_says_so(web, box, url):

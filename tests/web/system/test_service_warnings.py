@@ -25,7 +25,7 @@ SAYING = [
     "/pools/",
     "/disks/",
     "/folders/",
-    "/people/",
+    "/users/",
     "/jobs/",
     "/alerts/",
     f"/pools/{TANK}/",
@@ -196,7 +196,7 @@ def test_a_fault_has_a_page_with_a_code_that_stands_in_the_log(broken, caplog):
     response = broken.get("/disks/")
     text = text_of(response)
     assert response.status_code == 500
-    assert "Larder has a fault of its own" in text
+    assert "Something went wrong in Larder" in text
     assert "canary" not in text
     code = response.content.decode().split("<strong>")[1].split("</strong>")[0]
     assert f"fault {code} at /disks/" in caplog.text
@@ -209,19 +209,19 @@ def test_a_fault_that_reaches_the_page_about_it_still_gives_a_sentence(broken, m
     monkeypatch.setattr("web.system.service_status.service_status", fail)
     response = broken.get("/disks/")
     assert (response.status_code, response["Content-Type"]) == (500, "text/plain")
-    assert b"Larder has a fault of its own" in response.content
+    assert b"Something went wrong in Larder" in response.content
 
 
 def test_a_row_that_cannot_be_read_is_a_fault_of_its_page_and_of_no_other(web, box):
     web.raise_request_exception = False
     PoolRow.objects.update(facts='{"name":1}')
     assert web.get("/pools/").status_code == 500
-    assert web.get("/people/").status_code == 200
+    assert web.get("/users/").status_code == 200
     assert web.get("/jobs/").status_code == 200
 
 
 def test_a_form_that_is_too_old_has_a_page_that_says_so(strict, box):
-    text = text_of(strict.post("/people/new/", {"name": "ben"}))
+    text = text_of(strict.post("/users/new/", {"name": "ben"}))
     assert "This form is too old" in text
     assert "Nothing was changed." in text
 

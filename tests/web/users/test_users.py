@@ -40,11 +40,11 @@ def put_people(*people: Account) -> None:
 
 
 def test_users_are_listed(web, people):
-    assert "anna" in text_of(web.get("/people/"))
+    assert "anna" in text_of(web.get("/users/"))
 
 
 def test_new_user_is_reviewed_and_password_asked_twice(web, people):
-    page = Page(web.post("/people/new/", {"name": "ben"}))
+    page = Page(web.post("/users/new/", {"name": "ben"}))
     assert "useradd" in page.text
     form = page.form("/jobs/confirm/")
     assert not Job.objects.exists()
@@ -74,7 +74,7 @@ def test_new_user_is_reviewed_and_password_asked_twice(web, people):
     ],
 )
 def test_wrong_user_name_is_refused_at_its_field(web, people, name, code):
-    response = web.post("/people/new/", {"name": name})
+    response = web.post("/users/new/", {"name": name})
     assert response.status_code == 400
     assert codes_of_form(response, "name") == [code]
     assert Page(response).field_error("id_name")
@@ -92,7 +92,7 @@ def test_wrong_user_name_is_refused_at_its_field(web, people, name, code):
 )
 @pytest.mark.parametrize("who", ["new", "known"])
 def test_wrong_password_is_refused_at_its_field(web, people, who, secret, again, field, sentence):
-    asked = web.post("/people/new/", {"name": "ben"}) if who == "new" else web.get("/people/anna/password/")
+    asked = web.post("/users/new/", {"name": "ben"}) if who == "new" else web.get("/users/anna/password/")
     form = Page(asked).form("/jobs/confirm/")
     response = web.post("/jobs/confirm/", {**form.data, "secret": secret, "again": again})
     page = Page(response)
@@ -104,63 +104,63 @@ def test_wrong_password_is_refused_at_its_field(web, people, who, secret, again,
 
 
 def test_new_password_is_job(web, people):
-    form = Page(web.get("/people/anna/password/")).form("/jobs/confirm/")
+    form = Page(web.get("/users/anna/password/")).form("/jobs/confirm/")
     answers = {**form.data, "secret": CANARY, "again": CANARY}
     assert {web.post("/jobs/confirm/", answers)["Location"] for _ in range(2)} == {f"/jobs/{Job.objects.get().pk}/"}
 
 
 def test_review_after_error_leads_back_to_users(web, people):
-    form = Page(web.get("/people/anna/password/")).form("/jobs/confirm/")
+    form = Page(web.get("/users/anna/password/")).form("/jobs/confirm/")
     again = Page(web.post("/jobs/confirm/", {**form.data, "secret": "", "again": ""})).form("/jobs/confirm/")
-    assert again.data["back"] == "/people/"
+    assert again.data["back"] == "/users/"
     assert again.data["job"] == form.data["job"]
 
 
 def test_list_shows_disabled_users_and_display_names(web, people):
     put_people(Account("anna", 10000, "<b>Anna</b>"), Account("ben", 10001, disabled=True))
-    response = web.get("/people/")
+    response = web.get("/users/")
     assert b"<b>Anna</b>" not in response.content
     assert "<b>Anna</b>" in text_of(response)
     assert "disabled" in text_of(response)
 
 
 def test_home_folder_is_created_with_user(web, folder):
-    page = Page(web.post("/people/new/", {"name": "cleo", "display": "Cleo", "home": "tank"}))
+    page = Page(web.post("/users/new/", {"name": "cleo", "display": "Cleo", "home": "tank"}))
     assert "The user gets the folder tank/cleo, which nobody else may enter." in page.text
-    response = web.post("/people/new/", {"name": "cleo", "home": "elsewhere"})
+    response = web.post("/users/new/", {"name": "cleo", "home": "elsewhere"})
     assert response.status_code == 400
     assert Page(response).field_error("id_home")
 
 
 def test_user_is_disabled_and_enabled_by_button(web, people):
     for _ in range(2):
-        web.post("/people/anna/switch/", {"to": "off"})
+        web.post("/users/anna/switch/", {"to": "off"})
     job = Job.objects.get()
     assert '"enabled":false' in job.operation
-    assert "Disable anna is running" in text_of(web.get("/people/anna/account/"))
+    assert "Disable anna is running" in text_of(web.get("/users/anna/account/"))
 
 
 def test_disabled_user_gets_no_new_password(web, people):
     put_people(Account("anna", 10000, disabled=True))
-    response = web.get("/people/anna/password/")
+    response = web.get("/users/anna/password/")
     assert (response.status_code, codes_on_page(response)) == (409, ["user-disabled"])
-    assert "Enable anna" in text_of(web.get("/people/anna/account/"))
+    assert "Enable anna" in text_of(web.get("/users/anna/account/"))
 
 
 def test_display_name_is_job_or_refused(web, people):
-    refused = web.post("/people/anna/name/", {"display": "a:b"})
+    refused = web.post("/users/anna/name/", {"display": "a:b"})
     assert (refused.status_code, codes_on_page(refused)) == (400, ["display-name-invalid"])
     assert not Job.objects.exists()
-    assert web.post("/people/anna/name/", {"display": "Anna Ö"}).status_code == 302
+    assert web.post("/users/anna/name/", {"display": "Anna Ö"}).status_code == 302
     assert Job.objects.get().kind == "rename-account"
 
 
 def test_remove_review_says_what_happens_to_files(web, folder):
-    assert "belong to nobody" in text_of(web.get("/people/anna/remove/"))
-    assert "The files go to ben" in text_of(web.get("/people/anna/remove/", {"heir": "ben"}))
-    assert "gets a snapshot first" in text_of(web.get("/people/anna/remove/", {"heir": "ben"}))
+    assert "belong to nobody" in text_of(web.get("/users/anna/remove/"))
+    assert "The files go to ben" in text_of(web.get("/users/anna/remove/", {"heir": "ben"}))
+    assert "gets a snapshot first" in text_of(web.get("/users/anna/remove/", {"heir": "ben"}))
     for heir, code in (("anna", "heir-is-removed"), ("eve", "user-missing"), ("-x", "user-name-invalid")):
-        refused = web.get("/people/anna/remove/", {"heir": heir})
+        refused = web.get("/users/anna/remove/", {"heir": heir})
         assert (refused.status_code, codes_on_page(refused)) == (409, [code])
 
 
@@ -221,8 +221,8 @@ def test_invalid_access_levels_are_refused(web, folder, levels):
 
 
 def test_user_page_and_folder_page_show_access(web, folder):
-    assert "tank/photos" in text_of(web.get("/people/anna/account/"))
-    assert "No folder names ben" in text_of(web.get("/people/ben/account/"))
+    assert "tank/photos" in text_of(web.get("/users/anna/account/"))
+    assert "No folder names ben" in text_of(web.get("/users/ben/account/"))
     assert "Group family read and change" in text_of(web.get(folder.replace("access/", "")))
 
 
@@ -240,7 +240,7 @@ def test_note_of_another_box_is_shown_as_invalid_with_real_access(web, folder):
         assert "From another box, not valid here." in text
         assert "Right now the files let in: group family (read and change), ben (read)." in text
     assert "Group family read and change" not in text
-    assert "tank/photos" not in text_of(web.get("/people/anna/account/"))
+    assert "tank/photos" not in text_of(web.get("/users/anna/account/"))
     chosen = Page(web.get(folder)).form("").data
     assert chosen["person-anna"] == "read"
 

@@ -378,7 +378,7 @@ def test_what_became_of_it_is_on_its_page(web, calm, job, agent):
     ]
     run(job)
     text = text_of(web.get(f"/jobs/{job.pk}/"))
-    assert all(words in text for words in ("No space left.", "out of space", "Plan it again"))
+    assert all(words in text for words in ("No space left.", "out of space", "Try again"))
 
 
 def test_a_tick_takes_in_sends_and_reads_only_what_is_due(monkeypatch):
