@@ -20,17 +20,15 @@ from appliance.disks import inventory, udev
 from appliance.disks.clear_labels import erase_step, zero_ends
 from appliance.disks.partitions import size_of
 from appliance.errors import Failed
+from appliance.facts import user_properties
 from appliance.facts.box import Disk, Pool
 from appliance.formatting import disk_label
 from appliance.operation import Work
 from appliance.pools.vdevs import retry
 from appliance.pools.vdevs.aux_rules import FUZZ
-from appliance.shares import settings as share_settings
-from appliance.snapshots import set_policy
 from appliance.system import paths
 from appliance.zfs import status
 
-PROPERTY = "larder:sweep"
 NOTHING = "none"  # no share and no snapshot schedule, not even inherited ones
 LONG = 900  # seconds for a command on a whole pool
 TIMES = 3
@@ -61,9 +59,9 @@ def dataset_properties(case: Case, token: str) -> dict[str, str]:
         "primarycache": "metadata" if case.aside else "all",
         "atime": "off",
         "mountpoint": str(scratch_folder(token)),
-        PROPERTY: token,
-        share_settings.PROPERTY: NOTHING,
-        set_policy.PROPERTY: NOTHING,
+        user_properties.BENCHMARK: token,
+        user_properties.SHARE: NOTHING,
+        user_properties.POLICY: NOTHING,
     }
 
 
@@ -249,7 +247,7 @@ def clear_dataset(claim: Claim, work: Work) -> None:
 
 def read_token(dataset: str) -> str:
     """The token in a dataset's own properties; empty if there is no dataset or token."""
-    result = command.run(["zfs", "get", "-H", "-p", "-s", "local", "-o", "value", PROPERTY, "--", dataset], timeout=60, accept=(0, 1))  # fmt: skip
+    result = command.run(["zfs", "get", "-H", "-p", "-s", "local", "-o", "value", user_properties.BENCHMARK, "--", dataset], timeout=60, accept=(0, 1))  # fmt: skip
     return result.stdout.strip() if result.status == 0 else ""
 
 

@@ -13,13 +13,13 @@ import msgspec
 from appliance import command, names
 from appliance.datasets.encryption import key_store
 from appliance.errors import Reason, Refused
+from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.files.posix_acl import ORDER, Level
 from appliance.operation import Work
 from appliance.system.accounts import people_number
 
-PROPERTY = "larder:access"
 MOST = 100  # users and groups of one folder; a ZFS user property holds 8 KiB
 
 
@@ -139,7 +139,7 @@ def encode_note(note: AccessNote) -> str:
 
 
 def set_note_argv(dataset: str, note: AccessNote) -> list[str]:
-    return ["zfs", "set", f"{PROPERTY}={encode_note(note)}", dataset]
+    return ["zfs", "set", f"{user_properties.ACCESS}={encode_note(note)}", dataset]
 
 
 def rewrite_note(dataset: Dataset, note: AccessNote, work: Work) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from appliance import command
+from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset, DatasetDetail, SpaceUse
 
@@ -74,7 +75,7 @@ def read_detail(dataset: Dataset) -> DatasetDetail:
         "snapshot",
         "-r",
         "-o",
-        "name,userrefs,guid,larder:run",
+        f"name,userrefs,guid,{user_properties.RUN}",
         "-s",
         "creation",
         "--",

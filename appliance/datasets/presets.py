@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from appliance.facts import user_properties
+
 Name = Literal["general", "media", "photos", "documents", "backups", "machines"]
-PROPERTY = "larder:preset"
 
 
 @dataclass(frozen=True)
@@ -75,4 +76,4 @@ def property_arguments(name: str) -> Iterator[str]:
     """``name=value`` of every property of a preset, and last of the property that names the preset."""
     for choice in PRESETS[name].choices:
         yield f"{choice.name}={choice.value}"
-    yield f"{PROPERTY}={name}"
+    yield f"{user_properties.PRESET}={name}"

@@ -13,12 +13,12 @@ import msgspec
 
 from appliance import command, names
 from appliance.errors import Failed, LarderError, Reason, Refused
+from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.operation import Operation, Plan, Step, Work
 from appliance.shares import approved, publish
 from appliance.shares.settings import (
-    PROPERTY,
     SPOKEN,
     Afp,
     Nfs,
@@ -141,7 +141,13 @@ class SetShare(Operation, tag="set-share"):
 
     def plan(self, facts: Facts) -> Plan:
         dataset, one = facts.dataset(self.dataset), publish.SERVING[self.protocol]
-        keep = ["zfs", "set", *self.set_too(dataset), f"{PROPERTY}={self.setting(dataset).text()}", self.dataset]
+        keep = [
+            "zfs",
+            "set",
+            *self.set_too(dataset),
+            f"{user_properties.SHARE}={self.setting(dataset).text()}",
+            self.dataset,
+        ]
         name = getattr(self.part, "name", "")
         return Plan(
             summary=f"{self.dataset} can be reached over {self.spoken}{f' as {name}' if name else ''}."
@@ -192,7 +198,7 @@ class SetShare(Operation, tag="set-share"):
         one = publish.SERVING[self.protocol]
         one.owned.refuse_drift()
         text = self.agreed_setting(self.now()).text()
-        command.run(["zfs", "set", *self.set_too(before), f"{PROPERTY}={text}", self.dataset], timeout=60)
+        command.run(["zfs", "set", *self.set_too(before), f"{user_properties.SHARE}={text}", self.dataset], timeout=60)
 
     def agreed_setting(self, dataset: Dataset) -> ShareSetting:
         """What the dataset will ask for; what came with the disks and nobody here agreed to does not come on along."""
@@ -227,9 +233,14 @@ class SetShare(Operation, tag="set-share"):
     def put_back(self, before: Dataset | None) -> None:
         """The property as it was before."""
         if before and before.share_source == "local":
-            argv = ["zfs", "set", *self.limit_before(before), f"{PROPERTY}={before.share}", self.dataset]
+            argv = ["zfs", "set", *self.limit_before(before), f"{user_properties.SHARE}={before.share}", self.dataset]
         else:
-            argv = ["zfs", "inherit", *(["-S"] if before and before.share_source == "received" else []), PROPERTY]
+            argv = [
+                "zfs",
+                "inherit",
+                *(["-S"] if before and before.share_source == "received" else []),
+                user_properties.SHARE,
+            ]
             argv.append(self.dataset)
         command.run(argv, timeout=60, accept=range(256))
         if getattr(self.part, "time_machine", 0) and not (before and before.share_source == "local"):

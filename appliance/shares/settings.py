@@ -23,7 +23,6 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.shares import nfs_clients
 
-PROPERTY = "larder:share"
 Protocol = Literal["smb", "nfs", "afp"]
 PROTOCOLS: tuple[Protocol, ...] = ("smb", "nfs", "afp")
 SPOKEN: dict[str, str] = {"smb": "SMB", "nfs": "NFS", "afp": "AFP"}

@@ -11,15 +11,16 @@ import msgspec
 
 from appliance import names
 from appliance.errors import Reason, Refused
+from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Snapshot
 from appliance.operation import Plan, Step, Work, always, command_step, never
-from appliance.shares.settings import PROPERTY, ShareSetting
+from appliance.shares.settings import ShareSetting
 from appliance.snapshots.take import SnapshotsOperation, snapshot_exists
 from appliance.zfs import libzfs, mount, mountpoints, system_datasets
 
 # ZFS keeps of a hold only its tag, so the tag says who set it and why. Tags of other tools are shown as they are.
-OURS = re.compile(r"larder:(?P<who>[^:]*):(?P<why>.*)")
+OURS = re.compile(rf"{user_properties.PREFIX}(?P<who>[^:]*):(?P<why>.*)")
 LONGEST_TAG = 200
 
 
@@ -77,7 +78,7 @@ class HoldSnapshot(SnapshotOperation, tag="hold-snapshot"):
 
     @property
     def tag(self) -> str:
-        return f"larder:{self.who.replace(':', ' ')}:{self.why}"
+        return f"{user_properties.PREFIX}{self.who.replace(':', ' ')}:{self.why}"
 
     @property
     def title(self) -> str:
@@ -257,7 +258,7 @@ class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
     def plan(self, facts: Facts) -> Plan:
         # A folder below a shared one is shared with it, but this one may hold files that somebody deleted on purpose.
         above = facts.dataset(self.target.rpartition("/")[0])
-        off = ["-o", f"{PROPERTY}={ShareSetting().text()}"] if above and above.share else []
+        off = ["-o", f"{user_properties.SHARE}={ShareSetting().text()}"] if above and above.share else []
         unshared = "It is not shared, although the folder above it is." if off else "It is not shared."
         return Plan(
             summary=f"{self.target} starts with the content of {self.snapshot}. "

@@ -8,14 +8,13 @@ import msgspec
 
 from appliance import names
 from appliance.errors import Reason
+from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.operation import Operation, Plan, command_step
 from appliance.snapshots import expiry
 from appliance.snapshots import policy as snapshot_policy
 from appliance.snapshots.policy import Policy
 from appliance.snapshots.take import dataset_missing, pool_stopped
-
-PROPERTY = "larder:policy"
 
 
 class SetSnapshotPolicy(Operation, tag="set-snapshot-policy"):
@@ -65,13 +64,13 @@ class SetSnapshotPolicy(Operation, tag="set-snapshot-policy"):
     def plan(self, facts: Facts) -> Plan:
         dataset = facts.dataset(self.dataset)
         if self.policy is None:
-            argv = ["zfs", "inherit", PROPERTY, self.dataset]
+            argv = ["zfs", "inherit", user_properties.POLICY, self.dataset]
             summary = (
                 f"{self.dataset} follows the folder above it. Snapshots that its own schedule took stay until the "
                 "schedule above no longer keeps them."
             )
         else:
-            argv = ["zfs", "set", f"{PROPERTY}={self.property_value}", self.dataset]
+            argv = ["zfs", "set", f"{user_properties.POLICY}={self.property_value}", self.dataset]
             summary = f"Snapshots of {self.dataset}: {self.policy.sentence}."
         return Plan(
             summary=summary,

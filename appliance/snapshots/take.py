@@ -11,6 +11,7 @@ import msgspec
 
 from appliance import names, snapshot_names
 from appliance.errors import Failed, Reason, Refused
+from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.operation import Operation, Plan, Step, Work, never
@@ -115,7 +116,7 @@ class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
         wanted = [f"{member.name}@{self.name}" for member in members]
 
         def act(_work: Work) -> None:
-            libzfs.snapshot(wanted, {"larder:note": self.note} if self.note else {})
+            libzfs.snapshot(wanted, {user_properties.NOTE: self.note} if self.note else {})
 
         below = f"{len(wanted) - 1} folder{'s' if len(wanted) > 2 else ''} below it"
         tree = f" and of {below}, all at the same moment" if len(wanted) > 1 else ""
@@ -153,7 +154,7 @@ def before_step(dataset: str, name: str, note: str) -> Step:
         "before",
         "Take a snapshot first",
         shlex.join(["zfs", "snapshot", "--", wanted]),
-        lambda _work: libzfs.snapshot([wanted], {"larder:note": note}),
+        lambda _work: libzfs.snapshot([wanted], {user_properties.NOTE: note}),
         (wanted,),
         "Destroy the snapshot",
     )
@@ -229,7 +230,7 @@ class RunSnapshotPolicies(SnapshotsOperation, tag="run-snapshot-policies"):
         wanted = [self.name_of(target) for target in self.find_targets(facts)]
 
         def act(work: Work) -> None:
-            left = libzfs.snapshot_most(wanted, {"larder:run": self.run})
+            left = libzfs.snapshot_most(wanted, {user_properties.RUN: self.run})
             for failure in left:
                 work.note(f"{failure.name} was not taken: {failure.why}")
             if left and len(left) == len(wanted):

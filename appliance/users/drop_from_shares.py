@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from appliance import command
 from appliance.errors import LarderError, explain
+from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.operation import Step, Work
 from appliance.shares import approved, publish
-from appliance.shares.settings import PROPERTY, setting_of
+from appliance.shares.settings import setting_of
 
 
 def drop_user(who: str, heir: str, facts: Facts, work: Work) -> None:
@@ -28,7 +29,7 @@ def drop_user(who: str, heir: str, facts: Facts, work: Work) -> None:
             continue
         try:
             text = setting.without(who, heir).text()
-            command.run(["zfs", "set", f"{PROPERTY}={text}", dataset.name], timeout=60)
+            command.run(["zfs", "set", f"{user_properties.SHARE}={text}", dataset.name], timeout=60)
             changed = True
         except LarderError as error:
             work.note(f"{dataset.name} could not be changed and still names {who}: {explain(error)}")
@@ -40,7 +41,7 @@ def drop_step(who: str, heir: str, facts: Facts) -> Step:
     return Step(
         "unlist",
         "Remove it from the shares",
-        f"zfs set {PROPERTY}=… of each",
+        f"zfs set {user_properties.SHARE}=… of each",
         lambda work: drop_user(who, heir, facts, work),
     )
 

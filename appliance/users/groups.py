@@ -12,6 +12,7 @@ from appliance import command, names
 from appliance.datasets import access_note
 from appliance.datasets.reasons import group_missing, user_missing
 from appliance.errors import Reason, Refused
+from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.operation import Operation, Plan, Step, Work, command_step, never
 from appliance.system import accounts
@@ -166,7 +167,7 @@ class RemoveGroup(GroupOperation, tag="remove-group"):
                 Step(
                     "forget",
                     "Remove it from the access lists of folders",
-                    f"zfs set {access_note.PROPERTY}=… of each",
+                    f"zfs set {user_properties.ACCESS}=… of each",
                     lambda work: self.drop_from_rules(facts, work),
                 ),
                 drop_from_shares.drop_step(f"@{self.name}", "", facts),

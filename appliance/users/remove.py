@@ -15,6 +15,7 @@ from appliance import names, snapshot_names
 from appliance.datasets import access_note, permissions, reasons
 from appliance.datasets.access_note import AccessNote
 from appliance.errors import Failed, Reason, Refused
+from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.files import traversal
@@ -108,7 +109,7 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
             Step(
                 "forget",
                 "Remove it from the access lists of folders",
-                f"zfs set {access_note.PROPERTY}=… of each",
+                f"zfs set {user_properties.ACCESS}=… of each",
                 lambda work: self.drop_from_rules(facts, work),
             ),
             drop_from_shares.drop_step(self.name, self.heir, facts),

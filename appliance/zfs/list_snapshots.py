@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from appliance import command
+from appliance.facts import user_properties
 from appliance.facts.datasets import Snapshot
 from appliance.zfs.scan_status import moment
 from appliance.zfs.status import parse, whole
@@ -16,7 +17,7 @@ from appliance.zfs.status import parse, whole
 # its folder's user properties, and one that was received brings those of another box, which may hold anything, also lines
 # that look like another snapshot.
 NUMBERS = ("guid", "createtxg", "creation", "used", "referenced", "written", "userrefs", "clones")
-OWN = ("larder:run", "larder:note")
+OWN = (user_properties.RUN, user_properties.NOTE)
 # Datasets a call: their names have to fit a command line.
 AT_ONCE = 50
 # Seconds without a word: it prints nothing before it has all of them.
@@ -54,8 +55,8 @@ def snapshot_of(name: str, values: Mapping[str, str]) -> Snapshot:
         written=whole(values.get("written")),
         holds=whole(values.get("userrefs")),
         clones=tuple(sorted(filter(None, values.get("clones", "").split(",")))),
-        run=values.get("larder:run", ""),
-        note=values.get("larder:note", ""),
+        run=values.get(user_properties.RUN, ""),
+        note=values.get(user_properties.NOTE, ""),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from appliance import command
 from appliance.errors import Failed
+from appliance.facts import user_properties
 from appliance.facts.box import Checkpoint, Pool, Scan, Vdev
 from appliance.facts.datasets import Dataset, Property
 from appliance.zfs import ashift, scan_status
@@ -26,14 +27,15 @@ READ_POOLS = ("zpool", "status", "-j", "--json-int", "-t", "-i")
 NOTHING = {"hole", "indirect", "missing"}
 COLUMNS = (
     "type,guid,creation,used,available,referenced,usedbysnapshots,mounted,mountpoint,canmount,"
-    "encryption,keystatus,keyformat,encryptionroot,readonly,larder:share,larder:access,larder:policy,"
+    "encryption,keystatus,keyformat,encryptionroot,readonly,"
+    f"{user_properties.SHARE},{user_properties.ACCESS},{user_properties.POLICY},"
     "written,snapshots_changed,"
     "usedbydataset,usedbychildren,usedbyrefreservation,origin,volsize"
 )
 # Kept with their source: ``dataset_properties.py`` says what each means.
 KEPT = (
     "recordsize", "volblocksize", "compression", "atime", "sync", "snapdir", "copies", "dedup", "logbias", "primarycache",
-    "quota", "refquota", "reservation", "refreservation", "casesensitivity", "larder:preset", "larder:unlock",
+    "quota", "refquota", "reservation", "refreservation", "casesensitivity", user_properties.PRESET, user_properties.UNLOCK,
 )  # fmt: skip
 
 
@@ -177,10 +179,10 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
             return str(origin.get("data", "")) if str(origin.get("type")).lower() == "inherited" else ""
 
         encryption = str(value("encryption") or "off")
-        policy_source = source("larder:policy")
+        policy_source = source(user_properties.POLICY)
         if policy_source == "received":
             received.add(str(name))
-        elif source_above("larder:policy") in received:
+        elif source_above(user_properties.POLICY) in received:
             policy_source = "waiting"
         yield Dataset(
             name=str(name),
@@ -199,16 +201,16 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
             key_format=str(value("keyformat")) if encryption != "off" else "",
             encryption_root=str(value("encryptionroot")),
             readonly=value("readonly") == "on",
-            share=str(value("larder:share")),
-            share_source=source("larder:share"),
-            policy=str(value("larder:policy")),
+            share=str(value(user_properties.SHARE)),
+            share_source=source(user_properties.SHARE),
+            policy=str(value(user_properties.POLICY)),
             policy_source=policy_source,
-            policy_from=source_above("larder:policy"),
+            policy_from=source_above(user_properties.POLICY),
             written=count("written"),
             snapshots_changed=count("snapshots_changed"),
-            share_from=source_above("larder:share"),
-            access=str(value("larder:access")),
-            access_source=source("larder:access"),
+            share_from=source_above(user_properties.SHARE),
+            access=str(value(user_properties.ACCESS)),
+            access_source=source(user_properties.ACCESS),
             used_by_data=count("usedbydataset"),
             used_by_children=count("usedbychildren"),
             used_by_reservation=count("usedbyrefreservation"),

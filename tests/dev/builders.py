@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from appliance.datasets import presets
+from appliance.facts import user_properties
 from appliance.facts.box import Disk, Facts, LongWork, Pool, Scan, Use, Vdev
 from appliance.facts.datasets import Dataset, Property, SpaceUse
 from appliance.facts.importable import Importable
@@ -180,7 +181,7 @@ def folder(
     """A dataset that holds so many bytes of its own."""
     set_here = {"quota": str(quota)} if quota else {}
     if preset:
-        set_here |= {one.name: one.value for one in presets.PRESETS[preset].choices} | {presets.PROPERTY: preset}
+        set_here |= {one.name: one.value for one in presets.PRESETS[preset].choices} | {user_properties.PRESET: preset}
     said = {key: Property(value, "local") for key, value in set_here.items()}
     own = {"referenced": data, "used_by_data": data, "used_by_snapshots": snapshots, "used": data + snapshots}
     return dataset(name, properties={**usual_properties(), **said}, **{**own, **changes})

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from appliance.datasets.encryption import key_store
 from appliance.datasets.presets import PRESETS
-from appliance.datasets.presets import PROPERTY as PRESET
+from appliance.facts import user_properties
 from appliance.facts.datasets import Dataset, DatasetDetail
 from appliance.operation import Operation
 from web.datasets import space_bar
@@ -67,7 +67,7 @@ def list_actions(key: str, dataset: Dataset) -> Iterator[ActionLink]:
 def folder_context(row: DatasetRow) -> dict[str, object]:
     """Context for the page of one dataset; makes no query."""
     dataset: Dataset = row.fact
-    preset = dataset.properties.get(PRESET)
+    preset = dataset.properties.get(user_properties.PRESET)
     known = PRESETS.get(preset.value) if preset and preset.source in {"local", "inherited"} else None
     return {
         "acts": list(list_actions(row.key, dataset)),

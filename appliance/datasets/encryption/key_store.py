@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from appliance.facts import user_properties
 from appliance.facts.datasets import Dataset
 from appliance.system import atomic_file, paths
 
 FOLDER = paths.AGENT_STATE / "keys"
-PROPERTY = "larder:unlock"
 MACHINE = Path("/etc/machine-id")
 
 
@@ -28,7 +28,7 @@ def box_mark() -> str:
 
 def is_marked(dataset: Dataset) -> bool:
     """Whether the dataset has the mark of this box."""
-    mark = dataset.properties.get(PROPERTY)
+    mark = dataset.properties.get(user_properties.UNLOCK)
     return mark is not None and mark.source == "local" and mark.value == box_mark()
 
 

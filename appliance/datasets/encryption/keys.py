@@ -13,6 +13,7 @@ from appliance.datasets.encryption import key_store
 from appliance.datasets.encryption.unlock import KEY_FILES, encode_key, key_step, no_own_key
 from appliance.datasets.mount import unmount_argv
 from appliance.errors import Failed, Reason
+from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.operation import Plan, Step, Work, always, never
@@ -196,7 +197,7 @@ class ChangeKey(EncryptionRootOperation, tag="change-key"):
 
 
 def mark_step(dataset: str) -> Step:
-    argv = ["zfs", "set", "--", f"{key_store.PROPERTY}={key_store.box_mark()}", dataset]
+    argv = ["zfs", "set", "--", f"{user_properties.UNLOCK}={key_store.box_mark()}", dataset]
 
     def set_mark(_work: Work) -> None:
         command.run(argv, timeout=60)
@@ -205,7 +206,7 @@ def mark_step(dataset: str) -> Step:
 
 
 def delete_key_step(dataset: str, guid: int) -> Step:
-    argv = ["zfs", "inherit", "--", key_store.PROPERTY, dataset]
+    argv = ["zfs", "inherit", "--", user_properties.UNLOCK, dataset]
 
     def delete_key(work: Work) -> None:
         key_store.delete_key(guid)

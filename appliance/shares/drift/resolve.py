@@ -11,6 +11,7 @@ import msgspec
 
 from appliance import command
 from appliance.errors import Bug, LarderError, Reason, Refused
+from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.operation import Operation, Plan, Step, Work, never
@@ -18,7 +19,7 @@ from appliance.shares import approved, discovery, publish
 from appliance.shares.drift import detect, parse
 from appliance.shares.owned_file import OwnedFile, content_fingerprint
 from appliance.shares.set_share import SetShare
-from appliance.shares.settings import PROPERTY, PROTOCOLS, lays_open, setting_of
+from appliance.shares.settings import PROTOCOLS, lays_open, setting_of
 from appliance.system import atomic_file
 from appliance.zfs import status
 
@@ -210,7 +211,7 @@ class AdoptDrift(Decision, tag="adopt-drift"):
 
     @staticmethod
     def shown(one: SetShare, facts: Facts) -> str:
-        return f"zfs set {PROPERTY}={one.setting(facts.dataset(one.dataset)).text()} {one.dataset}"
+        return f"zfs set {user_properties.SHARE}={one.setting(facts.dataset(one.dataset)).text()} {one.dataset}"
 
     def adopt(self, work: Work, before: dict[str, Dataset | None]) -> None:
         """Set all, publish once; where that fails all of it is put back, and the file is the hand edit as before."""
@@ -237,7 +238,7 @@ class AdoptDrift(Decision, tag="adopt-drift"):
                     )
                 setting = one.agreed_setting(dataset)
                 done.append(one)
-                argv = ["zfs", "set", *one.set_too(dataset), f"{PROPERTY}={setting.text()}", one.dataset]
+                argv = ["zfs", "set", *one.set_too(dataset), f"{user_properties.SHARE}={setting.text()}", one.dataset]
                 command.run(argv, timeout=60)
                 approved.set_approved(dataset.guid, share=setting.anything)
             served = [one for one in PROTOCOLS if one == self.file or (self.file == "afp" and one == "smb")]

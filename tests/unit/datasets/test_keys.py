@@ -9,6 +9,7 @@ import pytest
 from appliance.datasets.encryption import key_store
 from appliance.datasets.encryption.keys import ChangeKey, DeleteStoredKey, LockDataset, StoreKey
 from appliance.errors import Failed
+from appliance.facts import user_properties
 from appliance.facts.datasets import Property
 from appliance.operation import Operation, checked_plan
 from tests.reasons import codes
@@ -50,7 +51,7 @@ def run(operation: Operation, found: Any) -> None:
 
 
 def marked() -> dict[str, Property]:
-    return {key_store.PROPERTY: Property(key_store.box_mark(), "local")}
+    return {user_properties.UNLOCK: Property(key_store.box_mark(), "local")}
 
 
 def test_lock_unmounts_and_unloads_key(commands):
@@ -116,5 +117,5 @@ def test_mark_of_another_box_does_not_count(folders):
     (folders / "machine-id").write_text("4567\n")
     assert not key_store.is_marked(vault(properties=theirs))
     assert not key_store.is_marked(
-        vault(properties={key_store.PROPERTY: Property(key_store.box_mark(), "inherited", "tank")})
+        vault(properties={user_properties.UNLOCK: Property(key_store.box_mark(), "inherited", "tank")})
     )

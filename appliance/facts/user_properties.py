@@ -1,0 +1,17 @@
+"""The names of Larder's own ZFS properties, zfsprops(7) "User Properties", and of its holds: they move with the disks."""
+
+from __future__ import annotations
+
+PREFIX = "larder:"
+
+# Of datasets, inherited by those below.
+SHARE = f"{PREFIX}share"  # what it is shared as: shares/settings.py
+POLICY = f"{PREFIX}policy"  # the snapshot schedule: snapshots/policy.py
+# Of a dataset alone.
+ACCESS = f"{PREFIX}access"  # who may use it, as last set: datasets/access_note.py
+PRESET = f"{PREFIX}preset"  # what it was created for: datasets/presets.py
+UNLOCK = f"{PREFIX}unlock"  # the box that stores its key: datasets/encryption/key_store.py
+BENCHMARK = f"{PREFIX}sweep"  # the token of the benchmark that created it: benchmarks/scratch.py
+# Of snapshots.
+RUN = f"{PREFIX}run"  # the run of a schedule that took it
+NOTE = f"{PREFIX}note"  # what its owner wrote about it
