@@ -163,7 +163,7 @@ def by_mail(rows: list[Message], mail: MailSettings) -> str:
             )
         else:
             text = f"This is the test that you asked for. Mail from {mail_text.plain_text(box)} reaches you."
-            message = mail_text.build_mail(f"[larder] Test from {mail_text.plain_text(box)}", text, f"<p>{mail_text.plain_text(text)}</p>", box=box, sender=sender, to=to, key=key)  # fmt: skip
+            message = mail_text.build_mail(mail_text.name_subject(box, "test"), text, f"<p>{mail_text.plain_text(text)}</p>", box=box, sender=sender, to=to, key=key)  # fmt: skip
         with mail_server(mail) as smtp:
             refused = smtp.send_message(message, from_addr=sender, to_addrs=to)
     except smtplib.SMTPRecipientsRefused as problem:
@@ -222,7 +222,8 @@ def by_webhook(row: Message, mail: MailSettings) -> str:
         raise NotSent("The address of the webhook is not valid.")
     target = public_address(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), private=mail.webhook_private)  # fmt: skip
     alert = row.alert
-    title = mail_text.subject_of(alert, row.event) if alert else f"[larder] Test from {settings.BOX_NAME}"
+    box = str(settings.BOX_NAME)
+    title = mail_text.subject_of(alert, row.event, box) if alert else mail_text.name_subject(box, "test")
     text = "\n\n".join(text for _head, text in mail_text.alert_paragraphs(alert, row.event) if text) if alert else "This is the test that you asked for."  # fmt: skip
     head = {"Content-Type": "text/plain; charset=utf-8", "Title": title.encode("ascii", "replace").decode(), "Priority": "5" if alert and alert.severity == "critical" else "3"}  # fmt: skip
     if alert and mail.address:

@@ -19,10 +19,14 @@ def plain_text(text: str) -> str:
     return re.sub(r"\s+", " ", "".join(letter if letter.isprintable() else " " for letter in text)).strip()
 
 
-def subject_of(alert: Alert, event: str) -> str:
-    """``[larder] Disk in bay 3 (WD20EARS …1234) is failing: 312 sectors cannot be read``"""
-    text = f"Over: {alert.summary}" if event == "cleared" else alert.summary
-    return f"[larder] {plain_text(text).rstrip('.')[:LONGEST_SUBJECT]}"
+def name_subject(box: str, text: str) -> str:
+    """A subject that begins with the name of the box: ``Larder attic: Test``."""
+    return f"Larder {plain_text(box)}: {plain_text(text).rstrip('.')[:LONGEST_SUBJECT]}"
+
+
+def subject_of(alert: Alert, event: str, box: str) -> str:
+    """``Larder attic: Disk in bay 3 (WD20EARS …1234) is failing``, or ``Larder attic: resolved: Disk in bay 3 …``."""
+    return name_subject(box, f"resolved: {alert.summary}" if event == "cleared" else alert.summary)
 
 
 def alert_paragraphs(alert: Alert, event: str) -> list[tuple[str, str]]:
@@ -30,7 +34,7 @@ def alert_paragraphs(alert: Alert, event: str) -> list[tuple[str, str]]:
     kind = alert.kind_info
     if event == "cleared":
         lasted = f"It began on {alert.first_seen.astimezone(box_zone()):%d %B %Y at %H:%M}."
-        return [("", f"This is over: {plain_text(alert.summary)}"), ("", lasted)]
+        return [("", f"Resolved: {plain_text(alert.summary)}"), ("", lasted)]
     return [
         ("", plain_text(alert.summary)),
         ("", plain_text(alert.detail)),
@@ -46,9 +50,7 @@ def alert_address(base: str, alert: Alert) -> str:
 def build_alert_mail(alerts: Iterable[tuple[Alert, str]], *, box: str, base: str, sender: str, to: list[str], key: str) -> EmailMessage:  # fmt: skip
     """A mail about one alert or a day's alerts. ``key`` gives every retry the same Message-ID."""
     alerts = list(alerts)
-    title = (
-        subject_of(*alerts[0]) if len(alerts) == 1 else f"[larder] {len(alerts)} things to know about {plain_text(box)}"
-    )
+    title = subject_of(*alerts[0], box) if len(alerts) == 1 else name_subject(box, f"{len(alerts)} notices")
     texts, pages = [], []
     for alert, event in alerts:
         told = [(head, text) for head, text in alert_paragraphs(alert, event) if text]

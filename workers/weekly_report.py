@@ -13,7 +13,7 @@ from web.alerts.models import Alert
 from web.inventory import present
 from web.inventory.models import DiskRow
 from web.pools.models import WorkReport
-from workers.mail_text import plain_text
+from workers.mail_text import name_subject, plain_text
 
 WEEK = timedelta(days=7)
 WORDS = {"healthy": "well", "watch": "to be looked at", "failing": "failing", "unknown": "silent about themselves", "": "not asked yet"}  # fmt: skip
@@ -22,11 +22,11 @@ MOST = 20
 
 def build_report(now: datetime) -> tuple[str, list[tuple[str, str]]]:
     """Subject, and heading with text of each part."""
-    name = plain_text(str(settings.BOX_NAME))
     waiting = [
         plain_text(row.summary) for row in Alert.objects.exclude(state=Alert.State.CLEARED).exclude(severity="notice")
     ]
-    title = f"[larder] {name}: {len(waiting)} {'thing needs' if len(waiting) == 1 else 'things need'} you" if waiting else f"[larder] All is well on {name}"  # fmt: skip
+    count = f"{len(waiting)} {'thing needs' if len(waiting) == 1 else 'things need'} you"
+    title = name_subject(str(settings.BOX_NAME), count if waiting else "all is well this week")
     parts = [
         ("", "These wait for you." if waiting else "All is well."),
         ("Open alerts", join_lines(waiting)),

@@ -109,11 +109,11 @@ def each_once(appliance: Machine, box: Mailbox, since: int, *kinds: str) -> None
     assert sorted(row[0] for row in rows) == sorted(kinds), rows
     for _kind, summary, state in rows:
         assert state == "cleared", rows
-        told = f"[larder] {summary.rstrip('.')}"
-        wait_for(f"both mails about {summary}", lambda told=told: len(box.about(told[9:])) >= 2, timeout=240)  # type: ignore[misc]
+        words = summary.rstrip(".")
+        wait_for(f"both mails about {summary}", lambda words=words: len(box.about(words)) >= 2, timeout=240)  # type: ignore[misc]
         subjects = box.subjects()
-        assert subjects.count(told) == 1, subjects
-        assert subjects.count(f"[larder] Over: {told[9:]}") == 1, subjects
+        assert subjects.count(f"Larder larder: {words}") == 1, subjects
+        assert subjects.count(f"Larder larder: resolved: {words}") == 1, subjects
 
 
 def kinds_since(appliance: Machine, since: int) -> list[str]:

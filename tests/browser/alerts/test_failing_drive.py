@@ -92,7 +92,7 @@ def test_the_mail_leads_from_failing_to_healthy(page, appliance):
         alerting.over(appliance, visitor, "disk.failing", disks=True)
         page.goto(here)
         expect(page.get_by_text("It is over", exact=True)).to_be_visible(timeout=LONG)
-        wait_for("the mail that it is over", lambda: len(post.about("Over: Disk")) == 1, timeout=180)
+        wait_for("the mail that it is over", lambda: len(post.about("resolved: Disk")) == 1, timeout=180)
         assert len(post.about("is failing")) == 2, post.subjects()  # its beginning, and once its end
     assert "ONLINE" in appliance.run("zpool", "list", "-H", "-o", "health", "tank")
     appliance.run("zpool", "scrub", "-w", "tank")

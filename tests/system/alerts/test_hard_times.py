@@ -102,7 +102,7 @@ def test_a_fault_while_the_clock_is_years_ahead_is_told_and_its_end_too(applianc
     alerting.arrived(post, OFFLINE)
     appliance.run("zpool", "online", "tank", guid)
     alerting.over(appliance, visitor, "pool.offline")
-    alerting.arrived(post, f"Over: {OFFLINE}")
+    alerting.arrived(post, f"resolved: {OFFLINE}")
 
 
 def test_a_disk_that_dies_in_its_slot_is_one_alert_until_another_has_its_place(appliance, visitor, post):

@@ -39,6 +39,6 @@ def test_a_pool_whose_disk_was_taken_out_while_the_box_was_off_is_told_and_its_r
     # Brought in at this start, unless the system has forgotten it meanwhile.
     appliance.run("zpool", "import", "-d", "/dev/disk/by-id", "other", check=False)
     alerting.over(appliance, visitor, "pool.missing", timeout=600)
-    wait_for("the mail that it is over", lambda: post.about(f"Over: {MISSING}"), timeout=240)
+    wait_for("the mail that it is over", lambda: post.about(f"resolved: {MISSING}"), timeout=240)
     assert len(post.about(MISSING)) == 2, post.subjects()
     assert appliance.run("cat", "/other/file") == "here\n"

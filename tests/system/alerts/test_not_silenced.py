@@ -94,6 +94,6 @@ def test_a_pool_that_has_stopped_silences_no_other_and_no_disk(appliance, visito
     alerting.arrived(post, "late has stopped")
     both_faults(appliance, visitor, post, guid)
     both_over(appliance, visitor, guid)
-    wait_for("both ends", lambda: len(post.about("Over: ")) >= 2, timeout=240)
+    wait_for("both ends", lambda: len(post.about("resolved: ")) >= 2, timeout=240)
     assert len(post.about("late has stopped")) == 1
     assert len(alerting.are_open(appliance, "pool.stopped")) == 1

@@ -163,7 +163,7 @@ def test_a_pool_that_fills_up_has_one_alert_at_a_time(appliance, visitor, post):
     assert [len(alerting.alerts(appliance, kind)) for kind in FULL] == [1, 1, 1]
     appliance.shell("rm /small/*; zpool sync small")
     alerting.over(appliance, visitor, *FULL)
-    alerting.arrived(post, "Over: small is")
+    alerting.arrived(post, "resolved: small is")
 
 
 def test_zed_stopped_is_told_and_its_return_too_while_the_mail_server_hangs_at_first(appliance, visitor, post):

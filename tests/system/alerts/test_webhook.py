@@ -72,7 +72,7 @@ def test_inside_it_leads_only_where_that_is_allowed_which_is_logged_once_and_not
     wait_for("what was posted", lambda: hook.taken, timeout=120)
     (told,) = hook.taken
     assert told.path == "/attic?from=larder"
-    assert told.headers["title"] == f"[larder] {OFFLINE}"
+    assert told.headers["title"] == f"Larder larder: {OFFLINE}"
     assert told.headers["click"].startswith(f"{appliance.address}/alerts/")
     assert "bay 4" in told.text
     assert "bring it online again" in told.text
@@ -80,6 +80,6 @@ def test_inside_it_leads_only_where_that_is_allowed_which_is_logged_once_and_not
     appliance.run("zpool", "online", "tank", guid)
     alerting.over(appliance, visitor, "pool.offline")
     alerting.each_once(appliance, post, since, "pool.offline")
-    both = [f"[larder] {OFFLINE}", f"[larder] Over: {OFFLINE}"]
+    both = [f"Larder larder: {OFFLINE}", f"Larder larder: resolved: {OFFLINE}"]
     wait_for("its end", lambda: both[1] in hook.titles(), timeout=120)
     assert [title for title in hook.titles() if OFFLINE in title] == both

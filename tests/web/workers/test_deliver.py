@@ -17,6 +17,7 @@ from web.alerts import outbox, reconcile, smtp_password
 from web.alerts.models import Alert, MailSettings, Message
 from workers import deliver, mail_text
 
+BOX = f"Larder {settings.BOX_NAME}: "
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 FAULT = Fault("disk.failing", "ata-WDC_1", "Disk in bay 3 (WD20EARS …1234) is failing: 312 sectors cannot be read.", "312 sectors cannot be read. It belongs to the pool tank.", mark=312)  # fmt: skip
 
@@ -80,7 +81,7 @@ def test_a_failing_disk_is_one_mail_that_says_what_and_what_to_do(smtp):
     for minute in range(3):
         deliver.send_due(NOW + timedelta(minutes=minute))
     (message,) = smtp.taken
-    assert message["Subject"] == "[larder] Disk in bay 3 (WD20EARS …1234) is failing: 312 sectors cannot be read"
+    assert message["Subject"] == f"{BOX}Disk in bay 3 (WD20EARS …1234) is failing: 312 sectors cannot be read"
     assert message["To"] == "anna@example.org"
     link = f"https://larder.local/alerts/{Alert.objects.get().pk}/"
     for kind in ("plain", "html"):
@@ -96,7 +97,9 @@ def test_its_end_is_one_mail_too(smtp):
     for minute in (1, 12):
         reconcile.reconcile_alerts([], NOW + timedelta(minutes=minute))
         deliver.send_due(NOW + timedelta(minutes=minute))
-    assert [str(message["Subject"])[:15] for message in smtp.taken] == ["[larder] Disk i", "[larder] Over: "]
+    raised, cleared = (str(message["Subject"]) for message in smtp.taken)
+    assert raised.startswith(f"{BOX}Disk in bay 3")
+    assert cleared.startswith(f"{BOX}resolved: Disk in bay 3")
 
 
 PROBLEMS = [
@@ -175,7 +178,7 @@ def test_notices_of_a_day_are_one_mail(smtp):
     assert smtp.taken == []
     deliver.send_due(NOW + timedelta(days=1))
     (message,) = smtp.taken
-    assert str(message["Subject"]).startswith("[larder] 3 things to know about")
+    assert str(message["Subject"]).startswith(f"{BOX}3 notices")
 
 
 def test_no_password_goes_over_a_plain_connection(smtp):
@@ -265,4 +268,4 @@ def test_a_webhook_is_connected_to_the_address_that_was_looked_up(monkeypatch):
 
 def test_a_subject_stays_short():
     alert = Alert(kind="disk.failing", summary="x" * 400)
-    assert len(mail_text.subject_of(alert, "raised")) < 180
+    assert len(mail_text.subject_of(alert, "cleared", "attic")) < 200

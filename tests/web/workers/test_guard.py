@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db import DatabaseError, OperationalError
 from django.utils import timezone
 
@@ -443,7 +444,7 @@ def sent(monkeypatch) -> list[str]:
         def quit(self) -> None: ...
         def close(self) -> None: ...
         def send_message(self, message: Any, **_more: Any) -> dict[str, Any]:
-            found.append(message["Subject"])
+            found.append(str(message["Subject"]).removeprefix(f"Larder {settings.BOX_NAME}: "))
             return {}
 
     monkeypatch.setattr(smtplib, "SMTP", Smtp)
@@ -457,7 +458,7 @@ def test_an_alert_of_a_kind_that_is_gone_is_still_sent_and_stops_none_behind_it(
     )
     Alert.objects.filter(subject="sda").update(kind="tape.torn")
     assert deliver.send_due(now) == 2
-    assert sorted(sent) == ["[larder] sda is failing", "[larder] sdb is failing"]
+    assert sorted(sent) == ["sda is failing", "sdb is failing"]
 
 
 def test_a_message_that_cannot_be_written_is_tried_later_and_stops_none_behind_it(sent, monkeypatch):
@@ -475,7 +476,7 @@ def test_a_message_that_cannot_be_written_is_tried_later_and_stops_none_behind_i
     monkeypatch.setattr(mail_text, "build_alert_mail", odd)
     with pytest.raises(guard.PartlyFailed):
         deliver.send_due(now)
-    assert sent == ["[larder] sdb is failing"]
+    assert sent == ["sdb is failing"]
     odd_one = Message.objects.get(alert__subject="sda")
     assert (odd_one.state, odd_one.tries) == ("waiting", 1)
     assert odd_one.next_try > now
@@ -502,17 +503,17 @@ def test_critical_faults_are_sent_once_although_no_alert_can_be_stored(sent, unw
     for _look in range(3):
         guard.run_guarded("alerts", evaluate_alerts.evaluate_alerts)
     assert Alert.objects.count() == 0
-    assert sorted(sent) == ["[larder] Larder cannot use its database of settings", "[larder] tank has stopped"]
+    assert sorted(sent) == ["Larder cannot use its database of settings", "tank has stopped"]
 
 
 def test_what_was_sent_before_is_not_sent_again_when_nothing_can_be_stored(sent, monkeypatch):
     stopped_pool()
     evaluate_alerts.evaluate_alerts()
     deliver.send_due(timezone.now())
-    assert sent == ["[larder] tank has stopped"]
+    assert sent == ["tank has stopped"]
     monkeypatch.setattr(reconcile, "update_alert", failing(OperationalError("attempt to write a readonly database")))
     guard.run_guarded("alerts", evaluate_alerts.evaluate_alerts)
-    assert sent == ["[larder] tank has stopped", "[larder] Larder cannot use its database of settings"]
+    assert sent == ["tank has stopped", "Larder cannot use its database of settings"]
 
 
 def test_mail_settings_that_were_read_before_serve_when_they_cannot_be_read(sent, unwritable, monkeypatch):
@@ -520,7 +521,7 @@ def test_mail_settings_that_were_read_before_serve_when_they_cannot_be_read(sent
     direct_mail.remember_settings()
     monkeypatch.setattr(MailSettings, "load_row", failing(DatabaseError("database disk image is malformed")))
     guard.run_guarded("alerts", evaluate_alerts.evaluate_alerts)
-    assert "[larder] tank has stopped" in sent
+    assert "tank has stopped" in sent
 
 
 def test_a_database_that_cannot_be_used_is_one_alert_whatever_else_fails_for_it(sent, monkeypatch):
@@ -531,7 +532,7 @@ def test_a_database_that_cannot_be_used_is_one_alert_whatever_else_fails_for_it(
     assert told() == {}
     assert told("records.failing") == {"inventory": "Larder cannot use its database of inventory."}
     deliver.send_due(timezone.now())
-    assert sent == ["[larder] Larder cannot use its database of inventory"]
+    assert sent == ["Larder cannot use its database of inventory"]
 
 
 def test_the_system_disk_is_told_when_it_is_nearly_full_or_takes_no_writes(monkeypatch):

@@ -170,7 +170,7 @@ def test_the_weeks_report_comes_once_a_week_also_when_all_is_well(post):
         outbox.queue_weekly_report(monday + timedelta(hours=hours), settings)
         deliver.send_due(monday + timedelta(hours=hours))
     (message,) = post.mails
-    assert str(message["Subject"]).startswith("[larder] All is well on")
+    assert str(message["Subject"]).endswith("all is well this week")
     outbox.queue_weekly_report(monday + timedelta(days=8), settings)
     assert deliver.send_due(monday + timedelta(days=8)) == 1
 
