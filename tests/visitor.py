@@ -59,10 +59,11 @@ class Visitor:
         found.wait_until("/disks/", *(disk.serial for disk in appliance.disks))
         return found
 
-    def send(self, path: str, data: dict[str, object] | None = None) -> Answer:
+    def send(self, path: str, data: dict[str, object] | None = None, *, part: bool = False) -> Answer:
         url = urllib.parse.urljoin(self.appliance.address, path)
         body = urllib.parse.urlencode(data, doseq=True).encode() if data is not None else None
-        request = urllib.request.Request(url, body, {"Referer": url})
+        headers = {"Referer": url, **({"HX-Request": "true"} if part else {})}
+        request = urllib.request.Request(url, body, headers)
         try:
             with self.opener.open(request, timeout=120) as reply:
                 return Answer(reply.status, reply.url, reply.read().decode(), dict(reply.headers))
@@ -71,6 +72,10 @@ class Visitor:
 
     def get(self, path: str) -> Answer:
         return self.send(path)
+
+    def get_live(self, path: str) -> Answer:
+        """The live part of a page, as htmx asks for it."""
+        return self.send(path, part=True)
 
     def post(self, path: str, **fields: object) -> Answer:
         """Send a form as its page would, with the token that the page carries."""
@@ -108,7 +113,7 @@ class Visitor:
         """Wait until a job has ended; its state and text as the page says them."""
 
         def look() -> str:
-            page = self.get(f"/jobs/{job}/?part=live").text
+            page = self.get_live(f"/jobs/{job}/").text
             found = re.search(r'<div class="attention attention-\w+" role="status">(.*?)</div>', page, re.DOTALL)
             return Answer(200, "", found[1], {}).words.strip() if found else ""
 

@@ -1,14 +1,18 @@
-"""Pages with live parts: the same view gives the whole page or only its part ``live``, with a 304 when nothing changed."""
+"""Pages with live parts: the same view gives the whole page, or its part ``live`` to htmx, with a 304 when nothing changed."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.shortcuts import render
+from django.utils import timezone
+from django.utils.cache import patch_vary_headers
 from django.utils.http import parse_etags
+from django_htmx.http import HTMX_STOP_POLLING, trigger_client_event
 
 from web.inventory.models import Source
 from web.jobs import queue
@@ -22,19 +26,39 @@ def tag(request: HttpRequest, sources: list[Source], trouble: str) -> str:
 
 
 def respond(request: HttpRequest, template: str, build: Callable[[], dict[str, Any]]) -> HttpResponse:
-    """Render ``template``, or its part ``live`` where ``?part=live`` asks for it. Looking asks for fresh facts."""
+    """Render ``template``, or its part ``live`` where htmx asks for it. Looking asks for fresh facts.
+
+    The part carries its tag as a header that htmx sends along the next time. ``live_ended`` in what ``build`` returns
+    stops the asking: nothing on the page will change any more.
+    """
     queue.request_refresh()
-    if request.GET.get("part") != "live":
-        return render(request, template, build())
     now = service_status.service_status(request)
     current = tag(request, now.sources, str([trouble.key for trouble in now.troubles]))
-    # nginx weakens the tag of what it compresses, and the browser sends it back like that.
-    if current in [given.removeprefix("W/") for given in parse_etags(request.headers.get("If-None-Match", ""))]:
-        response: HttpResponse = HttpResponseNotModified()
-    else:
-        response = render(request, f"{template}#live", build())
+    response = respond_with_tag(request, template, build, current)
+    patch_vary_headers(response, ["HX-Request"])
     response["ETag"] = current
     response["Cache-Control"] = "no-store"
-    if now.checked:
-        response["X-Larder-Checked"] = now.checked.isoformat()
+    if is_for_htmx(request) and now.checked:
+        times = {"at": now.checked.isoformat(), "now": timezone.now().isoformat()}
+        trigger_client_event(response, "larder:checked", times)
     return response
+
+
+def respond_with_tag(
+    request: HttpRequest, template: str, build: Callable[[], dict[str, Any]], current: str
+) -> HttpResponse:
+    """The whole page, the part, or nothing where the part is what htmx has already."""
+    # nginx weakens the tag of what it compresses, and the browser sends it back like that.
+    had = [given.removeprefix("W/") for given in parse_etags(request.headers.get("If-None-Match", ""))]
+    if is_for_htmx(request) and current in had:
+        return HttpResponseNotModified()
+    context = {"live_headers": json.dumps({"If-None-Match": current}), **build()}
+    if not is_for_htmx(request):
+        return render(request, template, context)
+    status = HTMX_STOP_POLLING if context.get("live_ended") else 200
+    return render(request, "inc/live_part.html", {**context, "live_part": f"{template}#live"}, status=status)
+
+
+def is_for_htmx(request: HttpRequest) -> bool:
+    """Whether a script asks, for a part of the page that it shows."""
+    return bool(request.htmx)  # type: ignore[attr-defined]  # set by its middleware

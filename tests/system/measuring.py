@@ -52,7 +52,7 @@ def ended(visitor: Visitor, path: str, *, timeout: float = 1800) -> Answer:
     """The sweep's page once it has ended or waits for a person."""
 
     def look() -> Answer | None:
-        page = visitor.get(f"{path}?part=live")
+        page = visitor.get_live(path)
         return page if any(word in page.text for word in ENDS) else None
 
     try:

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 VOID = {"meta", "link", "input", "img", "br", "hr", "use", "area", "base", "col", "embed", "source", "track", "wbr"}
-ADDRESSES = {"href", "src", "action", "formaction", "data-live", "hx-get", "hx-post", "poster", "xlink:href"}
+ADDRESSES = {"href", "src", "action", "formaction", "hx-get", "hx-post", "poster", "xlink:href"}
 
 
 @dataclass

@@ -125,6 +125,7 @@ def job(request: HttpRequest, pk: str) -> HttpResponse:
             "next": operation_ui.page_after(row.kind),
             "progress": Progress.objects.filter(job=row.pk).first(),
             "again": row.state in {"failed", "refused", "interrupted", "cancelled"},
+            "live_ended": not row.open,
         }
 
     return live.respond(request, "jobs/job.html", build)

@@ -115,5 +115,5 @@ def test_paused_benchmark_goes_on_to_its_end(appliance, updated, before):
     page = updated.wait_until(before["sweep"], "1 of 2", timeout=120)
     assert ">paused<" in page.text
     updated.send(f"{before['sweep']}act/resume/", {**page.hidden()})
-    wait_for("its end", lambda: ">done<" in updated.get(f"{before['sweep']}?part=live").text, timeout=900)
+    wait_for("its end", lambda: ">done<" in updated.get_live(before["sweep"]).text, timeout=900)
     measuring.nothing_left(appliance, *disk_paths(appliance, 4))

@@ -121,7 +121,7 @@ def test_it_tells_how_far_it_is_and_can_be_stopped(appliance, visitor, folder):
     job = say(visitor, folder, everybody="none", person_anna="change")
     wait_for(
         "the job to tell of files",
-        lambda: re.search(r"[0-9]+ files and folders", visitor.get(f"/jobs/{job}/?part=live").words),
+        lambda: re.search(r"[0-9]+ files and folders", visitor.get_live(f"/jobs/{job}/").words),
         every=0.2,
     )
     token = visitor.get(f"/jobs/{job}/").hidden()["csrfmiddlewaretoken"]

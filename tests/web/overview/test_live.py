@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.utils import timezone
+from django_htmx.http import HTMX_STOP_POLLING
 
 from tests.unit.made import disk
 from tests.web import rows
@@ -14,6 +18,7 @@ from web.inventory import store
 from web.inventory.models import Progress, Source
 from web.jobs.models import Job
 
+ROOT = Path(__file__).resolve().parents[3]
 LIVE = [
     "/", "/disks/", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/", "/pools/", f"/pools/{TANK}/", f"/pools/{TANK}/reports/",
     f"/pools/{TANK}/history/", f"/pools/{TANK}/events/", "/folders/", f"/folders/{PHOTOS}/",
@@ -22,14 +27,19 @@ LIVE = [
 live = pytest.mark.parametrize("url", LIVE)
 
 
-def ask(web, url: str, tag: str = ""):
-    return web.get(url, {"part": "live"}, **({"HTTP_IF_NONE_MATCH": tag} if tag else {}))
+def ask(web, url: str, tag: str = "", **more: str):
+    """Ask for the live part of a page as htmx does."""
+    return web.get(url, HTTP_HX_REQUEST="true", **({"HTTP_IF_NONE_MATCH": tag} if tag else {}), **more)
+
+
+def times_of(response) -> dict[str, str]:
+    return json.loads(response["HX-Trigger"])["larder:checked"]
 
 
 @live
 def test_live_part_equals_the_part_of_the_whole_page(web, box, url):
     whole, part = web.get(url), ask(web, url)
-    assert part.status_code == 200
+    assert part.status_code in {200, HTMX_STOP_POLLING}
     assert b"<html" not in part.content
     ids = [found.get("id") for _tag, found in Page(part).elements]
     assert "live" in ids
@@ -38,8 +48,28 @@ def test_live_part_equals_the_part_of_the_whole_page(web, box, url):
 
 @live
 def test_page_names_the_address_of_its_live_part(web, box, url):
-    (address,) = (found["data-live"] for _tag, found in Page(web.get(url)).elements if "data-live" in found)
-    assert web.get(address)["ETag"]
+    (part,) = (found for _tag, found in Page(web.get(f"{url}?page=1")).elements if found.get("id") == "live")
+    assert part["hx-get"] == f"{url}?page=1"
+    assert re.match(
+        r"every [1-3]s, visibilitychange from:document$|visibilitychange from:document$", part["hx-trigger"]
+    )
+    assert "[" not in part["hx-trigger"]  # a filter would be evaluated, which the policy forbids
+    assert ask(web, part["hx-get"])["ETag"]
+
+
+@live
+def test_page_carries_the_tag_of_its_part(web, box, url):
+    (part,) = (found for _tag, found in Page(web.get(url)).elements if found.get("id") == "live")
+    headers = json.loads(part["hx-headers"])
+    assert ask(web, url, headers["If-None-Match"]).status_code == 304
+
+
+@live
+def test_part_brings_the_tools_of_the_header(web, box, url):
+    (tools,) = (found for _tag, found in Page(ask(web, url)).elements if found.get("id") == "header-tools")
+    assert tools["hx-swap-oob"] == "morph"
+    (tools,) = (found for _tag, found in Page(web.get(url)).elements if found.get("id") == "header-tools")
+    assert "hx-swap-oob" not in tools
 
 
 @live
@@ -54,7 +84,7 @@ def test_changed_row_sends_the_part_again(web, box, url):
     first = ask(web, url)
     store.checked("disks", changed=True)
     again = ask(web, url, first["ETag"])
-    assert again.status_code == 200
+    assert again.status_code in {200, HTMX_STOP_POLLING}
     assert again["ETag"] != first["ETag"]
 
 
@@ -62,11 +92,12 @@ def test_changed_row_sends_the_part_again(web, box, url):
 def test_every_response_says_when_facts_were_checked(web, box, url):
     first = ask(web, url)
     times = [checked for checked in Source.objects.values_list("checked", flat=True) if checked]
-    assert first["X-Larder-Checked"] == min(times).isoformat()
+    assert times_of(first)["at"] == min(times).isoformat()
     store.checked("pools", changed=False)
     again = ask(web, url, first["ETag"])
     assert again.status_code == 304
-    assert again["X-Larder-Checked"] >= first["X-Larder-Checked"]
+    assert times_of(again)["at"] >= times_of(first)["at"]
+    assert times_of(again)["now"] > times_of(first)["now"]
 
 
 def test_weak_tag_from_compression_still_matches(web, box):
@@ -106,7 +137,7 @@ def test_action_in_another_window_is_shown(web, box):
         job = rows.job(state=Job.State.QUEUED if act == "stop" else Job.State.FAILED)
         tag = ask(web, f"/jobs/{job.pk}/")["ETag"]
         web.post(f"/jobs/{job.pk}/{act}/")
-        assert ask(web, f"/jobs/{job.pk}/", tag).status_code == 200
+        assert ask(web, f"/jobs/{job.pk}/", tag).status_code == HTMX_STOP_POLLING
 
 
 def test_a_new_trouble_is_shown(web, box, monkeypatch):
@@ -121,19 +152,67 @@ def test_a_new_trouble_is_shown(web, box, monkeypatch):
 
 def test_a_tag_belongs_to_one_page(web, box):
     assert len({ask(web, url)["ETag"] for url in LIVE}) == len(LIVE)
-    assert web.get("/jobs/", {"part": "live", "page": "2"})["ETag"] != ask(web, "/jobs/")["ETag"]
+    assert ask(web, "/jobs/?page=2")["ETag"] != ask(web, "/jobs/")["ETag"]
 
 
 def test_live_parts_are_not_cached(web, box):
     assert ask(web, "/")["Cache-Control"] == "no-store"
 
 
-def test_unknown_part_is_the_whole_page(web, box):
-    assert b"<html" in web.get("/", {"part": "../../etc/passwd"}).content
+def test_caches_keep_the_part_and_the_page_apart(web, box):
+    assert "HX-Request" in web.get("/")["Vary"]
+    assert "HX-Request" in ask(web, "/")["Vary"]
+
+
+def test_only_htmx_is_answered_that_nothing_changed(web, box):
+    tag = ask(web, "/")["ETag"]
+    assert b"<html" in web.get("/", HTTP_IF_NONE_MATCH=tag).content
 
 
 def test_live_parts_need_a_sign_in(anonymous, admin, box):
     assert ask(anonymous, "/").status_code == 302
+    shown = ask(anonymous, "/pools/", HTTP_HX_CURRENT_URL="http://testserver/pools/")
+    assert (shown.status_code, shown["HX-Redirect"], shown.content) == (200, "/login/?next=/pools/", b"")
+
+
+def test_ended_job_is_not_asked_for_any_more(web, box):
+    job = rows.job(state=Job.State.RUNNING)
+    assert ask(web, f"/jobs/{job.pk}/").status_code == 200
+    Job.objects.filter(pk=job.pk).update(state=Job.State.DONE)
+    ended = ask(web, f"/jobs/{job.pk}/")
+    assert ended.status_code == HTMX_STOP_POLLING
+    assert b"every" not in ended.content
+
+
+# --- redirects and whole pages, as htmx gets them ---------------------------------------------------------------
+HERE = {"HTTP_HX_REQUEST": "true", "HTTP_HX_CURRENT_URL": "http://testserver/jobs/?page=2"}
+
+
+def test_redirect_to_the_page_that_asked_keeps_its_place(web, box):
+    job = rows.job(state=Job.State.FAILED)
+    answer = web.post(f"/jobs/{job.pk}/acknowledge/", {"next": "/jobs/"}, **HERE)
+    assert (answer.status_code, answer["Location"]) == (302, "/jobs/?page=2")
+
+
+def test_redirect_elsewhere_is_followed_by_the_browser(web, box):
+    job = rows.job(state=Job.State.FAILED)
+    answer = web.post(f"/jobs/{job.pk}/acknowledge/", {"next": "/"}, **HERE)
+    assert (answer.status_code, answer["HX-Redirect"]) == (200, "/")
+
+
+def test_whole_page_takes_the_place_of_the_page_that_asked(web, box):
+    answer = web.get("/nowhere/", **HERE)
+    assert (answer.status_code, answer["HX-Retarget"], answer["HX-Push-Url"]) == (404, "body", "/jobs/?page=2")
+
+
+def test_live_part_that_is_gone_leaves_the_page_alone(web, box):
+    answer = web.get("/nowhere/", HTTP_HX_TRIGGER="live", **HERE)
+    assert answer.status_code == 404
+    assert "HX-Retarget" not in answer
+
+
+def test_script_of_the_pages_is_short():
+    assert len((ROOT / "web/static/larder.js").read_text().splitlines()) < 120
 
 
 def test_part_of_a_deleted_object_is_not_found(web, box):

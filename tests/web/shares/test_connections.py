@@ -39,7 +39,7 @@ def test_everybody_is_shown_with_what_they_have_open(web, two):
 
 def test_looking_has_it_read_again_once_in_a_while(web, two):
     web.get("/shares/connected/")
-    web.get("/shares/connected/?part=live")
+    web.get("/shares/connected/", HTTP_HX_REQUEST="true")
     assert [words for words in two if words[0] == "workers.read_connections"] == [("workers.read_connections",)]
 
 

@@ -121,11 +121,11 @@ def test_on_every_page_it_is_text(web, box, text):
         "/alerts/", "/alerts/1/", "/alerts/mail/", *(f"/disks/{disk(number).path.rsplit('/')[-1]}/health/" for number in range(1, 5)),
         "/folders/", "/folders/1/", "/folders/2/", "/folders/2/share/", "/folders/3/", "/folders/new/", "/users/", "/jobs/", f"/jobs/{box}/",
         "/disks/bays/", "/pools/1000/replace/", "/pools/replacements/", "/pools/replacements/1/", f"/pools/1000/add/spare/?disks={disk(4).path}",
-        f"{wizard}disks", f"{wizard}layout&{chosen}", f"{wizard}extras&{chosen}", f"{wizard}options&{chosen}", f"{wizard}review&{chosen}", "/jobs/?part=live", "/?part=live",
+        f"{wizard}disks", f"{wizard}layout&{chosen}", f"{wizard}extras&{chosen}", f"{wizard}options&{chosen}", f"{wizard}review&{chosen}",
     ]  # fmt: skip
+    parts = [web.get(url, HTTP_HX_REQUEST="true") for url in ("/jobs/", "/")]
     seen = ""
-    for url in urls:
-        response = web.get(url)
+    for url, response in [*((url, web.get(url)) for url in urls), *zip(("/jobs/", "/"), parts, strict=True)]:
         assert response.status_code == 200, url
         page = assert_nothing_inline(response)
         assert "pbkdf2" not in page.text
@@ -137,17 +137,18 @@ def test_on_every_page_it_is_text(web, box, text):
 @pytest.mark.parametrize(
     "url",
     ["/pools/new/?step=disks&name={}", "/pools/new/?step=review&name={}&disks={}&layout={}", "/pools/new/?step=review&name=tank&layout=stripe-1&logs={}&cache={}&spares={}&rest={}", "/pools/new/key/{}/", "/pools/unlock/?dataset={}", "/folders/new/?parent={}",
-     "/?page={}&part={}", "/jobs/?page={}&part=live", "/login/?next={}"],
+     "/?page={}", "/jobs/?page={}", "/login/?next={}"],
 )  # fmt: skip
 def test_in_an_address_it_is_text(web, anonymous, calm, text, url):
     from urllib.parse import quote
 
     for client in (web, anonymous):
-        response = client.get(url.replace("{}", quote(text)))
-        assert response.status_code in {200, 302, 400, 404, 409}
-        assert "\n" not in response.get("Location", "")
-        if response.status_code != 302:
-            assert_nothing_inline(response)
+        for part in ({}, {"HTTP_HX_REQUEST": "true", "HTTP_HX_CURRENT_URL": f"http://testserver/{quote(text)}"}):
+            response = client.get(url.replace("{}", quote(text)), **part)
+            assert response.status_code in {200, 302, 400, 404, 409}
+            assert "\n" not in response.get("Location", "") + response.get("HX-Redirect", "")
+            if response.status_code != 302:
+                assert_nothing_inline(response)
 
 
 @hostile

@@ -1,0 +1,44 @@
+"""What an answer to htmx does to the page that asked: htmx itself follows redirects and knows parts, not whole pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from django.http import HttpRequest, HttpResponse
+from django_htmx.http import HttpResponseClientRedirect, push_url, reswap, retarget
+from django_htmx.middleware import HtmxDetails
+
+LIVE = "live"  # the id of the part that asks on its own
+
+
+def lead_htmx(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Middleware: the browser goes where a redirect leads, unless that is the page that asked; a whole page takes its place."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        asked: HtmxDetails = request.htmx  # type: ignore[attr-defined]
+        here = asked.current_url_abs_path
+        if not asked or not here:
+            return response
+        if "Location" in response:
+            return redirected(response, here)
+        if asked.trigger != LIVE and is_whole_page(response):
+            push_url(reswap(retarget(response, "body"), "innerHTML show:window:top"), here)  # type: ignore[arg-type]
+        return response
+
+    return middleware
+
+
+def redirected(response: HttpResponse, here: str) -> HttpResponse:
+    """A redirect to the page that asked keeps its search and its page number; any other is a new page."""
+    if urlsplit(response["Location"]).path == urlsplit(here).path:
+        response["Location"] = here
+        return response
+    leading = HttpResponseClientRedirect(response["Location"])
+    leading.cookies = response.cookies
+    return leading
+
+
+def is_whole_page(response: HttpResponse) -> bool:
+    return not response.streaming and response.content[:15].lower() == b"<!doctype html>"
