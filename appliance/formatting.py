@@ -83,6 +83,14 @@ def duration(seconds: int) -> str:
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
+def about_days(days: int) -> str:
+    """A forecast, no more exact than it is: ``5 days``, ``40 days``, ``7 months``, ``3 years``."""
+    if days < 60:
+        return "1 day" if days == 1 else f"{days} days"
+    months = round(days / 30.44)
+    return f"{months} months" if months < 24 else f"{round(days / 365.25)} years"
+
+
 def rounded(seconds: int) -> int:
     """A time left as exact as it can be meant: whole minutes, then 5 and 30 minutes, then hours; never too short."""
     for below, step in ((3600, 60), (6 * 3600, 300), (48 * 3600, 1800)):

@@ -28,14 +28,13 @@ from web.benchmarks.models import CaseRow, ResultRow, SweepRow
 from web.database import is_unusable
 from web.inventory import store
 from web.jobs import confirm
-from web.jobs.models import Job
+from web.jobs.models import BY_BENCHMARK, Job
 from workers import guard
 from workers.interval import Interval
 
 log = logging.getLogger(__name__)
 MOST_ATTEMPTS = 3
 State, Its = SweepRow.State, CaseRow.State
-BY = "the measurement"
 TRY_AGAIN_AFTER = timedelta(hours=1)
 tidying = Interval(60.0)
 _looking = threading.Lock()
@@ -86,11 +85,14 @@ def clean_up_leftovers() -> None:
     def tidy_one(name: str) -> None:
         case = CaseRow.objects.filter(token=name.removeprefix(PREFIX)).exclude(sweep__state__in=SweepRow.OPEN).first()
         lately = Job.objects.filter(
-            kind="clean-up-benchmark", subject=name, created_by=BY, created__gte=timezone.now() - TRY_AGAIN_AFTER
+            kind="clean-up-benchmark",
+            subject=name,
+            created_by=BY_BENCHMARK,
+            created__gte=timezone.now() - TRY_AGAIN_AFTER,
         )
         if case is not None and not lately.exists():
             try:
-                confirm.start_without_review(cleanup_operation(case), user=BY)
+                confirm.start_without_review(cleanup_operation(case), user=BY_BENCHMARK)
             except Refused as refusal:
                 log.warning("what is left of %s could not be cleared away: %s", name, refusal)
 

@@ -14,16 +14,15 @@ from django.utils import timezone
 
 from appliance.errors import Failed
 from web.accounts import first_run
-from web.jobs.models import Job
+from web.jobs.models import AUTOMATIC, Job
 from web.prune_rows import older
 from web.system import database
-from workers import benchmarks, collectors, maintenance, self_faults, selftests, snapshot_policies
+from workers import collectors, self_faults
 from workers.interval import Interval
 
 SECONDS_BETWEEN_LOOKS = 3600.0
 SECONDS_TO_SETTLE = 120.0
 MOST_BATCHES = 50  # in one look; the next goes on
-BY_SCHEDULES = {snapshot_policies.BY, maintenance.BY, benchmarks.BY, selftests.BY}
 KEPT_OF_SCHEDULES, KEPT_OF_PEOPLE = timedelta(days=14), timedelta(days=366)
 KEPT_ANYWAY = 200  # of either, however old they look: the clock may be years ahead
 looks = Interval(SECONDS_BETWEEN_LOOKS, after=SECONDS_TO_SETTLE)
@@ -52,7 +51,7 @@ def copy_settings(now: datetime) -> bool:
 def remove_jobs(now: datetime) -> bool:
     """Remove ended jobs: of users after a year, of schedules after two weeks."""
     ended = Job.objects.exclude(state__in=Job.OPEN)
-    scheduled = Q(created_by__in=BY_SCHEDULES)
+    scheduled = Q(created_by__in=AUTOMATIC)
     removed = 0
     for rows, kept in ((ended.filter(scheduled), KEPT_OF_SCHEDULES), (ended.exclude(scheduled), KEPT_OF_PEOPLE)):
         for _batch in range(MOST_BATCHES):

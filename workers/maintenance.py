@@ -16,7 +16,7 @@ from appliance.pools.scrub import PauseScrub, StartScrub, work_of
 from appliance.pools.trim import StartTrim
 from web.inventory import store
 from web.jobs import confirm
-from web.jobs.models import Job
+from web.jobs.models import BY_SCHEDULE, Job
 from web.pools import maintenance
 from workers import guard
 from workers.interval import Interval
@@ -25,7 +25,6 @@ log = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS = 60.0
 # After a start the clock may still be wrong, and users want their files first.
 SECONDS_TO_SETTLE = 300.0
-BY = "the schedule"
 KINDS_OF_JOBS = ("start-scrub", "pause-scrub", "start-trim")
 HANGS_AFTER = timedelta(minutes=10)  # a job that begins or pauses a scrub takes seconds
 looks = Interval(SECONDS_BETWEEN_LOOKS, after=SECONDS_TO_SETTLE)
@@ -79,7 +78,7 @@ def start_job(act: schedule.DueAct, kind: str, pool: Pool, facts: Facts) -> Job 
     row.held = activities.key(pool, work) if act.what == "pause" and work else ""
     row.save()
     try:
-        return confirm.start_without_review(operation, user=BY)
+        return confirm.start_without_review(operation, user=BY_SCHEDULE)
     except Refused as refusal:
         log.warning("the schedule could not %s the %s of %s: %s", act.what, kind, pool.name, refusal)
         return None

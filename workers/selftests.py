@@ -19,12 +19,11 @@ from web.alerts.models import DiskCare, SelfTestPlan
 from web.inventory import present, store
 from web.inventory.models import DiskRow
 from web.jobs import confirm
-from web.jobs.models import Job
+from web.jobs.models import BY_SCHEDULE, Job
 from workers import guard
 from workers.interval import Interval
 
 log = logging.getLogger(__name__)
-BY = "the schedule"
 HANGS_AFTER = timedelta(minutes=10)  # a job that begins a test takes seconds
 looks = Interval(60.0, after=300.0)  # as scrubs and trims
 
@@ -64,7 +63,7 @@ def begin_due_selftests(now: datetime | None = None) -> list[Job]:
         try:
             disk = known.row.fact
             operation = StartSelfTest(disk=disk.path, test=kind, wake=not disk.rotational)
-            begun.append(confirm.start_without_review(operation, user=BY))
+            begun.append(confirm.start_without_review(operation, user=BY_SCHEDULE))
         except Refused as refusal:
             log.warning("the schedule could not start a test of %s: %s", key, refusal)
 

@@ -26,7 +26,7 @@ from appliance.snapshots.take import RunSnapshotPolicies
 from web.inventory import store
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow, Source
 from web.jobs import confirm
-from web.jobs.models import Job
+from web.jobs.models import BY_SNAPSHOT_SCHEDULE, Job
 from web.snapshots import policy_ledger
 from web.snapshots.models import PolicyRun
 from workers import clock
@@ -34,7 +34,6 @@ from workers.interval import Interval
 
 log = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS = 30.0
-BY = "the snapshot policy"
 KINDS_OF_JOBS = ("run-snapshot-policies", "prune-snapshots")
 RUNS_KEPT = timedelta(days=30)
 TRY_AGAIN_AFTER = timedelta(minutes=10)
@@ -128,7 +127,7 @@ def take_snapshots(
     try:
         operation = RunSnapshotPolicies.for_targets(pool, str(run.pk), text, targets)
         run.save(force_insert=True)
-        return confirm.start_without_review(operation, user=BY)
+        return confirm.start_without_review(operation, user=BY_SNAPSHOT_SCHEDULE)
     except Refused as refusal:
         run.delete()
         log.warning("the policies of %s could not run: %s", pool, refusal)
@@ -199,7 +198,7 @@ def prune_snapshots(datasets: list[tuple[Dataset, Policy]]) -> Job | None:
         operation = PruneSnapshots.for_pairs((row.name, int(row.guid)) for row in rows)
         if not operation.find_chosen(store.facts_for(operation)):
             return None  # the agent does not see them as expired yet
-        return confirm.start_without_review(operation, user=BY)
+        return confirm.start_without_review(operation, user=BY_SNAPSHOT_SCHEDULE)
     except Refused as refusal:
         log.warning("what is no longer kept could not be destroyed: %s", refusal)
         return None

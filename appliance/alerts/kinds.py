@@ -120,7 +120,7 @@ KINDS = {
              "Plan for more space, or delete what is not needed.",
              "See the pool", "space", 1),
         AlertKind("pool.filling", "warning", "datasets", "A pool fills up fast",
-             f"At the pace of the last weeks it is {fullness.WARNING} % full within two weeks. A pool that full becomes slow.",
+             f"At the pace of the last weeks it will be {fullness.WARNING} % full within two weeks. A pool that full becomes slow.",
              "See what grows. Free space, or plan for more disks now.",
              "See the pool"),
         AlertKind("zfs.faulty", "warning", "", "This version of ZFS is known to spoil files",

@@ -14,7 +14,7 @@ from appliance.alerts.sources import source_text
 from appliance.disks.health import HealthReason, State
 from appliance.facts import vdev_state
 from appliance.facts.box import Pool, Service, Vdev
-from appliance.formatting import size_text
+from appliance.formatting import about_days, size_text
 from appliance.pools import fullness, health
 from appliance.system.system_disk import SystemDisk
 from appliance.zfs import kernel_module
@@ -66,11 +66,12 @@ class Space:
 
     @property
     def forecast_text(self) -> str:
-        """``At the pace of the last weeks it is 80 % full in about 40 days, 90 % in about 70.`` Empty: it does not grow."""
+        """``At this pace it will be 80 % full in about 40 days and 90 % in about 3 months.`` Empty: it does not grow."""
         if self.percent < fullness.NOTICE and self.days_to_notice is not None and self.days is not None:
-            return f"At the pace of the last weeks it is {fullness.NOTICE} % full in about {self.days_to_notice} days, {fullness.WARNING} % in about {self.days}."  # fmt: skip
+            notice, warning = about_days(self.days_to_notice), about_days(self.days)
+            return f"At this pace it will be {fullness.NOTICE} % full in about {notice} and {fullness.WARNING} % in about {warning}."
         if self.percent < fullness.WARNING and self.days is not None:
-            return f"At the pace of the last weeks it is {fullness.WARNING} % full in about {self.days} days."
+            return f"At this pace it will be {fullness.WARNING} % full in about {about_days(self.days)}."
         return ""
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.formatting import disk_label, link_label, maker_size, opening, size_text
+from appliance.formatting import about_days, disk_label, link_label, maker_size, opening, size_text
 from tests.unit.made import disk
 
 
@@ -72,3 +72,19 @@ def test_a_disk_that_is_away_is_called_by_what_its_by_id_name_tells():
     assert link_label("scsi-0LARDER_new7_NEW-7") == "LARDER new7 (serial NEW-7)"
     assert link_label("wwn-0x50014ee2") == "wwn-0x50014ee2"
     assert link_label("sda1") == "sda1"
+
+
+@pytest.mark.parametrize(
+    ("days", "text"),
+    [
+        (0, "0 days"),
+        (1, "1 day"),
+        (59, "59 days"),
+        (60, "2 months"),
+        (602, "20 months"),
+        (725, "2 years"),
+        (3649, "10 years"),
+    ],
+)
+def test_forecast_is_no_more_exact_than_it_is(days, text):
+    assert about_days(days) == text

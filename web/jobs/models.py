@@ -7,6 +7,10 @@ from typing import Any
 
 from django.db import models
 
+# Who makes a job where nobody confirmed it; stored in ``created_by``.
+BY_SCHEDULE, BY_SNAPSHOT_SCHEDULE, BY_BENCHMARK = "the schedule", "the snapshot policy", "the measurement"
+AUTOMATIC = (BY_SCHEDULE, BY_SNAPSHOT_SCHEDULE, BY_BENCHMARK)
+
 
 class Job(models.Model):
     """One confirmed operation. The row is the truth, the queue only carries its id.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.http import urlencode
 from django.views.decorators.http import require_GET
 
@@ -16,6 +17,8 @@ from web.datasets.views import Folder, build_folders
 from web.inventory import present
 from web.inventory.models import Activity, DatasetRow, Progress
 from web.jobs.models import Job
+from web.overview.trends import pool_trends
+from web.overview.week import read_week
 from web.system import service_status
 
 WORST_FIRST = ("failed", "attention", "locked", "repaired", "notice", "working")
@@ -109,12 +112,15 @@ def show_overview(request: HttpRequest) -> HttpResponse:
         under_way = list(Job.objects.filter(state__in=Job.OPEN).defer("plan", "log", "operation")[:20])
         progress = {row.job: row for row in Progress.objects.filter(job__in=[job.pk for job in under_way])}
         free = [bay for bay in box.bays if bay.state == "empty"]
+        moment = timezone.now()
+        trends = pool_trends([card.pool for card in box.cards], moment)
         worst, *others = collect_attention(box, now.troubles, unseen, now.checked)
         return {
             "attention": worst,
             "others": others,
             "box": box,
-            "cards": box.cards,
+            "cards": [(card, trends.get(card.key)) for card in box.cards],
+            "week": read_week(moment),
             "free": len(free),
             "activities": list(Activity.objects.filter(state__in=Activity.UNDER_WAY)),
             "jobs": [(job, progress.get(job.pk)) for job in under_way],

@@ -151,7 +151,7 @@ def test_a_module_that_is_known_to_spoil_files_is_told(version, faulty):
 def test_a_pool_that_will_be_nearly_full_in_two_weeks_is_told_before_it_is():
     fast = Space(1, "tank", 70, 100, days=12, days_to_notice=6)
     assert list(found(spaces=(fast,))) == ["pool.filling"]
-    assert "80 % full in about 6 days, 90 % in about 12" in fast.forecast_text
+    assert "80 % full in about 6 days and 90 % in about 12 days" in fast.forecast_text
     slower = replace(fast, days=18)
     assert found(spaces=(slower,)) == {}
     assert list(found(spaces=(slower,), open=frozenset({("pool.filling", "1")}))) == ["pool.filling"]

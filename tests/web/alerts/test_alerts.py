@@ -464,7 +464,7 @@ def test_where_a_pool_leads_is_on_its_page_and_that_of_health(web, failing):
         PoolDay.objects.update_or_create(
             guid=str(tank.guid), day=day, defaults={"name": "tank", "used": total * (40 - ago) // 100, "total": total}
         )
-    says = "At the pace of the last weeks it is 80 % full in about 40 days, 90 % in about 50."
+    says = "At this pace it will be 80 % full in about 40 days and 90 % in about 50 days."
     for url in ("/alerts/", f"/pools/{tank.guid}/"):
         assert says in web.get(url).content.decode(), url
 

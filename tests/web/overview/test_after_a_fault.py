@@ -171,9 +171,10 @@ def test_banner_ends_with_the_fault_on_the_card(at, web):
     at(470)
     read(POOL)
     assert Alert.objects.filter(kind__in=("pool.weakened", "pool.bare"), state="open").exists()
-    page = web.get("/").content.decode()
-    assert "All is well" in page
-    assert "works, but" not in page
+    page = web.get("/")
+    assert page.context["attention"].headline == "All is well."
+    assert page.context["others"] == []
+    assert "works, but" not in page.content.decode().partition('id="week"')[0]
 
 
 def test_alert_whose_fault_is_gone_is_not_on_the_overview(at, web):
@@ -186,11 +187,12 @@ def test_alert_whose_fault_is_gone_is_not_on_the_overview(at, web):
     assert "Events of ZFS" not in web.get("/").content.decode()
 
 
-def test_good_news_is_not_on_the_overview(at, web):
+def test_good_news_asks_for_nothing_on_the_overview(at, web):
     reconcile.reconcile_alerts([Fault("pool.rebuilt", f"{KEY}/1", f"{POOL.name} was rebuilt.")], at(300))
     read(POOL)
     page = web.get("/")
-    assert "was rebuilt" not in page.content.decode()
+    assert [one.text for one in page.context["week"].newest] == [f"{POOL.name} was rebuilt."]
+    assert page.content.decode().count("was rebuilt") == 1
     assert "All is well" in page.content.decode()
     assert page.context["open_alerts"] == 0
     assert "was rebuilt" in web.get("/alerts/").content.decode()

@@ -17,10 +17,10 @@ from tests.unit.made import dataset
 from web.alerts import reconcile
 from web.alerts.models import Alert, AlertNote, MailSettings, Message
 from web.inventory.models import SnapshotReading, Source
-from web.jobs.models import Job
+from web.jobs.models import AUTOMATIC, BY_SCHEDULE, BY_SNAPSHOT_SCHEDULE, Job
 from web.snapshots.models import MadeSnapshot
 from web.system import database
-from workers import collect_snapshots, evaluate_alerts, housekeeping, maintenance, self_faults, snapshot_policies
+from workers import collect_snapshots, evaluate_alerts, housekeeping, self_faults
 
 DAY = timedelta(days=1)
 
@@ -53,7 +53,7 @@ def few(monkeypatch):
     monkeypatch.setattr(housekeeping, "KEPT_ANYWAY", 0)
 
 
-@pytest.mark.parametrize("by", sorted(housekeeping.BY_SCHEDULES))
+@pytest.mark.parametrize("by", sorted(AUTOMATIC))
 def test_ended_jobs_of_schedules_are_removed_after_two_weeks(few, by):
     job(by, 15 * DAY)
     job(by, 15 * DAY, Job.State.FAILED)
@@ -71,7 +71,7 @@ def test_ended_jobs_of_people_are_removed_after_a_year(few):
 
 def test_open_jobs_are_never_removed(few):
     old = {job("admin", 4000 * DAY, state).pk for state in Job.OPEN} | {
-        job(snapshot_policies.BY, 4000 * DAY, Job.State.RUNNING).pk
+        job(BY_SNAPSHOT_SCHEDULE, 4000 * DAY, Job.State.RUNNING).pk
     }
     housekeeping.run_housekeeping()
     assert left() == old
@@ -79,15 +79,15 @@ def test_open_jobs_are_never_removed(few):
 
 def test_the_newest_jobs_stay_when_the_clock_is_years_ahead(monkeypatch):
     monkeypatch.setattr(housekeeping, "KEPT_ANYWAY", 3)
-    jobs = [job(maintenance.BY, number * DAY + 4000 * DAY) for number in range(6)]
+    jobs = [job(BY_SCHEDULE, number * DAY + 4000 * DAY) for number in range(6)]
     housekeeping.run_housekeeping()
     assert left() == {one.pk for one in jobs[:3]}
 
 
 def test_many_old_jobs_are_removed_in_batches(few, django_assert_max_num_queries):
     for _number in range(450):
-        job(snapshot_policies.BY, 30 * DAY)
-    newer = {job(snapshot_policies.BY, DAY).pk for _number in range(450)}
+        job(BY_SNAPSHOT_SCHEDULE, 30 * DAY)
+    newer = {job(BY_SNAPSHOT_SCHEDULE, DAY).pk for _number in range(450)}
     housekeeping.remove_jobs(timezone.now())
     assert left() == newer
 
