@@ -52,7 +52,7 @@ class MountDataset(DatasetOperation, tag="mount-dataset"):
         place = dataset.mountpoint if dataset else ""
         # Set by mount_at_boot, or left by an interrupted creation: no start of the box would mount it.
         noauto = dataset is not None and dataset.canmount == "noauto"
-        later = ["zfs", "set", "-u", "canmount=on", self.dataset] if noauto else []
+        later = zfs_mount.remember_argv(self.dataset) if noauto else []
 
         def mount(work: Work) -> None:
             zfs_mount.mount(self.dataset, work)

@@ -16,6 +16,7 @@ from appliance import command, names, snapshot_names
 from appliance.datasets import reasons
 from appliance.datasets.access_note import AccessNote, check_names, set_note_argv, valid_note
 from appliance.errors import Failed, Reason, Refused
+from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Account
@@ -276,8 +277,14 @@ def private_steps(dataset: str, name: str) -> tuple[Step, Step]:
         command.run(create, timeout=300)
         mount.mount_new(dataset, work)
 
-    commands = f"{shlex.join(create)}\nmount -t zfs {dataset}"
+    commands = f"{shlex.join(create)}\n{mount.mount_text(dataset, new=True)}"
     return (
         Step("home", f"Create the folder {dataset}", commands, create_home, (dataset,)),
-        Step("private", f"Let only {name} in", f"set {ACCESS} and {DEFAULT} of {dataset}", let_in_owner, (dataset,)),
+        Step(
+            "private",
+            f"Let only {name} in",
+            f"set {ACCESS} and {DEFAULT} of {dataset}\nzfs set {user_properties.ACCESS}=… {dataset}",
+            let_in_owner,
+            (dataset,),
+        ),
     )

@@ -46,7 +46,7 @@ class DatasetMove:
 
     def command_text(self) -> str:
         unmount = [shlex.join(unmount_argv(dataset.name)) for dataset in reversed(self.mounted_family)]
-        mount = [shlex.join(["mount", "-t", "zfs", self.new_name_of(dataset.name)]) for dataset in self.mounted_family]
+        mount = [zfs_mount.mount_text(self.new_name_of(dataset.name)) for dataset in self.mounted_family]
         return "\n".join([*unmount, shlex.join(self.rename_argv()), *mount])
 
     def new_name_of(self, name: str) -> str:

@@ -159,7 +159,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
             *(shlex.join(["zfs", "destroy", "--", snapshot.name]) for snapshot in newer[:SHOWN]),
             *(["…"] if len(newer) > SHOWN else []),
             shlex.join(["zfs", "rollback", "--", self.snapshot]),
-            *(["smbcontrol all reload-config"] if shares else []),
+            *(teardown.publish_commands() if shares else []),
         ]
         return Step(
             "rollback",

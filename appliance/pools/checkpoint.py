@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -65,7 +66,7 @@ class TakeCheckpoint(PoolOperation, tag="take-checkpoint"):
                 Step(
                     "take",
                     f"Take a checkpoint of {self.pool}",
-                    f"zpool checkpoint {self.pool}",
+                    shlex.join(["zpool", "checkpoint", self.pool]),
                     act,
                     (self.pool,),
                     "Discard it",
@@ -111,7 +112,13 @@ class DiscardCheckpoint(PoolOperation, tag="discard-checkpoint"):
         return Plan(
             summary=f"{self.pool} stays as it is now. Going back to {taken_at(pool)} is no longer possible.",
             steps=(
-                Step("discard", "Discard the checkpoint", f"zpool checkpoint --discard {self.pool}", act, (self.pool,)),
+                Step(
+                    "discard",
+                    "Discard the checkpoint",
+                    shlex.join(["zpool", "checkpoint", "--discard", self.pool]),
+                    act,
+                    (self.pool,),
+                ),
             ),
             identity={**self.identity(), "taken": taken_at(pool)},
             undo="It cannot be had back.",
@@ -178,15 +185,15 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
             steps=(
                 *steps,
                 Step(
-                    "rewind", f"Bring {self.pool} in as it was then", " ".join(self.argv()), self.rewind, (self.pool,)
+                    "rewind", f"Bring {self.pool} in as it was then", shlex.join(self.argv()), self.rewind, (self.pool,)
                 ),
                 Step(
                     "mount",
                     "Mount its folders where they are now",
-                    f"zfs set -u sharenfs=off sharesmb=off setuid=off devices=off overlay=off {self.pool}\nzfs mount, for each folder",
+                    f"{zfs_mount.QUIET_TEXT}, for each folder that says otherwise\n{zfs_mount.mount_text('DATASET')}, for each folder\n{shlex.join(self.remember_argv())}",
                     lambda work: self.mount(work, also),
                 ),
-                Step("serve", "Serve its shares again", "smbcontrol all reload-config", self.serve),
+                Step("serve", "Serve its shares again", "\n".join(teardown.publish_commands()), self.serve),
             ),
             identity={**self.identity(), "taken": moment},
             losses=(
@@ -208,13 +215,16 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
                 f"{self.pool} could not be put back; it is exported and keeps its checkpoint", failed.said
             ) from failed
 
+    def remember_argv(self) -> list[str]:
+        return ["zpool", "set", f"cachefile={CACHE}", self.pool]
+
     def mount(self, work: Work, also: frozenset[str]) -> None:
         for argv in zfs_mount.neutralise_properties(zfs_mount.foreign_properties(self.pool), self.pool, also):
             command.run(argv, timeout=120)
             work.note(" ".join(argv))
         found = zfs_mount.foreign_properties(self.pool)
         zfs_mount.mount_all(found, self.pool, read_only=False, work=work, also=also)
-        command.run(["zpool", "set", f"cachefile={CACHE}", self.pool], timeout=120)
+        command.run(self.remember_argv(), timeout=120)
 
     def serve(self, work: Work) -> None:
         teardown.serve_datasets(status.read_datasets(), work.note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -43,7 +44,7 @@ def export_step(pool: str) -> Step:
         run_unmounting(argv, pool)
         work.note(f"{pool} is exported: every disk of it may be taken out")
 
-    return Step("export", f"Unmount and export {pool}", " ".join(argv), act, (pool,), f"Bring {pool} in again")
+    return Step("export", f"Unmount and export {pool}", shlex.join(argv), act, (pool,), f"Bring {pool} in again")
 
 
 class ExportPool(PoolOperation, tag="export-pool"):
@@ -137,7 +138,7 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
                 Step(
                     "destroy",
                     f"Unmount and destroy {self.pool}",
-                    " ".join(argv),
+                    shlex.join(argv),
                     act,
                     (self.pool,),
                     "Bring it back while its disks are untouched",

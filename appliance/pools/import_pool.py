@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -188,6 +189,13 @@ class ImportPool(Operation, tag="import-pool"):
             settings += ["-o", "readonly=on", "-R", zfs_mount.home_of(self.name)]
         return ["zpool", "import", *flags, *settings, "-d", discover.BY_ID, str(self.guid), self.name]
 
+    def remember_argv(self) -> list[str]:
+        return ["zpool", "set", f"cachefile={CACHE}", self.name]
+
+    @property
+    def place_text(self) -> str:
+        return "zfs inherit mountpoint DATASET" if self.move_folders else "zfs set -u canmount=noauto DATASET"
+
     def plan(self, facts: Facts) -> Plan:
         found = facts.found(self.guid)
         assert found is not None  # noqa: S101  # check said so
@@ -196,7 +204,7 @@ class ImportPool(Operation, tag="import-pool"):
             Step(
                 "import",
                 f"Take {self.name} into use, with nothing mounted yet",
-                " ".join(self.argv()),
+                shlex.join(self.argv()),
                 self.bring_in,
                 (self.name,),
                 f"Export {self.name}",
@@ -207,20 +215,26 @@ class ImportPool(Operation, tag="import-pool"):
                 Step(
                     "tame",
                     f"Keep its folders below {home}, and let nothing of it share itself or run as root",
-                    f"zfs set -u sharenfs=off sharesmb=off setuid=off devices=off overlay=off {self.name}\nzfs set -u canmount=noauto, for each folder that wants to be mounted outside {home}",
+                    f"{zfs_mount.QUIET_TEXT}, for each folder that says otherwise\n{self.place_text}, for each folder that wants to be mounted outside {home}",
                     lambda work: self.tame(work, found.name),
                     (self.name,),
                 )
             )
         steps.append(
-            Step("mount", "Mount its folders", f"zfs mount, for each folder below {home}", self.mount, (home,))
+            Step(
+                "mount",
+                "Mount its folders",
+                f"{zfs_mount.mount_text('DATASET')}, for each folder below {home}",
+                self.mount,
+                (home,),
+            )
         )
         if not self.read_only:
             steps.append(
                 Step(
                     "keep",
                     "Bring it in again at each start of the box",
-                    f"zpool set cachefile={CACHE} {self.name}",
+                    shlex.join(self.remember_argv()),
                     self.keep,
                 )
             )
@@ -309,7 +323,7 @@ class ImportPool(Operation, tag="import-pool"):
         zfs_mount.mount_all(zfs_mount.foreign_properties(self.name), self.name, read_only=self.read_only, work=work)
 
     def keep(self, work: Work) -> None:
-        command.run(["zpool", "set", f"cachefile={CACHE}", self.name], timeout=120)
+        command.run(self.remember_argv(), timeout=120)
 
     def probe(self, step: str, facts: Facts) -> bool:
         pool = facts.pool_of(self.guid)

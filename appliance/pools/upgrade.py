@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -63,7 +64,7 @@ class UpgradePool(PoolOperation, tag="upgrade-pool"):
 
         return Plan(
             summary=f"{self.pool} gets {len(detail.features_off)} features of the ZFS on this box. Its files stay as they are.",
-            steps=(Step("upgrade", f"Switch on the new features of {self.pool}", " ".join(argv), act, (self.pool,)),),
+            steps=(Step("upgrade", f"Switch on the new features of {self.pool}", shlex.join(argv), act, (self.pool,)),),
             identity={**self.identity(), "features": list(detail.features_off)},
             warnings=(
                 "It cannot be undone. Systems with an older ZFS (an older NAS, an old rescue stick, FreeBSD or macOS of some years ago) may then read this pool no more. If its disks may have to go to such a system, do not upgrade.",

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import time
 from collections.abc import Collection
+from pathlib import Path
 
 from appliance import command
 from appliance.errors import Failed
 from appliance.operation import Work
 from appliance.shares import connections
 from appliance.shares.connections import Connection
+from appliance.shares.settings import Protocol
 
 SECONDS_TO_END = 15.0
+EXPIRE = "expire"
+WITH_USERS: tuple[Protocol, ...] = ("smb", "afp")  # NFS knows no users
 
 
 def end_connections(found: Collection[Connection]) -> None:
@@ -28,13 +33,31 @@ def end_connections(found: Collection[Connection]) -> None:
         time.sleep(0.2)
 
 
+def smbcontrol_argv(process: str) -> list[str]:
+    return ["smbcontrol", process, "shutdown"]
+
+
+def nfs_control(client: str) -> Path:
+    """The file of the kernel that takes orders about an NFS client (knfsd)."""
+    return connections.NFS_CLIENTS / client / "ctl"
+
+
+def describe_end(protocol: Protocol, number: str) -> str:
+    """What ``ask_to_end`` does, as a plan shows it: a command, or words where it runs none."""
+    if protocol == "smb":
+        return shlex.join(smbcontrol_argv(number))
+    if protocol == "nfs":
+        return f"write “{EXPIRE}” into {nfs_control(number)}"
+    return f"send SIGTERM to the process {number} (afpd)"
+
+
 def ask_to_end(one: Connection) -> None:
     """Tell a server to end a connection; no error if it has already ended. Raises Failed."""
     try:
         if one.protocol == "smb":
-            command.run(["smbcontrol", one.id, "shutdown"], timeout=60, accept=range(256))
+            command.run(smbcontrol_argv(one.id), timeout=60, accept=range(256))
         elif one.protocol == "nfs":
-            (connections.NFS_CLIENTS / one.id / "ctl").write_text("expire\n")
+            nfs_control(one.id).write_text(f"{EXPIRE}\n")
         else:
             os.kill(int(one.id), signal.SIGTERM)
     except (FileNotFoundError, ProcessLookupError):
@@ -45,6 +68,6 @@ def ask_to_end(one: Connection) -> None:
 
 def disconnect_user(name: str, work: Work) -> None:
     """Disconnect an account everywhere; nothing to do where nobody is connected. NFS knows no accounts. Raises Failed."""
-    found = [one for one in connections.read_connections(("smb", "afp")) if one.user.lower() == name]
+    found = [one for one in connections.read_connections(WITH_USERS) if one.user.lower() == name]
     end_connections(found)
     work.note(f"{len(found)} connections were ended" if found else f"{name} was not connected")

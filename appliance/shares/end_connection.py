@@ -46,14 +46,10 @@ class EndConnection(Operation, tag="end-connection"):
         yield from ()
 
     def plan(self, facts: Facts) -> Plan:
-        shown = {
-            "smb": f"smbcontrol {self.id} shutdown",
-            "nfs": f"echo expire > {connections.NFS_CLIENTS}/{self.id}/ctl",
-            "afp": f"kill -TERM {self.id}",
-        }[self.protocol]
+        text = disconnect.describe_end(self.protocol, self.id)
         return Plan(
             summary="What it was just writing may be incomplete. It can connect again at once.",
-            steps=(Step("end", "End the connection", shown, self.end),),
+            steps=(Step("end", "End the connection", text, self.end),),
             identity={"operation": msgspec.to_builtins(self)},
         )
 

@@ -141,13 +141,7 @@ class SetShare(Operation, tag="set-share"):
 
     def plan(self, facts: Facts) -> Plan:
         dataset, one = facts.dataset(self.dataset), publish.SERVING[self.protocol]
-        keep = [
-            "zfs",
-            "set",
-            *self.set_too(dataset),
-            f"{user_properties.SHARE}={self.setting(dataset).text()}",
-            self.dataset,
-        ]
+        keep = self.set_argv(dataset, self.setting(dataset))
         name = getattr(self.part, "name", "")
         return Plan(
             summary=f"{self.dataset} can be reached over {self.spoken}{f' as {name}' if name else ''}."
@@ -197,8 +191,11 @@ class SetShare(Operation, tag="set-share"):
     def keep(self, work: Work, before: Dataset | None) -> None:
         one = publish.SERVING[self.protocol]
         one.owned.refuse_drift()
-        text = self.agreed_setting(self.now()).text()
-        command.run(["zfs", "set", *self.set_too(before), f"{user_properties.SHARE}={text}", self.dataset], timeout=60)
+        command.run(self.set_argv(before, self.agreed_setting(self.now())), timeout=60)
+
+    def set_argv(self, before: Dataset | None, setting: ShareSetting) -> list[str]:
+        """The command that stores a setting with the folder, with the limit that belongs to it."""
+        return ["zfs", "set", *self.set_too(before), f"{user_properties.SHARE}={setting.text()}", self.dataset]
 
     def agreed_setting(self, dataset: Dataset) -> ShareSetting:
         """What the dataset will ask for; what came with the disks and nobody here agreed to does not come on along."""

@@ -129,7 +129,8 @@ class ReleaseSnapshot(SnapshotOperation, tag="release-snapshot"):
                 libzfs.release(self.snapshot, tag)
                 work.note(f"Released: {hold_text(tag)}")
 
-        text = shlex.join(["zfs", "release", "--", self.snapshot])
+        # Only root may list the tags, so the page that shows this cannot name them.
+        text = f"{shlex.join(['zfs', 'release', 'TAG', self.snapshot])}, for the tag of each of its holds"
         return Plan(
             summary=f"{self.snapshot} can be destroyed again. Releasing it does not destroy it.",
             steps=(Step("release", "Release all its holds", text, act, (self.snapshot,)),),

@@ -18,7 +18,7 @@ from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.strict_struct import StrictStruct
 from appliance.zfs import libzfs, list_snapshots
 
-NAMED = 5  # snapshots that the command of a schedule's run names
+NAMED = 5  # snapshots that the command of a plan names
 
 
 class SnapshotsOperation(Operation):
@@ -115,19 +115,20 @@ class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
         members = self.find_members(facts)
         wanted = [f"{member.name}@{self.name}" for member in members]
 
+        properties = {user_properties.NOTE: self.note} if self.note else {}
+
         def act(_work: Work) -> None:
-            libzfs.snapshot(wanted, {user_properties.NOTE: self.note} if self.note else {})
+            libzfs.snapshot(wanted, properties)
 
         below = f"{len(wanted) - 1} folder{'s' if len(wanted) > 2 else ''} below it"
         tree = f" and of {below}, all at the same moment" if len(wanted) > 1 else ""
-        argv = ["zfs", "snapshot", *(["-r"] if self.below else []), "--", f"{self.dataset}@{self.name}"]
         return Plan(
             summary=f"Take a snapshot of {self.dataset}{tree}. It uses no space until files are changed or deleted.",
             steps=(
                 Step(
                     "take",
                     f"Take the snapshot {self.name}",
-                    shlex.join(argv),
+                    snapshot_text(wanted, properties),
                     act,
                     tuple(wanted),
                     "Destroy the snapshot",
@@ -147,13 +148,19 @@ class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
         return "The snapshot was not taken. Take it again. If the pool is full, destroy old snapshots first."
 
 
+def snapshot_text(wanted: list[str], properties: dict[str, str]) -> str:
+    """The command that takes these snapshots in one transaction, as libzfs_core does; the first few are named."""
+    options = [word for name, value in properties.items() for word in ("-o", f"{name}={value}")]
+    return shlex.join(["zfs", "snapshot", *options, "--", *wanted[:NAMED]]) + (" …" if len(wanted) > NAMED else "")
+
+
 def before_step(dataset: str, name: str, note: str) -> Step:
     """The first step of a change that cannot be undone: a snapshot, with ``snapshot_names.BEFORE`` in its name."""
     wanted = f"{dataset}@{name}"
     return Step(
         "before",
         "Take a snapshot first",
-        shlex.join(["zfs", "snapshot", "--", wanted]),
+        snapshot_text([wanted], {user_properties.NOTE: note}),
         lambda _work: libzfs.snapshot([wanted], {user_properties.NOTE: note}),
         (wanted,),
         "Destroy the snapshot",
@@ -228,15 +235,16 @@ class RunSnapshotPolicies(SnapshotsOperation, tag="run-snapshot-policies"):
 
     def plan(self, facts: Facts) -> Plan:
         wanted = [self.name_of(target) for target in self.find_targets(facts)]
+        properties = {user_properties.RUN: self.run}
 
         def act(work: Work) -> None:
-            left = libzfs.snapshot_most(wanted, {user_properties.RUN: self.run})
+            left = libzfs.snapshot_most(wanted, properties)
             for failure in left:
                 work.note(f"{failure.name} was not taken: {failure.why}")
             if left and len(left) == len(wanted):
                 raise Failed("No snapshot was taken", f"{left[0].name}: {left[0].why}")
 
-        text = shlex.join(["zfs", "snapshot", "--", *wanted[:NAMED]]) + (" …" if len(wanted) > NAMED else "")
+        text = snapshot_text(wanted, properties)
         return Plan(
             summary=f"Take {len(wanted)} snapshots in {self.pool}, all at the same moment.",
             steps=(Step("take", "Take the snapshots", text, act, tuple(wanted)),),

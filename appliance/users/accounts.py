@@ -18,6 +18,7 @@ from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.operation import Operation, Plan, Step, Work, always, command_step, never
 from appliance.shares import disconnect
+from appliance.shares.settings import SPOKEN
 from appliance.system import accounts
 from appliance.system.accounts import PEOPLE
 from appliance.users import drop_from_shares, home_folders
@@ -296,6 +297,9 @@ def disconnect_step(name: str) -> Step:
     return Step(
         "sessions",
         f"Disconnect {name}",
-        "smbstatus --json\nfor each connection: smbcontrol PID shutdown, or end its afpd",
+        "\n".join(
+            f"{disconnect.describe_end(one, 'PID')}, for each connection over {SPOKEN[one]}"
+            for one in disconnect.WITH_USERS
+        ),
         lambda work: disconnect.disconnect_user(name, work),
     )

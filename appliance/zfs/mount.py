@@ -43,6 +43,7 @@ OPTIONS = {
     "setuid": ("suid", "nosuid"),
     "nbmand": ("mand", "nomand"),
 }
+QUIET_TEXT = f"zfs set -u {' '.join(f'{key}={value}' for key, value in SAFE.items())} DATASET"
 SECONDS = 120
 # For what makes a dataset: neither ZFS nor the next start of the box mounts it, only mount_new.
 NOT_YET = ("-o", "canmount=noauto")
@@ -272,8 +273,16 @@ def attach(name: str, handle: int, with_options: str) -> None:
     By mount(8), so that a pool that does not answer holds up no more than one command: ``-i`` without ZFS's helper and ``-c``
     without resolving the path, either of which would go by names again. The dot is needed: the last part is not followed.
     """
-    argv = ["mount", "-i", "-c", "-n", "-t", "zfs", "-o", with_options, "--", name, f"/proc/self/fd/{handle}/."]
-    command.run(argv, timeout=SECONDS, holding=handle)
+    command.run(mount_argv(name, f"/proc/self/fd/{handle}/.", with_options), timeout=SECONDS, holding=handle)
+
+
+def mount_argv(name: str, place: str, with_options: str) -> list[str]:
+    return ["mount", "-i", "-c", "-n", "-t", "zfs", "-o", with_options, "--", name, place]
+
+
+def remember_argv(name: str) -> list[str]:
+    """Have a dataset that was made with ``NOT_YET`` mounted at each start of the box."""
+    return ["zfs", "set", "-u", "canmount=on", name]
 
 
 def detach(name: str) -> None:
@@ -285,9 +294,13 @@ def detach(name: str) -> None:
                 private_mount.system("umount2", f"/proc/self/fd/{handle}".encode(), private_mount.MNT_DETACH)
 
 
-def shown(name: str, place: str) -> str:
-    """The command of ``mount`` as a plan shows it."""
-    return shlex.join(["mount", "-t", "zfs", name, place])
+def mount_text(name: str, place: str = "MOUNTPOINT", *, new: bool = False) -> str:
+    """The commands of ``mount`` or ``mount_new`` as a plan shows them.
+
+    The options are read from its properties when it is mounted, and the folder is given as an open descriptor.
+    """
+    commands = [mount_argv(name, place, "OPTIONS"), *([remember_argv(name)] if new else [])]
+    return "\n".join(map(shlex.join, commands))
 
 
 def mount_step(name: str, place: str, *, new: bool = False) -> Step:
@@ -297,13 +310,13 @@ def mount_step(name: str, place: str, *, new: bool = False) -> Step:
         else:
             mount(name, work)
 
-    return Step("mount", f"Mount it at {place}", shown(name, place), act, (name,), "Unmount it")
+    return Step("mount", f"Mount it at {place}", mount_text(name, place, new=new), act, (name,), "Unmount it")
 
 
 def mount_new(name: str, work: Work) -> None:
     """Mount a dataset that was just made with ``NOT_YET``, and have it mounted at each start from then on."""
     mount(name, work, new=True)
-    command.run(["zfs", "set", "-u", "canmount=on", name], timeout=60)
+    command.run(remember_argv(name), timeout=60)
 
 
 def mount_all(

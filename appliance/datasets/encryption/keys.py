@@ -216,7 +216,7 @@ def delete_key_step(dataset: str, guid: int) -> Step:
     return Step(
         "forget",
         "Remove the key from this box",
-        f"rm {key_store.key_path(guid)}\n{shlex.join(argv)}",
+        f"delete {key_store.key_path(guid)}\n{shlex.join(argv)}",
         delete_key,
         (dataset,),
     )

@@ -88,7 +88,7 @@ def mount_datasets(waiting: Iterable[Dataset], work: Work) -> None:
 
 
 def show_mounts(waiting: Iterable[Dataset]) -> str:
-    return "\n".join(zfs_mount.shown(dataset.name, dataset.mountpoint) for dataset in waiting)
+    return "\n".join(zfs_mount.mount_text(dataset.name, dataset.mountpoint) for dataset in waiting)
 
 
 class UnlockDataset(Operation, tag="unlock-dataset"):
@@ -240,7 +240,8 @@ class UnlockAll(Operation, tag="unlock-all"):
             if failures:
                 raise Failed(". ".join(failures))
 
-        shown = "\n".join(shlex.join(load_key_argv(root.name)) for root in locked)
+        loads = [shlex.join(load_key_argv(root.name)) for root in locked]
+        shown = "\n".join(filter(None, [*loads, *map(show_mounts, waiting.values())]))
         return Plan(
             summary=f"The passphrase is tried on {len(locked)} locked folders, and what it opens is mounted. Stored keys are used too.",
             steps=(Step("unlock", "Try it on each", shown, unlock_all, tuple(dataset.name for dataset in locked)),),

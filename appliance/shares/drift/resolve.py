@@ -5,13 +5,13 @@ Both name the very content that the person looked at by its fingerprint, so an e
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 import msgspec
 
 from appliance import command
 from appliance.errors import Bug, LarderError, Reason, Refused
-from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.operation import Operation, Plan, Step, Work, never
@@ -65,7 +65,7 @@ class Decision(Operation):
         return Step(
             "keep",
             "Keep the file as you left it",
-            f"cp -- {self.owned.path} {copy}",
+            f"write {copy}, with what {self.owned.path} says",
             lambda work: self.keep(work),
             (str(copy),),
         )
@@ -211,7 +211,8 @@ class AdoptDrift(Decision, tag="adopt-drift"):
 
     @staticmethod
     def shown(one: SetShare, facts: Facts) -> str:
-        return f"zfs set {user_properties.SHARE}={one.setting(facts.dataset(one.dataset)).text()} {one.dataset}"
+        dataset = facts.dataset(one.dataset)
+        return shlex.join(one.set_argv(dataset, one.setting(dataset)))
 
     def adopt(self, work: Work, before: dict[str, Dataset | None]) -> None:
         """Set all, publish once; where that fails all of it is put back, and the file is the hand edit as before."""
@@ -238,8 +239,7 @@ class AdoptDrift(Decision, tag="adopt-drift"):
                     )
                 setting = one.agreed_setting(dataset)
                 done.append(one)
-                argv = ["zfs", "set", *one.set_too(dataset), f"{user_properties.SHARE}={setting.text()}", one.dataset]
-                command.run(argv, timeout=60)
+                command.run(one.set_argv(dataset, setting), timeout=60)
                 approved.set_approved(dataset.guid, share=setting.anything)
             served = [one for one in PROTOCOLS if one == self.file or (self.file == "afp" and one == "smb")]
             publish.publish_shares(publish.agreed_facts(), served, over=self.seen, note=work.note)

@@ -102,10 +102,17 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
             else f"{self.path_text} is restored as it was at {moment}. "
             f"What has this name now stays, with “(replaced {moment})” in its name."
         )
+        renames = (
+            f"rename the copy to {self.path_text} (from {moment})"
+            if self.place == "beside"
+            else f"rename what is there to {self.path_text} (replaced {moment}), and the copy to {self.path_text}"
+        )
         step = Step(
             "restore",
             "Copy it out of the snapshot",
-            f"cp -a {top}/.zfs/snapshot/{self.snapshot.partition('@')[2]}/… {top}/…",
+            f"mount {self.snapshot} read-only, where only this job sees it\n"
+            f"copy {self.path_text} from there to {top}, under a temporary name, without pipes, devices and set-uid bits\n"
+            f"{renames}",
             lambda work: self.restore(work, facts),
             (self.dataset,),
             "Delete the copy",

@@ -114,6 +114,19 @@ def run(operation: EndConnection) -> Working:
     return work
 
 
+def test_what_ends_a_connection_is_shown_as_it_is_done(monkeypatch, commands):
+    def shown(operation: EndConnection) -> str:
+        return checked_plan(operation, Facts()).steps[0].shown
+
+    monkeypatch.setattr(connections, "read_connections", lambda _protocols: (ANNA,) if not commands.ran else ())
+    run(END)
+    assert shown(END).split() == commands.ran[-1]
+    assert shown(EndConnection(protocol="nfs", id="7", who="", machine="x")) == "write “expire” into /proc/fs/nfsd/clients/7/ctl"  # fmt: skip
+    assert shown(EndConnection(protocol="afp", id="8", who="anna", machine="")).startswith(
+        "send SIGTERM to the process 8"
+    )
+
+
 def test_ending_waits_until_the_client_is_gone(monkeypatch, commands):
     left = [(ANNA,), (ANNA,), ()]
     monkeypatch.setattr(connections, "read_connections", lambda _protocols: left.pop(0) if len(left) > 1 else left[0])

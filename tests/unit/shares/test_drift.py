@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -253,6 +254,17 @@ def test_adopting_sets_the_folder_and_the_file_is_larders_again(own_files):
     assert setting.nfs == Nfs(hosts=("192.168.1.0/24", "10.0.0.7"))
     assert not detect.on_disk()["smb"].seen
     assert "[pictures]" in detect.owned_of("smb").path.read_text()  # type: ignore[union-attr]
+
+
+def test_adopting_shows_the_commands_that_run_with_the_limit_of_time_machine(own_files, commands):
+    found = edited("smb", "[photos]", "[pictures]")
+    operation = AdoptDrift(file="smb", seen=found.seen, changes=found.changes)
+    _keep, adopt = checked_plan(operation, detect.facts_now()).steps
+    run(operation)
+    ran = [shlex.join(argv) for argv in commands.ran if argv[:2] == ["zfs", "set"]]
+    assert len(ran) == 1
+    assert f"refquota={5 * 10**9}" in ran[0]
+    assert [line for line in adopt.shown.splitlines() if line.startswith("zfs ")] == ran
 
 
 def test_an_adopted_share_of_a_folder_that_was_not_shared_is_agreed_to(own_files):

@@ -338,6 +338,15 @@ def test_restore_review_warns_of_old_permissions(facts):
     assert any("permissions are restored as they were then" in text for text in plan.warnings)
 
 
+@pytest.mark.parametrize("place", ["beside", "back"])
+def test_restore_says_what_is_done_and_shows_no_command_that_does_not_run(facts, place):
+    plan = checked_plan(RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="a.txt", place=place), facts)
+    shown = plan.steps[0].shown
+    assert "cp " not in shown
+    assert ("(from " in shown) is (place == "beside")
+    assert ("(replaced " in shown) is (place == "back")
+
+
 def test_restore_removes_leftovers_and_leaves_nothing_after_failure(roots, facts, now, monkeypatch):
     operation = RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="trip", place="back")
     left = now / operation.temporary_name.decode()

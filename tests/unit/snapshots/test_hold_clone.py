@@ -55,7 +55,9 @@ def test_release_names_every_hold_in_log(monkeypatch):
     released = []
     monkeypatch.setattr(libzfs, "release", lambda name, tag: released.append(tag))
     work = Working()
-    checked_plan(ReleaseSnapshot(**THIS), facts(replace(ONE, holds=2))).steps[0].act(work)
+    (step,) = checked_plan(ReleaseSnapshot(**THIS), facts(replace(ONE, holds=2))).steps
+    assert step.shown == f"zfs release TAG {ONE.name}, for the tag of each of its holds"
+    step.act(work)
     assert released == ["larder:anna:tax", "zrepl"]
     assert work.notes == ["Released: tax (anna)", "Released: zrepl (set by another tool)"]
     with refuses("snapshot-not-held"):

@@ -135,6 +135,7 @@ def test_a_tree_is_taken_at_one_moment(library):
     plan = checked_plan(TakeSnapshot(dataset="tank/photos", name="before", below=True, note="tidy up"), facts())
     assert "2 folders" not in plan.summary
     assert "1 folder below it" in plan.summary
+    assert plan.steps[0].shown == "zfs snapshot -o 'larder:note=tidy up' -- tank/photos@before tank/photos/old@before"
     plan.steps[0].act(Working())
     assert library.there == {b"tank/photos@before", b"tank/photos/old@before"}
     assert library.calls == [2]
