@@ -145,14 +145,19 @@ class Acts:
 
     def share(self) -> str:
         protocol, to = self.one(("smb", "nfs")), self.one(("on", "on", "off"))
+        before = self.newest_job()
         token = self.visitor.get("/folders/").hidden()["csrfmiddlewaretoken"]
         path = f"/folders/{self.key(self.one(self.datasets()))}/switch/{protocol}/{to}/"
         self.visitor.send(path, {"csrfmiddlewaretoken": token, "from": "folder"})
-        # It goes back to its page at once: the newest job is the one that it began.
-        found = re.search(r"/jobs/([0-9a-f-]{36})/", self.visitor.get("/jobs/").text)
-        if not found:
+        # It goes back to its page at once: the job is the newest one, unless the switch was refused or stood so already.
+        job = self.newest_job()
+        if not job or job == before:
             raise NotNow
-        return found[1]
+        return job
+
+    def newest_job(self) -> str:
+        found = re.search(r"/jobs/([0-9a-f-]{36})/", self.visitor.get("/jobs/").text)
+        return found[1] if found else ""
 
     def make_person(self) -> str:
         page = self.visitor.get("/users/new/")

@@ -161,9 +161,7 @@ def pools_and_folders(visitor: Visitor, appliance: Machine) -> None:
 
 def shares(visitor: Visitor, appliance: Machine) -> None:
     """What Samba and the NFS server give out is what the folders' switches say."""
-    wanted = appliance.run(
-        "zfs", "get", "-H", "-r", "-o", "name,value", "-t", "filesystem", "larder:share"
-    ).splitlines()
+    wanted = appliance.run("zfs", "list", "-H", "-o", "mountpoint,larder:share", "-t", "filesystem").splitlines()
 
     def on(protocol: str) -> set[str]:
         found = set()
