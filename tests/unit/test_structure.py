@@ -208,6 +208,16 @@ def test_templates_have_at_most_150_lines():
     assert [path for path in ROOT.glob("templates/**/*.html") if len(path.read_text().splitlines()) > 150] == []
 
 
+def test_template_lines_have_at_most_120_columns():
+    long = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in ROOT.glob("templates/**/*.html")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if len(line) > 120
+    ]
+    assert long == []
+
+
 def scripts_run_inside() -> Iterator[tuple[str, str]]:
     """File and text of each line in a string of the system tests that imports something of Larder's."""
     for path in [
