@@ -17,6 +17,7 @@ from tests.unit.made import OLD, disk
 from tests.web import rows
 from tests.web.benchmarks import sweeps_made
 from tests.web.reading import Page, text_of
+from web.inventory.models import DiskRow
 from web.jobs.models import Job
 
 URL = "/pools/new/"
@@ -137,6 +138,16 @@ def test_a_disk_in_use_is_shown_but_cannot_be_ticked(web, disks):
     boxes = {found["value"]: "disabled" in found for tag, found in page.elements if found.get("name") == "disks"}
     assert [path for path, closed in boxes.items() if closed] == [disks[-2].path, disks[-1].path]
     assert "Holds ext4 data called photos. It would be erased." in page.text
+
+
+@pytest.mark.parametrize(("step", "count"), [("disks", 4), ("extras", 3)])
+def test_every_step_that_offers_a_disk_shows_that_it_reports_to_be_failing(web, disks, step, count):
+    says = "It reports that it is failing."
+    DiskRow.objects.filter(key=disks[3].path.rsplit("/")[-1]).update(smart_passed=False, smart_text=says)
+    page = Page(good(web, step, disks, count, layout="raidz1-1"))
+    assert says in page.text
+    DiskRow.objects.update(smart_passed=True)
+    assert says not in Page(good(web, step, disks, count, layout="raidz1-1")).text
 
 
 @pytest.mark.parametrize(
