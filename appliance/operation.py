@@ -44,9 +44,9 @@ class Step:
 
     name: str
     title: str
-    shown: str
-    act: Callable[[Work], None]
-    touches: tuple[str, ...] = ()
+    command_text: str  # the exact commands, a line each, or words where none runs
+    run: Callable[[Work], None]
+    affects: tuple[str, ...] = ()  # disks, datasets or files
     undo: str = ""
 
 
@@ -69,7 +69,7 @@ class Plan:
     warnings: tuple[str, ...] = ()
     undo: str = ""
     type_to_confirm: str = ""
-    facts: dict[str, str] = field(default_factory=dict)
+    details: dict[str, str] = field(default_factory=dict)
     title: str = ""  # the review's heading and button, where the operation's own would promise more than will be done
     key_file: bool = False  # the secret that goes with it is a key file, not something to type
 
@@ -187,22 +187,22 @@ def command_step(
     title: str,
     argv: Sequence[str],
     *,
-    touches: Iterable[str] = (),
+    affects: Iterable[str] = (),
     undo: str = "",
     secret_on_stdin: str = "",
     timeout: float = 300,
-    run: Callable[..., command.Result] | None = None,
+    runner: Callable[..., command.Result] | None = None,
 ) -> Step:
     """A step that is one command. ``secret_on_stdin`` is a format such as ``{}\\n`` for the job's secret."""
     words = tuple(argv)
 
-    def act(work: Work) -> None:
+    def run(work: Work) -> None:
         given = secret_on_stdin.replace("{}", work.secret()) if secret_on_stdin else None
-        result = (run or command.run)(words, timeout=timeout, given=given)
+        result = (runner or command.run)(words, timeout=timeout, given=given)
         for line in (result.stdout + result.stderr).splitlines():
             work.note(line)
 
-    return Step(name, title, shlex.join(words), act, tuple(touches), undo)
+    return Step(name, title, shlex.join(words), run, tuple(affects), undo)
 
 
 def as_json(operation: Operation) -> str:

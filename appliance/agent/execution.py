@@ -163,7 +163,7 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
                 record.write("step begun", step=item.name)
                 step = item.name
                 work.progress(0, item.title)
-                item.act(work)
+                item.run(work)
                 record.write("step done", step=item.name)
                 step = ""
         finish(record, work, "done", "")

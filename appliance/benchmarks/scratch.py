@@ -282,7 +282,7 @@ def clear_disks(claim: Claim, work: Work) -> list[str]:
         if disk is None or disk.free:
             continue
         if is_leftover(disk, claim, partition_labels(disk)):
-            erase_step([disk]).act(work)
+            erase_step([disk]).run(work)
         else:
             work.note(
                 f"{disk_label(disk)} {disk.uses[0].text}. That is nothing of this measurement, so it is left alone"

@@ -115,7 +115,7 @@ class CreateDataset(Operation, tag="create-dataset"):
             ),
             identity={"operation": msgspec.to_builtins(self), "parent": parent.guid if parent else 0},
             undo="It can be destroyed again.",
-            facts={"Why so": preset.why, **({"Encrypted": f"by a {self.key}"} if self.key else {})},
+            details={"Why so": preset.why, **({"Encrypted": f"by a {self.key}"} if self.key else {})},
             key_file=self.key == "key file",
         )
 
@@ -129,13 +129,13 @@ class CreateDataset(Operation, tag="create-dataset"):
         if self.key:
             step = key_step("create", title, argv, KEY_FORMATS[self.key], self.full_name, undo)
         else:
-            step = command_step("create", title, argv, touches=[self.full_name], undo=undo)
+            step = command_step("create", title, argv, affects=[self.full_name], undo=undo)
 
         def create_unless_taken(work: Work) -> None:
             mountpoints.refuse_taken(place)
-            step.act(work)
+            step.run(work)
 
-        return replace(step, act=create_unless_taken)
+        return replace(step, run=create_unless_taken)
 
     def probe(self, step: str, facts: Facts) -> bool:
         dataset = facts.dataset(self.full_name)

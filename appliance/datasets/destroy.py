@@ -113,7 +113,7 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
             warnings=("Its snapshots go with it: they are no copy.",) if detail and detail.snapshots else (),
             undo="Nothing brings it back, unless the pool has a checkpoint from before.",
             type_to_confirm=self.dataset,
-            facts={
+            details={
                 "Snapshots": f"{detail.snapshots}{self.name_examples(detail.named)}" if detail else "",
                 "Space that comes back": size_text(freed),
                 **teardown.review_facts(facts, shares),

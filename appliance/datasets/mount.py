@@ -61,7 +61,9 @@ class MountDataset(DatasetOperation, tag="mount-dataset"):
             publish.republish_quietly(work)
 
         step = zfs_mount.mount_step(self.dataset, place)
-        step = replace(step, act=mount, shown="\n".join([step.shown, *([shlex.join(later)] if later else [])]))
+        step = replace(
+            step, run=mount, command_text="\n".join([step.command_text, *([shlex.join(later)] if later else [])])
+        )
         return Plan(
             summary=f"The files of {self.dataset} can be reached at {place}"
             + (", from now on after each start of the box too." if noauto else "."),
@@ -128,7 +130,7 @@ class UnmountDataset(DatasetOperation, tag="unmount-dataset"):
             identity={**self.plan_identity(), "mounted": sorted(dataset.guid for dataset in mounted)},
             warnings=("Its shares answer nobody meanwhile.",) if shares else (),
             undo="Mount it again at any time. The next start of the box mounts it by itself.",
-            facts=teardown.review_facts(facts, shares),
+            details=teardown.review_facts(facts, shares),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:

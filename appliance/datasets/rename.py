@@ -237,7 +237,7 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
             identity={**self.plan_identity(), "below": sorted(dataset.guid for dataset in family)},
             warnings=tuple(self.list_warnings(facts, shares)),
             undo="It can be renamed back at any time.",
-            facts=teardown.review_facts(facts, shares),
+            details=teardown.review_facts(facts, shares),
         )
 
     def list_warnings(self, facts: Facts, shares: list[Share]) -> Iterator[str]:

@@ -127,7 +127,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
             if self.way_back
             else "It cannot be undone.",
             type_to_confirm=self.dataset,
-            facts={
+            details={
                 "Written since": f"about {size_text(written)}, deleted files not counted",
                 "Newer snapshots": str(len(newer)),
                 **teardown.review_facts(facts, shares),

@@ -63,7 +63,7 @@ class SetUserQuota(DatasetOperation, tag="set-user-quota"):
                     "set",
                     f"Set the limit of {self.who} to {value}",
                     ["zfs", "set", "--", f"{PROPERTY[self.of]}@{self.who}={word}", self.dataset],
-                    touches=[self.dataset],
+                    affects=[self.dataset],
                 ),
             ),
             identity=self.plan_identity(),

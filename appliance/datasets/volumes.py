@@ -114,7 +114,7 @@ class CreateVolume(Operation, tag="create-volume"):
                 else "Its full size is reserved from the beginning."
             ),
             steps=(
-                command_step("create", f"Create {self.full_name}", argv, touches=[self.full_name], undo="Destroy it"),
+                command_step("create", f"Create {self.full_name}", argv, affects=[self.full_name], undo="Destroy it"),
             ),
             identity={"operation": msgspec.to_builtins(self), "parent": parent.guid if parent else 0},
             warnings=(
@@ -190,7 +190,7 @@ class GrowVolume(DatasetOperation, tag="grow-volume"):
                     "grow",
                     "Make it larger",
                     ["zfs", "set", "--", f"volsize={self.size}", self.dataset],
-                    touches=[self.dataset],
+                    affects=[self.dataset],
                 ),
             ),
             identity={**self.plan_identity(), "before": before},

@@ -157,7 +157,7 @@ class EraseDisk(Operation, tag="erase-disk"):
             else "Do not count on getting anything back.",
             warnings=(offline_warning(away[0]),) if away else (),
             type_to_confirm=confirm_text(disk),
-            facts={"Serial number": disk.serial or "not reported", "Size": maker_size(disk.size)},
+            details={"Serial number": disk.serial or "not reported", "Size": maker_size(disk.size)},
         )
 
     def clear_ends(self, work: Work) -> None:

@@ -122,7 +122,7 @@ class DiscardCheckpoint(PoolOperation, tag="discard-checkpoint"):
             ),
             identity={**self.identity(), "taken": taken_at(pool)},
             undo="It cannot be had back.",
-            facts={"Space that comes back": size_text(kept.size)} if kept else {},
+            details={"Space that comes back": size_text(kept.size)} if kept else {},
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -204,7 +204,7 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
             warnings=("Nobody can reach it meanwhile. Encrypted folders ask for their passphrase again afterwards.",),
             undo="It cannot be undone. The checkpoint itself is used up by it.",
             type_to_confirm=self.pool,
-            facts=connected(self.pool, facts),
+            details=connected(self.pool, facts),
         )
 
     def rewind(self, work: Work) -> None:

@@ -180,7 +180,7 @@ class CreatePool(Operation, tag="create-pool"):
             if full
             else "The pool can be destroyed again; the disks are empty now.",
             type_to_confirm=self.name if full else "",
-            facts=self.told(facts),
+            details=self.told(facts),
             key_file=self.key_file,
         )
 

@@ -75,7 +75,7 @@ class ExportPool(PoolOperation, tag="export-pool"):
             if teardown.shares_of_pool(facts, self.pool)
             else (),
             undo="Bring it in again at any time, here or on another system. Its shares are then offered, not switched on.",
-            facts=connected(self.pool, facts),
+            details=connected(self.pool, facts),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -149,7 +149,7 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
             warnings=("Its snapshots go with it: they are no copy.",),
             undo="It can be recovered with “Import a pool”, as long as nothing is written to its disks. A new pool on one of them ends that.",
             type_to_confirm=self.pool,
-            facts=told,
+            details=told,
         )
 
     def losses(self, facts: Facts) -> Iterator[Loss]:

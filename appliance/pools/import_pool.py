@@ -254,7 +254,7 @@ class ImportPool(Operation, tag="import-pool"):
             type_to_confirm=self.name
             if self.force or (self.goes_back and not self.read_only) or self.without_log
             else "",
-            facts={
+            details={
                 key: value
                 for key, value in {
                     "Was called": found.name if found.name != self.name else "",

@@ -139,7 +139,7 @@ class SetPoolProperty(MaintenanceOperation, tag="set-pool-property"):
             f"Set “{what}” to “{self.value}”" if self.value else f"Clear “{what}”",
             # zpool set takes no “--” before its operands (zpool_do_set looks at argv[1] itself).
             ["zpool", "set", f"{self.name}={self.value}", self.pool],
-            touches=[self.pool],
+            affects=[self.pool],
             undo="It can be set back at any time.",
         )
         return Plan(

@@ -98,7 +98,7 @@ class StartScrub(MaintenanceOperation, tag="start-scrub"):
                     "start",
                     f"{'Go on with' if paused else 'Begin'} the check (scrub)",
                     ["zpool", "scrub", "--", self.pool],
-                    touches=[self.pool],
+                    affects=[self.pool],
                     undo="It can be stopped at any time.",
                 ),
             ),
@@ -131,7 +131,7 @@ class PauseScrub(MaintenanceOperation, tag="pause-scrub"):
 
     def plan(self, facts: Facts) -> Plan:
         step = command_step(
-            "pause", "Pause the check (scrub)", ["zpool", "scrub", "-p", "--", self.pool], touches=[self.pool]
+            "pause", "Pause the check (scrub)", ["zpool", "scrub", "-p", "--", self.pool], affects=[self.pool]
         )
         return Plan(
             summary=f"The check of {self.pool} waits until you go on with it, also through a restart.",
@@ -164,7 +164,7 @@ class StopScrub(MaintenanceOperation, tag="stop-scrub"):
     def plan(self, facts: Facts) -> Plan:
         work = work_of(facts.pool(self.pool), "scrub")
         step = command_step(
-            "stop", "Stop the check (scrub)", ["zpool", "scrub", "-s", "--", self.pool], touches=[self.pool]
+            "stop", "Stop the check (scrub)", ["zpool", "scrub", "-s", "--", self.pool], affects=[self.pool]
         )
         return Plan(
             summary=f"The check of {self.pool} ends before it is done. What was repaired until now stays repaired; the rest is unchecked. If it is due by its schedule, it begins anew in the next hours set there.",

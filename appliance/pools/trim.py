@@ -43,7 +43,7 @@ class StartTrim(MaintenanceOperation, tag="start-trim"):
             "start",
             f"Trim the free space of {self.pool}",
             ["zpool", "trim", "--", self.pool],
-            touches=[self.pool],
+            affects=[self.pool],
             undo="It can be stopped at any time.",
         )
         return Plan(
@@ -77,7 +77,7 @@ class StopTrim(MaintenanceOperation, tag="stop-trim"):
             yield Reason("trim-not-running", "{pool} is not being trimmed at the moment.", pool=self.pool)
 
     def plan(self, facts: Facts) -> Plan:
-        step = command_step("stop", "Stop trimming", ["zpool", "trim", "-c", "--", self.pool], touches=[self.pool])
+        step = command_step("stop", "Stop trimming", ["zpool", "trim", "-c", "--", self.pool], affects=[self.pool])
         return Plan(
             summary=f"The trimming of {self.pool} ends before it is done. Nothing is lost by that.",
             steps=(step,),

@@ -72,7 +72,7 @@ class UpgradePool(PoolOperation, tag="upgrade-pool"):
             ),
             undo="There is no way back.",
             type_to_confirm=self.pool,
-            facts={"New features": ", ".join(detail.features_off)},
+            details={"New features": ", ".join(detail.features_off)},
         )
 
     def probe(self, step: str, facts: Facts) -> bool:

@@ -134,7 +134,7 @@ class ApproveShares(Operation, tag="approve-shares"):
                 "shares": sorted((dataset.guid, setting.text()) for dataset, setting in offers),
             },
             warnings=tuple(warnings),
-            facts=said,
+            details=said,
             undo="Each can be switched off at its folder.",
         )
 

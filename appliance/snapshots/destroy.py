@@ -135,7 +135,7 @@ class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
             warnings=tuple(staying_notes(stay)),
             undo="Files that are only in these snapshots are lost for good.",
             type_to_confirm=self.subject if len(going) > NAMED else "",
-            facts={"Space freed": freed.text},
+            details={"Space freed": freed.text},
             title=self.title_for(going) if stay else "",
         )
 

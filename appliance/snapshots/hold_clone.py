@@ -183,7 +183,7 @@ class RenameSnapshot(SnapshotOperation, tag="rename-snapshot"):
         return Plan(
             summary=f"The snapshot gets the name {self.to}.",
             steps=(
-                command_step("rename", "Rename the snapshot", argv, touches=[self.snapshot], undo="Rename it back"),
+                command_step("rename", "Rename the snapshot", argv, affects=[self.snapshot], undo="Rename it back"),
             ),
             identity=self.plan_identity(),
             undo="The snapshot can be renamed back.",
@@ -246,15 +246,15 @@ class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
     def plan_steps(self, place: str, settings: list[str]) -> tuple[Step, ...]:
         later = mount.NOT_YET if place else ()
         argv = ["zfs", "clone", *later, *settings, "--", self.snapshot, self.target]
-        clone = command_step("clone", f"Make {self.target}", argv, touches=[self.target], undo="Destroy it")
+        clone = command_step("clone", f"Make {self.target}", argv, affects=[self.target], undo="Destroy it")
         if not place:
             return (clone,)
 
         def act(work: Work) -> None:
             mountpoints.refuse_taken(place)
-            clone.act(work)
+            clone.run(work)
 
-        return (replace(clone, act=act), mount.mount_step(self.target, place, new=True))
+        return (replace(clone, run=act), mount.mount_step(self.target, place, new=True))
 
     def plan(self, facts: Facts) -> Plan:
         # A folder below a shared one is shared with it, but this one may hold files that somebody deleted on purpose.

@@ -74,7 +74,7 @@ class SetSnapshotPolicy(Operation, tag="set-snapshot-policy"):
             summary = f"Snapshots of {self.dataset}: {self.policy.sentence}."
         return Plan(
             summary=summary,
-            steps=(command_step("set", self.title, argv, touches=[self.dataset], undo="Set it again as it was"),),
+            steps=(command_step("set", self.title, argv, affects=[self.dataset], undo="Set it again as it was"),),
             identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
             undo="The schedule can be set again as it was. Snapshots that expire meanwhile are lost.",
         )

@@ -136,7 +136,7 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
 
         def snapshot_once(dataset: Dataset) -> None:
             if self.before and dataset.name not in kept:
-                before_step(dataset.name, self.before, f"before {self.name} was removed").act(work)
+                before_step(dataset.name, self.before, f"before {self.name} was removed").run(work)
                 work.note(f"{dataset.name}@{self.before} keeps {dataset.name} as it was")
                 kept.add(dataset.name)
 

@@ -84,7 +84,7 @@ def acts(operation: Operation, known: Facts) -> Callable[[], None]:
 
     def act() -> None:
         for step in steps:
-            step.act(Quiet())
+            step.run(Quiet())
 
     return act
 

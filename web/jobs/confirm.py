@@ -26,12 +26,13 @@ def plan_as_stored(plan: Plan) -> dict[str, Any]:
     return {
         "summary": plan.summary,
         "steps": [
-            {"name": step.name, "title": step.title, "shown": step.shown, "undo": step.undo} for step in plan.steps
+            {"name": step.name, "title": step.title, "shown": step.command_text, "undo": step.undo}
+            for step in plan.steps
         ],
         "losses": [{"what": loss.what, "size": loss.size} for loss in plan.losses],
         "warnings": list(plan.warnings),
         "undo": plan.undo,
-        "facts": plan.facts,
+        "facts": plan.details,
     }
 
 

@@ -73,8 +73,12 @@ class Job(models.Model):
 
     @property
     def steps(self) -> list[dict[str, Any]]:
-        """The plan's steps with what became of each, for the page."""
+        """The plan's steps with what became of each, for the page. Commands are stored under ``shown``."""
         return [
-            {**step, "done": step["name"] in self.done or self.state == self.State.DONE}
+            {
+                **step,
+                "command_text": step.get("shown", ""),
+                "done": step["name"] in self.done or self.state == self.State.DONE,
+            }
             for step in self.plan.get("steps", [])
         ]

@@ -113,7 +113,7 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
                 *(("This box keeps its key: after the next start it is unlocked again.",) if keeps else ()),
             ),
             undo="Unlock it at any time.",
-            facts=teardown.review_facts(facts, shares),
+            details=teardown.review_facts(facts, shares),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:

@@ -35,7 +35,7 @@ class AddAuxVdev(VdevOperation):
     def add_step(self, title: str, vdev_args: Sequence[str], options: Sequence[str] = ()) -> Step:
         """The step that runs ``zpool add``."""
         argv = ["zpool", "add", *options, "--", self.pool, *vdev_args]
-        return command_step("add", title, argv, touches=self.disks, run=retry.run_with_udev_retry)
+        return command_step("add", title, argv, affects=self.disks, runner=retry.run_with_udev_retry)
 
 
 class AddSpare(AddAuxVdev, tag="add-spare"):

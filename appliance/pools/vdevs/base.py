@@ -160,7 +160,7 @@ class VdevOperation(Operation):
             warnings=tuple(warnings),
             undo="Nothing can bring back what the disks held before." if full else undo,
             type_to_confirm=self.pool if full else "",
-            facts=details or {},
+            details=details or {},
         )
 
     def verify_new_disks(self, work: Work) -> None:

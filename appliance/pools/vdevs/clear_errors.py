@@ -95,7 +95,7 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
             identity=self.identity(facts),
             warnings=tuple(self.plan_warnings(pool, stopped)),
             undo="It cannot be undone, but does no harm.",
-            facts={
+            details={
                 vdev_tree.label(device, facts): explain_errors(device) for device in self.devices_with_errors(pool)[:12]
             }
             if pool

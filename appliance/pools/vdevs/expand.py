@@ -134,7 +134,9 @@ class AddVdev(VdevOperation, tag="add-vdev"):
         )
         return self.plan_with_disks(
             facts,
-            command_step("add", f"Add {group}", argv, touches=self.disks, run=retry.run_with_udev_retry, timeout=600),
+            command_step(
+                "add", f"Add {group}", argv, affects=self.disks, runner=retry.run_with_udev_retry, timeout=600
+            ),
             summary=f"{self.pool} gets {group}, about {size_text(usable_bytes(self.layout, [sizes], ashift))} more for files.",
             warnings=self.plan_warnings(facts, pool, ashift),
             undo=self.undo_text(pool),
@@ -212,8 +214,8 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
                 "expand",
                 f"Add {into} to the {name}",
                 ["zpool", "attach", *ashift_option(group.ashift), "--", self.pool, group.name, self.disk],
-                touches=[self.disk],
-                run=retry.run_with_udev_retry,
+                affects=[self.disk],
+                runner=retry.run_with_udev_retry,
                 timeout=600,
             ),
             summary=f"The {name} of {group_width(group)} disks becomes one of {group_width(group) + 1}. It survives as many failed disks as before, and files stay available.",

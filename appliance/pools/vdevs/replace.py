@@ -62,8 +62,8 @@ class ReplaceDisk(VdevChange, tag="replace-disk"):
             "replace",
             f"Put {into} in the place of {old}",
             ["zpool", "replace", *ashift_option(place.group.ashift), "--", self.pool, str(self.vdev), self.disk],
-            touches=[self.disk],
-            run=retry.run_with_udev_retry,
+            affects=[self.disk],
+            runner=retry.run_with_udev_retry,
             undo="Take the new disk out again while it is being rebuilt; the old one stays.",
         )
         return self.plan_with_disks(
@@ -147,8 +147,8 @@ class AttachDisk(VdevChange, tag="attach-disk"):
             "attach",
             f"Make {into} a copy of {vdev_tree.label(place.vdev, facts)}",
             ["zpool", "attach", *ashift_option(place.group.ashift), "--", self.pool, str(place.vdev.guid), self.disk],
-            touches=[self.disk],
-            run=retry.run_with_udev_retry,
+            affects=[self.disk],
+            runner=retry.run_with_udev_retry,
             undo="Take the copy out again.",
         )
         return self.plan_with_disks(

@@ -195,7 +195,7 @@ class AdoptDrift(Decision, tag="adopt-drift"):
                 Step(
                     "adopt",
                     "Keep the settings with the folders, write the file from them, and have it served",
-                    "\n".join([*(self.shown(one, facts) for one in self.changes), f"write {self.owned.path}, checked by its own daemon"]),
+                    "\n".join([*(self.set_text(one, facts) for one in self.changes), f"write {self.owned.path}, checked by its own daemon"]),
                     lambda work: self.adopt(work, known),
                     (*known, str(self.owned.path)),
                 ),
@@ -206,11 +206,11 @@ class AdoptDrift(Decision, tag="adopt-drift"):
             },
             warnings=tuple(dict.fromkeys(said for one in self.changes for said in one.warnings(known[one.dataset]))),
             undo=self.undo(),
-            facts={one.dataset: one.title for one in self.changes},
+            details={one.dataset: one.title for one in self.changes},
         )  # fmt: skip
 
     @staticmethod
-    def shown(one: SetShare, facts: Facts) -> str:
+    def set_text(one: SetShare, facts: Facts) -> str:
         dataset = facts.dataset(one.dataset)
         return shlex.join(one.set_argv(dataset, one.setting(dataset)))
 

@@ -107,7 +107,7 @@ def test_sessions_of_several_writers_are_added():
 @pytest.mark.parametrize("workload", ["seq-write", "small-files"])
 def test_plan_shows_one_command_with_a_separate_loopback(workload):
     steps = in_pool(protocol="afp", workload=workload).build_steps(shapes.facts(shapes.single()))
-    shown = next(step.shown for step in steps if step.name == "run-1")
+    shown = next(step.command_text for step in steps if step.name == "run-1")
     assert shown.startswith("unshare --mount --propagation=slave --net --pid --fork --kill-child ")
     assert f"appliance.benchmarks.afp_benchmark {workload} {scratch.scratch_folder(TOKEN)} " in shown
     words = shown.splitlines()[0].split()

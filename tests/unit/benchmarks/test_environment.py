@@ -104,7 +104,7 @@ def test_a_cache_device_is_filled_until_it_tells_something(commands, folders, qu
     plan = checked_plan(found, box())
     step = next(step for step in plan.steps if step.name == "warm")
     assert "until the cache device is warm" in step.title
-    step.act(Working())
+    step.run(Working())
     assert commands.tools.count("fio") == runs
 
 

@@ -133,7 +133,7 @@ def test_run_restarts_server_and_client_around_the_remount(commands, folder, mon
 
 def test_shown_commands_write_to_the_mounted_folder():
     steps = in_pool(protocol="smb").build_steps(shapes.facts(shapes.single()))
-    shown = next(step.shown for step in steps if step.name == "run-1")
+    shown = next(step.command_text for step in steps if step.name == "run-1")
     assert "mount -t cifs" in shown
     assert f"--directory={loopback_mount.client_mountpoint(TOKEN)}" in shown
     assert "--end_fsync=1" in shown

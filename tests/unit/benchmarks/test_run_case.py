@@ -106,7 +106,7 @@ def test_raw_disk_of_a_pool_may_be_read():
     single = operation(where="disk", disks=(path_of(1),), layout="stripe", workload="disk-start")
     plan = checked_plan(single, box(disk(1, uses=(Use("pool", "part of the pool tank", "7", "tank"),))))
     assert [step.name for step in plan.steps] == ["run-1", "run-2", "run-3"]
-    assert all("--readonly" in step.shown for step in plan.steps)
+    assert all("--readonly" in step.command_text for step in plan.steps)
 
 
 @pytest.mark.parametrize("token", ["", "0123456789AB", "../../../etc", "0123456789abc", "0123456789a\n"])
@@ -188,7 +188,7 @@ def test_run_writes_its_figures_to_the_log(commands, folders, quiet, monkeypatch
     scratch.scratch_folder(TOKEN).mkdir(parents=True)
     (scratch.scratch_folder(TOKEN) / "data").touch()
     plan = checked_plan(found, box())
-    next(step for step in plan.steps if step.name == "run-1").act(work)
+    next(step for step in plan.steps if step.name == "run-1").run(work)
     (line,) = [note for note in work.notes if note.startswith(RESULT)]
     run = msgspec.json.decode(line.removeprefix(RESULT), type=BenchmarkRun)
     assert run.figures.rate == pytest.approx(883011368, rel=0.02)  # with the time that waiting for the pool took
@@ -240,7 +240,7 @@ def test_run_during_a_scrub_of_another_pool_is_repeated(commands, folders, quiet
     scratch.scratch_folder(TOKEN).mkdir(parents=True)
     work = Working()
     found = operation(workload="sync-write", repeats=1)
-    next(step for step in checked_plan(found, box()).steps if step.name == "run-1").act(work)
+    next(step for step in checked_plan(found, box()).steps if step.name == "run-1").run(work)
     assert commands.tools.count("fio") == 2
     assert "tank was being checked." in " ".join(work.notes)
 
@@ -252,7 +252,7 @@ def test_run_during_a_self_test_is_repeated(commands, folders, quiet, monkeypatc
     scratch.scratch_folder(TOKEN).mkdir(parents=True)
     work = Working()
     found = operation(workload="sync-write", repeats=1)
-    next(step for step in checked_plan(found, box()).steps if step.name == "run-1").act(work)
+    next(step for step in checked_plan(found, box()).steps if step.name == "run-1").run(work)
     assert commands.tools.count("fio") == 2
     said = "The disk WDC WD20EARS-00MVWB0 (serial WD-WCAZA0000001) was testing itself."
     assert said in " ".join(work.notes)
@@ -490,9 +490,9 @@ def test_volume_replaces_the_file_and_bypasses_the_page_cache():
     found = operation(workload="random-write", volblocksize=16384, size=64 * MIB)
     plan = checked_plan(found, box())
     assert [step.name for step in plan.steps[:4]] == ["claim", "create", "volume", "lay"]
-    assert plan.steps[2].shown.endswith(f"zfs create -s -V {64 * MIB} -b 16384 -- {NAME}/volume")
+    assert plan.steps[2].command_text.endswith(f"zfs create -s -V {64 * MIB} -b 16384 -- {NAME}/volume")
     device = f"--filename=/dev/zvol/{NAME}/volume"
-    assert all(device in step.shown and "--direct=1" in step.shown for step in plan.steps[3:5])
+    assert all(device in step.command_text and "--direct=1" in step.command_text for step in plan.steps[3:5])
     assert found.case.settings["Volume blocks"] == "16 KiB"
 
 

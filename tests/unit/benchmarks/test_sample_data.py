@@ -342,10 +342,10 @@ def test_steps_of_a_sample_say_that_it_is_read():
     plan = checked_plan(found, box(datasets=(PHOTOS,)))
     assert [step.name for step in plan.steps] == ["claim", "create", "lay", "run-1", "run-2", "run-3", "clear"]
     assert plan.steps[2].title == "Read files of tank/photos as a sample, without their names"
-    assert plan.steps[3].shown.startswith("fio ")
+    assert plan.steps[3].command_text.startswith("fio ")
     written = checked_plan(sampled(workload="seq-write", size=GIB), box(datasets=(PHOTOS,)))
-    assert written.steps[3].shown.splitlines()[0].startswith(f"dd if={scratch.sample_part_path(TOKEN)} ")
-    assert written.steps[3].shown.endswith("zpool sync -- larder-sweep-0123456789ab")
+    assert written.steps[3].command_text.splitlines()[0].startswith(f"dd if={scratch.sample_part_path(TOKEN)} ")
+    assert written.steps[3].command_text.endswith("zpool sync -- larder-sweep-0123456789ab")
     assert decode_operation(msgspec.json.encode(found).decode()) == found
 
 

@@ -34,7 +34,7 @@ def refusals(operation, *datasets) -> list[str]:
 def test_create_makes_folder_for_users_below_parent(commands, mounts):
     plan = checked_plan(create(preset="media"), box(datasets=(TANK,)))
     for step in plan.steps:
-        step.act(Working())
+        step.run(Working())
     assert commands.ran == [
         [
             "zfs",
@@ -63,7 +63,7 @@ def test_create_makes_folder_for_users_below_parent(commands, mounts):
 
 def test_create_derives_mountpoint_from_parent():
     plan = create().plan(box(datasets=(dataset("tank", mountpoint="/srv/My Files/"),)))
-    assert plan.steps[3].shown == "chmod 2770 -- '/srv/My Files/photos'"
+    assert plan.steps[3].command_text == "chmod 2770 -- '/srv/My Files/photos'"
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_unlock_loads_key_from_stdin_then_mounts_and_serves(commands, mounts, mo
     monkeypatch.setattr(publish, "republish_quietly", again.append)
     work = Working()
     for step in checked_plan(UNLOCK, secret_box()).steps:
-        step.act(work)
+        step.run(work)
     assert again == [work]
     assert "shares" in UNLOCK.locks()
     assert commands.ran == [
@@ -207,14 +207,14 @@ def test_unlock_passes_key_file_in_format_of_dataset(commands, kind, given):
     work.secret = lambda: KEY  # type: ignore[method-assign]
     plan = checked_plan(UNLOCK, secret_box(key_format=kind))
     assert plan.key_file
-    plan.steps[0].act(work)
+    plan.steps[0].run(work)
     assert commands.given == [given]
     assert KEY not in repr(commands.ran)
 
 
 def test_unlock_refuses_passphrase_as_key_file(commands):
     with pytest.raises(Refused):
-        checked_plan(UNLOCK, secret_box(key_format="hex")).steps[0].act(Working())
+        checked_plan(UNLOCK, secret_box(key_format="hex")).steps[0].run(Working())
     assert commands.ran == []
     assert "Check the key file" in UNLOCK.recovery_hint("key", secret_box(key_format="hex"))
 
@@ -227,14 +227,14 @@ def test_unlock_by_passphrase_asks_for_no_file():
 @pytest.mark.parametrize("preset", presets.PRESETS)
 def test_every_preset_has_reasons_and_is_recorded(preset):
     plan = create(preset=preset).plan(box(datasets=(TANK,)))
-    assert f"larder:preset={preset}" in plan.steps[0].shown
-    assert "recordsize=" in plan.steps[0].shown
-    assert plan.facts["Why so"].count(".") >= 4
+    assert f"larder:preset={preset}" in plan.steps[0].command_text
+    assert "recordsize=" in plan.steps[0].command_text
+    assert plan.details["Why so"].count(".") >= 4
 
 
 def test_create_sets_limit():
     plan = create(limit=5 * 2**30).plan(box(datasets=(TANK,)))
-    assert "quota=5368709120" in plan.steps[0].shown
+    assert "quota=5368709120" in plan.steps[0].command_text
     assert "5 GiB" in plan.summary
 
 
@@ -253,11 +253,11 @@ def test_create_passes_own_key_by_stdin(commands, mounts, key, secret, kind):
     operation = create(key=key)
     assert operation.wants_secret()
     plan = checked_plan(operation, box(datasets=(TANK,)))
-    plan.steps[0].act(work)
+    plan.steps[0].run(work)
     assert plan.key_file is (key == "key file")
     assert f"keyformat={kind}" in commands.ran[0]
     assert commands.given == [f"{secret}\n"]
-    assert secret not in repr(commands.ran) + repr([step.shown for step in plan.steps])
+    assert secret not in repr(commands.ran) + repr([step.command_text for step in plan.steps])
 
 
 # --- what was read ------------------------------------------------------------------------------------------
@@ -285,10 +285,10 @@ def test_unlock_all_tries_every_locked_dataset_and_names_those_still_locked(comm
     operation = UnlockAll(datasets=("tank/one", "tank/two"))
     plan = checked_plan(operation, box(datasets=(TANK, one, two)))
     with pytest.raises(Failed, match="tank/two"):
-        plan.steps[0].act(Working())
+        plan.steps[0].run(Working())
     assert [argv[-1] for argv in commands.ran] == ["tank/one", "tank/one"]
     key_store.store_key(two.guid, KEY)
-    plan.steps[0].act(Working())
+    plan.steps[0].run(Working())
     assert f"{KEY}\n" in commands.given
     assert operation.locks() == ("tank", "shares")
 

@@ -46,7 +46,7 @@ def refusals(operation: Operation, found: Facts) -> list[str]:
 
 def run(operation: Operation, found: Facts) -> None:
     for step in checked_plan(operation, found).steps:
-        step.act(Working())
+        step.run(Working())
 
 
 EVERY = [
@@ -317,7 +317,7 @@ def test_destroy_lists_losses_and_asks_for_name(commands):
     plan = checked_plan(of(DestroyDataset), found)
     assert [loss.what for loss in plan.losses] == ["the folder tank/photos", "the folder tank/photos/deep"]
     assert plan.type_to_confirm == "tank/photos"
-    assert plan.facts["Space that comes back"] == "5 MiB"
+    assert plan.details["Space that comes back"] == "5 MiB"
     run(of(DestroyDataset), found)
     assert commands.ran == [["zfs", "destroy", "-r", "--", "tank/photos"]]
 
@@ -334,7 +334,7 @@ def test_destroy_includes_clones_only_if_agreed(commands):
     found = facts(*ALL, dataset("tank/copy", used=2**20), dataset_details=detail(clones=("tank/copy",)))
     plan = checked_plan(of(DestroyDataset, clones=True), found)
     assert "the folder tank/copy" in [loss.what for loss in plan.losses]
-    assert plan.facts["Space that comes back"] == "6 MiB"
+    assert plan.details["Space that comes back"] == "6 MiB"
     run(of(DestroyDataset, clones=True), found)
     assert commands.ran == [["zfs", "destroy", "-R", "--", "tank/photos"]]
 
@@ -373,9 +373,9 @@ def test_destroy_stops_shares_first_and_lists_them(commands, monkeypatch):
         dataset_details=detail(),
     )
     plan = checked_plan(of(DestroyDataset), found)
-    assert plan.facts["Shares"] == "deep"
+    assert plan.details["Shares"] == "deep"
     for step in plan.steps:
-        step.act(Working())
+        step.run(Working())
     assert left == [["tank"]]
     assert [argv[0] for argv in commands.ran] == ["smbcontrol", "zfs"]
 

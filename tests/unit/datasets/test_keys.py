@@ -47,7 +47,7 @@ def of(kind: type, **fields: Any) -> Any:
 
 def run(operation: Operation, found: Any) -> None:
     for step in checked_plan(operation, found).steps:
-        step.act(Working())
+        step.run(Working())
 
 
 def marked() -> dict[str, Property]:
@@ -67,7 +67,7 @@ def test_change_key_passes_key_by_stdin(commands, to, kind):
     work, secret = Working(), CANARY if to == "passphrase" else "ab" * 32
     work.secret = lambda: secret  # type: ignore[method-assign]
     plan = checked_plan(of(ChangeKey, to=to), facts())
-    plan.steps[0].act(work)
+    plan.steps[0].run(work)
     assert commands.ran == [
         ["zfs", "change-key", "-o", f"keyformat={kind}", "-o", "keylocation=prompt", "--", "tank/vault"]
     ]

@@ -257,7 +257,7 @@ def test_note_is_written_before_and_after_walk(commands, monkeypatch):
     walked: list[tuple[object, ...]] = []
     monkeypatch.setattr(permissions, "apply_access", lambda *given: walked.append(given[:4]))
     for step in checked_plan(asked(), BOX).steps:
-        step.act(Working())
+        step.run(Working())
     texts = [argv[2].partition("=") for argv in commands.ran if argv[2].startswith("larder:access=")]
     assert [json.loads(text)["done"] for _name, _is, text in texts] == [False, True]
     assert commands.ran[0][2] == "acltype=posix"
@@ -282,7 +282,7 @@ def test_snapshot_is_taken_first_if_asked(commands, monkeypatch):
     wanted = asked(before=name)
     plan = checked_plan(wanted, BOX)
     assert [step.name for step in plan.steps] == ["before", "kind", "begun", "apply", "done"]
-    plan.steps[0].act(Working())
+    plan.steps[0].run(Working())
     assert taken == [([f"tank/photos@{name}"], {"larder:note": "before setting who may use it"})]
     assert commands.ran == []
     assert "rights that they had" in plan.undo

@@ -88,7 +88,7 @@ def done(monkeypatch):
 
 
 def test_rollback_pauses_shares_and_serves_them_again(done):
-    checked_plan(roll(), shared(1, 2)).steps[0].act(Working())
+    checked_plan(roll(), shared(1, 2)).steps[0].run(Working())
     assert done == [
         "serve tank tank/photos/old",
         "close photos",
@@ -102,7 +102,7 @@ def test_rollback_pauses_shares_and_serves_them_again(done):
 
 def test_rollback_serves_shares_paused_by_interrupted_run(done, monkeypatch):
     monkeypatch.setattr(teardown, "all_served", lambda _facts, _datasets: False)
-    checked_plan(roll(way_back=False), replace(shared(1, 2), shares=())).steps[0].act(Working())
+    checked_plan(roll(way_back=False), replace(shared(1, 2), shares=())).steps[0].run(Working())
     assert [one for one in done if one.startswith(("serve", "close"))] == ["serve tank tank/photos tank/photos/old"]
 
 
@@ -116,7 +116,7 @@ def test_rollback_marks_access_as_not_applied(done, monkeypatch):
     plan = checked_plan(roll(), replace(found, datasets=said))
     assert any("Who may use its files" in text for text in plan.warnings)
     assert not any("Who may use" in text for text in checked_plan(roll(), found).warnings)
-    plan.steps[0].act(Working())
+    plan.steps[0].run(Working())
     assert done[-2].startswith("rollback")
     assert [(argv[:2], '"done":false' in argv[2]) for argv in ran] == [(["zfs", "set"], True)]
 
@@ -128,7 +128,7 @@ def test_failed_rollback_serves_shares_again(done, monkeypatch, breaks):
 
     monkeypatch.setattr(libzfs, breaks, fail)
     with pytest.raises(Failed):
-        checked_plan(roll(), shared(1, 2)).steps[0].act(Working())
+        checked_plan(roll(), shared(1, 2)).steps[0].run(Working())
     assert done[-1] == "serve tank tank/photos tank/photos/old"
     if breaks == "take_checkpoint":
         assert not any(one.startswith(("destroy", "rollback")) for one in done)
@@ -146,7 +146,7 @@ def test_failed_rollback_serves_shares_again(done, monkeypatch, breaks):
 def test_rollback_that_cannot_succeed_destroys_nothing(done, monkeypatch, now, said):
     monkeypatch.setattr(list_snapshots, "list_snapshots", lambda _names: iter(now))
     with pytest.raises(Failed, match=said) as failed:
-        checked_plan(roll(), shared(1, 2)).steps[0].act(Working())
+        checked_plan(roll(), shared(1, 2)).steps[0].run(Working())
     assert "Nothing was destroyed" in str(failed.value)
     assert not any(one.startswith(("destroy", "rollback")) for one in done)
 
@@ -157,7 +157,7 @@ def test_unreadable_bookmarks_stop_rollback_before_anything_is_destroyed(done, m
 
     monkeypatch.setattr(libzfs, "newer_bookmarks", fail)
     with pytest.raises(Failed):
-        checked_plan(roll(), shared(1, 2)).steps[0].act(Working())
+        checked_plan(roll(), shared(1, 2)).steps[0].run(Working())
     assert not any(one.startswith(("destroy", "rollback")) for one in done)
 
 
@@ -190,7 +190,7 @@ def test_bookmark_refuses_another_snapshot_of_same_name(monkeypatch):
     made: list[tuple[str, str]] = []
     monkeypatch.setattr(libzfs, "bookmark", lambda name, of: made.append((name, of)))
     one = snap(1)
-    checked_plan(BookmarkSnapshot(snapshot=one.name, guid=one.guid, name="mark"), facts(one)).steps[0].act(Working())
+    checked_plan(BookmarkSnapshot(snapshot=one.name, guid=one.guid, name="mark"), facts(one)).steps[0].run(Working())
     assert made == [("tank/photos#mark", "tank/photos@s1")]
     with pytest.raises(Refused, match="no longer there"):
         checked_plan(BookmarkSnapshot(snapshot=one.name, guid=5, name="mark"), facts(one))

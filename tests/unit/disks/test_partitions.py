@@ -58,8 +58,8 @@ def test_the_commands_shown_are_those_run_and_make_partitions_of_whole_mebibytes
     appear(tmp_path, block, *made.sizes)
     step = partition_step([made], ["tank", "spill"])
     work = Working()
-    step.act(work)
-    assert [" ".join(argv) for argv in commands.ran[:2]] == step.shown.splitlines()
+    step.run(work)
+    assert [" ".join(argv) for argv in commands.ran[:2]] == step.command_text.splitlines()
     assert commands.ran[0] == ["sgdisk", "--zap-all", "--", made.disk.path]
     assert commands.ran[1] == [
         "sgdisk", "--clear",
@@ -73,13 +73,13 @@ def test_the_commands_shown_are_those_run_and_make_partitions_of_whole_mebibytes
 
 def test_a_disk_without_a_remainder_gets_one_partition(commands, tmp_path, block):
     appear(tmp_path, block, cut(tmp_path).first)
-    partition_step([cut(tmp_path)], ["tank", "spill"]).act(Working())
+    partition_step([cut(tmp_path)], ["tank", "spill"]).run(Working())
     assert not any(word.startswith("--new=2") for word in commands.ran[1])
 
 
 def test_a_disk_that_vanished_is_not_partitioned(commands, tmp_path, block):
     with pytest.raises(Failed, match="vanished"):
-        partition_step([cut(tmp_path)], ["tank"]).act(Working())
+        partition_step([cut(tmp_path)], ["tank"]).run(Working())
     assert commands.ran == []
 
 
@@ -87,14 +87,14 @@ def test_a_disk_that_vanished_is_not_partitioned(commands, tmp_path, block):
 def test_partitions_that_do_not_appear_as_wanted_are_a_failure(commands, tmp_path, block, sizes):
     appear(tmp_path, block, *sizes)
     with pytest.raises(Failed, match="did not appear"):
-        partition_step([cut(tmp_path)], ["tank"]).act(Working())
+        partition_step([cut(tmp_path)], ["tank"]).run(Working())
 
 
 def test_partitions_that_udev_takes_away_for_a_moment_are_waited_for(commands, tmp_path, block, monkeypatch):
     answers = iter([True, False, False, True, True])
     monkeypatch.setattr(partitions, "has_partitions", lambda _cut: next(answers))
     (tmp_path / "ata-X").touch()
-    partition_step([cut(tmp_path)], ["tank"]).act(Working())
+    partition_step([cut(tmp_path)], ["tank"]).run(Working())
     assert list(answers) == []
 
 

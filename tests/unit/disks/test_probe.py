@@ -110,7 +110,7 @@ def test_unknown_content_needs_the_typed_name_and_is_told_as_a_loss():
         "WDC WD20EARS-00MVWB0 (serial WD-WCAZA0000001) holds data of a kind that Larder does not recognise"
     ]
     assert plan.steps[0].name == "erase"
-    assert plan.steps[0].touches == (path_of(1),)
+    assert plan.steps[0].affects == (path_of(1),)
 
 
 @pytest.mark.parametrize("use", [probe.UNREADABLE, Use("differs", "holds ext4 data that the system had not noticed")])

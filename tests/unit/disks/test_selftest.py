@@ -35,7 +35,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, *answers: tuple[int, str]) -> lis
 def test_a_test_is_started_by_one_command_with_nothing_left_to_chance(monkeypatch):
     asked, work = answering(monkeypatch, (0, "{}"), (64, "{}")), Work()
     plan = checked_plan(StartSelfTest(disk=path_of(1), test="long"), Facts(disks=(disk(1),)))
-    plan.steps[0].act(work)  # type: ignore[arg-type]
+    plan.steps[0].run(work)  # type: ignore[arg-type]
     assert asked[1] == ["smartctl", "--json", "-t", "long", "--", path_of(1)]
     assert work.notes
 

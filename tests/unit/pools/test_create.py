@@ -122,8 +122,8 @@ def test_it_refuses_more_disks_than_anyone_has():
 def test_the_plan_is_the_command_that_is_shown_and_run(commands):
     plan = checked_plan(create(), box())
     assert [step.name for step in plan.steps] == ["create", "verify"]
-    plan.steps[0].act(Working())
-    assert commands.ran == [plan.steps[0].shown.split()]
+    plan.steps[0].run(Working())
+    assert commands.ran == [plan.steps[0].command_text.split()]
     (argv,) = commands.ran
     assert argv[:2] == ["zpool", "create"]
     assert argv[argv.index("--") + 1 :] == ["tank", "raidz2", *map(path_of, (1, 2, 3, 4))]
@@ -132,28 +132,32 @@ def test_the_plan_is_the_command_that_is_shown_and_run(commands):
 
 def test_every_group_gets_the_word_for_its_layout():
     plan = create(layout="mirror", groups=((path_of(1), path_of(2)), (path_of(3), path_of(4)))).plan(box())
-    assert plan.steps[0].shown.endswith(f"-- tank mirror {path_of(1)} {path_of(2)} mirror {path_of(3)} {path_of(4)}")
+    assert plan.steps[0].command_text.endswith(
+        f"-- tank mirror {path_of(1)} {path_of(2)} mirror {path_of(3)} {path_of(4)}"
+    )
 
 
 def test_a_stripe_has_no_word_for_its_layout():
-    assert create(1, 2, layout="stripe").plan(box()).steps[0].shown.endswith(f"-- tank {path_of(1)} {path_of(2)}")
+    assert (
+        create(1, 2, layout="stripe").plan(box()).steps[0].command_text.endswith(f"-- tank {path_of(1)} {path_of(2)}")
+    )
 
 
 def test_settings_reach_the_command():
-    shown = create(ashift=13, compression="zstd", atime=True, autotrim=True).plan(box()).steps[0].shown
+    shown = create(ashift=13, compression="zstd", atime=True, autotrim=True).plan(box()).steps[0].command_text
     for setting in ("ashift=13", "autotrim=on", "compression=zstd", "atime=on"):
         assert setting in shown
 
 
 def test_it_overrides_zpool_only_where_sizes_differ_as_it_has_warned():
     plan = create().plan(box(disk(1), disk(2), disk(3), disk(4, size=3 * 10**12)))
-    assert " -f " in plan.steps[0].shown
+    assert " -f " in plan.steps[0].command_text
     assert any("differ in size" in warning for warning in plan.warnings)
 
 
 def test_disks_of_nearly_one_size_are_not_warned_about():
     plan = create().plan(box(disk(1), disk(2), disk(3), disk(4, size=2 * 10**12 + 2**20)))
-    assert " -f " not in plan.steps[0].shown
+    assert " -f " not in plan.steps[0].command_text
     assert plan.warnings == ()
 
 
@@ -169,16 +173,16 @@ def test_the_passphrase_goes_by_standard_input_and_stands_nowhere_else(commands)
     assert operation.wants_secret()
     plan = operation.plan(box())
     work = Working()
-    plan.steps[0].act(work)
+    plan.steps[0].run(work)
     assert commands.given == [f"{CANARY}\n"]
-    assert CANARY not in " ".join(commands.ran[0]) + plan.steps[0].shown + plan.summary + str(plan.identity) + str(
-        work.notes
-    )
+    assert CANARY not in " ".join(commands.ran[0]) + plan.steps[0].command_text + plan.summary + str(
+        plan.identity
+    ) + str(work.notes)
     assert "keylocation=prompt" in commands.ran[0]
 
 
 def test_a_pool_that_is_not_encrypted_is_given_nothing(commands):
-    create().plan(box()).steps[0].act(Working())
+    create().plan(box()).steps[0].run(Working())
     assert commands.given == [None]
 
 
@@ -193,7 +197,7 @@ def test_a_disk_that_holds_data_is_erased_first_and_the_name_must_be_typed():
     assert [loss.what for loss in plan.losses] == [
         "WDC WD20EARS-00MVWB0 (serial WD-WCAZA0000001) holds ext4 data called photos"
     ]
-    assert plan.steps[0].touches == (f"{path_of(1)}-part1", path_of(1))
+    assert plan.steps[0].affects == (f"{path_of(1)}-part1", path_of(1))
 
 
 def test_empty_disks_lose_nothing_and_need_no_typing():
@@ -205,7 +209,7 @@ def test_erasing_touches_only_the_disks_that_hold_something(commands, monkeypatc
     monkeypatch.setattr("pathlib.Path.exists", lambda _path: True)
     zeroed: list[str] = []
     monkeypatch.setattr("appliance.disks.clear_labels.zero_ends", zeroed.append)
-    create().plan(holding()).steps[0].act(Working())
+    create().plan(holding()).steps[0].run(Working())
     assert zeroed == [f"{path_of(1)}-part1", path_of(1)]
     touched = {word for argv in commands.ran for word in argv if word.startswith("/dev")}
     assert touched == {path_of(1), f"{path_of(1)}-part1"}
@@ -218,7 +222,7 @@ def test_erasing_touches_only_the_disks_that_hold_something(commands, monkeypatc
 
 def test_erasing_stops_where_the_disk_has_vanished(commands):
     with pytest.raises(Failed, match="vanished"):
-        create().plan(holding()).steps[0].act(Working())
+        create().plan(holding()).steps[0].run(Working())
     assert set(commands.tools) <= {"udevadm"}
 
 
@@ -364,10 +368,10 @@ def test_every_device_stands_in_the_command_and_in_the_plan():
     operation = create(1, 2, layout="mirror", logs=(path_of(4), path_of(5)), cache=(path_of(6),), spares=(path_of(3),))
     assert reasons(operation, facts) == ""
     plan = operation.plan(facts)
-    assert plan.steps[0].shown.endswith(
+    assert plan.steps[0].command_text.endswith(
         f"-- tank mirror {path_of(1)} {path_of(2)} log mirror {path_of(4)} {path_of(5)} cache {path_of(6)} spare {path_of(3)}"
     )
-    assert plan.facts["Log"].startswith("mirror of WDC")
+    assert plan.details["Log"].startswith("mirror of WDC")
     assert set(operation.locks()) == {"tank", *map(path_of, range(1, 7))}
 
 
@@ -433,9 +437,11 @@ def test_equal_partitions_make_two_pools_and_say_which_protects_nothing(commands
     assert reasons(cut_up(), facts) == ""
     plan = cut_up().plan(facts)
     assert [step.name for step in plan.steps] == ["partition", "create", "create-rest", "verify"]
-    assert plan.steps[1].shown.endswith(f"-- tank raidz1 {path_of(1)}-part1 {path_of(2)}-part1 {path_of(3)}-part1")
-    assert plan.steps[2].shown.endswith(f"-m /spill -- spill {path_of(3)}-part2")
-    assert "-f" not in plan.steps[1].shown.split()
+    assert plan.steps[1].command_text.endswith(
+        f"-- tank raidz1 {path_of(1)}-part1 {path_of(2)}-part1 {path_of(3)}-part1"
+    )
+    assert plan.steps[2].command_text.endswith(f"-m /spill -- spill {path_of(3)}-part2")
+    assert "-f" not in plan.steps[1].command_text.split()
     assert "protected by nothing" in plan.summary
     assert any("loses everything in spill" in text for text in plan.warnings)
     assert not any("differ in size" in text for text in plan.warnings)
@@ -445,7 +451,7 @@ def test_equal_partitions_make_two_pools_and_say_which_protects_nothing(commands
 def test_the_remainder_can_be_left_unused():
     plan = cut_up(rest="").plan(box(*UNEQUAL))
     assert [step.name for step in plan.steps] == ["partition", "create", "verify"]
-    assert "--new=2" not in plan.steps[0].shown
+    assert "--new=2" not in plan.steps[0].command_text
 
 
 @pytest.mark.parametrize(
@@ -471,15 +477,15 @@ def test_what_is_left_can_be_mirrored():
     disks = [disk(1), *(disk(number, size=3 * 10**12) for number in (2, 3))]
     operation = cut_up(rest_mirror=True)
     plan = operation.plan(box(*disks))
-    shown = next(step.shown for step in plan.steps if step.name == "create-rest")
+    shown = next(step.command_text for step in plan.steps if step.name == "create-rest")
     assert f"-- spill mirror {path_of(2)}-part2 {path_of(3)}-part2" in shown
     assert " -f " not in shown
-    assert plan.facts["Survives in spill"] == "one failed disk"
+    assert plan.details["Survives in spill"] == "one failed disk"
     assert "mirrored" in plan.summary
     assert not any("loses everything in spill" in text for text in plan.warnings)
     assert "rest-not-mirrored-by-one" in reasons(operation, box(*UNEQUAL))
     larger = [disk(1), disk(2, size=3 * 10**12), disk(3, size=4 * 10**12)]
-    assert "zpool create -f " in operation.plan(box(*larger)).steps[2].shown
+    assert "zpool create -f " in operation.plan(box(*larger)).steps[2].command_text
 
 
 @pytest.mark.parametrize("changes", [{"partition": SLICE + 1}, {"partition": -(2**20)}, {"partition": 2**20}, {"partition": 0}, {"rest": "mirror"}, {"rest": "-f"}])  # fmt: skip
@@ -547,7 +553,7 @@ def test_a_key_goes_by_standard_input_to_both_pools_and_stands_nowhere_else(comm
     assert plan.key_file
     work = Keyed(KEY)
     for step in plan.steps[1:3]:
-        step.act(work)
+        step.run(work)
     assert commands.given == [f"{KEY}\n"] * 2
     assert all("keyformat=hex" in argv and "keylocation=prompt" in argv for argv in commands.ran)
     assert KEY not in repr(plan) + json.dumps(plan.identity, default=str) + repr(commands.ran)
@@ -556,7 +562,7 @@ def test_a_key_goes_by_standard_input_to_both_pools_and_stands_nowhere_else(comm
 @pytest.mark.parametrize("secret", ["not a key at all", KEY[:-1], KEY + "0", KEY + "\n"])
 def test_a_secret_that_is_no_key_reaches_no_command(commands, secret):
     with pytest.raises(Refused):
-        create(encrypted=True, key_file=True).plan(box()).steps[0].act(Keyed(secret))
+        create(encrypted=True, key_file=True).plan(box()).steps[0].run(Keyed(secret))
     assert commands.ran == []
 
 
@@ -567,4 +573,4 @@ def test_a_key_file_without_encryption_is_refused():
 
 def test_created_pool_is_never_mounted_over_files():
     (step,) = [step for step in create().plan(box()).steps if step.name == "create"]
-    assert "-O overlay=off" in step.shown
+    assert "-O overlay=off" in step.command_text

@@ -19,13 +19,15 @@ def add(layout: str, *numbers: int, **changes) -> AddVdev:
 
 
 def shown(operation, facts) -> str:
-    return next(step.shown for step in checked_plan(operation, facts).steps if step.name not in {"erase", "verify"})
+    return next(
+        step.command_text for step in checked_plan(operation, facts).steps if step.name not in {"erase", "verify"}
+    )
 
 
 def test_a_group_like_the_one_that_is_there_is_added_without_force():
     facts = shapes.facts(shapes.mirror())
     plan = checked_plan(add("mirror", 5, 6), facts)
-    assert plan.steps[0].shown == f"zpool add -o ashift=12 -- tank mirror {path_of(5)} {path_of(6)}"
+    assert plan.steps[0].command_text == f"zpool add -o ashift=12 -- tank mirror {path_of(5)} {path_of(6)}"
     assert plan.warnings == ()
     assert "can be removed again" in plan.undo
 
@@ -36,7 +38,7 @@ def test_a_group_that_protects_less_is_refused_until_that_is_agreed():
     assert (reason.code, reason.field) == ("protection-lowered", "less_protection")
     assert reason.message.arguments["now"] == "2 failed disks"
     plan = checked_plan(add("mirror", 5, 6, less_protection=True), facts)
-    assert " add -f -o ashift=12 " in plan.steps[0].shown
+    assert " add -f -o ashift=12 " in plan.steps[0].command_text
     assert "weakest group" in plan.warnings[0]
     assert any("for good" in warning for warning in plan.warnings)
     assert refusals(add("raidz3", 5, 6, 7, 8), facts) == ["disks-too-few-for-vdevs"]
@@ -53,14 +55,14 @@ def test_another_width_is_forced_as_zpool_wants_it_and_a_stripe_is_one_disk():
 def test_a_raidz_says_before_and_after():
     facts = shapes.facts(shapes.raidz2())
     plan = checked_plan(ExpandRaidz(pool="tank", vdev=50, disk=path_of(5)), facts)
-    assert plan.steps[0].shown == f"zpool attach -o ashift=12 -- tank raidz2-0 {path_of(5)}"
+    assert plan.steps[0].command_text == f"zpool attach -o ashift=12 -- tank raidz2-0 {path_of(5)}"
     before, after, afresh = expansion_sizes(facts.pools[0].vdevs[0])
     assert abs(before - usable_bytes("raidz2", [[shapes.SIZE] * 4])) < before / 100
     assert after == pytest.approx(before * 5 / 4, rel=0.005)  # what is held back does not grow beyond 128 GiB
     assert abs(afresh - usable_bytes("raidz2", [[shapes.SIZE] * 5])) < afresh / 100
-    assert plan.facts["Space for files now"] == "about 3.41 TiB"
-    assert plan.facts["Afterwards"] == "about 4.28 TiB"
-    assert plan.facts["For files written afterwards"].startswith("as if it held 5.2")
+    assert plan.details["Space for files now"] == "about 3.41 TiB"
+    assert plan.details["Afterwards"] == "about 4.28 TiB"
+    assert plan.details["For files written afterwards"].startswith("as if it held 5.2")
     assert any("cannot be undone" in warning for warning in plan.warnings)
 
 
@@ -96,7 +98,7 @@ def test_growing_needs_every_disk_of_the_group():
 def test_a_spare_too_small_for_some_is_warned_about():
     facts = shapes.facts(shapes.raidz2(), 5, disks=(disk(5, size=10**12),))
     plan = checked_plan(AddSpare(pool="tank", disks=(path_of(5),)), facts)
-    assert plan.steps[0].shown == f"zpool add -o ashift=12 -- tank spare {path_of(5)}"
+    assert plan.steps[0].command_text == f"zpool add -o ashift=12 -- tank spare {path_of(5)}"
     assert "too small to stand in for 4 of the disks" in plan.warnings[0]
 
 
@@ -105,15 +107,15 @@ def test_two_log_disks_are_mirrored_and_one_is_warned_about():
     both = AddLog(pool="tank", disks=(path_of(5), path_of(6)))
     assert shown(both, facts).endswith(f"-- tank log mirror {path_of(5)} {path_of(6)}")
     plan = checked_plan(AddLog(pool="tank", disks=(path_of(5),)), facts)
-    assert plan.steps[0].shown.endswith(f"-- tank log {path_of(5)}")
+    assert plan.steps[0].command_text.endswith(f"-- tank log {path_of(5)}")
     assert "Two disks as a mirror" in plan.warnings[0]
     assert any("hard disk as log" in warning for warning in plan.warnings)
 
 
 def test_a_cache_says_what_it_costs_in_memory():
     plan = checked_plan(AddCache(pool="tank", disks=(path_of(5),)), shapes.facts(shapes.raidz2()))
-    assert plan.steps[0].shown == f"zpool add -- tank cache {path_of(5)}"
-    assert "1.82 TiB of cache take about 1.36 GiB with blocks of 128 KiB" in plan.facts["It costs"]
+    assert plan.steps[0].command_text == f"zpool add -- tank cache {path_of(5)}"
+    assert "1.82 TiB of cache take about 1.36 GiB with blocks of 128 KiB" in plan.details["It costs"]
 
 
 def test_remove_vdev_refuses_raidz_copies_and_the_last_group():
@@ -122,7 +124,7 @@ def test_remove_vdev_refuses_raidz_copies_and_the_last_group():
     facts = shapes.facts(shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2)), pair, log))
     assert shown(RemoveVdev(pool="tank", vdev=300), facts) == "zpool remove -- tank 300"
     plan = checked_plan(RemoveVdev(pool="tank", vdev=51), facts)
-    assert plan.steps[0].shown == "zpool remove -- tank 51"
+    assert plan.steps[0].command_text == "zpool remove -- tank 51"
     assert "becomes smaller" in plan.warnings[0]
     assert refusals(RemoveVdev(pool="tank", vdev=50), shapes.facts(shapes.mirror())) == ["vdev-last"]
     assert refusals(RemoveVdev(pool="tank", vdev=50), shapes.facts(shapes.raidz2())) == ["pool-has-raidz"]

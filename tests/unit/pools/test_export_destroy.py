@@ -80,9 +80,9 @@ def test_a_pool_that_has_stopped_is_left_alone(kind):
 def test_exporting_stops_the_shares_first_and_says_who_is_connected():
     plan = checked_plan(of(ExportPool), facts())
     assert [step.name for step in plan.steps] == ["shares", "export"]
-    assert plan.facts == {"Shares that stop": "photos", "Connected now": "anna from 192.168.1.20 (photos)"}
-    assert "close photos" in plan.steps[0].shown
-    assert "elsewhere" not in plan.steps[0].shown
+    assert plan.details == {"Shares that stop": "photos", "Connected now": "anna from 192.168.1.20 (photos)"}
+    assert "close photos" in plan.steps[0].command_text
+    assert "elsewhere" not in plan.steps[0].command_text
     assert plan.type_to_confirm == ""
 
 
@@ -133,7 +133,7 @@ def test_stopping_takes_only_this_pools_shares_out_and_disconnects(samba, comman
     }
     commands.answers["smbstatus"] = json.dumps(answer)
     work = Working()
-    teardown.stop_pool_step("tank", [Share("smb", "photos", "/tank/photos")], forget=forget).act(work)
+    teardown.stop_pool_step("tank", [Share("smb", "photos", "/tank/photos")], forget=forget).run(work)
     text = samba.read_text()
     assert "[films]" in text
     assert "[photos]" not in text
@@ -177,7 +177,7 @@ def test_a_busy_pool_is_explained_by_who_uses_it(monkeypatch, tmp_path):
     monkeypatch.setattr(teardown, "programs_using", lambda _folders: ["rsync (process 811): /tank/photos/a.jpg"])
     step = checked_plan(of(ExportPool), facts(datasets=(), shares=())).steps[-1]
     with pytest.raises(Failed, match=r"tank is still in use\. Still using it: rsync \(process 811\)"):
-        step.act(Working())
+        step.run(Working())
 
 
 def test_an_export_that_was_cut_off_tells_what_is_so():
@@ -193,9 +193,9 @@ def test_an_export_that_was_cut_off_tells_what_is_so():
 def test_destroying_lists_what_goes_and_wants_the_name_typed():
     plan = checked_plan(of(DestroyPool), facts(datasets=(dataset("tank"), shared(used_by_snapshots=3 * 2**30))))
     assert [loss.what for loss in plan.losses] == ["the folder tank", "the folder tank/photos", "the share photos"]
-    assert plan.facts["Snapshots"] == "214, holding 3 GiB"
+    assert plan.details["Snapshots"] == "214, holding 3 GiB"
     assert plan.type_to_confirm == "tank"
-    assert plan.steps[-1].shown == "zpool destroy -- tank"
+    assert plan.steps[-1].command_text == "zpool destroy -- tank"
     assert "recovered" in plan.undo
 
 
@@ -243,8 +243,8 @@ class Library(types.ModuleType):
 def test_taking_and_discarding_go_through_the_library_in_bytes(monkeypatch):
     library = Library()
     monkeypatch.setitem(sys.modules, "libzfs_core", library)
-    checked_plan(of(TakeCheckpoint), facts()).steps[0].act(Working())
-    checked_plan(of(DiscardCheckpoint), kept()).steps[0].act(Working())
+    checked_plan(of(TakeCheckpoint), facts()).steps[0].run(Working())
+    checked_plan(of(DiscardCheckpoint), kept()).steps[0].run(Working())
     assert library.called == [("take", b"tank"), ("discard", b"tank")]
 
 
@@ -277,7 +277,7 @@ def test_going_back_stops_the_shares_lets_go_and_brings_in_with_nothing_mounted(
     plan = checked_plan(of(RewindCheckpoint), kept())
     assert [step.name for step in plan.steps] == ["shares", "export", "rewind", "mount", "serve"]
     assert (
-        plan.steps[2].shown
+        plan.steps[2].command_text
         == f"zpool import --rewind-to-checkpoint -N -o cachefile=none -d /dev/disk/by-id {TANK.guid} tank"
     )
     assert "after 20 November 2026, 08:30 UTC" in plan.losses[0].what
@@ -312,7 +312,7 @@ def test_after_going_back_folders_are_mounted_where_they_were_and_nowhere_else(c
     monkeypatch.setattr(mount, "foreign_properties", lambda _pool: then)
     known = kept(datasets=(dataset("tank"), dataset("tank/films", mountpoint="/films")))
     step = next(step for step in checked_plan(of(RewindCheckpoint), known).steps if step.name == "mount")
-    step.act(Working())
+    step.run(Working())
     assert ["zfs", "set", "-u", "sharenfs=off", "canmount=noauto", "tank/x"] in commands.ran
     assert [argv[-1] for argv in commands.ran if argv[0] == "mount"] == ["tank/films", "tank"]
     assert commands.ran[-1] == ["zpool", "set", "cachefile=/etc/zfs/zpool.cache", "tank"]
@@ -321,10 +321,10 @@ def test_after_going_back_folders_are_mounted_where_they_were_and_nowhere_else(c
 # --- upgrade --------------------------------------------------------------------------------------------------
 def test_an_upgrade_names_the_features_and_wants_the_name_typed():
     plan = checked_plan(of(UpgradePool), facts())
-    assert plan.facts == {"New features": "draid, zstd_compress"}
+    assert plan.details == {"New features": "draid, zstd_compress"}
     assert plan.type_to_confirm == "tank"
     assert "cannot be undone" in plan.warnings[0]
-    assert plan.steps[0].shown == "zpool upgrade tank"
+    assert plan.steps[0].command_text == "zpool upgrade tank"
 
 
 def test_other_features_are_another_plan():

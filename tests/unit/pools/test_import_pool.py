@@ -44,7 +44,7 @@ def steps(operation: ImportPool, known: Facts) -> list[str]:
 def test_a_whole_pool_is_brought_in_by_its_number_with_nothing_mounted_and_in_no_cache():
     plan = checked_plan(bring_in(), facts())
     assert [step.name for step in plan.steps] == ["import", "tame", "mount", "keep"]
-    assert plan.steps[0].shown == f"zpool import -N -o cachefile=none -d /dev/disk/by-id {GUID} attic"
+    assert plan.steps[0].command_text == f"zpool import -N -o cachefile=none -d /dev/disk/by-id {GUID} attic"
     assert plan.type_to_confirm == ""
     assert plan.losses == ()
     assert any("None is switched on by itself" in warning for warning in plan.warnings)
@@ -53,7 +53,7 @@ def test_a_whole_pool_is_brought_in_by_its_number_with_nothing_mounted_and_in_no
 def test_read_only_it_gets_a_root_of_its_own_and_is_not_kept_for_the_next_start():
     plan = checked_plan(bring_in(read_only=True), facts())
     assert [step.name for step in plan.steps] == ["import", "mount"]
-    assert "-o readonly=on -R /attic" in plan.steps[0].shown
+    assert "-o readonly=on -R /attic" in plan.steps[0].command_text
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "-f", "a\nb", "a\0b", "9lives", "a@b", "../x"])
@@ -105,8 +105,8 @@ def test_what_another_system_has_not_let_go_of_needs_a_further_word_and_the_name
     plan = checked_plan(bring_in(force=True), known)
     assert plan.type_to_confirm == "attic"
     assert any("destroy it beyond repair" in warning for warning in plan.warnings)
-    assert plan.facts["Last used by"] == "cellar"
-    assert "-N -f " in plan.steps[0].shown
+    assert plan.details["Last used by"] == "cellar"
+    assert "-N -f " in plan.steps[0].command_text
 
 
 def test_what_another_system_uses_at_this_moment_is_refused_whatever_is_said():
@@ -142,7 +142,7 @@ def test_where_no_recent_moment_helps_the_last_resort_is_asked_for_by_itself():
     assert loss.what.endswith(f"at best {SEARCH.as_of}, at worst {SEARCH.at_worst}")
     assert any("many hours" in warning and "read-only first" in warning for warning in plan.warnings)
     assert plan.type_to_confirm == "attic"
-    assert " -F -X " in plan.steps[0].shown
+    assert " -F -X " in plan.steps[0].command_text
     looked = checked_plan(bring_in(last_resort=True, read_only=True), known)
     assert (looked.losses, looked.type_to_confirm) == ((), "")
     assert any("many hours" in warning for warning in looked.warnings)
@@ -202,7 +202,7 @@ def test_a_destroyed_pool_is_brought_back_only_as_such():
     assert "pool-destroyed" in reasons(bring_in(), facts(found(destroyed=True)))
     assert "pool-not-destroyed" in reasons(bring_in(destroyed=True), facts())
     plan = checked_plan(bring_in(destroyed=True), facts(found(destroyed=True)))
-    assert plan.steps[0].shown.startswith("zpool import -N -D -f ")
+    assert plan.steps[0].command_text.startswith("zpool import -N -D -f ")
 
 
 def test_the_agent_looks_for_itself(monkeypatch):

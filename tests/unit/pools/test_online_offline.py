@@ -33,7 +33,7 @@ def clear(vdev: int = 0) -> ClearErrors:
 
 def test_a_disk_goes_offline_by_its_guid_and_says_what_is_left():
     plan = checked_plan(off(), shapes.facts(shapes.raidz2()))
-    assert plan.steps[0].shown == "zpool offline -- tank 101"
+    assert plan.steps[0].command_text == "zpool offline -- tank 101"
     assert "survives 1 more failed disk meanwhile" in plan.summary
     plan = checked_plan(off(), shapes.facts(shapes.raidz2("ONLINE", "FAULTED", "ONLINE", "ONLINE")))
     assert "no further disk" in plan.summary
@@ -69,7 +69,7 @@ def test_a_failed_disk_may_go_offline_whatever_the_others_do():
 def test_a_disk_comes_online_by_the_path_that_it_has():
     facts = shapes.facts(shapes.raidz2("OFFLINE", "ONLINE", "ONLINE", "ONLINE"))
     plan = checked_plan(on(), facts)
-    assert plan.steps[0].shown == f"zpool online -- tank {path_of(1)}"
+    assert plan.steps[0].command_text == f"zpool online -- tank {path_of(1)}"
     assert not on().probe("online", facts)
     assert on().probe("online", shapes.facts(shapes.raidz2()))
 
@@ -86,7 +86,9 @@ def test_a_disk_known_by_another_name_may_try():
             "mirror-0", shapes.leaf(1, "REMOVED", path="/dev/disk/by-id/wwn-0x5-part1", name="wwn-0x5"), shapes.leaf(2)
         )
     )
-    assert "zpool online -- tank /dev/disk/by-id/wwn-0x5" in checked_plan(on(), shapes.facts(pool)).steps[0].shown
+    assert (
+        "zpool online -- tank /dev/disk/by-id/wwn-0x5" in checked_plan(on(), shapes.facts(pool)).steps[0].command_text
+    )
 
 
 def test_online_is_not_believed_without_looking(monkeypatch):
@@ -100,11 +102,11 @@ def test_clearing_explains_every_count():
         shapes.group("mirror-0", shapes.leaf(1, read_errors=3, write_errors=1), shapes.leaf(2, checksum_errors=2))
     )
     plan = checked_plan(clear(), shapes.facts(pool))
-    assert plan.steps[0].shown == "zpool clear -- tank"
-    said = list(plan.facts.values())
+    assert plan.steps[0].command_text == "zpool clear -- tank"
+    said = list(plan.details.values())
     assert "3 read errors: it did not return" in said[0]
     assert "2 checksum errors: it returned other data" in said[1]
-    assert checked_plan(clear(102), shapes.facts(pool)).steps[0].shown == "zpool clear -- tank 102"
+    assert checked_plan(clear(102), shapes.facts(pool)).steps[0].command_text == "zpool clear -- tank 102"
     assert refusals(clear(), shapes.facts(shapes.mirror())) == ["errors-none"]
     assert explain_errors(shapes.leaf(1, "FAULTED")).startswith("no longer used by ZFS")
 
@@ -244,7 +246,7 @@ def test_growing_that_stands_still_with_all_disks_back_is_let_go_on():
     stands = (LongWork("expand", "waiting", datetime(2026, 11, 21, tzinfo=UTC), None, 99, 100),)
     back = shapes.facts(replace(shapes.raidz2(), work=stands))
     plan = checked_plan(clear(), back)
-    assert plan.steps[0].shown == "zpool clear -- tank"
+    assert plan.steps[0].command_text == "zpool clear -- tank"
     assert "continues to expand" in plan.summary
     assert not clear().probe("clear", back)
     away = shapes.facts(replace(shapes.raidz2("ONLINE", "REMOVED", "ONLINE", "ONLINE"), work=stands))

@@ -24,8 +24,8 @@ def test_a_disk_that_is_gone_is_replaced_by_its_guid():
     facts = shapes.facts(shapes.raidz2("OFFLINE", "ONLINE", "ONLINE", "ONLINE"), 1)
     plan = checked_plan(swap(), facts)
     assert [step.name for step in plan.steps] == ["replace", "verify"]
-    assert plan.steps[0].shown == f"zpool replace -o ashift=12 -- tank 101 {path_of(5)}"
-    assert plan.facts["Old disk"] == "WDC WD20EARS-00MVWB0 (serial WD-WCAZA0000001)"
+    assert plan.steps[0].command_text == f"zpool replace -o ashift=12 -- tank 101 {path_of(5)}"
+    assert plan.details["Old disk"] == "WDC WD20EARS-00MVWB0 (serial WD-WCAZA0000001)"
     assert plan.type_to_confirm == ""
 
 
@@ -58,7 +58,7 @@ def test_sectors_too_large_for_the_pool_are_explained():
 def test_a_disk_that_would_be_slow_is_warned_about():
     pool = shapes.pool(shapes.group("raidz2-0", *(shapes.leaf(number) for number in range(1, 5)), ashift=9))
     plan = checked_plan(swap(), shapes.facts(pool))
-    assert "-o ashift=9" in plan.steps[0].shown
+    assert "-o ashift=9" in plan.steps[0].command_text
     assert any("writing will be slow" in warning for warning in plan.warnings)
 
 
@@ -148,14 +148,14 @@ def test_json_that_is_not_quite_this_operation_is_refused(spoil):
 # --- attach and detach ------------------------------------------------------------------------------------------
 def test_a_single_disk_becomes_a_mirror():
     plan = checked_plan(AttachDisk(pool="tank", vdev=101, disk=path_of(5)), shapes.facts(shapes.single()))
-    assert plan.steps[0].shown == f"zpool attach -o ashift=12 -- tank 101 {path_of(5)}"
+    assert plan.steps[0].command_text == f"zpool attach -o ashift=12 -- tank 101 {path_of(5)}"
     assert "one of 2 copies" in plan.summary
 
 
 def test_a_mirror_becomes_wider_beside_a_disk_that_works():
     facts = shapes.facts(shapes.mirror("OFFLINE", "ONLINE"))
     plan = checked_plan(AttachDisk(pool="tank", vdev=50, disk=path_of(5)), facts)
-    assert plan.steps[0].shown.endswith(f"-- tank 102 {path_of(5)}")
+    assert plan.steps[0].command_text.endswith(f"-- tank 102 {path_of(5)}")
     assert "survives 2 failed disks" in plan.summary
 
 
@@ -175,7 +175,7 @@ def take_out(vdev: int) -> DetachDisk:
 
 def test_a_copy_is_taken_out_and_the_last_one_is_not():
     plan = checked_plan(take_out(102), shapes.facts(shapes.mirror()))
-    assert plan.steps[0].shown == "zpool detach -- tank 102"
+    assert plan.steps[0].command_text == "zpool detach -- tank 102"
     assert any("Only one copy is left" in warning for warning in plan.warnings)
     assert refusals(take_out(102), shapes.facts(shapes.mirror("FAULTED", "ONLINE"))) == ["copy-last"]
     assert refusals(take_out(101), shapes.facts(shapes.mirror("FAULTED", "ONLINE"))) == []

@@ -36,7 +36,7 @@ def facts(*found: LongWork, autotrim: str = "off", **changes: object) -> Facts:
 
 
 def argv(operation: Operation, now: Facts) -> list[str]:
-    return [step.shown for step in checked_plan(operation, now).steps]
+    return [step.command_text for step in checked_plan(operation, now).steps]
 
 
 SCRUB, PAUSE, STOP = StartScrub(pool="tank"), PauseScrub(pool="tank"), StopScrub(pool="tank")

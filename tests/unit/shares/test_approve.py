@@ -38,8 +38,8 @@ def published(monkeypatch, folders):
 
 def test_three_shares_are_agreed_to_at_once(published):
     plan = checked_plan(ACCEPT, facts())
-    assert plan.facts["tank/films"] == "SMB as films for anna"
-    plan.steps[0].act(Working())
+    assert plan.details["tank/films"] == "SMB as films for anna"
+    plan.steps[0].run(Working())
     assert published == [[one.name for one in THREE]]
     assert approved.read_approved() == {one.guid for one in THREE}
 
@@ -82,7 +82,7 @@ def test_a_setting_that_changed_after_it_was_shown_is_another_plan_and_not_serve
     assert plan.digest() != checked_plan(ACCEPT, facts(changed, *THREE[1:])).digest()
     monkeypatch.setattr(status, "read_datasets", lambda: (changed, *THREE[1:]))
     with pytest.raises(Failed, match="changed meanwhile"):
-        plan.steps[0].act(Working())
+        plan.steps[0].run(Working())
     assert published == []
     assert approved.read_approved() == frozenset()
 
@@ -93,7 +93,7 @@ def test_where_serving_fails_nothing_stays_agreed_to(published, monkeypatch):
 
     monkeypatch.setattr(publish, "publish_shares", fail)
     with pytest.raises(Failed):
-        checked_plan(ACCEPT, facts()).steps[0].act(Working())
+        checked_plan(ACCEPT, facts()).steps[0].run(Working())
     assert approved.read_approved() == frozenset()
 
 

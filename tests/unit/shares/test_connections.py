@@ -110,13 +110,13 @@ END = EndConnection(protocol="smb", id="2003", who="anna", machine="192.168.1.20
 def run(operation: EndConnection) -> Working:
     work = Working()
     for step in checked_plan(operation, Facts()).steps:
-        step.act(work)
+        step.run(work)
     return work
 
 
 def test_what_ends_a_connection_is_shown_as_it_is_done(monkeypatch, commands):
     def shown(operation: EndConnection) -> str:
-        return checked_plan(operation, Facts()).steps[0].shown
+        return checked_plan(operation, Facts()).steps[0].command_text
 
     monkeypatch.setattr(connections, "read_connections", lambda _protocols: (ANNA,) if not commands.ran else ())
     run(END)

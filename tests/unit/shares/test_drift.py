@@ -194,7 +194,7 @@ def run(operation: Operation) -> Working:
     operation = registry.decode_operation(as_json(operation))  # as the agent gets it
     work = Working()
     for step in checked_plan(operation, detect.facts_now()).steps:
-        step.act(work)
+        step.run(work)
         assert operation.probe(step.name, detect.facts_now()), step.name
     return work
 
@@ -264,7 +264,7 @@ def test_adopting_shows_the_commands_that_run_with_the_limit_of_time_machine(own
     ran = [shlex.join(argv) for argv in commands.ran if argv[:2] == ["zfs", "set"]]
     assert len(ran) == 1
     assert f"refquota={5 * 10**9}" in ran[0]
-    assert [line for line in adopt.shown.splitlines() if line.startswith("zfs ")] == ran
+    assert [line for line in adopt.command_text.splitlines() if line.startswith("zfs ")] == ran
 
 
 def test_an_adopted_share_of_a_folder_that_was_not_shared_is_agreed_to(own_files):
@@ -293,12 +293,12 @@ def test_an_edit_that_was_changed_again_is_not_the_one_that_was_decided_about(ow
         operation = AdoptDrift(file="smb", seen=found.seen, changes=found.changes)
     steps = checked_plan(operation, detect.facts_now()).steps
     for one in steps[:step]:
-        one.act(Working())
+        one.run(Working())
     path = detect.owned_of("smb").path  # type: ignore[union-attr]
     path.write_text(path.read_text() + "# more\n")
     before = path.read_bytes()
     with refuses("file-changed-again"):
-        steps[step].act(Working())
+        steps[step].run(Working())
     assert path.read_bytes() == before
     assert not operation.probe("write" if kind == "overwrite" else "adopt", detect.facts_now())
 

@@ -84,7 +84,7 @@ def test_what_is_announced_is_what_was_agreed_to(monkeypatch):
 
 def test_people_are_let_into_the_top_of_a_folder_and_through_those_above():
     plan = checked_plan(OpenTopFolder(dataset="tank/photos"), facts())
-    assert [step.shown for step in plan.steps] == [
+    assert [step.command_text for step in plan.steps] == [
         "chmod o+x -- /tank", "chgrp larder-people -- /tank/photos", "chmod g+rwxs -- /tank/photos",
     ]  # fmt: skip
 

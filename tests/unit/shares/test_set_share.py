@@ -125,7 +125,7 @@ def samba(tmp_path, monkeypatch, commands):
 def run(operation: SetShare) -> Working:
     work = Working()
     for step in checked_plan(operation, box(datasets=(dataset(),), accounts=(ANNA,))).steps:
-        step.act(work)
+        step.run(work)
     return work
 
 

@@ -88,7 +88,7 @@ def samba(tmp_path, monkeypatch, commands):
 
 def run(operation: SetSmbSecurity) -> None:
     for step in checked_plan(operation, Facts()).steps:
-        step.act(Working())
+        step.run(Working())
 
 
 def test_a_choice_is_kept_taken_up_and_seen(samba):

@@ -83,8 +83,8 @@ def test_destroy_bookmark_refuses_missing_bookmark_and_stopped_pool(monkeypatch)
     gone: list[str] = []
     monkeypatch.setattr(libzfs, "destroy_bookmark", gone.append)
     plan = checked_plan(DestroyBookmark(**THIS), with_marks(MARK))
-    assert plan.steps[0].shown == "zfs destroy 'tank/photos#mark'"
-    plan.steps[0].act(Working())
+    assert plan.steps[0].command_text == "zfs destroy 'tank/photos#mark'"
+    plan.steps[0].run(Working())
     assert gone == [MARK.name]
     for found in (with_marks(), with_marks(replace(MARK, guid=1))):
         with refuses("bookmark-missing"):

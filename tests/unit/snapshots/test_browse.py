@@ -254,7 +254,7 @@ def restore(facts: Facts, path: str, place: Literal["beside", "back"] = "beside"
     work = Working()
     operation = RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path=path, place=place)
     (step,) = checked_plan(operation, facts).steps
-    step.act(work)
+    step.run(work)
     assert operation.probe("restore", facts)
     return work
 
@@ -341,7 +341,7 @@ def test_restore_review_warns_of_old_permissions(facts):
 @pytest.mark.parametrize("place", ["beside", "back"])
 def test_restore_says_what_is_done_and_shows_no_command_that_does_not_run(facts, place):
     plan = checked_plan(RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="a.txt", place=place), facts)
-    shown = plan.steps[0].shown
+    shown = plan.steps[0].command_text
     assert "cp " not in shown
     assert ("(from " in shown) is (place == "beside")
     assert ("(replaced " in shown) is (place == "back")
@@ -353,7 +353,7 @@ def test_restore_removes_leftovers_and_leaves_nothing_after_failure(roots, facts
     (left / "sub").mkdir(parents=True)
     (left / "link").symlink_to("/etc")
     (step,) = checked_plan(operation, facts).steps
-    step.act(Working())
+    step.run(Working())
     assert not left.exists()
     assert (now / "trip/day one/photo.jpg").exists()
 
@@ -362,7 +362,7 @@ def test_restore_removes_leftovers_and_leaves_nothing_after_failure(roots, facts
 
     monkeypatch.setattr(copy_tree, "copy_attributes", full)
     with pytest.raises(Failed, match="No space"):
-        checked_plan(replace_path(operation, "a.txt"), facts).steps[0].act(Working())
+        checked_plan(replace_path(operation, "a.txt"), facts).steps[0].run(Working())
     assert sorted(one.name for one in now.iterdir()) == ["a.txt", "trip"]
 
 

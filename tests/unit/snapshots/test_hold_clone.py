@@ -23,7 +23,7 @@ def test_hold_records_user_and_reason(monkeypatch):
     held = []
     monkeypatch.setattr(libzfs, "hold", lambda name, tag: held.append((name, tag)))
     hold = HoldSnapshot(**THIS, who="anna", why="for the tax office: 2026")
-    checked_plan(hold, facts(ONE)).steps[0].act(Working())
+    checked_plan(hold, facts(ONE)).steps[0].run(Working())
     assert held == [(ONE.name, "larder:anna:for the tax office: 2026")]
     assert hold_text(held[0][1]) == "for the tax office: 2026 (anna)"
     assert hold_text("zrepl_last") == "zrepl_last (set by another tool)"
@@ -56,8 +56,8 @@ def test_release_names_every_hold_in_log(monkeypatch):
     monkeypatch.setattr(libzfs, "release", lambda name, tag: released.append(tag))
     work = Working()
     (step,) = checked_plan(ReleaseSnapshot(**THIS), facts(replace(ONE, holds=2))).steps
-    assert step.shown == f"zfs release TAG {ONE.name}, for the tag of each of its holds"
-    step.act(work)
+    assert step.command_text == f"zfs release TAG {ONE.name}, for the tag of each of its holds"
+    step.run(work)
     assert released == ["larder:anna:tax", "zrepl"]
     assert work.notes == ["Released: tax (anna)", "Released: zrepl (set by another tool)"]
     with refuses("snapshot-not-held"):
@@ -70,11 +70,11 @@ def test_rename_refuses_another_snapshot_of_same_name():
 
 
 def test_rename_and_clone_refuse_existing_name():
-    assert checked_plan(RenameSnapshot(**THIS, to="new"), facts(ONE)).steps[0].shown == "zfs rename -- tank/photos@s1 tank/photos@new"  # fmt: skip
+    assert checked_plan(RenameSnapshot(**THIS, to="new"), facts(ONE)).steps[0].command_text == "zfs rename -- tank/photos@s1 tank/photos@new"  # fmt: skip
     with refuses("snapshot-exists"):
         checked_plan(RenameSnapshot(**THIS, to="s2"), facts(ONE, snap(2)))
     clone = CloneSnapshot(**THIS, name="then")
-    assert checked_plan(clone, facts(ONE)).steps[0].shown.endswith("-- tank/photos@s1 tank/then")
+    assert checked_plan(clone, facts(ONE)).steps[0].command_text.endswith("-- tank/photos@s1 tank/then")
     with refuses("dataset-exists"):
         checked_plan(CloneSnapshot(**THIS, name="Photos"), facts(ONE))
     assert clone.probe("clone", replace(facts(), datasets=(dataset("tank/then", origin=ONE.name),)))
@@ -84,12 +84,12 @@ def test_rename_and_clone_refuse_existing_name():
 def test_clone_below_shared_folder_is_not_shared():
     clone = CloneSnapshot(**THIS, name="then")
     plan = checked_plan(clone, facts(ONE))
-    assert "larder:share" not in plan.steps[0].shown
+    assert "larder:share" not in plan.steps[0].command_text
     assert plan.summary.endswith("It is not shared.")
     found = facts(ONE)
     shared = replace(found, datasets=tuple(replace(one, share='{"nfs":{"hosts":["*"]}}') if one.name == "tank" else one for one in found.datasets))  # fmt: skip
     plan = checked_plan(clone, shared)
-    assert plan.steps[0].shown == "zfs clone -o canmount=noauto -o 'larder:share={}' -- tank/photos@s1 tank/then"
+    assert plan.steps[0].command_text == "zfs clone -o canmount=noauto -o 'larder:share={}' -- tank/photos@s1 tank/then"
     assert "It is not shared, although the folder above it is." in plan.summary
     made = dataset("tank/then", share="{}", share_source="local")
     asked = setting_of(made)

@@ -48,7 +48,7 @@ def users(monkeypatch, folders):
 def run(operation, facts) -> Working:
     work = Working()
     for step in checked_plan(operation, facts).steps:
-        step.act(work)
+        step.run(work)
     return work
 
 
@@ -71,7 +71,9 @@ def test_password_is_in_no_argument_plan_or_log(commands, users, operation):
     facts = box(accounts=(ANNA,))
     plan = operation.plan(facts)
     work = run(operation, facts)
-    everything = str(commands.ran) + str(work.notes) + "".join(step.shown for step in plan.steps) + str(plan.identity)
+    everything = (
+        str(commands.ran) + str(work.notes) + "".join(step.command_text for step in plan.steps) + str(plan.identity)
+    )
     assert CANARY not in everything
 
 
@@ -101,7 +103,7 @@ def test_create_refuses_name_of_user_or_group():
 def test_create_refuses_name_used_by_system(commands, users, operation):
     users["berta"] = SimpleNamespace(pw_uid=33)
     with refuses("name-used-by-system"):
-        operation.plan(box()).steps[0].act(Working())
+        operation.plan(box()).steps[0].run(Working())
     assert commands.ran == []
 
 
@@ -295,7 +297,7 @@ def test_plan_mentions_snapshot_only_with_heir():
     facts = box(accounts=(ANNA, BEN))
     plan = checked_plan(RemoveAccount(name="anna", heir="ben", before=BEFORE), facts)
     assert "gets a snapshot first" in plan.summary
-    assert f"zfs snapshot -- FOLDER@{BEFORE}" in next(step.shown for step in plan.steps if step.name == "files")
+    assert f"zfs snapshot -- FOLDER@{BEFORE}" in next(step.command_text for step in plan.steps if step.name == "files")
     assert "snapshot" not in checked_plan(RemoveAccount(name="anna"), facts).summary
 
 

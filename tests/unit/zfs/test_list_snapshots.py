@@ -135,8 +135,11 @@ def test_a_tree_is_taken_at_one_moment(library):
     plan = checked_plan(TakeSnapshot(dataset="tank/photos", name="before", below=True, note="tidy up"), facts())
     assert "2 folders" not in plan.summary
     assert "1 folder below it" in plan.summary
-    assert plan.steps[0].shown == "zfs snapshot -o 'larder:note=tidy up' -- tank/photos@before tank/photos/old@before"
-    plan.steps[0].act(Working())
+    assert (
+        plan.steps[0].command_text
+        == "zfs snapshot -o 'larder:note=tidy up' -- tank/photos@before tank/photos/old@before"
+    )
+    plan.steps[0].run(Working())
     assert library.there == {b"tank/photos@before", b"tank/photos/old@before"}
     assert library.calls == [2]
     assert TakeSnapshot(dataset="tank/photos", name="s1").probe("take", facts(snap(1)))
@@ -168,13 +171,13 @@ def test_destroying_names_what_stays_and_why(library):
     assert "tank/photos@s2: it is held" in plan.warnings[0]
     assert "tank/copy is a clone of it" in plan.warnings[1]
     work = Working()
-    plan.steps[0].act(work)
+    plan.steps[0].run(work)
     assert library.there == {b"tank/photos@s2", b"tank/photos@s3", b"tank/photos@s5"}
     assert work.notes[:2] == list(plan.warnings)  # also in the job's log: they may be others than those that were shown
     # Two runs of neighbours that were measured, then two that were not.
     spans = tuple(Span(one.name, one.name, 1000) for one in (found[0], found[3]))
     plan = checked_plan(chosen, replace(facts(*found), spans=spans))
-    plan.steps[0].act(work)
+    plan.steps[0].run(work)
     assert any("at least 1.95 KiB" in note for note in work.notes)
     assert chosen.probe("destroy", facts(*found[1:3]))
     assert not chosen.probe("destroy", facts(*found))
@@ -270,7 +273,7 @@ def test_a_run_takes_what_is_still_the_same_dataset(library):
         ],
     )
     plan = checked_plan(run, facts())
-    plan.steps[0].act(Working())
+    plan.steps[0].run(Working())
     assert library.there == {b"tank/photos@larder-daily-2026.11.21-12.00.00"}
     with refuses("targets-of-other-pool"):
         RunSnapshotPolicies.for_targets("tank", JOB, "2026.11.21-12.00.00", [("pond/photos", 1, ("hourly",))])
@@ -281,14 +284,14 @@ def test_a_run_takes_what_is_still_the_same_dataset(library):
 def test_a_policy_is_a_property_of_its_dataset():
     wanted = SetSnapshotPolicy(dataset="tank/photos", policy=Policy(hourly=24))
     plan = checked_plan(wanted, facts())
-    assert plan.steps[0].shown.startswith('zfs set \'larder:policy={"frequent":0,"hourly":24,')
+    assert plan.steps[0].command_text.startswith('zfs set \'larder:policy={"frequent":0,"hourly":24,')
     here = replace(facts(), datasets=(dataset("tank/photos", policy=wanted.property_value, policy_source="local"),))
     assert wanted.probe("set", here)
     assert not wanted.probe("set", facts())
     with refuses("schedule-not-own"):
         checked_plan(SetSnapshotPolicy(dataset="tank/photos"), facts())
     assert (
-        checked_plan(SetSnapshotPolicy(dataset="tank/photos"), here).steps[0].shown
+        checked_plan(SetSnapshotPolicy(dataset="tank/photos"), here).steps[0].command_text
         == "zfs inherit larder:policy tank/photos"
     )
 

@@ -398,7 +398,7 @@ def test_unlock_leaves_out_what_wants_to_be_outside_and_says_so(mounts, monkeypa
         plan, work = checked_plan(operation, facts), Working()
         assert any("The mountpoint of tank/vault/laptop is /etc" in text for text in plan.warnings)
         for step in plan.steps:
-            step.act(work)
+            step.run(work)
         assert [argv for argv in mounts.ran if argv[0] == "mount"] == [["mount", "tank/vault"]]
         assert any("The mountpoint of tank/vault/laptop is /etc" in note for note in work.notes)
     done = box_of(replace(VAULT, key_status="available", mounted=True), replace(OUTSIDE, key_status="available"))
@@ -415,7 +415,7 @@ def test_unlock_mounts_what_it_can_where_one_folder_is_blocked(mounts, monkeypat
     facts = box_of(VAULT, *(dataset(f"tank/vault/{name}", **LOCKED) for name in ("a", "a/deep", "b")))
     plan = checked_plan(UnlockDataset(dataset="tank/vault"), facts)
     with pytest.raises(Failed, match="tank/vault/a was not mounted: A symbolic link"):
-        plan.steps[1].act(Working())
+        plan.steps[1].run(Working())
     assert mounts.ran == [["mount", "tank/vault"], ["mount", "tank/vault/a"], ["mount", "tank/vault/b"]]
 
 

@@ -534,12 +534,12 @@ def test_repeated_sweep_has_a_line_for_each_case(web, empty):
     SweepRow.objects.update(state=State.DONE)
     assert "Results over time" in text_of(web.get(f"/benchmarks/{second.pk}/"))
     page = web.get(f"/benchmarks/{second.pk}/over-time/")
-    assert "made 2 times" in text_of(page)
+    assert "run 2 times" in text_of(page)
     assert page.content.count(b"<polyline") == 2
     assert "ashift 12" in text_of(page)
     SweepRow.objects.filter(pk=first.pk).delete()
     alone = web.get(f"/benchmarks/{second.pk}/over-time/")
-    assert "Once it was made again" in text_of(alone)
+    assert "After the next run" in text_of(alone)
     assert b"<svg viewBox" not in alone.content
     SweepRow.objects.update(state=State.RUNNING)
-    assert "not made to its end yet" in text_of(web.get(f"/benchmarks/{second.pk}/over-time/"))
+    assert "No complete results yet" in text_of(web.get(f"/benchmarks/{second.pk}/over-time/"))

@@ -6,12 +6,14 @@ import pytest
 
 from appliance import agent_client
 from appliance.errors import Failed, Reason, Refused
+from appliance.operation import Plan, Step
 from appliance.system import paths
 from tests.unit.made import dataset
 from tests.web import rows
 from tests.web.reading import Page, text_of
 from tests.web.routes import ELSEWHERE
 from web.inventory.models import Progress
+from web.jobs import confirm
 from web.jobs.models import Job
 
 State = Job.State
@@ -167,3 +169,9 @@ def test_only_what_did_not_end_well_offers_to_be_planned_again(web, calm, state)
 
 def test_a_job_with_an_empty_plan_still_has_its_page(web, calm):
     assert web.get(f"/jobs/{rows.job(plan={}).pk}/").status_code == 200
+
+
+def test_stored_plan_keeps_its_keys():
+    stored = confirm.plan_as_stored(Plan("It.", (Step("a", "Do it", "zfs list", print),), {}, details={"Size": "1 B"}))
+    assert stored["steps"] == [{"name": "a", "title": "Do it", "shown": "zfs list", "undo": ""}]
+    assert stored["facts"] == {"Size": "1 B"}

@@ -261,17 +261,17 @@ def test_freed_space_is_exact_for_neighbours_else_minimum(web, calm, agent):
     (dataset,) = fill(30)
     page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""})
     assert agent.asked[-1]["ranges"] == [("tank/d0@s0000", "tank/d0@s0029")]
-    assert page.context["plan"].facts == {"Space freed": "1 MiB"}
+    assert page.context["plan"].details == {"Space freed": "1 MiB"}
     # One in between that is held makes two rows of them, and what these share is not told.
     SnapshotRow.objects.filter(short="s0010").update(holds=1)
     page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""})
     assert len(agent.asked[-1]["ranges"]) == 2
-    assert page.context["plan"].facts["Space freed"].startswith("at least 2 MiB")
+    assert page.context["plan"].details["Space freed"].startswith("at least 2 MiB")
     digest = page.context["digest"]
     agent.silent = True
     page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""})
     assert page.status_code == 200
-    assert page.context["plan"].facts["Space freed"].startswith("at least 425 B")
+    assert page.context["plan"].details["Space freed"].startswith("at least 425 B")
     assert page.context["digest"] == digest
 
 
