@@ -6,12 +6,14 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
+from django_htmx.http import reswap, retarget
 
 from appliance.errors import Refused
 from appliance.facts.datasets import Dataset
 from appliance.shares.publish import SERVING
 from appliance.shares.set_share import SetShare
-from appliance.shares.settings import ShareSetting, setting_of
+from appliance.shares.settings import Protocol, ShareSetting, setting_of
+from web import live
 from web.inventory import store
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
@@ -65,6 +67,17 @@ def switch_share(request: HttpRequest, key: str, protocol: str, to: str) -> Http
             return confirm.review(request, operation, back=back)
         confirm.start_without_review(operation, user=request.user.get_username())
     except Refused as refusal:
+        if live.is_for_htmx(request):
+            return refused_switch(request, row, kind, refusal)
         details = reverse(switches.DETAILS[kind], args=[key])
         return refusal_page(request, refusal.reasons, back if to == "off" else details)
     return redirect("folders") if request.POST.get("from") == "list" else redirect(back)
+
+
+def refused_switch(request: HttpRequest, row: DatasetRow, protocol: Protocol, refusal: Refused) -> HttpResponse:
+    """The switch as it was, in its place on the page, with the reasons under it."""
+    shown = switches.SwitchesState.read().switches(row.key, row.fact)
+    switch = next(one for one in shown if one.protocol == protocol)
+    context = {"switch": switch, "reasons": refusal.reasons}
+    response = render(request, "shares/switch.html", context, status=409)
+    return reswap(retarget(response, f".share:has(#{switch.id})"), "outerHTML")

@@ -39,6 +39,11 @@ class Switch:
         return WORDS[self.protocol]
 
     @property
+    def id(self) -> str:
+        """The id, on a page, of what turns the switch or shows it turning."""
+        return f"{self.protocol}-{self.key}"
+
+    @property
     def details(self) -> str:
         return reverse(DETAILS[self.protocol], args=[self.key])
 

@@ -24,7 +24,9 @@ def lead_htmx(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[
         if "Location" in response:
             return redirected(response, here)
         if asked.trigger != LIVE and is_whole_page(response):
-            push_url(reswap(retarget(response, "body"), "innerHTML show:window:top"), here)  # type: ignore[arg-type]
+            reswap(retarget(response, "body"), "innerHTML show:window:top")  # type: ignore[arg-type]
+            if request.method == "POST":  # a page of its own in the history, but not an address that only takes forms
+                push_url(response, here)
         return response
 
     return middleware

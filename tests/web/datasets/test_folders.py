@@ -264,7 +264,9 @@ def test_switching_off_twice_starts_nothing(web, folders):
 
 def switches(page: Page) -> list[str]:
     """The addresses of the buttons in the page's form of switches."""
-    assert ("form", {"id": "switching", "method": "post"}) in page.elements
+    (form,) = (found for tag, found in page.elements if tag == "form" and found.get("id") == "switching")
+    assert form["method"] == "post"
+    assert form["hx-boost"] == "true"  # where scripts run, the address of the button is asked by htmx
     return [found["formaction"] for tag, found in page.elements if found.get("form") == "switching" and tag == "button"]
 
 
@@ -372,6 +374,30 @@ def test_one_click_without_users_is_refused(web, folders):
     rows.put(accounts=[])
     response = web.post(f"/folders/{PHOTOS.guid}/switch/smb/on/")
     assert (response.status_code, codes_on_page(response)) == (409, ["share-without-users"])
+    assert not Job.objects.exists()
+
+
+def htmx_on(path: str) -> dict[str, str]:
+    return {"HTTP_HX_REQUEST": "true", "HTTP_HX_CURRENT_URL": f"http://testserver{path}"}
+
+
+def test_switch_brings_the_list_as_it_is_shown(web, folders):
+    answer = web.post(f"/folders/{PHOTOS.guid}/switch/smb/on/", {"from": "list"}, **htmx_on("/folders/?page=1"))
+    assert answer["Location"] == "/folders/?page=1"
+    part = web.get(answer["Location"], **htmx_on("/folders/?page=1"))
+    assert b"<html" not in part.content
+    assert "turning on" in text_of(part)
+
+
+def test_refused_switch_says_why_in_its_place(web, folders):
+    rows.put(accounts=[])
+    answer = web.post(f"/folders/{PHOTOS.guid}/switch/smb/on/", **htmx_on("/folders/"))
+    assert (answer.status_code, codes_on_page(answer)) == (409, ["share-without-users"])
+    page = Page(answer)
+    assert b"<html" not in answer.content
+    assert answer["HX-Retarget"] == f".share:has(#smb-{PHOTOS.guid})"
+    assert f"smb-{PHOTOS.guid}" in [found.get("id") for _tag, found in page.elements]
+    assert f"/folders/{PHOTOS.guid}/share/" in [found.get("href") for _tag, found in page.elements]
     assert not Job.objects.exists()
 
 

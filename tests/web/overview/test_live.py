@@ -202,13 +202,22 @@ def test_redirect_elsewhere_is_followed_by_the_browser(web, box):
 
 def test_whole_page_takes_the_place_of_the_page_that_asked(web, box):
     answer = web.get("/nowhere/", **HERE)
-    assert (answer.status_code, answer["HX-Retarget"], answer["HX-Push-Url"]) == (404, "body", "/jobs/?page=2")
+    assert (answer.status_code, answer["HX-Retarget"], answer.get("HX-Push-Url")) == (404, "body", None)
 
 
 def test_live_part_that_is_gone_leaves_the_page_alone(web, box):
     answer = web.get("/nowhere/", HTTP_HX_TRIGGER="live", **HERE)
     assert answer.status_code == 404
     assert "HX-Retarget" not in answer
+
+
+def test_notice_of_an_act_comes_with_the_part_and_stays_for_the_window_that_acted(web, box, monkeypatch):
+    disk_page = "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/"
+    web.post(f"{disk_page}locate/", {"next": disk_page})  # without an agent here: the notice says so
+    assert b"toast-error" not in web.get(disk_page, HTTP_HX_REQUEST="true", HTTP_HX_TRIGGER="live").content
+    part = web.get(disk_page, HTTP_HX_REQUEST="true")
+    assert b'hx-swap-oob="beforeend:#messages"' in part.content
+    assert b"toast-error" in part.content
 
 
 def test_script_of_the_pages_is_short():
