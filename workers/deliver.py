@@ -27,7 +27,7 @@ from web.alerts import smtp_password
 from web.alerts.models import Alert, MailSettings, Message
 from web.database import is_unusable
 from web.inventory import store
-from workers import guard, mail_text, weekly_report
+from workers import guard, mail_problems, mail_text, weekly_report
 from workers.celery import app
 
 log = logging.getLogger(__name__)
@@ -166,20 +166,11 @@ def by_mail(rows: list[Message], mail: MailSettings) -> str:
             message = mail_text.build_mail(mail_text.name_subject(box, "test"), text, f"<p>{mail_text.plain_text(text)}</p>", box=box, sender=sender, to=to, key=key)  # fmt: skip
         with mail_server(mail) as smtp:
             refused = smtp.send_message(message, from_addr=sender, to_addrs=to)
-    except smtplib.SMTPRecipientsRefused as problem:
-        raise NotSent("; ".join(f"{who}: {code} {response_text(text)}" for who, (code, text) in problem.recipients.items())) from problem  # fmt: skip
-    except smtplib.SMTPResponseException as problem:
-        raise NotSent(f"The mail server answered: {problem.smtp_code} {response_text(problem.smtp_error)}") from problem
-    except ssl.SSLCertVerificationError as problem:
-        raise NotSent(
-            f"The mail server's certificate is not valid: {problem.verify_message}. Nothing was sent to it."
-        ) from problem
     except (OSError, smtplib.SMTPException, ValueError) as problem:
-        raise Unreachable(
-            f"The mail server {mail.host} could not be used: {problem or type(problem).__name__}."
-        ) from problem
+        away = mail_problems.is_unreachable(problem)
+        raise (Unreachable if away else NotSent)(mail_problems.explain_problem(problem, mail)) from problem
     if refused:
-        return "Accepted, but not for: " + "; ".join(f"{who}: {code} {response_text(text)}" for who, (code, text) in refused.items())  # fmt: skip
+        return "Accepted, but not for: " + "; ".join(f"{who}: {code} {mail_problems.response_text(text)}" for who, (code, text) in refused.items())  # fmt: skip
     return "The mail server accepted it."
 
 
@@ -187,6 +178,8 @@ def by_mail(rows: list[Message], mail: MailSettings) -> str:
 def mail_server(mail: MailSettings) -> Iterator[smtplib.SMTP]:
     """Connect to the mail server and sign in where there is a user. Sends no password over a plain connection."""
     trust = ssl.create_default_context()
+    if mail.authority:
+        trust.load_verify_locations(cadata=mail.authority)
     smtp: smtplib.SMTP
     if mail.security == "tls":
         smtp = smtplib.SMTP_SSL(mail.host, mail.port, timeout=SECONDS, context=trust)
@@ -204,10 +197,6 @@ def mail_server(mail: MailSettings) -> Iterator[smtplib.SMTP]:
             smtp.quit()
     finally:
         smtp.close()
-
-
-def response_text(text: bytes | str) -> str:
-    return mail_text.plain_text(text.decode(errors="replace") if isinstance(text, bytes) else text)[:300]
 
 
 # --- webhook --------------------------------------------------------------------------------------------------
@@ -233,7 +222,7 @@ def by_webhook(row: Message, mail: MailSettings) -> str:
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         connection.request("POST", path, body=text.encode(), headers=head)
         answer = connection.getresponse()
-        said = response_text(answer.read(300))
+        said = mail_problems.response_text(answer.read(300))
     except (OSError, http.client.HTTPException, ValueError) as problem:
         raise Unreachable(f"The webhook could not be reached: {problem or type(problem).__name__}.") from problem
     finally:

@@ -133,6 +133,7 @@ class MailSettings(models.Model):
     host = models.CharField(max_length=255, default="", blank=True)
     port = models.PositiveIntegerField(default=587)
     security = models.CharField(max_length=10, default="starttls")
+    authority = models.TextField(default="", blank=True)  # certificates in PEM that the server's may come from
     user = models.CharField(max_length=255, default="", blank=True)
     sender = models.CharField(max_length=255, default="", blank=True)
     critical = models.TextField(default="", blank=True)  # one address per line

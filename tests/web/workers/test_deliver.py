@@ -136,7 +136,8 @@ def test_the_servers_own_words_are_kept(smtp):
     outbox.queue_test("mail", NOW)
     deliver.send_due(NOW)
     row = Message.objects.get()
-    assert (row.state, row.answer) == ("given-up", "The mail server answered: 535 5.7.8 wrong password")
+    assert row.state == "given-up"
+    assert "The mail server answered: 535 5.7.8 wrong password" in row.answer
 
 
 def test_mail_that_does_not_go_out_for_long_is_a_fault_and_is_given_up_after_days(smtp):

@@ -1,0 +1,201 @@
+"""The form of notifications: provider, recipient, user name and password; the rest has usual values."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.forms.boundfield import BoundField
+
+from web.alerts import smtp_password
+from web.alerts.mail_providers import PROVIDERS, Provider, provider_of
+from web.alerts.models import MailSettings
+from web.forms_common import HOURS
+
+SECURITY = (("starttls", "STARTTLS"), ("tls", "TLS"), ("none", "None (then without sign-in)"))
+CHOICES = [("", "None: no mail is sent"), *((key, provider.label) for key, provider in PROVIDERS.items())]
+RECIPIENTS = ("critical", "warning", "notice")
+FIRST = ("preset", "critical", "user", "password")
+SERVER = ("host", "port", "security", "sender", "authority")
+FOLLOWS = {"warning": "critical", "notice": "critical", "sender": "user"}  # until it is changed
+
+if TYPE_CHECKING:
+    SettingsForm = forms.ModelForm[MailSettings]
+else:
+    SettingsForm = forms.ModelForm  # at run time it takes no parameter
+
+
+class MailForm(SettingsForm):
+    preset = forms.ChoiceField(label="Mail provider", choices=CHOICES, required=False)
+    host = forms.RegexField(
+        r"^[A-Za-z0-9.:_-]+$", label="Mail server", required=False, max_length=255,
+        help_text="Without one, no mail is sent.", error_messages={"invalid": "That is not the name of a server."},
+    )  # fmt: skip
+    password = forms.CharField(
+        label="App password", required=False, strip=False, max_length=500,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+    )  # fmt: skip
+    forget = forms.BooleanField(label="Remove the stored password", required=False)
+    security = forms.ChoiceField(
+        label="Encryption", choices=SECURITY, help_text="STARTTLS goes with port 587, TLS with port 465."
+    )
+    port = forms.IntegerField(
+        label="Port", min_value=1, max_value=65535,
+        error_messages=dict.fromkeys(
+            ("required", "invalid", "min_value", "max_value"), "A port is a number from 1 to 65535."
+        ),
+    )  # fmt: skip
+
+    class Meta:
+        model = MailSettings
+        fields = (
+            "critical", "user", "host", "port", "security", "sender", "authority", "warning", "notice", "quiet_from",
+            "quiet_to", "digest_hour", "weekly", "address", "webhook", "webhook_private",
+        )  # fmt: skip
+        labels = {
+            "critical": "Send to", "user": "User name", "sender": "Sender’s address",
+            "authority": "Trusted certificate", "warning": "Recipients of warnings", "notice": "Recipients of notices",
+            "quiet_from": "Quiet from", "quiet_to": "Quiet until", "digest_hour": "Daily summary at",
+            "weekly": "A report each Monday, even when all is well", "address": "Address of this box, for links",
+            "webhook": "Webhook", "webhook_private": "Allow webhooks in my own network",
+        }  # fmt: skip
+        help_texts = {
+            "critical": "The mail address that hears of problems. Separate several by commas.",
+            "user": "Usually the mail address of the mailbox that sends.",
+            "sender": "The same as the user name until you change it.",
+            "authority": "Only for your own server, or for Proton Mail Bridge: its certificate, or that of its authority.",
+            "warning": "One address per line. The same as above until you change it.",
+            "notice": "One address per line. The same as above until you change it. Notices come once a day.",
+            "quiet_to": "The same hour twice means no quiet hours. Critical alerts are always sent.",
+            "weekly": "It goes to the recipients of notices. If it does not arrive, mail does not work.",
+            "address": "Mails link to the pages of the box with it.",
+            "webhook": "An address that passes messages on, to a phone for example. "
+            "Larder posts the text there as ntfy does: https://ntfy.sh/your-topic",
+        }
+        widgets = {
+            **{name: forms.Textarea(attrs={"rows": rows}) for name, rows in (("warning", 2), ("notice", 2), ("authority", 3))},
+            "critical": forms.TextInput(attrs={"inputmode": "email", "autocomplete": "email"}),
+            **{name: forms.Select(choices=HOURS) for name in ("quiet_from", "quiet_to", "digest_hour")},
+        }  # fmt: skip
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.initial["critical"] = ", ".join(self.instance.critical.splitlines())
+        self.initial["preset"] = self.initial.get("preset") or provider_of(self.instance.host)
+        stored = smtp_password.has_password()
+        self.fields["password"].help_text = (
+            "A password is stored in a file that only Larder can read. Leave this empty to keep it."
+            if stored
+            else "Or the mailbox’s own password, where the provider accepts it."
+        )
+        if not stored:
+            del self.fields["forget"]
+
+    @property
+    def provider(self) -> Provider | None:
+        """The provider that is chosen now."""
+        return PROVIDERS.get(str(self["preset"].value() or ""))
+
+    @property
+    def server_fields(self) -> list[BoundField]:
+        return [self[name] for name in SERVER]
+
+    @property
+    def more_fields(self) -> list[BoundField]:
+        return [field for field in self if field.name not in FIRST + SERVER]
+
+    @property
+    def server_open(self) -> bool:
+        """Whether the fields of the server have to be seen: an own server, or an error in them."""
+        own = bool(self.provider and not self.provider.host) or self["preset"].value() == "proton"
+        return own or any(field.errors for field in self.server_fields)
+
+    @property
+    def more_open(self) -> bool:
+        return any(field.errors for field in self.more_fields)
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or self.cleaned_data
+        if data.get("forget") and data.get("password"):
+            self.add_error("forget", "Either type a new password or remove the stored one.")
+        for name in RECIPIENTS:
+            data[name] = "\n".join(filter(None, re.split(r"[\s,;]+", str(data.get(name) or ""))))
+        self.fill_in(data)
+        for name in ("user", "sender", "address", "webhook"):
+            if any(not letter.isprintable() for letter in str(data.get(name, ""))):
+                self.add_error(name, "This contains an invisible character. Type it by hand.")
+        for name in RECIPIENTS:
+            for address in str(data[name]).splitlines():
+                self.check_address(name, address)
+        for name in ("quiet_from", "quiet_to", "digest_hour"):
+            if not 0 <= (data.get(name) or 0) <= 23:
+                self.add_error(name, "Choose an hour.")
+        if data.get("host"):
+            self.check_mail(data)
+        elif data.get("preset") and (data.get("user") or data.get("password")):
+            self.add_error("host", "Enter the name of the mail server.")
+        for name in ("webhook", "address"):
+            if data.get(name):
+                self.check_link(name, str(data[name]))
+        if "test" in self.data and not data.get("host") and not data.get("webhook") and not self.errors:
+            self.add_error("preset", "Choose a mail provider, or enter a webhook under “More settings”.")
+        return data
+
+    def fill_in(self, data: dict[str, Any]) -> None:
+        """Fill in the server of the chosen provider, and what follows another field until it is changed."""
+        provider = PROVIDERS.get(str(data.get("preset")))
+        untouched = not data.get("host") or data["host"] == self.initial.get("host")
+        if "preset" in self.data and not data.get("preset") and untouched:
+            data["host"] = ""
+        if provider and provider.host and untouched and data.get("host") != provider.host:
+            data["host"], data["port"], data["security"] = provider.host, provider.port, provider.security
+        for name, leader in FOLLOWS.items():
+            before, now = getattr(self.instance, name), str(data.get(leader) or "")
+            if data.get(name) == before == getattr(self.instance, leader) and (name != "sender" or "@" in now):
+                data[name] = now
+
+    def check_mail(self, data: dict[str, Any]) -> None:
+        """What sending mail needs beyond each field alone."""
+        if not data.get("critical") and "critical" not in self.errors:
+            self.add_error("critical", "Enter the mail address that hears of problems.")
+        self.check_address("sender", str(data.get("sender") or data.get("user") or ""))
+        if data.get("user") and data.get("security") == "none":
+            self.add_error("security", "A password is not sent over an unencrypted connection.")
+        if data.get("user") and not data.get("password") and not data.get("forget") and smtp_password.has_password() and data["host"] != self.initial.get("host"):  # fmt: skip
+            self.add_error("password", "Type it again: the stored one belongs to another server.")
+        if data.get("authority"):
+            self.check_authority(str(data["authority"]))
+
+    def check_authority(self, text: str) -> None:
+        if "PRIVATE KEY" in text:
+            return self.add_error("authority", "This contains a private key. Paste only the certificate.")
+        try:
+            ssl.create_default_context(cadata=text)
+        except (ssl.SSLError, ValueError):
+            self.add_error(
+                "authority", "That is not a certificate. Paste all of it, from -----BEGIN CERTIFICATE----- on."
+            )
+        return None
+
+    def check_link(self, name: str, text: str) -> None:
+        try:
+            parts = urlsplit(text)
+            _port = parts.port
+        except ValueError:
+            return self.add_error(name, "That is not an address.")
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            self.add_error(name, "Start with https:// or http://, then the name of a computer.")
+        elif parts.username is not None or parts.password is not None:
+            self.add_error(name, "The address must not contain a name and password.")
+        return None
+
+    def check_address(self, name: str, text: str) -> None:
+        try:
+            validate_email(text)
+        except ValidationError:
+            self.add_error(name, f"“{text[:80]}” is not a mail address." if text else "Enter an address.")
