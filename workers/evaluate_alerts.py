@@ -23,9 +23,12 @@ from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool
 from appliance.system import system_disk
 from appliance.zfs import kernel_module
+from appliance.zfs.vdev_tree import link_of
 from web.alerts import outbox, pool_usage, reconcile
 from web.alerts.models import MailSettings, PoolDay
-from web.inventory import present, store
+from web.inventory import store
+from web.inventory.bays import Bay, bays_by_key, device_label, read_known_bays
+from web.inventory.box import read_box
 from web.inventory.models import DiskRow, Event, ServiceRow, Source
 from web.jobs.models import Job
 from workers import (
@@ -132,9 +135,9 @@ def gather_facts(now: datetime, sources: dict[str, Source], parts: guard.Parts |
     facts = parts.get("pools", store.facts_of_pools) or Facts()
     # A pool that is only there to be measured loses disks and goes away because Larder has it do so.
     facts = replace(facts, pools=tuple(pool for pool in facts.pools if not scratch_claim.is_scratch_name(pool.name)))
-    box = parts.get("bays", present.box)
-    known = parts.get("names", lambda: present.names_of(box.bays) if box else {}) or {}
-    homes = parts.get("homes", present.homes) or {}
+    box = parts.get("bays", read_box)
+    known = parts.get("names", lambda: bays_by_key(box.bays) if box else {}) or {}
+    homes = parts.get("homes", read_known_bays) or {}
     return AlertInput(
         now=now,
         pools=facts.pools,
@@ -154,14 +157,14 @@ def gather_facts(now: datetime, sources: dict[str, Source], parts: guard.Parts |
         mail_fails=parts.get("mail", lambda: deliver.delivery_error(now)) or "",
         open=parts.get("open alerts", reconcile.open_keys) or frozenset(),
         waiting=parts.get("jobs that wait", lambda: tuple(waiting_jobs())) or (),
-        names=lambda device: present.device_label(device, known, homes),
+        names=lambda device: device_label(device, known, homes),
     )
 
 
-def disks_seen(pools: tuple[Pool, ...], bays: Iterable[present.Bay], now: datetime, parts: guard.Parts) -> tuple[DiskStatus, ...]:  # fmt: skip
+def disks_seen(pools: tuple[Pool, ...], bays: Iterable[Bay], now: datetime, parts: guard.Parts) -> tuple[DiskStatus, ...]:  # fmt: skip
     """The disks, each by itself: one whose row is odd hides no other."""
     rows = {row.key: row for row in parts.get("disks", lambda: list(DiskRow.objects.all())) or []}
-    broken = {present.link_of(one) for pool in pools for one in pool.devices() if one.state in vdev_state.LOST}
+    broken = {link_of(one) for pool in pools for one in pool.devices() if one.state in vdev_state.LOST}
     slow = parts.get("slow disks", lambda: slow_disks(pools, rows)) or {}
     untested = parts.get("self-tests", lambda: selftests.untested_disks(pools, now)) or {}
     found = []
@@ -215,14 +218,14 @@ def slow_disks(pools: Iterable[Pool], rows: dict[str, DiskRow]) -> dict[str, str
     found = {}
     for pool in pools:
         for group in pool.vdevs:
-            took = {key: rows[key].latency for one in group.devices() if (key := present.link_of(one)) in rows}
+            took = {key: rows[key].latency for one in group.devices() if (key := link_of(one)) in rows}
             for key, own in took.items():
                 others = [value for other, value in took.items() if other != key and value is not None]
                 found[key] = latency.outlier_text(own, others)
     return found
 
 
-def disk_seen(bay: present.Bay, row: DiskRow, slow: str, away: bool, untested: str) -> DiskStatus:
+def disk_seen(bay: Bay, row: DiskRow, slow: str, away: bool, untested: str) -> DiskStatus:
     model = bay.disk.model or bay.disk.name
     label = f"{bay.label} ({model}{f' …{bay.disk.serial[-4:]}' if bay.disk.serial else ''})"
     reasons = tuple(HealthReason(*found) for found in row.reasons)

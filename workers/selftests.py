@@ -15,8 +15,9 @@ from appliance.disks.selftest import StartSelfTest
 from appliance.disks.smart import SelfTest
 from appliance.errors import Refused
 from appliance.facts.box import Pool
+from appliance.zfs.vdev_tree import link_of
 from web.alerts.models import DiskCare, SelfTestPlan
-from web.inventory import present, store
+from web.inventory import store
 from web.inventory.models import DiskRow
 from web.jobs import confirm
 from web.jobs.models import BY_SCHEDULE, Job
@@ -90,7 +91,7 @@ def store_new_disks(now: datetime) -> None:
 
 def known_disks(pools: Iterable[Pool], now: datetime) -> list[KnownDisk]:
     """Every disk that the schedule may test."""
-    groups = {present.link_of(device): f"{pool.guid}/{group.guid}" for pool in pools for group in pool.vdevs for device in group.devices()}  # fmt: skip
+    groups = {link_of(device): f"{pool.guid}/{group.guid}" for pool in pools for group in pool.vdevs for device in group.devices()}  # fmt: skip
     cares = {care.disk: care for care in DiskCare.objects.all()}
     found = []
     for row in DiskRow.objects.all():

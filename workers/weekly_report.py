@@ -10,7 +10,7 @@ from django.conf import settings
 from appliance.facts import vdev_state
 from web.alerts import pool_usage
 from web.alerts.models import Alert
-from web.inventory import present
+from web.inventory.box import read_box
 from web.inventory.models import DiskRow
 from web.pools.models import WorkReport
 from workers.mail_text import name_subject, plain_text
@@ -47,7 +47,7 @@ def join_lines(lines: list[str]) -> str:
 
 
 def pool_lines(now: datetime) -> list[str]:
-    found = [card.pool for card in present.box().cards]
+    found = [card.pool for card in read_box().cards]
     filled = {
         one.guid: f", {one.percent} % full. {one.forecast_text}".rstrip()
         for one in pool_usage.usage_of_pools(found, now)

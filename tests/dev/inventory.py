@@ -35,7 +35,9 @@ from web.accounts import first_run
 from web.alerts import pool_usage, reconcile
 from web.alerts.models import Alert, DiskCare, DiskDay, PoolDay
 from web.disks import ports, smart_history
-from web.inventory import present, stability, store
+from web.inventory import stability, store
+from web.inventory.bays import bays_by_key, device_label, read_known_bays
+from web.inventory.box import read_box
 from web.inventory.models import (
     AccountRow,
     Activity,
@@ -255,15 +257,15 @@ def put_events(pool: str, now: datetime, *, ill: bool) -> None:
 def put_alerts(now: datetime) -> None:
     """What the alert rules say of all this, each raised some hours after the one before."""
     pools = tuple(row.fact for row in PoolRow.objects.all())
-    box, homes = present.box(), present.homes()
-    known = present.names_of(box.bays)
+    box, homes = read_box(), read_known_bays()
+    known = bays_by_key(box.bays)
     seen = AlertInput(
         now=now,
         pools=pools,
         disks=disks_seen(pools, box.bays, now, guard.Parts()),
         services=tuple(row.fact for row in ServiceRow.objects.all()),
         spaces=tuple(pool_usage.usage_of_pools(pools, now)),
-        names=lambda one: present.device_label(one, known, homes),
+        names=lambda one: device_label(one, known, homes),
     )
     found, _complete = rules.find_faults(seen)
     reconcile.reconcile_alerts(found, now)

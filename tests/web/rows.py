@@ -19,7 +19,8 @@ from appliance.zfs import status, vdev_tree
 from tests.unit.made import dataset, disk, recorded, recorded_pool
 from web.alerts.models import Alert
 from web.disks.models import Replacement
-from web.inventory import present, store
+from web.inventory import store
+from web.inventory.box import read_box
 from web.inventory.models import (
     AccountRow,
     BookmarkRow,
@@ -199,7 +200,7 @@ def job(**changes: Any) -> Job:
 
 def replacement(key: str = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001") -> Replacement:
     """The replacement of a disk, begun with the box as the inventory has it."""
-    box = present.box()
+    box = read_box()
     pool = next(card.pool for card in box.cards)
     place = next(place for place in vdev_tree.places(pool) if place.leaf and vdev_tree.link_of(place.vdev) == key)
     return pool_replacement.open_replacement(pool, place, box, "admin")

@@ -15,9 +15,11 @@ from appliance.facts import vdev_state
 from appliance.facts.box import Pool, Vdev
 from appliance.pools.vdevs.replace import REPLACEABLE
 from appliance.zfs import vdev_tree
+from appliance.zfs.vdev_tree import link_of
 from web.alerts.models import Alert, DiskDay
 from web.disks.graphs import NAMES
-from web.inventory import present
+from web.inventory.bays import bays_by_key
+from web.inventory.box import Box, read_box
 from web.inventory.models import DiskRow, Source
 from web.jobs.models import Job
 
@@ -77,8 +79,8 @@ class Standing:
 
 def guide_for(alert: Alert) -> Path | None:
     """The guide for the disk of an alert; None where the disk is no longer in the box."""
-    box = present.box()
-    bay = present.names_of(box.bays).get(alert.subject)
+    box = read_box()
+    bay = bays_by_key(box.bays).get(alert.subject)
     row = DiskRow.objects.filter(key=alert.subject).first()
     if bay is None or row is None:
         return None
@@ -96,12 +98,12 @@ def guide_for(alert: Alert) -> Path | None:
     return Path(bay.label, member[0].name if member else "", safety_text(member), tuple(guide_steps(here)))
 
 
-def member_of(box: present.Box, key: str) -> tuple[Pool, Vdev] | None:
+def member_of(box: Box, key: str) -> tuple[Pool, Vdev] | None:
     """The pool and vdev of a disk. A disk that replaces itself is there twice; the new one counts."""
     for card in box.cards:
         for place in vdev_tree.places(card.pool):
             old = place.vdev.path.endswith("/old")
-            if place.leaf and place.role in REPLACEABLE and not old and present.link_of(place.vdev) == key:
+            if place.leaf and place.role in REPLACEABLE and not old and link_of(place.vdev) == key:
                 return card.pool, place.vdev
     return None
 

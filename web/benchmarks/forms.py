@@ -19,7 +19,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.formatting import size_of, size_typed
 from appliance.layout.geometry import GIB, KIB, MIB
-from web.inventory.present import Bay
+from web.inventory.bays import Bay
 from web.jobs.refusals import add_reasons
 
 PLAIN = "none"  # value of the checkbox for "no protocol", because a checkbox needs a value

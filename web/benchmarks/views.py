@@ -30,7 +30,8 @@ from web import live
 from web.benchmarks.create import store_sweep
 from web.benchmarks.forms import NO_TOKEN, SweepForm, check_sweep
 from web.benchmarks.models import CaseRow, SweepRow
-from web.inventory import present, store
+from web.inventory import store
+from web.inventory.box import read_box
 from web.inventory.models import CachingRow
 from web.jobs import confirm, queue
 from web.jobs.models import Job
@@ -89,7 +90,7 @@ def new_sweep(request: HttpRequest, name: str) -> HttpResponse:
     asked = "answered" in request.GET
     facts = store.facts()
     form = SweepForm(
-        request.GET if asked else None, preset=preset, bays=present.box().bays, facts=facts, memory=memory_limit()
+        request.GET if asked else None, preset=preset, bays=read_box().bays, facts=facts, memory=memory_limit()
     )
     if asked and "change" not in request.GET and form.is_valid():
         query = request.GET.copy()

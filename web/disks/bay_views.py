@@ -14,9 +14,10 @@ from appliance import agent_client, names
 from appliance.errors import LarderError, Refused
 from web import agent
 from web.disks.models import BayRow
-from web.inventory import present, store
+from web.inventory import store
+from web.inventory.bays import Bay
+from web.inventory.box import read_box
 from web.inventory.models import DiskRow
-from web.inventory.present import Bay
 from web.jobs.views import local
 
 LIGHT = "The light of its bay is on for {} seconds."
@@ -41,7 +42,7 @@ class BayLine:
 
 
 def bay_lines() -> list[BayLine]:
-    found = {bay.number: bay for bay in present.box().bays if bay.in_front}
+    found = {bay.number: bay for bay in read_box().bays if bay.in_front}
     return [BayLine(row.pk, row.position, row.label, row.port, found.get(row.position)) for row in BayRow.objects.all()]
 
 

@@ -20,11 +20,14 @@ from appliance.errors import Reason, Refused
 from appliance.facts import vdev_state
 from appliance.pools.vdevs.replace import ReplaceDisk
 from appliance.zfs import vdev_tree
+from appliance.zfs.vdev_tree import link_of
 from web import live
 from web.alerts.models import Accepted, Alert, DiskCare, DiskDay
 from web.disks import smart_history, standby_views
 from web.disks.graphs import BOX, NAMES, describe_figures, draw_graphs
-from web.inventory import present, store
+from web.inventory import store
+from web.inventory.bays import Bay, bays_by_key
+from web.inventory.box import read_box
 from web.inventory.models import DiskRow
 from web.jobs import confirm
 from web.jobs.models import Job
@@ -38,12 +41,12 @@ SHOWN = timedelta(days=366)
 @require_GET
 def disk_health(request: HttpRequest, key: str) -> HttpResponse:
     """Verdict, reasons, figures, graphs, self-tests; with ``?report=1`` as plain text to attach to a warranty claim."""
-    box = present.box()
-    bay = present.names_of(box.bays).get(key)
+    box = read_box()
+    bay = bays_by_key(box.bays).get(key)
     row = DiskRow.objects.filter(key=key).first()
     if bay is None or row is None:
         raise Http404
-    member = next((one for card in box.cards for one in card.pool.devices() if present.link_of(one) == key), None)
+    member = next((one for card in box.cards for one in card.pool.devices() if link_of(one) == key), None)
     if request.GET.get("report"):
         reply = HttpResponse(warranty_report(bay, row), content_type="text/plain; charset=utf-8")
         reply["Content-Disposition"] = 'attachment; filename="disk-report.txt"'
@@ -87,7 +90,7 @@ def aged_tests(reading: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{**test, "hours": hours_at(test["hours"], reading.get("hours"))} for test in reading.get("tests", [])]
 
 
-def warranty_report(bay: present.Bay, row: DiskRow) -> str:
+def warranty_report(bay: Bay, row: DiskRow) -> str:
     """A plain-text report for a warranty claim: model, age, counts and self-tests."""
     lines = [
         f"Disk: {bay.disk.model}",

@@ -12,7 +12,9 @@ from django.views.decorators.http import require_POST
 
 from appliance.disks.standby import MINUTES
 from web.alerts.models import DiskCare
-from web.inventory import present, store
+from web.inventory import store
+from web.inventory.bays import Bay
+from web.inventory.box import read_box
 from web.inventory.models import DiskRow
 from web.jobs import queue
 
@@ -37,7 +39,7 @@ def sleep_state(row: DiskRow, care: DiskCare, mates: list[DiskRow]) -> dict[str,
     }  # fmt: skip
 
 
-def mates_of(bays: Iterable[present.Bay], key: str) -> list[DiskRow]:
+def mates_of(bays: Iterable[Bay], key: str) -> list[DiskRow]:
     """The other disks of the pool, which wake together."""
     bays = list(bays)
     pool = next((bay.pool_key for bay in bays if bay.key == key), "")
@@ -52,7 +54,7 @@ def set_sleep(request: HttpRequest, key: str) -> HttpResponse:
     if (wanted != AS_IT_IS and wanted not in {str(minutes) for minutes in MINUTES}) or not can_sleep(row):
         return HttpResponseBadRequest("This disk has no such sleep timer.", content_type="text/plain")
     minutes = int(wanted) if wanted else None
-    mates = mates_of(present.box().bays, key) if request.POST.get("all") else []
+    mates = mates_of(read_box().bays, key) if request.POST.get("all") else []
     for one in filter(can_sleep, [row, *mates]):
         DiskCare.objects.update_or_create(
             disk=one.key,

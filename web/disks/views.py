@@ -9,7 +9,8 @@ from django.views.decorators.http import require_GET
 from appliance.disks.erase import EraseDisk
 from appliance.disks.inventory import device_names
 from web import live
-from web.inventory import present
+from web.inventory.bays import bays_by_key
+from web.inventory.box import read_box
 from web.inventory.models import Event
 from web.jobs import confirm
 from web.jobs.refusals import refusals_lead_to
@@ -20,7 +21,7 @@ def disk_list(request: HttpRequest) -> HttpResponse:
     """Every disk: where it is, what it is, what it is used for."""
 
     def build() -> dict[str, object]:
-        box = present.box()
+        box = read_box()
         return {"box": box, "bays": box.bays}
 
     return live.respond(request, "disks/list.html", build)
@@ -31,8 +32,8 @@ def disk_page(request: HttpRequest, key: str) -> HttpResponse:
     """One disk."""
 
     def build() -> dict[str, object]:
-        box = present.box()
-        found = present.names_of(box.bays).get(key)
+        box = read_box()
+        found = bays_by_key(box.bays).get(key)
         if found is None:
             raise Http404
         card = next((card for card in box.cards if card.pool.name == found.pool), None)
@@ -46,7 +47,7 @@ def disk_page(request: HttpRequest, key: str) -> HttpResponse:
 @refusals_lead_to("disk", "key")
 def review_erase(request: HttpRequest, key: str) -> HttpResponse:
     """The review of erasing a disk, quickly or with zeros everywhere."""
-    bay = present.names_of(present.box().bays).get(key)
+    bay = bays_by_key(read_box().bays).get(key)
     if bay is None:
         raise Http404
     operation = EraseDisk(disk=bay.disk.path, how="full" if request.GET.get("how") == "full" else "quick")

@@ -14,8 +14,9 @@ from django.views.decorators.http import require_GET
 from web import live
 from web.alerts.models import Alert
 from web.datasets.views import Folder, build_folders
-from web.inventory import present
+from web.inventory.box import Box, read_box
 from web.inventory.models import Activity, DatasetRow, Progress
+from web.inventory.pool_cards import PoolCard
 from web.jobs.models import Job
 from web.overview.trends import pool_trends
 from web.overview.week import read_week
@@ -40,7 +41,7 @@ class Attention:
     more: int = 0
 
 
-def pool_messages(cards: Iterable[present.PoolCard]) -> Iterator[Attention]:
+def pool_messages(cards: Iterable[PoolCard]) -> Iterator[Attention]:
     """Pools that need attention, then locked pools."""
     for card in cards:
         if card.verdict.state in BAD_STATES:
@@ -56,7 +57,7 @@ def pool_messages(cards: Iterable[present.PoolCard]) -> Iterator[Attention]:
             )
 
 
-def alert_messages(cards: Iterable[present.PoolCard]) -> Iterator[Attention]:
+def alert_messages(cards: Iterable[PoolCard]) -> Iterator[Attention]:
     """Open alerts, without those that repeat what is known of a pool."""
     states = {card.key: card.verdict.state for card in cards}
     for alert in Alert.objects.filter(state=Alert.State.OPEN, gone=None)[:40]:
@@ -70,7 +71,7 @@ def alert_messages(cards: Iterable[present.PoolCard]) -> Iterator[Attention]:
 
 
 def collect_attention(
-    box: present.Box, troubles: list[service_status.Trouble], failed: list[Job], checked: object
+    box: Box, troubles: list[service_status.Trouble], failed: list[Job], checked: object
 ) -> list[Attention]:
     """All messages, the worst first; a single line if all is well."""
     messages = [
@@ -103,7 +104,7 @@ def show_overview(request: HttpRequest) -> HttpResponse:
 
     def build() -> dict[str, object]:
         now = service_status.service_status(request)
-        box = present.box()
+        box = read_box()
         unseen = list(
             Job.objects.filter(
                 acknowledged=None, state__in=[Job.State.FAILED, Job.State.REFUSED, Job.State.INTERRUPTED]

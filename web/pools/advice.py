@@ -16,7 +16,8 @@ from appliance.pools.vdevs.replace import REPLACEABLE
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
 from web.disks.models import Replacement
-from web.inventory.present import Box, device_label, homes
+from web.inventory.bays import device_label, read_known_bays
+from web.inventory.box import Box
 from web.pools.topology import act_url, box_facts, replace_url
 
 
@@ -34,7 +35,7 @@ class Advice:
 def pool_advice(pool: Pool, box: Box) -> list[Advice]:
     """What should be done about this pool, the most urgent first. Two queries: replacements and bays."""
     facts = box_facts(box)
-    bays, ports = {bay.key: bay for bay in box.bays}, homes()
+    bays, ports = {bay.key: bay for bay in box.bays}, read_known_bays()
 
     def device_name(device: Vdev) -> str:
         return opening(device_label(device, bays, ports))

@@ -12,7 +12,7 @@ from appliance.layout import choices
 from appliance.layout.choices import LayoutChoice
 from appliance.layout.geometry import LEAST_DISKS
 from appliance.pools.create import LAYOUT_NAMES
-from web.inventory.present import Bay
+from web.inventory.bays import Bay
 from web.jobs.refusals import validation_error
 
 

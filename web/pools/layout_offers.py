@@ -13,7 +13,7 @@ from appliance.layout import choices, risk
 from appliance.layout.advice import Candidate, Proposal, choose_data_disks, judge_layout, propose_layouts
 from appliance.pools.create import survival
 from web.benchmarks.models import CaseRow
-from web.inventory.present import Bay
+from web.inventory.bays import Bay
 from web.pools import layout_diagram
 
 NOTABLE_SHARE = 50  # less than a fiftieth of the disks unused is not mentioned

@@ -16,7 +16,8 @@ from appliance.pools.vdevs.replace import REPLACEABLE
 from appliance.zfs import vdev_tree
 from web import live
 from web.disks.models import Replacement
-from web.inventory import present, store
+from web.inventory import store
+from web.inventory.box import Box, read_box
 from web.inventory.models import Activity
 from web.jobs import confirm
 from web.jobs.models import Job
@@ -30,7 +31,7 @@ from web.pools.topology_views import find_pool, parse_guid
 @refusals_lead_to("pool", "key")
 def choose_disk(request: HttpRequest, key: str) -> HttpResponse:
     """The first step: which disk. Choosing one opens its replacement, which changes nothing in the pool yet."""
-    box = present.box()
+    box = read_box()
     pool = find_pool(Facts(tuple(card.pool for card in box.cards)), key)
     places = [
         place for place in vdev_tree.places(pool) if place.leaf and place.role in REPLACEABLE and not is_stand_in(place)
@@ -57,7 +58,7 @@ def is_stand_in(place: vdev_tree.Place) -> bool:
     return parent is not None and parent.kind in {"spare", "replacing"} and parent.children[0].guid != place.vdev.guid
 
 
-def rows_of_places(pool: Pool, box: present.Box, places: list[vdev_tree.Place]) -> list[topology.TopologyRow]:
+def rows_of_places(pool: Pool, box: Box, places: list[vdev_tree.Place]) -> list[topology.TopologyRow]:
     """The rows of the tree for these places, in their order."""
     by_id: dict[str, topology.TopologyRow] = {}
 
@@ -89,7 +90,7 @@ def show_replacement(request: HttpRequest, pk: int) -> HttpResponse:
 
     def build_context() -> dict[str, object]:
         case = get_object_or_404(Replacement, pk=pk)
-        now = pool_replacement.replacement_state(case, present.box())
+        now = pool_replacement.replacement_state(case, read_box())
         return {
             "case": case,
             "now": now,
@@ -132,7 +133,7 @@ def accept_disk(request: HttpRequest, pk: int) -> HttpResponse:
     """The review page of replacing the old disk by the chosen one."""
     case = get_open_case(pk)
     pool = find_pool(store.facts_of_pools(), case.pool_guid)
-    if wrong := pool_replacement.replacement_state(case, present.box()).wrong:
+    if wrong := pool_replacement.replacement_state(case, read_box()).wrong:
         raise Refused(
             Reason("wrong-disk-pulled", "Put {disk} back first. {pool} still needs it.", disk=wrong[0], pool=pool.name)
         )
@@ -144,7 +145,7 @@ def accept_disk(request: HttpRequest, pk: int) -> HttpResponse:
 def close_replacement(request: HttpRequest, pk: int) -> HttpResponse:
     """Close the replacement and save its report. The pool is not touched."""
     case = get_open_case(pk)
-    now = pool_replacement.replacement_state(case, present.box())
+    now = pool_replacement.replacement_state(case, read_box())
     report = now.report or f"Closed before it was complete. {now.headline}"
     Replacement.objects.filter(pk=pk, closed=None).update(closed=timezone.now(), report=report)
     store.touch("replacements")

@@ -14,7 +14,8 @@ from appliance.pools.vdevs.replace import ReplaceDisk
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
 from web.disks.models import Replacement
-from web.inventory.present import Bay, Box, device_label
+from web.inventory.bays import Bay, device_label
+from web.inventory.box import Box
 from web.pools.topology import box_facts
 
 STEPS = (

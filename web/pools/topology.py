@@ -17,7 +17,7 @@ from appliance.pools.vdevs.expand import autoexpand_gain, data_groups
 from appliance.pools.vdevs.replace import REPLACEABLE
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
-from web.inventory.present import Box
+from web.inventory.box import Box
 
 KIND_WORDS = {
     "replacing": ("being replaced", "the old and the new disk, until the new one is rebuilt"),

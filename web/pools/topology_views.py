@@ -28,7 +28,8 @@ from appliance.pools.vdevs.expand import (
 from appliance.pools.vdevs.remove import RemoveVdev
 from appliance.pools.vdevs.replace import AttachDisk, DetachDisk
 from appliance.zfs import vdev_tree
-from web.inventory import present, store
+from web.inventory import store
+from web.inventory.box import read_box
 from web.jobs import confirm
 from web.jobs.refusals import refusals_lead_to
 from web.pools.forms import is_usable
@@ -147,7 +148,7 @@ def add_disks(request: HttpRequest, key: str, kind: str) -> HttpResponse:
             return confirm.review(request, how.make(pool.name, vdev, picked, request), back=here)
         except Refused as refusal:
             reasons = refusal.reasons
-    bays = present.box().bays
+    bays = read_box().bays
     usable = [bay for bay in bays if is_usable(bay)]
     if how.solid_state:
         usable.sort(key=lambda bay: bay.disk.rotational)

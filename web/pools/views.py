@@ -14,9 +14,9 @@ from appliance.formatting import size_text
 from appliance.pools import health
 from web import live
 from web.alerts import pool_usage
-from web.inventory import present
+from web.inventory.box import read_box
 from web.inventory.models import DatasetRow
-from web.inventory.present import PoolCard
+from web.inventory.pool_cards import PoolCard
 from web.jobs import confirm
 from web.jobs.refusals import refusals_lead_to
 from web.pools import advice, lifecycle_views, maintenance_views, topology
@@ -28,7 +28,7 @@ def list_pools(request: HttpRequest) -> HttpResponse:
     """Every pool."""
 
     def build_context() -> dict[str, object]:
-        box = present.box()
+        box = read_box()
         return {"cards": box.cards, "free": sum(bay.state == "empty" for bay in box.bays)}
 
     return live.respond(request, "pools/list.html", build_context)
@@ -39,7 +39,7 @@ def show_pool(request: HttpRequest, key: str) -> HttpResponse:
     """The page of one pool: its health, its disks, its folders."""
 
     def build_context() -> dict[str, object]:
-        box = present.box()
+        box = read_box()
         card = next((card for card in box.cards if card.key == key), None)
         if card is None:
             raise Http404

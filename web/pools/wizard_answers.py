@@ -14,8 +14,9 @@ from appliance.facts.box import Facts
 from appliance.layout import choices
 from appliance.layout.choices import LayoutChoice
 from appliance.pools.create import CreatePool
-from web.inventory import present, store
-from web.inventory.present import Bay
+from web.inventory import store
+from web.inventory.bays import Bay
+from web.inventory.box import read_box
 from web.pools.forms import DisksForm, ExtrasForm, LayoutForm, NameForm, OptionsForm, is_usable
 from web.pools.layout_offers import propose_disks
 
@@ -42,7 +43,7 @@ class Answers:
 
     @classmethod
     def from_request(cls, request: HttpRequest) -> Answers:
-        query, bays = request.GET.copy(), present.box().bays
+        query, bays = request.GET.copy(), read_box().bays
         answers = cls(query, bays, "disks" in query)
         if not answers.disks_given and not answers.has_answered("disks"):
             query.setlist("disks", propose_disks(bays))

@@ -16,12 +16,13 @@ from appliance.alerts.rules import Fault
 from appliance.disks import health, smart
 from appliance.disks.smart import Reading, SmartFigure
 from appliance.facts.box import Pool, Vdev
+from appliance.zfs.vdev_tree import link_of
 from tests.unit.made import recorded, recorded_pool
 from tests.web import rows
 from web.alerts import failing_disk_guide, reconcile, smtp_password
 from web.alerts.models import Accepted, Alert, DiskDay, KindSeverity, MailSettings, Message, PoolDay
 from web.disks import smart_history
-from web.inventory import present, store
+from web.inventory import store
 from web.inventory.models import DiskRow, Source
 from web.jobs.models import Job
 from workers import evaluate_alerts, pending_faults
@@ -247,7 +248,7 @@ def test_open_alerts_are_paged_the_worst_first_and_each_list_turns_alone(web, ca
 def test_a_slow_disk_among_quick_ones_is_told_once_it_has_lasted(calm, monkeypatch):
     pool = rows.recorded_box()
     names = {row.key: row.fact.name for row in DiskRow.objects.all()}
-    members = [name for key, name in names.items() if any(present.link_of(one) == key for one in pool.devices())]
+    members = [name for key, name in names.items() if any(link_of(one) == key for one in pool.devices())]
     assert len(members) == 4
     for row in DiskRow.objects.all():
         smart_history.note_latency(row, {name: 26.0 if names[DISK] == name else 1.2 for name in members})

@@ -10,11 +10,12 @@ from django.utils import timezone
 
 from appliance import schedule
 from appliance.disks.smart import Reading, SelfTest
+from appliance.zfs.vdev_tree import link_of
 from tests.unit.made import recorded_pool
 from tests.web import rows
 from web.alerts.models import Alert, DiskCare, SelfTestPlan
 from web.disks import smart_history
-from web.inventory import present, store
+from web.inventory import store
 from web.inventory.models import DiskRow
 from web.jobs.models import Job
 from workers import evaluate_alerts, selftests
@@ -36,7 +37,7 @@ def finish() -> None:
 
 
 def test_the_disks_of_a_pool_have_their_long_tests_on_nights_of_their_own(box):
-    pool = {present.link_of(device) for device in recorded_pool().devices()}
+    pool = {link_of(device) for device in recorded_pool().devices()}
     tested = []
     for night in range(4):
         begun = [

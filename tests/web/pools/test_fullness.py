@@ -14,8 +14,8 @@ from tests.unit.pools import shapes
 from tests.web import rows
 from tests.web.reading import text_of
 from web.alerts.models import Alert
-from web.inventory import present
 from web.inventory.models import PoolRow
+from web.inventory.pool_cards import build_pool_card
 
 pytestmark = pytest.mark.django_db
 
@@ -37,9 +37,7 @@ class Meter(HTMLParser):
 def test_card_bar_and_alert_agree_at_every_percent(percent):
     level = fullness.classify(percent).level
     root = dataset("tank", used=percent * 10**9, available=(100 - percent) * 10**9)
-    card = present.pool_card(
-        PoolRow(key="7", name="tank", facts=msgspec.json.encode(shapes.raidz2()).decode()), root, {}
-    )
+    card = build_pool_card(PoolRow(key="7", name="tank", facts=msgspec.json.encode(shapes.raidz2()).decode()), root, {})
     meter = Meter()
     meter.feed(render_to_string("inc/space_bar.html", {"card": card}))
     assert (card.percent, card.state) == (percent, health.LEVEL_STATES[level])

@@ -15,7 +15,7 @@ from tests.unit.pools import shapes
 from tests.web.pools.test_topology import put, seen
 from tests.web.reading import Page, text_of
 from web.disks.models import Replacement
-from web.inventory import present
+from web.inventory.box import read_box
 from web.inventory.models import DiskRow
 from web.jobs.models import Job
 from web.pools import replacement
@@ -260,7 +260,7 @@ def test_a_disk_long_gone_is_replaced_from_the_bay_where_it_was(web, calm):
     web.post(WHICH, {"vdev": "102"})
     found = Replacement.objects.get()
     assert (found.bay, found.serial, found.model) == ("bay 2", "WD-WCAZA0000002", "WDC WD20EARS-00MVWB0")
-    now = replacement.replacement_state(found, present.box())
+    now = replacement.replacement_state(found, read_box())
     assert (now.step, [one.bay.number for one in now.candidates]) == ("accept", [5])
 
 
@@ -268,6 +268,6 @@ def test_a_disk_that_larder_knows_by_another_name_is_not_called_out(web, calm):
     odd = shapes.leaf(2, "OFFLINE", path="/dev/disk/by-id/wwn-0x5-part1", name="wwn-0x5")
     put(shapes.pool(shapes.group("mirror-0", shapes.leaf(1), odd)))
     web.post(WHICH, {"vdev": "102"})
-    now = replacement.replacement_state(Replacement.objects.get(), present.box())
+    now = replacement.replacement_state(Replacement.objects.get(), read_box())
     assert now.step == "pull"
     assert "cannot see whether the right one" in now.text

@@ -19,7 +19,8 @@ from tests.web import rows
 from tests.web.reading import Page, text_of
 from web.disks import ports
 from web.disks.models import BayRow
-from web.inventory import present
+from web.inventory.bays import MissingDisk
+from web.inventory.box import read_box
 from web.inventory.models import DiskRow
 from web.jobs.models import Job
 
@@ -202,8 +203,8 @@ def test_error_counts_are_explained_on_the_pool_page(web, calm):
 def chassis(web) -> list[tuple[str, str]]:
     """Bay name and word of every place that is drawn."""
     return [
-        (one.label if isinstance(one, present.Gone) else one.name, getattr(one, "word", "empty"))
-        for one in present.box().places
+        (one.label if isinstance(one, MissingDisk) else one.name, getattr(one, "word", "empty"))
+        for one in read_box().places
     ]
 
 
@@ -252,7 +253,7 @@ def test_a_new_port_comes_after_the_known_ones(web, calm):
 
 def test_only_the_rebuilt_disk_is_drawn_as_rebuilding(web, calm):
     put(shapes.replacing())
-    words = {bay.number: bay.word for bay in present.box().bays}
+    words = {bay.number: bay.word for bay in read_box().bays}
     assert words == {1: "offline", 2: "healthy", 3: "healthy", 4: "healthy", 5: "rebuilding", 6: "free"}
 
 

@@ -18,7 +18,7 @@ from tests.dev.boxes import BOXES
 from tests.web.reading import Page, text_of
 from web.alerts.models import Alert
 from web.benchmarks.models import SweepRow
-from web.inventory import present
+from web.inventory.box import read_box
 from web.inventory.models import AccountRow, Activity, DatasetRow, DiskRow, PoolRow, ShareRow, SnapshotRow
 from web.jobs.models import Job
 
@@ -109,7 +109,7 @@ def is_degraded() -> None:
 
 
 def is_full() -> None:
-    percents = sorted(card.percent for card in present.box().cards)
+    percents = sorted(card.percent for card in read_box().cards)
     assert percents == [82, 96]
     assert set(Alert.objects.values_list("kind", flat=True)) == {
         "pool.full80",

@@ -188,7 +188,7 @@ def broken(web, box, monkeypatch):
     def fail(*_args: object) -> None:
         raise RuntimeError("canary: a secret of the program")
 
-    monkeypatch.setattr("web.inventory.present.box", fail)
+    monkeypatch.setattr("web.disks.views.read_box", fail)
     return web
 
 

@@ -30,7 +30,7 @@ from web.alerts import outbox, pool_usage, reconcile
 from web.alerts.models import LARGEST, Accepted, Alert, MailSettings, Message
 from web.benchmarks.models import CaseRow, SweepRow
 from web.disks import smart_history
-from web.inventory import present, store
+from web.inventory import store
 from web.inventory.models import DiskRow, Event, PoolRow, Source
 from web.jobs.models import Job
 from workers import (
@@ -335,8 +335,8 @@ def test_an_alert_that_cannot_be_written_stops_no_other(monkeypatch):
 
 PARTS = {
     "facts_of_pools": (store, "facts_of_pools"),
-    "box": (present, "box"),
-    "homes": (present, "homes"),
+    "box": (evaluate_alerts, "read_box"),
+    "homes": (evaluate_alerts, "read_known_bays"),
     "slow_ones": (evaluate_alerts, "slow_disks"),
     "untested": (selftests, "untested_disks"),
     "overdue": (overdue, "update_overdue"),

@@ -1,0 +1,205 @@
+"""The disks of the box in their bays, as pages show them. Pure shaping: no query is made for a single disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from appliance.facts import vdev_state
+from appliance.facts.box import Disk, Pool, Vdev
+from appliance.formatting import model_and_serial
+from appliance.pools import health
+from appliance.zfs import vdev_tree
+from appliance.zfs.vdev_tree import link_of
+from web.disks import ports
+from web.disks.models import BayRow
+from web.inventory.models import DiskRow
+
+KnownBays = dict[str, BayRow]  # by port
+SCAN_WORDS = {"scrub": "being checked", "resilver": "rebuilding"}
+
+
+@dataclass(frozen=True)
+class Bay:
+    """A disk where its owner finds it. ``number`` counts the disks of the box, the system disk last."""
+
+    number: int
+    key: str
+    disk: Disk
+    state: health.Health
+    word: str
+    pool: str = ""
+    note: str = ""
+    temperature: int | None = None
+    asleep: bool = False
+    pool_key: str = ""
+    role: str = ""
+    given: str = ""
+    smart_passed: bool | None = None
+    smart_text: str = ""
+    verdict: str = ""
+
+    @property
+    def name(self) -> str:
+        """The label that its owner gave the bay, or its number."""
+        return self.given or str(self.number)
+
+    @property
+    def use(self) -> str:
+        """What it is used for: ``tank``, ``log of tank``, ``holds the system``; empty for nothing."""
+        if not self.pool or self.note:
+            return self.note
+        return self.pool if self.role in {"", "normal"} else f"{self.role} of {self.pool}"
+
+    @property
+    def in_front(self) -> bool:
+        """Whether it sits in a bay that its owner can reach; the others are drawn beside the chassis."""
+        return ports.in_front(self.disk)
+
+    @property
+    def label(self) -> str:
+        return f"bay {self.name}"
+
+
+@dataclass(frozen=True)
+class MissingDisk:
+    """A disk that a pool lacks: drawn as a bay, so that the picture shows what is wrong."""
+
+    name: str
+    pool: str
+    pool_key: str
+    state: health.Health
+    word: str
+    number: int = 0
+    given: str = ""
+    guid: int = 0
+    gone: bool = True
+
+    @property
+    def label(self) -> str:
+        """Its bay; empty where that is unknown."""
+        return (self.given or str(self.number)) if self.number else ""
+
+
+@dataclass(frozen=True)
+class EmptyBay:
+    """A known bay without a disk."""
+
+    number: int
+    given: str
+    nothing: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.given or str(self.number)
+
+
+def bay_order(one: Bay | MissingDisk | EmptyBay) -> int:
+    """Sort key of a place in the chassis; disks without a known bay come last."""
+    return one.number or 10**6
+
+
+def list_bays(disks: Iterable[DiskRow], pools: Iterable[Pool], known_bays: KnownBays | None = None) -> list[Bay]:
+    """The disks in the order of their bays, the system's own last. A disk without a known bay comes after those."""
+    known_bays = known_bays or {}
+    devices = {
+        link_of(device): (pool, device, vdev.role) for pool in pools for vdev in pool.vdevs for device in vdev.devices()
+    }
+    known = [(row, row.fact) for row in disks]
+    known.sort(key=lambda pair: (any(use.kind == "system" for use in pair[1].uses), chassis_key(pair[1])))
+    first = max((row.position for row in known_bays.values()), default=0)
+    found, taken = [], set()
+    for row, disk in known:
+        home = known_bays.get(ports.port_of(disk.slot)) if disk.slot and ports.in_front(disk) else None
+        if home is None or home.position in taken:
+            first += 1
+            number, given = first, ""
+        else:
+            number, given = home.position, home.label
+            taken.add(home.position)
+        found.append(replace(build_bay(number, row, disk, devices.get(row.key)), given=given, smart_passed=row.smart_passed, smart_text=row.smart_text, verdict=row.verdict))  # fmt: skip
+    return sorted(found, key=lambda one: one.number)
+
+
+def read_known_bays() -> KnownBays:
+    """Read the known bays by their ports, in one query."""
+    return {row.port: row for row in BayRow.objects.all()}
+
+
+def chassis_key(disk: Disk) -> tuple[str, int, str]:
+    """Sort key by port, which is nearest to the chassis; kernel names (sda, sdb) change from boot to boot."""
+    return (disk.slot, len(disk.name), disk.name)
+
+
+def list_missing_disks(
+    pools: Iterable[Pool], known: dict[str, Bay], known_bays: KnownBays | None = None
+) -> list[MissingDisk]:
+    """The disks that pools lack and that are nowhere in the box, in their bays unless these have other disks."""
+    free = {port: row for port, row in (known_bays or {}).items() if row.position not in {one.number for one in known.values()}}  # fmt: skip
+
+    def at(device: Vdev) -> tuple[int, str]:
+        row = free.get(ports.port_of(device.slot)) if device.slot else None
+        return (row.position, row.label) if row else (0, "")
+
+    return [
+        MissingDisk(
+            missing_disk_name(link_of(device)),
+            pool.name,
+            str(pool.guid),
+            health.of_device(device),
+            vdev_state.describe(device.state).word,
+            *at(device),
+            guid=device.guid,
+        )
+        for pool in pools
+        for device in pool.devices()
+        if device.state in vdev_state.LOST and link_of(device) not in known
+    ]
+
+
+def build_bay(number: int, row: DiskRow, disk: Disk, member: tuple[Pool, Vdev, str] | None) -> Bay:
+    """A disk with its state and word; ``member`` is its pool, its device there, and the role of its group."""
+    bay = Bay(number, row.key, disk, "empty", "", temperature=row.temperature, asleep=row.asleep)
+    if member:
+        pool, device, role = member
+        state, word = health.of_device(device), vdev_state.describe(device.state).word
+        if state == "attention" and device.state == "ONLINE":
+            word = "made errors"
+        if state == "healthy" and pool.scan and pool.scan.state == "scanning" and is_being_scanned(pool, device):
+            state, word = "working", SCAN_WORDS.get(pool.scan.kind, "working")
+        if row.asleep:
+            state = word = "asleep"
+        return replace(bay, state=state, word=word, pool=pool.name, pool_key=str(pool.guid), role=role)
+    if not disk.blocked:
+        note = "; ".join(use.text for use in disk.uses)
+        return replace(bay, word="free" if disk.free else "holds old data", note=note)
+    bay = replace(bay, note=disk.blocked.text)
+    if disk.blocked.kind == "pool":
+        return replace(bay, state="attention", word="not in use by its pool", pool=disk.blocked.pool)
+    return replace(bay, state="healthy", word="system" if disk.blocked.kind == "system" else "in use")
+
+
+def is_being_scanned(pool: Pool, device: Vdev) -> bool:
+    """Whether the scan covers this device: a scrub covers all, a resilver those that it fills."""
+    filled = vdev_tree.filling(pool)
+    return not filled or device.guid in filled
+
+
+def bays_by_key(found: Iterable[Bay]) -> dict[str, Bay]:
+    """The bays by the stable names of their disks, which ``link_of`` gives for a device of a pool."""
+    return {bay.key: bay for bay in found}
+
+
+def device_label(device: Vdev, known: dict[str, Bay], known_bays: KnownBays | None = None) -> str:
+    """``bay 3 (WDC WD20EARS, serial …)``; where the disk is gone, its bay as long as that is known, and its own name."""
+    if found := known.get(link_of(device)):
+        return f"{found.label} ({found.disk.model} {found.disk.serial})"
+    home = (known_bays or {}).get(ports.port_of(device.slot)) if device.slot else None
+    name = missing_disk_name(link_of(device))
+    return f"bay {home} ({name.replace('(', '').replace(')', '')})" if home else name
+
+
+def missing_disk_name(link: str) -> str:
+    """Name a disk that is not there by its by-id name: ``ata-WDC_WD20EARS_WD-1`` is ``WDC WD20EARS (WD-1)``."""
+    model, serial = model_and_serial(link)
+    return f"{model} ({serial})" if model else link

@@ -1,0 +1,120 @@
+"""A pool as its card on the overview and its page show it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from appliance.facts import vdev_state
+from appliance.facts.box import Pool
+from appliance.facts.datasets import Dataset
+from appliance.formatting import size_text
+from appliance.pools import fullness, health
+from appliance.pools.health import PoolHealth
+from web.inventory.bays import SCAN_WORDS, Bay, KnownBays, device_label
+from web.inventory.models import PoolRow
+
+
+@dataclass(frozen=True)
+class PoolCard:
+    """A pool on the overview and on its page."""
+
+    key: str
+    pool: Pool
+    verdict: PoolHealth
+    layout: str
+    used: int
+    total: int
+    encrypted: bool
+    locked: bool
+    state: str
+    word: str
+
+    @property
+    def free(self) -> int:
+        return max(self.total - self.used, 0)
+
+    @property
+    def survives(self) -> str:
+        """``It survives 2 more failed disks.``"""
+        return f"{health.survives_text(self.pool).capitalize()}."
+
+    @property
+    def scan_result(self) -> str:
+        """How the last scrub or rebuilding ended: ``clean``."""
+        scan = self.pool.scan
+        if scan is None:
+            return ""
+        if scan.state == "canceled":
+            return "stopped before its end"
+        if scan.errors:
+            return f"{scan.errors} {'error' if scan.errors == 1 else 'errors'} left"
+        return f"repaired {size_text(scan.repaired)}" if scan.repaired and scan.kind == "scrub" else "clean"
+
+    @property
+    def percent(self) -> int:
+        return fullness.percent_used(self.used, self.total)
+
+    @property
+    def bar_limits(self) -> tuple[int, int]:
+        """The last per cent at which its bar has the usual colour, and the last one before it is red."""
+        return fullness.WARNING - 1, fullness.CRITICAL - 1
+
+
+def describe_layout(pool: Pool) -> str:
+    """``raidz2 of 5``, ``2 mirrors of 2``, ``stripe of 1``."""
+    data = [vdev for vdev in pool.vdevs if vdev.role == "normal"]
+    groups = [vdev for vdev in data if vdev.children]
+    if not groups:
+        return f"stripe of {len(data)}"
+    first = groups[0]
+    name = first.name.rsplit("-", 1)[0]
+    if len(groups) == 1:
+        return f"{name} of {len(first.children)}"
+    return f"{len(groups)} × {name} of {len(first.children)}"
+
+
+def build_pool_card(
+    row: PoolRow,
+    root: Dataset | None,
+    known: dict[str, Bay],
+    known_bays: KnownBays | None = None,
+    *,
+    settled: bool = True,
+) -> PoolCard:
+    pool: Pool = row.fact
+    used, total = (root.used, root.used + root.available) if root else (pool.allocated, pool.size)
+    found = health.of_pool(
+        pool, lambda device: device_label(device, known, known_bays), used=used, total=total, settled=settled
+    )
+    locked = bool(root and root.locked)
+    return PoolCard(
+        row.key,
+        pool,
+        found,
+        describe_layout(pool),
+        used,
+        total,
+        bool(root and root.encryption != "off"),
+        locked,
+        *card_state(pool, found, locked=locked),
+    )
+
+
+def card_state(pool: Pool, found: PoolHealth, *, locked: bool) -> tuple[str, str]:
+    """State and word of a pool for its card: "repaired itself" is not "degraded", and a locked one is neither."""
+    scanning = SCAN_WORDS.get(pool.scan.kind, "") if pool.scan and pool.scan.state == "scanning" else ""
+    if found.word and not (locked and found.state == "notice"):
+        return found.state, found.word
+    if found.state == "failed":
+        stopped = pool.state in vdev_state.LOST
+        return "failed", vdev_state.describe(pool.state).word if stopped else "damaged files"
+    if found.state == "attention":
+        weak = pool.state != "ONLINE" or any(device.state in vdev_state.LOST for device in pool.devices())
+        return (
+            ("attention", scanning if scanning == "rebuilding" else "degraded")
+            if weak
+            else ("repaired", "repaired itself")
+        )
+    if locked:
+        return "locked", "locked"
+    return ("working", scanning) if found.state == "working" else (found.state, "healthy")
