@@ -51,4 +51,4 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth is untype
         return user
 
     def add_message(self, *args: Any, **kwargs: Any) -> None:
-        """The pages say what happened by themselves."""
+        """Add none: each page says itself what happened."""

@@ -263,8 +263,8 @@ class Source(models.Model):
 
 
 class Activity(models.Model):
-    """Long work of the kernel, whoever started it (``appliance/pools/activities.py``). ``left`` in seconds, null while it
-    cannot be told; ``samples`` is what its pace is reckoned from. Rows of ended work stay as long as ZFS tells of it."""
+    """Long work of the kernel, started here or elsewhere (``appliance/pools/activities.py``). ``left`` is in seconds, null
+    while unknown; ``samples`` are what the pace is calculated from. Rows of ended work stay as long as ZFS reports it."""
 
     key = models.CharField(max_length=120, primary_key=True)
     pool = models.CharField(max_length=255)

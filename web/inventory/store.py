@@ -97,7 +97,7 @@ def is_read(name: str) -> bool:
 
 
 def claim_refresh(name: str, *, not_since: datetime) -> bool:
-    """Whether this caller is the one to ask for a new reading: true once per interval, whoever looks.
+    """Whether this caller is the one to ask for a new reading: true once per interval, for all callers together.
 
     Where a reading takes long, as on a slow box, the interval is twice as long: pages that are looked at leave half of the
     time to what people wait for. What was asked for by a clock that was ahead does not count.
@@ -146,7 +146,7 @@ def roots(names: Iterable[str]) -> dict[str, Dataset]:
 
 
 def stopped_pools() -> set[str]:
-    """Names of pools about which nothing is to be asked or begun: whoever did would wait for their disks. One query."""
+    """Names of pools that must not be asked or changed, because the caller would wait for their disks. One query."""
     return {row.name for row in PoolRow.objects.all() if row.fact.state == "SUSPENDED"}
 
 

@@ -98,7 +98,7 @@ NEW_PASSPHRASE = Secret(
 # The file that holds a key takes the place of a passphrase. A new one wants proof that it was saved.
 NEW_KEY_FILE = Secret(
     "The key file you have just saved",
-    "Choose it here, so that Larder sees that you have it. Keep it in two places, neither of them this box: without it "
+    "Choose it here, so that Larder sees that you have it. Store it in two places outside this box: without it "
     "the files are lost, and nobody can help.",
     twice=True,
 )
@@ -114,8 +114,8 @@ UI: dict[type[Operation], OperationUi] = {
         ),
         key_file=Secret(
             "The key file you have just saved",
-            "Choose it here, so that Larder sees that you have it. It unlocks the pool after every start. Keep it in two "
-            "places, neither of them this box: without it the data is lost, and nobody can help.",
+            "Choose it here, so that Larder sees that you have it. It unlocks the pool after every start. Store it in two "
+            "places outside this box: without it the data is lost, and nobody can help.",
             twice=True,
         ),
         steps=("Name", "Disks and layout", "Log, cache, spares", "Options", "Review"),

@@ -20,7 +20,7 @@ MOST = 8
 
 @dataclass(frozen=True)
 class Happening:
-    """One line: ``state`` is that of its icon, ``word`` says the state for whoever does not see the icon."""
+    """One line: ``state`` is that of its icon, ``word`` says the state for a user who cannot see the icon."""
 
     at: datetime
     state: str

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET
 @login_not_required
 @require_GET
 def ready(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
-    """For whoever waits until the pages are served; says nothing of the box."""
+    """Answer programs that wait until pages are served; it reveals nothing about the box."""
     return HttpResponse("ready\n", content_type="text/plain")
 
 
