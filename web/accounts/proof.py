@@ -13,7 +13,7 @@ from django.contrib.auth.models import AnonymousUser
 
 from appliance import agent_client
 from appliance.agent import proof
-from appliance.errors import Failed, LarderError, Refused, explain
+from appliance.errors import Failed, LarderError, Reason, Refused, explain
 from appliance.operation import Operation, as_json
 
 log = logging.getLogger(__name__)
@@ -37,19 +37,28 @@ def store_password(password: str, old: str = "") -> None:
     agent_client.request({"verb": "keep-password", "password": password, "old": old}, silence=SECONDS)
 
 
-def prove(operation: Operation, *, digest: str, job: str, password: str, user: AbstractBaseUser | AnonymousUser) -> str:
-    """Have the agent note that this job carries the password; what is wrong, in words, or nothing."""
+def prove(
+    operation: Operation, *, digest: str, job: str, password: str, user: AbstractBaseUser | AnonymousUser
+) -> tuple[Reason, ...]:
+    """Have the agent note that this job carries the password, and return what speaks against it."""
     asked = {"job": job, "digest": digest, "operation": json.loads(as_json(operation))}
     line = {"verb": "prove", **asked, "password": password}
     try:
         if agent_client.request(line, silence=SECONDS)["facts"]["known"]:
-            return ""
+            return ()
         if not user.check_password(password):
-            return "That is not your password. Nothing was started."
+            return (Reason("password-not-yours", "That is not your password. Nothing was started.", field="password"),)
         store_password(password)
         agent_client.request(line, silence=SECONDS)
     except Refused as refusal:
-        return " ".join(reason.text for reason in refusal.reasons)
+        return tuple(reason.with_field("password") for reason in refusal.reasons)
     except Failed as failure:
-        return f"Your password could not be checked: {explain(failure)}. Nothing was started."
-    return ""
+        return (
+            Reason(
+                "password-not-checked",
+                "Your password could not be checked: {error}. Nothing was started.",
+                field="password",
+                error=explain(failure),
+            ),
+        )
+    return ()

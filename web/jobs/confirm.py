@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -41,7 +42,7 @@ def review(
     operation: Operation,
     *,
     back: str,
-    errors: dict[str, str] | None = None,
+    reasons: Sequence[Reason] = (),
     notice: str = "",
     job: str = "",
     status: int = 200,
@@ -49,7 +50,7 @@ def review(
 ) -> HttpResponse:
     """The page that shows the plan and asks for confirmation. Raises Refused where something speaks against it.
 
-    ``facts`` are the inventory's, unless the page has read more for its sentences; the digest does not depend on that.
+    ``reasons`` are what is wrong with its answers, by the fields of the page. ``facts`` are the inventory's, unless the page has read more for its sentences; the digest does not depend on that.
     """
     operation = as_read(operation)
     facts = facts or store.facts_for(operation)
@@ -64,7 +65,8 @@ def review(
         "wizard": operation_ui.UI[type(operation)].steps,
         "job": job or str(uuid.uuid4()),
         "back": back,
-        "errors": errors or {},
+        "reasons": reasons,
+        "errors": {reason.field: reason.text for reason in reasons},
         "notice": notice,
         "needs_proof": operation.needs_proof(facts, plan),
         "wait_minutes": delayed_jobs.MINUTES,
@@ -167,7 +169,3 @@ def request_stop(row: Job) -> None:
         if row.state == Job.State.WAITING:
             queue.send("workers.run_job", str(row.pk))  # which asks the agent, and hears that it is over
     store.touch("jobs")
-
-
-def refusal_text(refusal: Refused) -> str:
-    return " ".join(reason.text for reason in refusal.reasons)

@@ -33,34 +33,44 @@ def local(url: str) -> str:
     return url if url_has_allowed_host_and_scheme(url, allowed_hosts=None) and url.startswith("/") else "/"
 
 
-def check_secret(request: HttpRequest, operation: Operation, plan: Plan) -> tuple[str, dict[str, str]]:
-    """The secret given on the review page, and what is wrong with it."""
+def read_secret(request: HttpRequest, operation: Operation, plan: Plan) -> str:
+    """Read the secret that was given on the review page. Raises Refused with reasons for its fields."""
     asked = operation_ui.secret_of(operation, plan)
     if asked is None:
-        return "", {}
+        return ""
     if plan.key_file:
-        return check_key_file(request, asked)
+        return read_key_file(request, asked)
     secret = request.POST.get("secret", "")
     grammar = names.check_password if asked.password else names.check_passphrase
-    try:
-        grammar(secret, field="secret")
-    except Refused as refusal:
-        return "", {"secret": confirm.refusal_text(refusal)}
+    grammar(secret, field="secret")
     if asked.twice and request.POST.get("again", "") != secret:
-        return "", {"again": "The two differ. Type both again."}
-    return secret, {}
+        raise Refused(Reason("secrets-differ", "The two differ. Type both again.", field="again"))
+    return secret
 
 
-def check_key_file(request: HttpRequest, asked: operation_ui.Secret) -> tuple[str, dict[str, str]]:
-    """The key in the file that was sent along, as digits."""
+def read_key_file(request: HttpRequest, asked: operation_ui.Secret) -> str:
+    """Read the key from the file that was sent along, as digits. Raises Refused for any other file."""
     file = request.FILES.get("secret")
-    if file is None:
-        first = "Save the key first, then choose" if asked.twice else "Choose"
-        return "", {"secret": f"{first} the file that you saved."}
+    if file is not None:
+        return names.parse_key_file(file.read(LARGEST_KEY_FILE), field="secret")
+    if asked.twice:
+        raise Refused(
+            Reason("key-file-not-saved", "Save the key first, then choose the file that you saved.", field="secret")
+        )
+    raise Refused(Reason("key-file-not-chosen", "Choose the file that you saved.", field="secret"))
+
+
+def read_answers(request: HttpRequest, operation: Operation, plan: Plan) -> tuple[str, list[Reason]]:
+    """Read the secret that goes with the job, and what is wrong with the answers of the review page."""
+    reasons = []
+    if (name := plan.type_to_confirm) and request.POST.get("typed", "") != name:
+        reasons.append(
+            Reason("name-not-typed", "Type {name} exactly, to show that you mean it.", field="typed", name=name)
+        )
     try:
-        return names.parse_key_file(file.read(LARGEST_KEY_FILE), field="secret"), {}
+        return read_secret(request, operation, plan), reasons
     except Refused as refusal:
-        return "", {"secret": confirm.refusal_text(refusal)}
+        return "", [*reasons, *refusal.reasons]
 
 
 @sensitive_post_parameters("secret", "again", "password")
@@ -78,17 +88,12 @@ def confirmed(request: HttpRequest) -> HttpResponse:
         if plan.digest() != request.POST.get("digest"):
             notice = "Something changed since you looked: a disk, a pool, or what is on them. Nothing was done. This is the plan as things are now."
             return confirm.review(request, operation, back=back, notice=notice, job=job, status=409)
-        errors: dict[str, str] = {}
-        if plan.type_to_confirm and request.POST.get("typed", "") != plan.type_to_confirm:
-            errors["typed"] = f"Type {plan.type_to_confirm} exactly, to show that you mean it."
-        secret, secret_errors = check_secret(request, operation, plan)
-        errors |= secret_errors
+        secret, reasons = read_answers(request, operation, plan)
         password = request.POST.get("password", "") if operation.needs_proof(facts, plan) else ""
-        if password and not errors:
-            wrong = proof.prove(operation, digest=plan.digest(), job=job, password=password, user=request.user)
-            errors |= {"password": wrong} if wrong else {}
-        if errors:
-            return confirm.review(request, operation, back=back, errors=errors, job=job, status=400)
+        if password and not reasons:
+            reasons += proof.prove(operation, digest=plan.digest(), job=job, password=password, user=request.user)
+        if reasons:
+            return confirm.review(request, operation, back=back, reasons=reasons, job=job, status=400)
         row = confirm.make_job(operation, plan, job=job, secret=secret, user=request.user.get_username())
     except Refused as refusal:
         return refusal_page(request, refusal.reasons, back)

@@ -13,6 +13,7 @@ from appliance.agent import delayed_jobs, proof
 from appliance.alerts.kinds import KINDS
 from appliance.errors import Failed
 from appliance.facts.box import Disk
+from tests.reasons import codes_on_page
 from tests.unit.made import OLD, dataset, disk
 from tests.web import rows
 from tests.web.conftest import ADDRESS, PASSWORD
@@ -113,7 +114,7 @@ def test_too_many_wrong_passwords_are_said_and_without_one_it_still_waits(web, f
     for _time in range(proof.FREE_TRIES):
         confirm(web, review(web, full), password="wrong words")
     response = confirm(web, review(web, full), password=PASSWORD)
-    assert "too often" in text_of(response)
+    assert codes_on_page(response) == ["password-wrong-too-often"]
     assert not Job.objects.exists()
     assert confirm(web, review(web, full), password="").status_code == 302
 
@@ -124,7 +125,7 @@ def test_an_agent_out_of_reach_is_said_and_nothing_is_started(web, full, monkeyp
 
     monkeypatch.setattr(agent_client, "stream", silent)
     response = confirm(web, review(web, full), password=PASSWORD)
-    assert "could not be checked" in text_of(response)
+    assert codes_on_page(response) == ["password-not-checked"]
     assert not Job.objects.exists()
 
 
@@ -156,7 +157,7 @@ def test_the_first_sign_in_after_an_update_makes_it_known_and_later_ones_ask_not
 
 
 def test_the_first_password_typed_on_a_review_makes_it_known_and_only_if_it_is_right(web, full):
-    assert "not your password" in text_of(confirm(web, review(web, full), password="wrong words"))
+    assert codes_on_page(confirm(web, review(web, full), password="wrong words")) == ["password-not-yours"]
     assert not proof.is_set()
     assert confirm(web, review(web, full), password=PASSWORD).status_code == 302
     proof.check(PASSWORD)
