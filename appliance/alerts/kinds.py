@@ -85,11 +85,11 @@ KINDS = {
              "See the pool"),
         AlertKind("pool.errors", "warning", "pools", "A disk of a pool made errors",
              "ZFS noticed them and used the other disks instead. A few after a pulled cable or a power cut are harmless.",
-             "Clear the counts. If they come back on the same disk, look at its cable, then replace the disk.",
+             "If the disk is failing by its own figures, replace it. Otherwise clear the counts; if they come back on the same disk, look at its cable, then replace the disk.",
              "See the pool", wait=MINUTE),  # a disk that dies makes errors for a while, and is then told as the pool's loss
         AlertKind("pool.stalls", "warning", "pools", "A disk of a pool was very slow to answer",
              "It took more than 30 seconds for single requests, as ZFS counts. Disks do that when they try again and again to read a bad place.",
-             "Look at its figures and its cable. If more come, replace it. Clear the counts when you have looked.",
+             "Look at its figures and its cable. If it is failing, or more come, replace it. Otherwise clear the counts when you have looked.",
              "See the pool"),
         AlertKind("scan.errors", "warning", "pools", "A scrub or rebuild ended with errors",
              "Some blocks could not be read or repaired when ZFS went through the pool.",

@@ -23,7 +23,7 @@ from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import link_of
 from web import live
 from web.alerts.models import Accepted, Alert, DiskCare, DiskDay
-from web.disks import smart_history, standby_views
+from web.disks import bay_state, smart_history, standby_views
 from web.disks.graphs import BOX, NAMES, describe_figures, draw_graphs
 from web.inventory import store
 from web.inventory.bays import Bay, bays_by_key
@@ -33,8 +33,6 @@ from web.jobs import confirm
 from web.jobs.models import Job
 from web.jobs.refusals import refusals_lead_to
 
-STATES = {"healthy": "healthy", "watch": "attention", "failing": "failed", "unknown": "unknown", "asleep": "asleep", "": "unknown"}  # fmt: skip
-STATE_WORDS = {"watch": "deserves a look", "failing": "failing", "": "not asked yet"}
 SHOWN = timedelta(days=366)
 
 
@@ -53,6 +51,7 @@ def disk_health(request: HttpRequest, key: str) -> HttpResponse:
         return reply
 
     def build() -> dict[str, object]:
+        state, word = bay_state.disk_state(row)
         accepted = {found.count: found for found in Accepted.objects.filter(disk=key)}
         care = DiskCare.objects.filter(disk=key).first() or DiskCare(disk=key)
         days = list(DiskDay.objects.filter(disk=key, day__gte=timezone.now().date() - SHOWN))
@@ -60,8 +59,8 @@ def disk_health(request: HttpRequest, key: str) -> HttpResponse:
         return {
             "bay": bay,
             "row": row,
-            "state": "asleep" if row.asleep else STATES.get(row.verdict, "unknown"),
-            "word": "asleep" if row.asleep else STATE_WORDS.get(row.verdict, row.verdict),
+            "state": state,
+            "word": word,
             "reasons": row.reasons,
             "silent": (silent := row.reading.get("silent", "")),
             "partly": silent.startswith((smart_history.NO_FIGURES, NOT_UNDERSTOOD)),

@@ -11,7 +11,7 @@ from appliance.formatting import model_and_serial
 from appliance.pools import health
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import link_of
-from web.disks import ports
+from web.disks import bay_state, ports
 from web.disks.models import BayRow
 from web.inventory.models import DiskRow
 
@@ -43,6 +43,21 @@ class Bay:
     def name(self) -> str:
         """The label that its owner gave the bay, or its number."""
         return self.given or str(self.number)
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether its own figures say that it fails, so that nothing should be built on it."""
+        return self.verdict == "failing"
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it can be used at once: it holds nothing, is no part of a pool, and is not failing."""
+        return self.disk.free and not self.pool and not self.is_failing
+
+    @property
+    def holds_old_data(self) -> bool:
+        """Whether it can be used once what it holds is erased."""
+        return not (self.disk.free or self.disk.blocked or self.pool or self.is_failing)
 
     @property
     def use(self) -> str:
@@ -117,7 +132,7 @@ def list_bays(disks: Iterable[DiskRow], pools: Iterable[Pool], known_bays: Known
         else:
             number, given = home.position, home.label
             taken.add(home.position)
-        found.append(replace(build_bay(number, row, disk, devices.get(row.key)), given=given, smart_passed=row.smart_passed, smart_text=row.smart_text, verdict=row.verdict))  # fmt: skip
+        found.append(replace(build_bay(number, row, disk, devices.get(row.key)), given=given))
     return sorted(found, key=lambda one: one.number)
 
 
@@ -159,24 +174,34 @@ def list_missing_disks(
 
 def build_bay(number: int, row: DiskRow, disk: Disk, member: tuple[Pool, Vdev, str] | None) -> Bay:
     """A disk with its state and word; ``member`` is its pool, its device there, and the role of its group."""
-    bay = Bay(number, row.key, disk, "empty", "", temperature=row.temperature, asleep=row.asleep)
+    bay = Bay(
+        number, row.key, disk, "empty", "", temperature=row.temperature, asleep=row.asleep,
+        smart_passed=row.smart_passed, smart_text=row.smart_text, verdict=row.verdict,
+    )  # fmt: skip
+    in_use: bay_state.State = "empty", "free" if disk.free else "holds old data"
     if member:
         pool, device, role = member
-        state, word = health.of_device(device), vdev_state.describe(device.state).word
-        if state == "attention" and device.state == "ONLINE":
-            word = "made errors"
-        if state == "healthy" and pool.scan and pool.scan.state == "scanning" and is_being_scanned(pool, device):
-            state, word = "working", SCAN_WORDS.get(pool.scan.kind, "working")
-        if row.asleep:
-            state = word = "asleep"
-        return replace(bay, state=state, word=word, pool=pool.name, pool_key=str(pool.guid), role=role)
-    if not disk.blocked:
-        note = "; ".join(use.text for use in disk.uses)
-        return replace(bay, word="free" if disk.free else "holds old data", note=note)
-    bay = replace(bay, note=disk.blocked.text)
-    if disk.blocked.kind == "pool":
-        return replace(bay, state="attention", word="not in use by its pool", pool=disk.blocked.pool)
-    return replace(bay, state="healthy", word="system" if disk.blocked.kind == "system" else "in use")
+        in_use, bay = member_state(pool, device), replace(bay, pool=pool.name, pool_key=str(pool.guid), role=role)
+    elif not disk.blocked:
+        bay = replace(bay, note="; ".join(use.text for use in disk.uses))
+    elif disk.blocked.kind == "pool":
+        in_use = "attention", "not in use by its pool"
+        bay = replace(bay, note=disk.blocked.text, pool=disk.blocked.pool)
+    else:
+        in_use = "healthy", "system" if disk.blocked.kind == "system" else "in use"
+        bay = replace(bay, note=disk.blocked.text)
+    state, word = bay_state.disk_state(row, in_use)
+    return replace(bay, state=state, word=word)
+
+
+def member_state(pool: Pool, device: Vdev) -> bay_state.State:
+    """State and word of a disk by its place in a pool."""
+    state, word = health.of_device(device), vdev_state.describe(device.state).word
+    if state == "attention" and device.state == "ONLINE":
+        word = "made errors"
+    if state == "healthy" and pool.scan and pool.scan.state == "scanning" and is_being_scanned(pool, device):
+        state, word = "working", SCAN_WORDS.get(pool.scan.kind, "working")
+    return state, word
 
 
 def is_being_scanned(pool: Pool, device: Vdev) -> bool:

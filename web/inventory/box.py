@@ -29,6 +29,19 @@ class Box:
     nothing: list[EmptyBay] = field(default_factory=list)
 
     @property
+    def free_text(self) -> str:
+        """``You have 4 free disks. 1 more holds old data and can be used once that is erased.``"""
+        free, old = sum(bay.is_free for bay in self.bays), sum(bay.holds_old_data for bay in self.bays)
+        failing = sum(bay.is_failing and not (bay.pool or bay.disk.blocked) for bay in self.bays)
+        more = " more" if free else ""
+        said = [f"You have {free or 'no'} free {'disk' if free == 1 else 'disks'}."]
+        if old:
+            said.append(f"{old}{more} {'holds' if old == 1 else 'hold'} old data and can be used once that is erased.")
+        if failing:
+            said.append(f"{failing}{more} {'is' if failing == 1 else 'are'} failing and should not be used.")
+        return " ".join(said)
+
+    @property
     def places(self) -> list[Bay | MissingDisk | EmptyBay]:
         """What the chassis draws, bay by bay; missing disks without a known bay come last."""
         found: list[Bay | MissingDisk | EmptyBay] = [*self.front, *self.gone, *self.nothing]

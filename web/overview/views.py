@@ -112,7 +112,6 @@ def show_overview(request: HttpRequest) -> HttpResponse:
         )
         under_way = list(Job.objects.filter(state__in=Job.OPEN).defer("plan", "log", "operation")[:20])
         progress = {row.job: row for row in Progress.objects.filter(job__in=[job.pk for job in under_way])}
-        free = [bay for bay in box.bays if bay.state == "empty"]
         moment = timezone.now()
         trends = pool_trends([card.pool for card in box.cards], moment)
         worst, *others = collect_attention(box, now.troubles, unseen, now.checked)
@@ -122,7 +121,6 @@ def show_overview(request: HttpRequest) -> HttpResponse:
             "box": box,
             "cards": [(card, trends.get(card.key)) for card in box.cards],
             "week": read_week(moment),
-            "free": len(free),
             "activities": list(Activity.objects.filter(state__in=Activity.UNDER_WAY)),
             "jobs": [(job, progress.get(job.pk)) for job in under_way],
             "ended": unseen,

@@ -16,7 +16,7 @@ from appliance.pools.vdevs.replace import REPLACEABLE
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
 from web.disks.models import Replacement
-from web.inventory.bays import device_label, read_known_bays
+from web.inventory.bays import Bay, device_label, read_known_bays
 from web.inventory.box import Box
 from web.pools.topology import act_url, box_facts, replace_url
 
@@ -46,7 +46,9 @@ def pool_advice(pool: Pool, box: Box) -> list[Advice]:
     advice = [replacement_advice(pool, case) for case in open_cases.values()]
     for place in vdev_tree.places(pool):
         if place.leaf and place.role in REPLACEABLE and str(place.vdev.guid) not in open_cases:
-            advice += device_advice(pool, place, facts, device_name(place.vdev))
+            advice += device_advice(
+                pool, place, facts, device_name(place.vdev), bays.get(vdev_tree.link_of(place.vdev))
+            )
     if clear_errors.is_expansion_waiting(pool):
         advice.append(
             Advice(
@@ -112,7 +114,7 @@ def suspended_advice(pool: Pool, facts: Facts, device_name: Callable[[Vdev], str
         )
 
 
-def device_advice(pool: Pool, place: Place, facts: Facts, name: str) -> Iterator[Advice]:
+def device_advice(pool: Pool, place: Place, facts: Facts, name: str, bay: Bay | None) -> Iterator[Advice]:
     """What to do about one disk of a pool; ``name`` begins a sentence."""
     vdev, parent = place.vdev, place.parent
     spare_stands_in = parent is not None and parent.kind == "spare" and parent.children[0].guid == vdev.guid
@@ -125,6 +127,15 @@ def device_advice(pool: Pool, place: Place, facts: Facts, name: str) -> Iterator
             "",
             act_url(pool, parent.children[-1].guid, "detach"),
             "Give the spare back",
+        )
+    elif clear_errors.count_errors(vdev) and bay and bay.is_failing:
+        # Counts that are cleared would only hide that it gets worse.
+        yield Advice(
+            "failed",
+            f"{name} has errors and is failing.",
+            f"{bay.smart_text} Replace it before another disk fails.",
+            replace_url(pool, vdev.guid),
+            "Replace it",
         )
     elif clear_errors.count_errors(vdev):
         yield Advice(

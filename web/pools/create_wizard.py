@@ -73,7 +73,7 @@ def step_page(request: HttpRequest, answers: Answers, step: str, form: forms.For
         "next": "layout" if step == "name" else ORDER[at + 1],
         "kept": answers.other_fields(step),
         "back": answers.step_url(back) if step != "name" else reverse("pools"),
-        "notice": NO_FREE_DISK if not any(bay.state == "empty" for bay in answers.bays) else "",
+        "notice": NO_FREE_DISK if not any(map(is_usable, answers.bays)) else "",
     }
     if step == "disks":
         context |= disks_context(answers)

@@ -104,7 +104,7 @@ def topology_rows(pool: Pool, box: Box) -> tuple[TopologyRow, ...]:
             vdev.write_errors,
             vdev.checksum_errors,
             bay.key if bay else "",
-            tuple(vdev_actions(pool, place, facts)),
+            tuple(vdev_actions(pool, place, facts, failing=bool(bay and bay.is_failing))),
             tuple(build_row(Place(child, (*place.above, vdev))) for child in vdev.children),
             f"{vdev.guid}-{place.role}",
         )
@@ -112,11 +112,11 @@ def topology_rows(pool: Pool, box: Box) -> tuple[TopologyRow, ...]:
     return tuple(build_row(Place(group)) for group in pool.vdevs)
 
 
-def vdev_actions(pool: Pool, place: Place, facts: Facts) -> Iterator[Action]:
-    """What can be done to a vdev. Where an action is refused, its page says why."""
+def vdev_actions(pool: Pool, place: Place, facts: Facts, *, failing: bool = False) -> Iterator[Action]:
+    """What can be done to a vdev; ``failing``: its own figures say so. Where an action is refused, its page says why."""
     if pool.state == "SUSPENDED":
         return
-    yield from leaf_actions(pool, place, facts) if place.leaf else group_actions(pool, place)
+    yield from leaf_actions(pool, place, facts, failing=failing) if place.leaf else group_actions(pool, place)
     if not place.above:
         if autoexpand_gain(place.vdev) and place.role == "normal":
             yield Action("Use the larger disks completely", act_url(pool, place.vdev.guid, "grow"), "plus")
@@ -131,8 +131,8 @@ def vdev_actions(pool: Pool, place: Place, facts: Facts) -> Iterator[Action]:
             )
 
 
-def leaf_actions(pool: Pool, place: Place, facts: Facts) -> Iterator[Action]:
-    """What can be done to a single disk."""
+def leaf_actions(pool: Pool, place: Place, facts: Facts, *, failing: bool) -> Iterator[Action]:
+    """What can be done to a single disk. Of one that is failing, errors are not cleared: it has to be replaced."""
     vdev, parent = place.vdev, place.parent
     if place.role in REPLACEABLE:
         if vdev.state in vdev_state.LOST and not online_offline.is_surely_gone(vdev, facts):
@@ -144,7 +144,7 @@ def leaf_actions(pool: Pool, place: Place, facts: Facts) -> Iterator[Action]:
         yield Action(detach_text(place), act_url(pool, vdev.guid, "detach"), "undo", danger=parent.kind == "mirror")
     if place.role in REPLACEABLE and (parent is None or parent.kind == "mirror") and len(place.above) < 2:
         yield Action("Add a copy", add_url(pool, "copy", vdev.guid), "plus")
-    if clear_errors.count_errors(vdev) or vdev.state == "FAULTED":
+    if not failing and (clear_errors.count_errors(vdev) or vdev.state == "FAULTED"):
         yield Action("Clear its errors", act_url(pool, vdev.guid, "clear"), "check")
 
 

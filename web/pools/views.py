@@ -29,7 +29,7 @@ def list_pools(request: HttpRequest) -> HttpResponse:
 
     def build_context() -> dict[str, object]:
         box = read_box()
-        return {"cards": box.cards, "free": sum(bay.state == "empty" for bay in box.bays)}
+        return {"cards": box.cards, "box": box}
 
     return live.respond(request, "pools/list.html", build_context)
 

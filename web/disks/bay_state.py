@@ -1,0 +1,40 @@
+"""The one state of a disk that pages show: the worst of its place in a pool, what its SMART figures say, and its heat.
+
+Heat is one of the reasons of the SMART verdict (``appliance/disks/health.py``), which alerts use too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from appliance.pools.health import Health
+from web.inventory.models import DiskRow
+
+VERDICT_STATES: dict[str, Health] = {"healthy": "healthy", "watch": "attention", "failing": "failed"}
+VERDICT_WORDS = {"healthy": "healthy", "watch": "deserves a look", "failing": "failing", "": "not asked yet"}
+WORST_FIRST: tuple[Health, ...] = ("failed", "attention")
+State = tuple[Health, str]  # and its word
+
+
+def verdict_state(row: DiskRow) -> State:
+    """What its own figures say, as last known while it sleeps."""
+    word = VERDICT_WORDS.get(row.verdict, row.verdict)
+    if row.verdict == "watch" and row.reasons and all(is_heat(reason) for reason in row.reasons):
+        word = "too warm"
+    return VERDICT_STATES.get(row.verdict, "unknown"), word
+
+
+def is_heat(reason: Sequence[object]) -> bool:
+    """Whether a stored reason, ``[state, text, count, value, since]``, is about the temperature."""
+    return len(reason) > 2 and reason[2] == "temperature"
+
+
+def disk_state(row: DiskRow, in_use: State | None = None) -> State:
+    """The worst of what its pool and its own figures say; the pool's where both are as bad. A disk that sleeps is asleep
+    unless something is wrong. ``in_use``: state and word of its place; None for its health alone."""
+    own = verdict_state(row)
+    states = [in_use, own] if in_use else [own]
+    for bad in WORST_FIRST:
+        if found := next((state for state in states if state[0] == bad), None):
+            return found
+    return ("asleep", "asleep") if row.asleep else in_use or own
