@@ -17,7 +17,7 @@ from appliance.facts.box import Pool, Service, Vdev
 from appliance.formatting import about_days, size_text
 from appliance.pools import fullness, health
 from appliance.system.system_disk import SystemDisk
-from appliance.zfs import kernel_module
+from appliance.zfs import kernel_module, vdev_tree
 
 log = logging.getLogger(__name__)
 Item = TypeVar("Item")
@@ -204,19 +204,21 @@ def pool_faults(seen: AlertInput) -> Iterator[Fault]:
 
 def device_faults(seen: AlertInput) -> Iterator[Fault]:
     """One fault for each device with errors. A device that ZFS has faulted for them is part of the pool's fault instead."""
+    failing = {disk.key for disk in seen.disks if disk.state == "failing"}
 
     def of_pool(pool: Pool) -> Iterator[Fault]:
         for device in pool.devices():
             subject = f"{pool.guid}/{device.guid}"
             if device.state in vdev_state.LOST and ("pool.errors", subject) not in seen.open:
                 continue
+            advice = " By its own figures it is failing: replace it." if vdev_tree.link_of(device) in failing else ""
             counts = (device.read_errors, device.write_errors, device.checksum_errors)
             if any(counts):
                 told = ", ".join(f"{count} {what}" for count, what in zip(counts, SUMS, strict=True) if count)
-                yield Fault("pool.errors", subject, f"{pool.name}: {seen.names(device)} made errors.", f"Counted: {told}.", f"/pools/{pool.guid}/", sum(counts))  # fmt: skip
+                yield Fault("pool.errors", subject, f"{pool.name}: {seen.names(device)} made errors.", f"Counted: {told}.{advice}", f"/pools/{pool.guid}/", sum(counts))  # fmt: skip
 
             if device.slow_ios >= STALLS:
-                yield Fault("pool.stalls", subject, f"{pool.name}: {seen.names(device)} was very slow to answer.", f"Counted: {device.slow_ios} requests of more than 30 seconds.", f"/pools/{pool.guid}/", device.slow_ios)  # fmt: skip
+                yield Fault("pool.stalls", subject, f"{pool.name}: {seen.names(device)} was very slow to answer.", f"Counted: {device.slow_ios} requests of more than 30 seconds.{advice}", f"/pools/{pool.guid}/", device.slow_ios)  # fmt: skip
 
     yield from judge_each(seen.pools, of_pool)
 

@@ -8,8 +8,9 @@ import pytest
 from appliance.alerts import rules
 from appliance.alerts.kinds import KINDS, SEVERITIES
 from appliance.alerts.rules import AlertInput, DiskStatus, Fault, Space
-from appliance.disks.health import HealthReason
+from appliance.disks.health import HealthReason, State
 from appliance.facts.box import Pool, Scan, Service, Vdev
+from appliance.zfs import vdev_tree
 from tests.unit.made import recorded_pool
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -42,6 +43,18 @@ def test_errors_that_were_told_before_the_disk_was_given_up_are_not_called_over(
     pool = with_device("FAULTED", read_errors=12)
     told = ("pool.errors", f"{pool.guid}/{pool.vdevs[0].children[0].guid}")
     assert set(found(pools=(pool,), open=frozenset({told}))) == {"pool.weakened", "pool.errors"}
+
+
+def test_errors_of_a_failing_disk_are_told_with_the_advice_to_replace_it():
+    pool = with_device("ONLINE", read_errors=12)
+    key = vdev_tree.link_of(pool.vdevs[0].children[0])
+
+    def detail(state: State) -> str:
+        seen = AlertInput(now=NOW, pools=(pool,), disks=(DiskStatus(key, BAY, state),))
+        return next(fault.detail for fault in rules.device_faults(seen))
+
+    assert detail("healthy") == "Counted: 12 read."
+    assert detail("failing") == "Counted: 12 read. By its own figures it is failing: replace it."
 
 
 def test_a_healthy_box_has_no_faults():
