@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.utils.cache import patch_vary_headers
 from django.utils.http import parse_etags
-from django_htmx.http import HTMX_STOP_POLLING, trigger_client_event
+from django_htmx.http import HTMX_STOP_POLLING, reswap, retarget, trigger_client_event
 
 from web.inventory.models import Source
 from web.jobs import queue
@@ -57,6 +57,16 @@ def respond_with_tag(
         return render(request, template, context)
     status = HTMX_STOP_POLLING if context.get("live_ended") else 200
     return render(request, "inc/live_part.html", {**context, "live_part": f"{template}#live"}, status=status)
+
+
+def respond_to_form(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
+    """The page of ``form`` in ``context``; to htmx only the part ``form``, where something is wrong with what was sent."""
+    if not context["form"].is_bound:
+        return render(request, template, context)
+    if not is_for_htmx(request):
+        return render(request, template, context, status=400)
+    response = render(request, f"{template}#form", context, status=400)
+    return reswap(retarget(response, "#form"), "outerHTML")
 
 
 def is_for_htmx(request: HttpRequest) -> bool:

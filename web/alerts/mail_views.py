@@ -33,7 +33,7 @@ def mail_settings(request: HttpRequest) -> HttpResponse:
         return live.respond(request, PAGE, lambda: page_context(form, last_tests()))
     form = MailForm(request.POST, instance=row)
     if not form.is_valid():
-        return render(request, PAGE, page_context(form, []), status=400)
+        return live.respond_to_form(request, PAGE, page_context(form, []))
     save_settings(form)
     if "test" in request.POST:
         queue_tests([*(["mail"] if row.host else []), *(["webhook"] if row.webhook else [])])

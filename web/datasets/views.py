@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_GET, require_http_methods
 
 from appliance.datasets.access_note import foreign_note, resolve_numbers, valid_note
@@ -122,9 +122,5 @@ def create_folder(request: HttpRequest) -> HttpResponse:
             return redirect("job", pk=job.pk)
         except Refused as refusal:
             add_reasons(form, refusal.reasons)
-    return render(
-        request,
-        "datasets/create.html",
-        {"form": form, "parents": parents, "presets": PRESETS.values()},
-        status=400 if form.is_bound else 200,
-    )
+    context = {"form": form, "parents": parents, "presets": PRESETS.values()}
+    return live.respond_to_form(request, "datasets/create.html", context)

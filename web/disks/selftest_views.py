@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from appliance.schedule import box_zone
+from web import live
 from web.alerts.models import DiskCare, SelfTestPlan
 from web.forms_common import HOURS
 from web.inventory import store
@@ -47,7 +48,7 @@ def selftest_plan(request: HttpRequest) -> HttpResponse:
         messages.success(request, "Saved.")
         return redirect("self_test_plan")
     context: dict[str, Any] = {"form": form, "now": f"{timezone.now().astimezone(box_zone()):%H:%M (%Z)}"}
-    return render(request, "disks/selftests.html", context, status=400 if form.is_bound else 200)
+    return live.respond_to_form(request, "disks/selftests.html", context)
 
 
 @require_POST

@@ -21,6 +21,7 @@ from appliance.operation import Operation
 from appliance.pools.properties import ASKED, KNOWN, LONGEST_COMMENT, PoolPropertyWords, SetPoolProperty
 from appliance.pools.scrub import PauseScrub, StartScrub, StopScrub
 from appliance.pools.trim import StartTrim, StopTrim
+from web import live
 from web.forms_common import HOURS
 from web.inventory import store
 from web.inventory.models import Activity, DatasetRow, DiskRow, PoolRow, PropertiesRow
@@ -129,7 +130,7 @@ def edit_schedule(request: HttpRequest, key: str, kind: str) -> HttpResponse:
         "what": maintenance.WORDS[kind],
         "now": f"{timezone.now().astimezone(appliance_schedule.box_zone()):%H:%M (%Z)}",
     }
-    return render(request, "pools/schedule.html", context, status=400 if form.is_bound else 200)
+    return live.respond_to_form(request, "pools/schedule.html", context)
 
 
 @dataclass(frozen=True)

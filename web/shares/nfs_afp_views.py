@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_http_methods
 
 from appliance.errors import Refused
@@ -13,6 +13,7 @@ from appliance.shares.set_share import SetShare
 from appliance.shares.settings import SPOKEN, Protocol, ShareSetting, setting_of
 from appliance.shares.troubleshoot import diagnose
 from appliance.system.accounts import people_number
+from web import live
 from web.inventory import store
 from web.inventory.models import DatasetRow, SeenRow
 from web.jobs import confirm
@@ -47,7 +48,7 @@ def render_page(
         "unknown": not_found(key, protocol) if on else (),
         **client_numbers(protocol),
     }
-    return render(request, "shares/protocol.html", context, status=400 if form.is_bound else 200)
+    return live.respond_to_form(request, "shares/protocol.html", context)
 
 
 def not_found(key: str, protocol: Protocol) -> tuple[str, ...]:

@@ -39,12 +39,8 @@ def share_over_smb(request: HttpRequest, key: str) -> HttpResponse:
             return redirect("job", pk=job.pk)
         except Refused as refusal:
             add_reasons(form, refusal.reasons)
-    return render(
-        request,
-        "shares/smb.html",
-        {"form": form, "dataset": dataset, "key": key, "accounts": facts.accounts, "shared": now is not None},
-        status=400 if form.is_bound else 200,
-    )
+    context = {"form": form, "dataset": dataset, "key": key, "accounts": facts.accounts, "shared": now is not None}
+    return live.respond_to_form(request, "shares/smb.html", context)
 
 
 @require_POST

@@ -109,8 +109,7 @@ def take_snapshot(request: HttpRequest, key: str) -> HttpResponse:
             return redirect("job", pk=job.pk)
         except Refused as refusal:
             add_reasons(form, refusal.reasons)
-    status = 400 if form.is_bound else 200
-    return render(request, "snapshots/take.html", {"form": form, "dataset": dataset, "key": key}, status=status)
+    return live.respond_to_form(request, "snapshots/take.html", {"form": form, "dataset": dataset, "key": key})
 
 
 @require_POST

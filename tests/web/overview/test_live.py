@@ -220,6 +220,30 @@ def test_notice_of_an_act_comes_with_the_part_and_stays_for_the_window_that_acte
     assert b"toast-error" in part.content
 
 
+# --- forms -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"/folders/{PHOTOS}/share/",
+        f"/shares/{PHOTOS}/nfs/",
+        f"/snapshots/of/{PHOTOS}/take/",
+        "/folders/new/",
+        "/alerts/mail/",
+        "/alerts/tests/",
+        f"/pools/{TANK}/schedule/scrub/",
+    ],
+)
+def test_wrong_form_comes_back_alone_with_its_errors(web, box, url):
+    wrong = {"name": "a/b", "every": "sometimes", "short": "sometimes", "port": "many", "clients": "?", "sent": "1"}
+    whole = web.post(url, wrong)
+    assert (whole.status_code, b"<html" in whole.content) == (400, True)
+    part = web.post(url, wrong, HTTP_HX_REQUEST="true", HTTP_HX_CURRENT_URL=f"http://testserver{url}")
+    assert (part.status_code, part["HX-Retarget"], part["HX-Reswap"]) == (400, "#form", "outerHTML")
+    tag, form = Page(part).elements[0]
+    assert (tag, form["id"], form["method"]) == ("form", "form", "post")
+    assert b"error-summary" in part.content
+
+
 def test_script_of_the_pages_is_short():
     assert len((ROOT / "web/static/larder.js").read_text().splitlines()) < 120
 
