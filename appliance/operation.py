@@ -12,7 +12,7 @@ import json
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import msgspec
 
@@ -85,6 +85,9 @@ class Plan:
 
 class Operation(StrictStruct, tag_field="kind"):
     """Base of all operations. Subclasses validate their fields in ``__post_init__`` through ``appliance.names``."""
+
+    # What the record says where the effect is there although Larder was ended meanwhile.
+    settled: ClassVar[str] = "Larder was interrupted meanwhile; looking afterwards, everything is there."
 
     @property
     def title(self) -> str:

@@ -12,6 +12,7 @@ urlpatterns = [
     path("", overview.show_overview, name="overview"),
     path("ready/", system.ready, name="ready"),
     path("", include("web.accounts.urls")),
+    path("system/", include("web.box.urls")),
     path("", include("web.disks.urls")),
     path("", include("web.alerts.urls")),
     path("pools/", include("web.pools.urls")),

@@ -83,6 +83,7 @@ app.conf.update(
     imports=[
         "workers.run_job",
         "workers.collectors",
+        "workers.collect_box",
         "workers.collect_connections",
         "workers.collect_dataset_details",
         "workers.collect_history",

@@ -269,7 +269,7 @@ def settle(job: str, read_facts: Callable[[], Facts]) -> bool:
         facts = operation.load_extra_facts(read_facts())
         missing = [step for step in known.steps if not operation.probe(step, facts)]
         if not missing:
-            finish(record, work, "done", "Larder was interrupted meanwhile; looking afterwards, everything is there.")
+            finish(record, work, "done", operation.settled)
             return True
         done = len(known.steps) - len(missing)
         said = (

@@ -48,6 +48,7 @@ from appliance.snapshots.destroy import DestroySnapshots, PruneSnapshots
 from appliance.snapshots.hold_clone import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot
 from appliance.snapshots.set_policy import SetSnapshotPolicy
 from appliance.snapshots.take import RunSnapshotPolicies, TakeSnapshot
+from appliance.system.power import RestartBox, ShutDownBox
 from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount, SetPassword
 from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.users.remove import RemoveAccount
@@ -131,6 +132,8 @@ Registered = (
     | RemoveGroup
     | SetMembers
     | RemoveAccount
+    | RestartBox
+    | ShutDownBox
 )
 
 

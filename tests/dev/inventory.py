@@ -25,6 +25,7 @@ from appliance.formatting import time_left
 from appliance.pools import history
 from appliance.snapshots import policy as snapshot_policy
 from appliance.system import paths
+from appliance.system.box_info import BoxInfo, Memory, Port, Sensor
 from tests.dev.boxes import BOXES
 from tests.dev.builders import Box, smart
 from tests.dev.stand_in import NAME, PASSWORD
@@ -42,6 +43,7 @@ from web.inventory.models import (
     AccountRow,
     Activity,
     BookmarkRow,
+    BoxRow,
     CachingRow,
     ConnectionRow,
     DatasetDetailRow,
@@ -70,6 +72,24 @@ from workers.evaluate_alerts import disks_seen
 
 DAYS = 60  # of history that disks and pools have
 ALSO_READ = ("zfs", "properties", "snapshots", "temperatures", "details", "sessions", "importable", "groups", CONNECTIONS)  # fmt: skip
+
+
+MICROSERVER = BoxInfo(
+    boot="1f0b6c1e-52a7-4a5d-9a43-f1f6b8d2c011",
+    model="HP ProLiant MicroServer",
+    processor="AMD Turion(tm) II Neo N54L Dual-Core Processor",
+    cores=2,
+    system="Debian GNU/Linux 13 (trixie)",
+    kernel="6.12.48+deb13-amd64",
+    zfs_module="2.3.9-1",
+    zfs_tools="2.3.9-1",
+    uptime=93784.21,
+    load=(0.52, 0.4, 0.31),
+    memory=Memory(8 * 2**30, 3 * 2**30, 4 * 2**30),
+    ports=(Port("eno1", ("192.168.1.5/24", "fd00::5/64"), 1000, True, 10**9, 10**8, 0),),
+    temperatures=(Sensor("k10temp CPU", 41),),
+    fans=(Sensor("w83795g chassis", 812),),
+)
 
 
 def current() -> str:
@@ -129,6 +149,7 @@ def put_facts(box: Box, now: datetime) -> None:
     store.replace(ServiceRow, services, lambda found: found.unit)
     store.replace(CachingRow, [Caching(hit_percent=94, sync_percent=3, memory=4 * 2**30)], lambda found: found.key)
     store.replace(PolicyRow, [SmbPolicy()], lambda _found: "smb")
+    store.replace(BoxRow, [MICROSERVER], lambda _found: "box", rates=lambda _found: {"eno1": [31 * 2**20, 2**18]})
     told = recorded("zpool-get-2.3.9.json")["pools"]["full"]["properties"]
     values = {key: "" if one["value"] == "-" else one["value"] for key, one in told.items()}
     store.replace(PropertiesRow, [PoolProperties(one.name, one.guid, values) for one in box.pools], lambda found: str(found.guid))  # fmt: skip

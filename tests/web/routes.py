@@ -35,6 +35,8 @@ ROUTES = [
     Route("end_session", "/account/sessions/1/end/", CHANGE),
     Route("password", "/account/password/", BOTH),
     Route("show_commands", "/account/commands/", CHANGE),
+    Route("box", "/system/", READ),
+    Route("review_power", "/system/power/restart/", READ),
     Route("disks", "/disks/", READ),
     Route("alerts", "/alerts/", READ),
     Route("alert", "/alerts/1/", READ),

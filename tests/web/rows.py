@@ -15,6 +15,7 @@ from appliance.facts.sharing import Account, Group, Share
 from appliance.operation import Operation, as_json, checked_plan, kind_of
 from appliance.shares.connections import Connection
 from appliance.shares.drift import detect
+from appliance.system.box_info import BoxInfo, Memory, Port, Sensor
 from appliance.zfs import status, vdev_tree
 from tests.unit.made import dataset, disk, recorded, recorded_pool
 from web.alerts.models import Alert
@@ -24,6 +25,7 @@ from web.inventory.box import read_box
 from web.inventory.models import (
     AccountRow,
     BookmarkRow,
+    BoxRow,
     ConnectionRow,
     DatasetRow,
     DetailRow,
@@ -116,7 +118,18 @@ def recorded_box() -> Pool:
     )
     store.replace(EditRow, [detect.Edit("smb", "/etc/samba/larder.conf", "ab" * 32)], lambda edit: edit.key)
     store.replace(ConnectionRow, [Connection("smb", "1", "anna", "192.168.1.20")], lambda found: found.key)
+    put_box()
     return pool
+
+
+ETH0 = Port("eth0", ("192.168.1.5/24",), 1000, True, 10**6, 10**6, 0)
+BOX = BoxInfo("1f0b6c1e-52a7-4a5d-9a43-f1f6b8d2c011", "HP ProLiant MicroServer", "AMD Turion", 2, "Debian 13", "6.12", "2.3.9-1", "2.3.9-1", 90000.0, (0.5, 0.4, 0.3), Memory(2**32, 2**30, 2**31), (ETH0,), (Sensor("k10temp", 41),), (Sensor("chassis", 812),))  # fmt: skip
+
+
+def put_box(info: BoxInfo = BOX, rates: dict[str, list[int]] | None = None) -> None:
+    """Made up: what the box tells of itself."""
+    store.replace(BoxRow, [info], lambda _info: "box", rates=lambda _info: rates or {})
+    store.checked("box", changed=True)
 
 
 def snapshot_of(key: str) -> SnapshotRow:

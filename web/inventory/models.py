@@ -17,6 +17,7 @@ from appliance.pools import activities
 from appliance.shares import connections
 from appliance.shares.drift import detect
 from appliance.shares.troubleshoot import diagnose
+from appliance.system.box_info import BoxInfo
 
 
 class Row(models.Model):
@@ -240,6 +241,13 @@ class ConnectionRow(Row):
     """A client that was connected at the last look. ``key`` is protocol and number."""
 
     kind = connections.Connection
+
+
+class BoxRow(Row):
+    """The box itself: one row. ``rates``: bytes a second received and sent now, by network port."""
+
+    kind = BoxInfo
+    rates: Any = models.JSONField(default=dict)
 
 
 class EditRow(Row):

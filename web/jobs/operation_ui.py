@@ -50,6 +50,7 @@ from appliance.snapshots.destroy import DestroySnapshots, PruneSnapshots
 from appliance.snapshots.hold_clone import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot
 from appliance.snapshots.set_policy import SetSnapshotPolicy
 from appliance.snapshots.take import RunSnapshotPolicies, TakeSnapshot
+from appliance.system.power import RestartBox, ShutDownBox
 from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount, SetPassword
 from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.users.remove import RemoveAccount
@@ -88,6 +89,7 @@ SNAPSHOTS = OperationUi("snapshots", "See the snapshots")
 DISKS = OperationUi("disks", "See the disks")
 DRIFT = OperationUi("edits", "See the manual changes")
 REPLACEMENT = OperationUi("replacements", "Continue the replacement")
+BOX = OperationUi("box", "See the system")
 BENCHMARKS = OperationUi("benchmarks", "See the benchmarks")
 
 NEW_PASSPHRASE = Secret(
@@ -213,6 +215,8 @@ UI: dict[type[Operation], OperationUi] = {
     RemoveGroup: USERS,
     RunBenchmarkCase: BENCHMARKS,
     CleanUpBenchmark: BENCHMARKS,
+    RestartBox: BOX,
+    ShutDownBox: BOX,
 }
 BY_KIND = {kind_of(operation): ui for operation, ui in UI.items()}
 

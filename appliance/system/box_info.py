@@ -1,0 +1,178 @@
+"""What the box is and how it is doing: model, memory, versions, load, network ports, temperatures and fans.
+
+Everything is read from /proc, /sys and /etc, as proc(5), sysfs(5) and the kernel's hwmon documentation describe them
+(Documentation/hwmon/sysfs-interface). What a box does not tell is left empty.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance import command
+
+NOT_SAID = {"", "To Be Filled By O.E.M.", "System Product Name", "System manufacturer", "Default string", "None"}
+MODULE_VERSION = Path("/sys/module/zfs/version")
+VERSION = re.compile(r"(\d+\.\d+\.\d+)")
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes. ``arc``: what ZFS keeps of files for reading again and gives back when programs need it; it is part of ``used``
+    for the kernel, and told separately here: ``programs`` + ``arc`` + ``free`` = ``total``."""
+
+    total: int
+    arc: int
+    free: int
+
+    @property
+    def programs(self) -> int:
+        return max(self.total - self.arc - self.free, 0)
+
+
+@dataclass(frozen=True)
+class Port:
+    """A network port. ``speed`` in Mbit/s, 0 where unknown; ``received`` and ``sent`` in bytes since the start; ``faults``:
+    frames that came damaged or were dropped."""
+
+    name: str
+    addresses: tuple[str, ...]
+    speed: int
+    full_duplex: bool
+    received: int
+    sent: int
+    faults: int
+
+
+@dataclass(frozen=True)
+class Sensor:
+    """A temperature in °C, or a fan in turns a minute."""
+
+    name: str
+    value: int
+
+
+@dataclass(frozen=True)
+class BoxInfo:
+    """All of it at one moment. ``boot``: the id of this start; ``uptime`` in seconds."""
+
+    boot: str
+    model: str
+    processor: str
+    cores: int
+    system: str
+    kernel: str
+    zfs_module: str
+    zfs_tools: str
+    uptime: float
+    load: tuple[float, float, float]
+    memory: Memory
+    ports: tuple[Port, ...] = ()
+    temperatures: tuple[Sensor, ...] = ()
+    fans: tuple[Sensor, ...] = ()
+
+    @property
+    def versions_differ(self) -> bool:
+        """Whether the ZFS module that runs is of another version than its tools: after an update, until a restart."""
+        module, tools = VERSION.match(self.zfs_module), VERSION.match(self.zfs_tools)
+        return bool(module and tools and module[1] != tools[1])
+
+
+def read_box_info(addresses: dict[str, tuple[str, ...]], tools: str, root: Path = Path("/")) -> BoxInfo:
+    """The box as it is now; ``addresses`` by port and ``tools``, the version of ZFS's commands, come from commands."""
+    processors = re.findall(r"^model name\s*:\s*(.+)$", read_text(root / "proc/cpuinfo"), re.MULTILINE)
+    system = re.search(r'^PRETTY_NAME="?([^"\n]*)', read_text(root / "etc/os-release"), re.MULTILINE)
+    load = [float(word) for word in read_text(root / "proc/loadavg").split()[:3]] or [0.0, 0.0, 0.0]
+    return BoxInfo(
+        boot=read_text(root / "proc/sys/kernel/random/boot_id"),
+        model=read_model(root / "sys/class/dmi/id"),
+        processor=" ".join(processors[0].split()) if processors else "",
+        cores=len(processors) or os.cpu_count() or 1,
+        system=system[1] if system else "",
+        kernel=read_text(root / "proc/sys/kernel/osrelease"),
+        zfs_module=read_text(root / "sys/module/zfs/version"),
+        zfs_tools=tools,
+        uptime=float((read_text(root / "proc/uptime") or "0").split()[0]),
+        load=(load[0], load[1], load[2]),
+        memory=read_memory(root),
+        ports=tuple(read_ports(root / "sys/class/net", addresses)),
+        temperatures=tuple(read_sensors(root / "sys/class/hwmon", "temp", 1000)),
+        fans=tuple(read_sensors(root / "sys/class/hwmon", "fan", 1)),
+    )
+
+
+def read_text(path: Path) -> str:
+    """A short file without its line end; empty where it cannot be read."""
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def read_number(path: Path) -> int:
+    """A file with one number; 0 where it holds something else."""
+    text = read_text(path)
+    return int(text) if text.lstrip("-").isdigit() else 0
+
+
+def read_model(folder: Path) -> str:
+    """What the maker calls the box: ``HP ProLiant MicroServer``."""
+    maker, product = (read_text(folder / name) for name in ("sys_vendor", "product_name"))
+    words = [word for word in (maker, product) if word not in NOT_SAID]
+    if len(words) == 2 and words[1].startswith(words[0]):
+        return words[1]
+    return " ".join(words)
+
+
+def read_memory(root: Path) -> Memory:
+    """From meminfo and ZFS's arcstats."""
+    found = dict(re.findall(r"^(\w+):\s+(\d+) kB$", read_text(root / "proc/meminfo"), re.MULTILINE))
+    arc = re.search(r"^size\s+\d+\s+(\d+)$", read_text(root / "proc/spl/kstat/zfs/arcstats"), re.MULTILINE)
+    return Memory(
+        int(found.get("MemTotal", 0)) * 1024,
+        int(arc[1]) if arc else 0,
+        int(found.get("MemAvailable", 0)) * 1024,
+    )
+
+
+def read_ports(folder: Path, addresses: dict[str, tuple[str, ...]]) -> list[Port]:
+    """Every port but the loopback that is up or has an address."""
+    found = []
+    for place in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if place.name == "lo" or not (read_text(place / "operstate") == "up" or addresses.get(place.name)):
+            continue
+        counters = place / "statistics"
+        found.append(
+            Port(
+                place.name,
+                addresses.get(place.name, ()),
+                max(read_number(place / "speed"), 0),
+                read_text(place / "duplex") != "half",
+                read_number(counters / "rx_bytes"),
+                read_number(counters / "tx_bytes"),
+                sum(read_number(counters / name) for name in ("rx_errors", "tx_errors", "rx_dropped", "tx_dropped")),
+            )
+        )
+    return found
+
+
+def read_sensors(folder: Path, kind: str, divisor: int) -> list[Sensor]:
+    """The sensors of a kind (``temp``, ``fan``) with what their chips call them. Disks are left out: they have a page."""
+    found = []
+    for chip in sorted(folder.iterdir()) if folder.is_dir() else ():
+        name = read_text(chip / "name")
+        if name in {"drivetemp", "nvme"}:
+            continue
+        for file in sorted(chip.glob(f"{kind}*_input")):
+            label = read_text(chip / file.name.replace("_input", "_label")) or file.name.removesuffix("_input")
+            if value := read_number(file):
+                found.append(Sensor(f"{name} {label}".strip(), round(value / divisor)))
+    return found
+
+
+def read_tools_version() -> str:
+    """The version of ZFS's commands: the first line of ``zfs version``, ``zfs-2.3.9-1``. Raises CommandFailed."""
+    first = command.run(["zfs", "version"], timeout=20).stdout.partition("\n")[0]
+    return first.removeprefix("zfs-").strip()

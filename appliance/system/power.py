@@ -1,0 +1,103 @@
+"""Restarting the box and switching it off, by systemd, which ends programs and exports in their order."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from typing import ClassVar
+
+from appliance import command
+from appliance.errors import Failed, Reason, Refused
+from appliance.facts.box import Facts
+from appliance.operation import Operation, Plan, Step, Work, never
+from appliance.system.clock import boot_id
+
+BOOT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+SECONDS_TO_GO = 300.0  # after which a box that still runs has not done what it was asked
+
+
+class PowerOperation(Operation):
+    """``boot``: the boot id of the start that is to end, so that an old request cannot end another start."""
+
+    needs_proof = never  # nothing is lost: what is written is written, and every pool comes back
+
+    boot: str
+    verb: ClassVar[str] = ""
+    argv: ClassVar[tuple[str, ...]] = ()
+    meaning: ClassVar[str] = ""
+    ending: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        if not BOOT_ID.fullmatch(self.boot):
+            raise Refused(Reason("boot-id-malformed", "That is not the id of a start of a box."))
+
+    @property
+    def title(self) -> str:
+        return f"{self.verb} the box"
+
+    @property
+    def subject(self) -> str:
+        return "the box"
+
+    def locks(self) -> tuple[str, ...]:
+        return ("power",)
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from ()  # it is asked for exactly when something is wrong, so nothing speaks against it
+
+    def plan(self, facts: Facts) -> Plan:
+        step = Step(
+            "power",
+            f"End all programs in order, export the pools, and {self.ending}",
+            " ".join(self.argv),
+            self.ask_systemd,
+        )
+        working = [pool.name for pool in facts.pools for work in pool.work if work.under_way]
+        return Plan(
+            summary=self.meaning,
+            steps=(step,),
+            identity={"kind": self.argv[-1], "boot": self.boot},
+            warnings=(f"Long work on {', '.join(working)} goes on after the start.",) if working else (),
+        )
+
+    def ask_systemd(self, work: Work) -> None:
+        """Ask systemd, then wait to be ended with everything else: a job is done once the box has really gone down."""
+        if self.boot != boot_id():
+            raise Refused(
+                Reason("box-restarted-since", "The box has been restarted since you opened the page. Open it again.")
+            )
+        command.run(self.argv, timeout=60)
+        until = time.monotonic() + SECONDS_TO_GO
+        while time.monotonic() < until:
+            work.progress(50, "Programs are being ended")
+            time.sleep(1)
+        raise Failed(f"The box still runs {SECONDS_TO_GO:.0f} seconds later")
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        return boot_id() != self.boot
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        return "The box was not restarted: it still runs. Try again."
+
+
+class RestartBox(PowerOperation, tag="restart-box"):
+    """Restart the box."""
+
+    settled: ClassVar[str] = "The box was restarted."
+    needs_proof = never
+    verb: ClassVar[str] = "Restart"
+    argv: ClassVar[tuple[str, ...]] = ("systemctl", "reboot")
+    meaning: ClassVar[str] = "Shares and these pages go away for a few minutes and come back after the start."
+    ending: ClassVar[str] = "start again"
+
+
+class ShutDownBox(PowerOperation, tag="shut-down-box"):
+    """Switch the box off."""
+
+    settled: ClassVar[str] = "The box was switched off, and has been started again since."
+    needs_proof = never
+    verb: ClassVar[str] = "Shut down"
+    argv: ClassVar[tuple[str, ...]] = ("systemctl", "poweroff")
+    meaning: ClassVar[str] = "Shares and these pages go away. To start the box again, press its power button."
+    ending: ClassVar[str] = "switch off"

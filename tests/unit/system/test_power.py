@@ -1,0 +1,56 @@
+"""Restarting the box and switching it off."""
+
+from __future__ import annotations
+
+import pytest
+
+from appliance.errors import Failed, Refused
+from appliance.operation import checked_plan
+from appliance.system import power
+from appliance.system.power import RestartBox, ShutDownBox
+from tests.reasons import codes, refuses
+from tests.unit.made import box
+from tests.unit.pools.test_create import Working
+
+NOW, BEFORE = "1f0b6c1e-52a7-4a5d-9a43-f1f6b8d2c011", "2f0b6c1e-52a7-4a5d-9a43-f1f6b8d2c011"
+
+
+@pytest.fixture(autouse=True)
+def this_start(monkeypatch):
+    monkeypatch.setattr(power, "boot_id", lambda: NOW)
+    monkeypatch.setattr(power, "SECONDS_TO_GO", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "argv"), [(RestartBox, ["systemctl", "reboot"]), (ShutDownBox, ["systemctl", "poweroff"])]
+)
+def test_systemd_is_asked_by_the_command_that_is_shown(commands, kind, argv):
+    (step,) = checked_plan(kind(boot=NOW), box()).steps
+    assert step.command_text == " ".join(argv)
+    with pytest.raises(Failed):  # a box that still runs has not gone down
+        step.run(Working())
+    assert commands.ran == [argv]
+
+
+def test_job_of_an_earlier_start_ends_nothing(commands):
+    (step,) = RestartBox(boot=BEFORE).plan(box()).steps
+    with pytest.raises(Refused) as caught:
+        step.run(Working())
+    assert codes(caught.value.reasons) == ["box-restarted-since"]
+    assert commands.ran == []
+
+
+def test_it_is_done_once_the_box_runs_another_start():
+    assert not RestartBox(boot=NOW).probe("power", box())
+    assert RestartBox(boot=BEFORE).probe("power", box())
+
+
+@pytest.mark.parametrize("boot", ["", "1", NOW.upper(), f"{NOW}\n", "../" + NOW])
+def test_boot_id_has_its_grammar(boot):
+    with refuses("boot-id-malformed"):
+        RestartBox(boot=boot)
+
+
+def test_plans_of_two_starts_differ():
+    assert RestartBox(boot=NOW).plan(box()).digest() != RestartBox(boot=BEFORE).plan(box()).digest()
+    assert RestartBox(boot=NOW).plan(box()).digest() != ShutDownBox(boot=NOW).plan(box()).digest()

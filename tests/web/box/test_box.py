@@ -1,0 +1,88 @@
+"""The page of the box, its reading, and the reviews of restarting it and switching it off."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from tests.web.reading import Page, text_of
+from tests.web.rows import BOX, ETH0, put_box
+from web import agent
+from web.jobs.models import Job
+from workers import collect_box
+
+
+@pytest.fixture
+def clients(monkeypatch) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = []
+    monkeypatch.setattr(agent, "last", lambda _request, silence: {"facts": found})
+    return found
+
+
+def test_page_tells_model_memory_network_and_sensors(web, calm):
+    put_box(rates={"eth0": [2048, 1024]})
+    text = text_of(web.get("/system/"))
+    for words in (
+        "HP ProLiant MicroServer",
+        "1 of 4 GiB used by programs",
+        "192.168.1.5/24",
+        "1000 Mbit/s",
+        "41 °C",
+        "812 rpm",
+    ):
+        assert words in text
+    assert "2 KiB/s in" in text
+
+
+def test_page_asks_for_a_reading_and_says_so_before_the_first(web, calm):
+    assert "Reading." in text_of(web.get("/system/"))
+    assert ("workers.read_box",) in calm
+
+
+def test_page_warns_where_module_and_commands_of_zfs_differ(web, calm):
+    put_box(dataclasses.replace(BOX, zfs_module="2.3.8-1"))
+    assert "ZFS was updated and waits for a restart." in text_of(web.get("/system/"))
+
+
+def test_page_without_sensors_says_so(web, calm):
+    put_box(dataclasses.replace(BOX, temperatures=(), fans=()))
+    assert "has no sensors" in text_of(web.get("/system/"))
+
+
+@pytest.mark.parametrize(("act", "kind"), [("restart", "restart-box"), ("shut-down", "shut-down-box")])
+def test_review_becomes_a_job(web, calm, clients, act, kind):
+    put_box()
+    page = Page(web.get(f"/system/power/{act}/"))
+    assert "Nobody is connected." in page.text
+    assert web.post("/jobs/confirm/", page.form("/jobs/confirm/").data).status_code == 302
+    assert json.loads(Job.objects.get().operation) == {"kind": kind, "boot": BOX.boot}
+
+
+def test_review_names_clients_and_jobs(web, calm, clients):
+    put_box()
+    clients.append({"protocol": "smb", "id": "1", "user": "anna", "machine": "mac", "shares": ["photos"]})
+    Job.objects.create(title="Create the pool tank", subject="tank", created_by="admin", state="running")
+    text = text_of(web.get("/system/power/restart/"))
+    assert "anna (mac) is connected and will lose the connection." in text
+    assert "These jobs will be interrupted: Create the pool tank." in text
+
+
+def test_review_says_that_clients_could_not_be_read(web, calm, monkeypatch):
+    put_box()
+    monkeypatch.setattr(agent, "last", lambda _request, silence: {"facts": "nonsense"})
+    assert "could not find out who is connected" in text_of(web.get("/system/power/restart/"))
+
+
+@pytest.mark.parametrize("act", ["off", "halt", "restart;"])
+def test_nothing_else_can_be_asked_for(web, calm, act):
+    put_box()
+    assert web.get(f"/system/power/{act}/").status_code == 404
+
+
+def test_throughput_is_told_by_two_looks_that_are_near_each_other():
+    later = dataclasses.replace(BOX, ports=(dataclasses.replace(ETH0, received=10**6 + 4000, sent=10**6 - 5),))
+    assert collect_box.rates_between((100.0, BOX), (102.0, later)) == {"eth0": [2000, 0]}
+    assert collect_box.rates_between((100.0, BOX), (100.1, later)) == {}
+    assert collect_box.rates_between((100.0, BOX), (500.0, later)) == {}

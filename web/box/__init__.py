@@ -1,0 +1,5 @@
+"""The page of the box itself: what it is, how it is doing, restarting it and switching it off.
+
+The facts come from ``appliance/system/box_info.py`` by way of ``workers/collect_box.py``; the operations are in
+``appliance/system/power.py``. It may import ``inventory``, ``jobs`` and ``live``. Start at ``views``.
+"""

@@ -1,0 +1,90 @@
+"""What the box is and how it is doing, and the reviews of restarting it and switching it off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import msgspec
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from appliance.errors import LarderError, Reason, Refused
+from appliance.shares.connections import Connection
+from appliance.system.box_info import BoxInfo, Port
+from appliance.system.power import PowerOperation, RestartBox, ShutDownBox
+from web import agent, live
+from web.inventory import store
+from web.inventory.models import BoxRow, Source
+from web.jobs import confirm, queue
+from web.jobs.models import Job
+from web.jobs.refusals import refusals_lead_to
+
+SOURCE = "box"  # the name under which reading it is noted
+FRESH = timedelta(seconds=3)
+SECONDS_TO_ASK_FOR_CLIENTS = 15.0
+ACTS: dict[str, type[PowerOperation]] = {"restart": RestartBox, "shut-down": ShutDownBox}
+
+
+@dataclass(frozen=True)
+class PortLine:
+    """A network port with what moves through it now, in bytes a second; None while that is not known yet."""
+
+    port: Port
+    receiving: int | None
+    sending: int | None
+
+
+@require_GET
+def show_box(request: HttpRequest) -> HttpResponse:
+    """The box as of some seconds ago; looking at the page reads it again."""
+    if store.claim_refresh(SOURCE, not_since=timezone.now() - FRESH):
+        queue.send("workers.read_box")
+
+    def build() -> dict[str, object]:
+        row, source = BoxRow.objects.first(), Source.objects.filter(name=SOURCE).first()
+        trouble = source.error if source else ""
+        if row is None:
+            return {"trouble": trouble}
+        info: BoxInfo = row.fact
+        started = source.checked - timedelta(seconds=info.uptime) if source and source.checked else None
+        lines = [PortLine(port, *row.rates.get(port.name, (None, None))) for port in info.ports]
+        return {"info": info, "started": started, "trouble": trouble, "lines": lines}
+
+    return live.respond(request, "box/box.html", build)
+
+
+@require_GET
+@refusals_lead_to("box")
+def review_power(request: HttpRequest, act: str) -> HttpResponse:
+    """The review of restarting the box or switching it off: who is connected and what runs comes first."""
+    if act not in ACTS:
+        raise Http404
+    row = BoxRow.objects.first()
+    if row is None:
+        raise Refused(Reason("box-not-read", "Larder is still reading this box. Try again in a few seconds."))
+    notice = f"{describe_clients()} {describe_jobs()}".strip()
+    return confirm.review(request, ACTS[act](boot=row.fact.boot), back=reverse("box"), notice=notice)
+
+
+def describe_clients() -> str:
+    """Who has a share open now, in a sentence."""
+    try:
+        answer = agent.last({"verb": "read-connections"}, silence=SECONDS_TO_ASK_FOR_CLIENTS).get("facts", [])
+        found = msgspec.convert(answer, list[Connection])
+    except (LarderError, msgspec.ValidationError):
+        return "Larder could not find out who is connected."
+    if not found:
+        return "Nobody is connected."
+    names = sorted({f"{one.user or 'a guest'} ({one.machine or one.protocol})" for one in found})
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    are = "is" if len(names) == 1 else "are"
+    return f"{', '.join(names[:5])}{more} {are} connected and will lose the connection."
+
+
+def describe_jobs() -> str:
+    """The jobs under way, in a sentence; empty where there are none."""
+    titles = list(Job.objects.filter(state__in=Job.OPEN).values_list("title", flat=True)[:5])
+    return f"These jobs will be interrupted: {'; '.join(titles)}." if titles else ""

@@ -1,0 +1,76 @@
+"""What the box is and how it is doing: read when a page asks."""
+
+from __future__ import annotations
+
+import json
+import time
+from functools import cache
+
+from appliance import command
+from appliance.system import box_info
+from appliance.system.box_info import BoxInfo
+from web.box.views import SOURCE
+from web.inventory import store
+from web.inventory.models import BoxRow
+from workers.celery import app
+from workers.collectors import update_source
+from workers.throttle import Coalescer
+
+LONGEST_APART = 60.0  # seconds between two looks of which a throughput of now can be told
+_last: list[tuple[float, BoxInfo]] = []
+
+
+@cache
+def tools_version(_module: str) -> str:
+    """The version of ZFS's commands; asked again when another module runs."""
+    return box_info.read_tools_version()
+
+
+def read_addresses() -> dict[str, tuple[str, ...]]:
+    """Addresses by port, without those that only the next computer can use."""
+    links = json.loads(command.run(["ip", "-j", "address"], timeout=10).stdout)
+    return {
+        link["ifname"]: tuple(
+            f"{one['local']}/{one['prefixlen']}" for one in link.get("addr_info", ()) if one.get("scope") == "global"
+        )
+        for link in links
+    }
+
+
+def rates_between(before: tuple[float, BoxInfo], after: tuple[float, BoxInfo]) -> dict[str, list[int]]:
+    """Bytes a second received and sent through each port; none where the looks are too far apart or too near."""
+    seconds = after[0] - before[0]
+    if not 0.5 <= seconds <= LONGEST_APART:
+        return {}
+    known = {port.name: port for port in before[1].ports}
+    return {
+        port.name: [
+            max(int((port.received - known[port.name].received) / seconds), 0),
+            max(int((port.sent - known[port.name].sent) / seconds), 0),
+        ]
+        for port in after[1].ports
+        if port.name in known
+    }
+
+
+def store_box() -> bool:
+    """Read the box and store it; how much moves through its ports is told by the look before."""
+    module = box_info.read_text(box_info.MODULE_VERSION)
+    info = box_info.read_box_info(read_addresses(), tools_version(module))
+    now = (time.monotonic(), info)
+    rates = rates_between(_last[0], now) if _last else {}
+    _last[:] = [now]
+    return store.replace(BoxRow, [info], lambda _info: "box", rates=lambda _info: rates)
+
+
+def update_box() -> None:
+    update_source(SOURCE, store_box)
+
+
+reading = Coalescer(update_box)
+
+
+@app.task(name="workers.read_box")
+def collect_box() -> None:
+    """Run a reading that begins after this call; simultaneous callers share one."""
+    reading.request_run()
