@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import ssl
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -12,10 +13,12 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.forms.boundfield import BoundField
 
+from appliance.errors import Reason
 from web.alerts import smtp_password
 from web.alerts.mail_providers import PROVIDERS, Provider, provider_of
 from web.alerts.models import MailSettings
 from web.forms_common import HOURS
+from web.jobs.refusals import add_reasons
 
 SECURITY = (("starttls", "STARTTLS"), ("tls", "TLS"), ("none", "None (then without sign-in)"))
 CHOICES = [("", "None: no mail is sent"), *((key, provider.label) for key, provider in PROVIDERS.items())]
@@ -23,6 +26,10 @@ RECIPIENTS = ("critical", "warning", "notice")
 FIRST = ("preset", "critical", "user", "password")
 SERVER = ("host", "port", "security", "sender", "authority")
 FOLLOWS = {"warning": "critical", "notice": "critical", "sender": "user"}  # until it is changed
+
+NOTHING_TO_TEST = Reason(
+    "nothing-to-test", "Choose a mail provider, or enter a webhook under “More settings”.", field="preset"
+)
 
 if TYPE_CHECKING:
     SettingsForm = forms.ModelForm[MailSettings]
@@ -126,25 +133,33 @@ class MailForm(SettingsForm):
         for name in RECIPIENTS:
             data[name] = "\n".join(filter(None, re.split(r"[\s,;]+", str(data.get(name) or ""))))
         self.fill_in(data)
+        add_reasons(self, self.reasons_against(data))
+        if "test" in self.data and not data.get("host") and not data.get("webhook") and not self.errors:
+            add_reasons(self, [NOTHING_TO_TEST])
+        return data
+
+    def reasons_against(self, data: dict[str, Any]) -> Iterator[Reason]:
+        """What is wrong with the answers beyond the form of each one."""
         for name in ("user", "sender", "address", "webhook"):
             if any(not letter.isprintable() for letter in str(data.get(name, ""))):
-                self.add_error(name, "This contains an invisible character. Type it by hand.")
+                yield Reason(
+                    "invisible-characters",
+                    "This contains a line break or another invisible character. Type it again by hand.",
+                    field=name,
+                )
         for name in RECIPIENTS:
             for address in str(data[name]).splitlines():
-                self.check_address(name, address)
+                yield from reasons_against_address(name, address)
         for name in ("quiet_from", "quiet_to", "digest_hour"):
             if not 0 <= (data.get(name) or 0) <= 23:
-                self.add_error(name, "Choose an hour.")
+                yield Reason("hour-not-chosen", "Choose an hour.", field=name)
         if data.get("host"):
-            self.check_mail(data)
+            yield from self.reasons_against_mail(data)
         elif data.get("preset") and (data.get("user") or data.get("password")):
-            self.add_error("host", "Enter the name of the mail server.")
+            yield Reason("mail-server-missing", "Enter the name of the mail server.", field="host")
         for name in ("webhook", "address"):
             if data.get(name):
-                self.check_link(name, str(data[name]))
-        if "test" in self.data and not data.get("host") and not data.get("webhook") and not self.errors:
-            self.add_error("preset", "Choose a mail provider, or enter a webhook under “More settings”.")
-        return data
+                yield from reasons_against_link(name, str(data[name]))
 
     def fill_in(self, data: dict[str, Any]) -> None:
         """Fill in the server of the chosen provider, and what follows another field until it is changed."""
@@ -159,43 +174,62 @@ class MailForm(SettingsForm):
             if data.get(name) == before == getattr(self.instance, leader) and (name != "sender" or "@" in now):
                 data[name] = now
 
-    def check_mail(self, data: dict[str, Any]) -> None:
+    def reasons_against_mail(self, data: dict[str, Any]) -> Iterator[Reason]:
         """What sending mail needs beyond each field alone."""
         if not data.get("critical") and "critical" not in self.errors:
-            self.add_error("critical", "Enter the mail address that hears of problems.")
-        self.check_address("sender", str(data.get("sender") or data.get("user") or ""))
+            yield Reason("mail-recipient-missing", "Enter the mail address that hears of problems.", field="critical")
+        yield from reasons_against_address("sender", str(data.get("sender") or data.get("user") or ""))
         if data.get("user") and data.get("security") == "none":
-            self.add_error("security", "A password is not sent over an unencrypted connection.")
-        if data.get("user") and not data.get("password") and not data.get("forget") and smtp_password.has_password() and data["host"] != self.initial.get("host"):  # fmt: skip
-            self.add_error("password", "Type it again: the stored one belongs to another server.")
-        if data.get("authority"):
-            self.check_authority(str(data["authority"]))
-
-    def check_authority(self, text: str) -> None:
-        if "PRIVATE KEY" in text:
-            return self.add_error("authority", "This contains a private key. Paste only the certificate.")
-        try:
-            ssl.create_default_context(cadata=text)
-        except (ssl.SSLError, ValueError):
-            self.add_error(
-                "authority", "That is not a certificate. Paste all of it, from -----BEGIN CERTIFICATE----- on."
+            yield Reason(
+                "mail-password-unencrypted", "A password is not sent over an unencrypted connection.", field="security"
             )
-        return None
+        if data.get("user") and not data.get("password") and not data.get("forget") and smtp_password.has_password() and data["host"] != self.initial.get("host"):  # fmt: skip
+            yield Reason(
+                "mail-password-other-server",
+                "Type it again: the stored one belongs to another server.",
+                field="password",
+            )
+        if data.get("authority"):
+            yield from reasons_against_certificate(str(data["authority"]))
 
-    def check_link(self, name: str, text: str) -> None:
-        try:
-            parts = urlsplit(text)
-            _port = parts.port
-        except ValueError:
-            return self.add_error(name, "That is not an address.")
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            self.add_error(name, "Start with https:// or http://, then the name of a computer.")
-        elif parts.username is not None or parts.password is not None:
-            self.add_error(name, "The address must not contain a name and password.")
-        return None
 
-    def check_address(self, name: str, text: str) -> None:
-        try:
-            validate_email(text)
-        except ValidationError:
-            self.add_error(name, f"“{text[:80]}” is not a mail address." if text else "Enter an address.")
+def reasons_against_certificate(text: str) -> Iterator[Reason]:
+    """Why this text cannot be the certificate that is trusted."""
+    if "PRIVATE KEY" in text:
+        yield Reason(
+            "certificate-private", "This contains a private key. Paste only the certificate.", field="authority"
+        )
+        return
+    try:
+        ssl.create_default_context(cadata=text)
+    except (ssl.SSLError, ValueError):
+        yield Reason(
+            "certificate-invalid",
+            "That is not a certificate. Paste all of it, from -----BEGIN CERTIFICATE----- on.",
+            field="authority",
+        )
+
+
+def reasons_against_link(name: str, text: str) -> Iterator[Reason]:
+    """Why the answer of this field cannot be the address of a web page or service."""
+    try:
+        parts = urlsplit(text)
+        _port = parts.port
+    except ValueError:
+        yield Reason("link-malformed", "That is not an address.", field=name)
+        return
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        yield Reason("link-not-web", "Start with https:// or http://, then the name of a computer.", field=name)
+    elif parts.username is not None or parts.password is not None:
+        yield Reason("link-with-password", "The address must not contain a name and password.", field=name)
+
+
+def reasons_against_address(name: str, text: str) -> Iterator[Reason]:
+    """Why the answer of this field cannot be a mail address."""
+    if not text:
+        yield Reason("mail-address-missing", "Enter an address.", field=name)
+        return
+    try:
+        validate_email(text)
+    except ValidationError:
+        yield Reason("mail-address-invalid", "“{address}” is not a mail address.", field=name, address=text[:80])

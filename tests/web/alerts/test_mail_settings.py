@@ -9,6 +9,7 @@ import ssl
 import pytest
 from django.utils import timezone
 
+from tests.reasons import codes_of_form
 from web.alerts import outbox, smtp_password
 from web.alerts.mail_providers import PROVIDERS, provider_of
 from web.alerts.models import MailSettings, Message
@@ -80,13 +81,32 @@ def test_box_address_is_taken_from_the_request(web):
 def test_test_without_a_way_to_send_is_refused(web, calm):
     reply = web.post(PAGE, {**USUAL, "preset": "", "test": "1"})
     assert reply.status_code == 400
-    assert "preset" in reply.context["form"].errors
+    assert codes_of_form(reply) == ["nothing-to-test"]
     assert not Message.objects.exists()
 
 
 def test_mail_without_a_recipient_is_refused(web, calm):
     reply = web.post(PAGE, {**THREE, "critical": " "})
-    assert "critical" in reply.context["form"].errors
+    assert codes_of_form(reply) == ["mail-recipient-missing"]
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "code"),
+    [
+        ("critical", "anna", "mail-address-invalid"),
+        ("sender", "anna", "mail-address-invalid"),
+        ("user", "anna\x07@example.org", "invisible-characters"),
+        ("security", "none", "mail-password-unencrypted"),
+        ("webhook", "ntfy.sh/attic", "link-not-web"),
+        ("webhook", "https://[ntfy", "link-malformed"),
+        ("address", "https://anna:secret@nas.example", "link-with-password"),
+    ],
+)
+def test_wrong_answer_is_refused_at_its_field(web, calm, field, text, code):
+    reply = web.post(PAGE, {**THREE, "preset": "own", "host": "mail.example", field: text})
+    assert reply.status_code == 400
+    assert code in codes_of_form(reply, field)
+    assert not MailSettings.objects.exists()
 
 
 def test_webhook_alone_is_tested(web, calm):
@@ -94,10 +114,17 @@ def test_webhook_alone_is_tested(web, calm):
     assert Message.objects.get().way == "webhook"
 
 
-@pytest.mark.parametrize("text", ["hello", "-----BEGIN CERTIFICATE-----\nxx\n-----END CERTIFICATE-----", "-----BEGIN PRIVATE KEY-----"])  # fmt: skip
-def test_what_is_no_certificate_is_refused(web, calm, text):
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("hello", "certificate-invalid"),
+        ("-----BEGIN CERTIFICATE-----\nxx\n-----END CERTIFICATE-----", "certificate-invalid"),
+        ("-----BEGIN PRIVATE KEY-----", "certificate-private"),
+    ],
+)
+def test_what_is_no_certificate_is_refused(web, calm, text, code):
     reply = web.post(PAGE, {**THREE, "authority": text})
-    assert "authority" in reply.context["form"].errors
+    assert codes_of_form(reply) == [code]
     assert not MailSettings.objects.exists()
 
 
