@@ -16,7 +16,7 @@ SECONDS_TO_CONNECT = 10
 SECONDS_OF_SILENCE = 6 * 3600
 
 
-def stream(request: dict[str, Any], *, silence: float = SECONDS_OF_SILENCE) -> Iterator[dict[str, Any]]:
+def stream_replies(request: dict[str, Any], *, silence: float = SECONDS_OF_SILENCE) -> Iterator[dict[str, Any]]:
     """Send a request and yield the replies. Raises Failed where the agent is out of reach, Refused where it refuses."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(SECONDS_TO_CONNECT)
@@ -81,10 +81,10 @@ def raise_for_refusal(reply: dict[str, Any]) -> dict[str, Any]:
     return reply
 
 
-def request(request: dict[str, Any], *, silence: float = 120) -> dict[str, Any]:
+def send_request(request: dict[str, Any], *, silence: float = 120) -> dict[str, Any]:
     """The last reply to a request. Raises as ``ask``; Failed where there was none."""
     reply: dict[str, Any] = {}
-    for message in stream(request, silence=silence):
+    for message in stream_replies(request, silence=silence):
         reply = message
     if not reply:
         raise Failed("Larder's agent ended without an answer")

@@ -101,9 +101,9 @@ def run(
         raise Failed(f"{argv[0]} could not be started", str(error)) from error
     try:
         given = given.encode() if isinstance(given, str) else given
-        out, err = waited(process, given, started + timeout, meanwhile)
+        out, err = wait_for_output(process, given, started + timeout, meanwhile)
     except subprocess.TimeoutExpired as error:
-        raise CommandTimedOut(argv, timeout, end(process)) from error
+        raise CommandTimedOut(argv, timeout, kill_process(process)) from error
     seconds = time.monotonic() - started
     result = Result(
         tuple(argv), process.returncode, out.decode(errors="replace"), err.decode(errors="replace"), seconds
@@ -114,7 +114,7 @@ def run(
     return result
 
 
-def waited(
+def wait_for_output(
     process: subprocess.Popen[bytes], given: bytes | None, until: float, meanwhile: Callable[[], None] | None
 ) -> tuple[bytes, bytes]:
     """Both outputs of a process. Raises TimeoutExpired, and what ``meanwhile`` raises after ending the process."""
@@ -128,12 +128,12 @@ def waited(
         try:
             meanwhile()
         except BaseException:
-            end(process)
+            kill_process(process)
             raise
     return process.communicate(given, timeout=max(until - time.monotonic(), 0))
 
 
-def begun(argv: Sequence[str]) -> subprocess.Popen[bytes]:
+def start_process(argv: Sequence[str]) -> subprocess.Popen[bytes]:
     """A process whose output is read as it comes. Raises CommandMissing, Failed."""
     try:
         return subprocess.Popen(
@@ -152,7 +152,7 @@ def first_lines(argv: Sequence[str], most: int, *, timeout: float) -> tuple[list
     For what may say more than a small box can hold. Raises CommandFailed, CommandMissing; late is like enough.
     """
     started = time.monotonic()
-    process = begun(argv)
+    process = start_process(argv)
     lines: list[bytes] = []
     out, err = process.stdout, process.stderr
     try:
@@ -169,21 +169,21 @@ def first_lines(argv: Sequence[str], most: int, *, timeout: float) -> tuple[list
             raise CommandFailed(Result(tuple(argv), status, "", said, time.monotonic() - started))
         return lines, True
     finally:
-        end(process)
+        kill_process(process)
 
 
-def lines(argv: Sequence[str], *, silence: float) -> Iterator[bytes]:
+def read_lines(argv: Sequence[str], *, silence: float) -> Iterator[bytes]:
     """Each line that a command prints, without its end, as it comes: for what may say more than memory should hold.
 
     It is ended when it says nothing for ``silence`` seconds, and when the caller stops asking for more. Raises what
     ``run`` raises; that it failed is known only after its last line.
     """
     started = time.monotonic()
-    process = begun(argv)
+    process = start_process(argv)
     said = bytearray()
     try:
         rest = b""
-        for part in parts(process, said, silence):
+        for part in read_parts(process, said, silence):
             whole = (rest + part).split(b"\n")
             rest = whole.pop()
             yield from whole
@@ -191,15 +191,15 @@ def lines(argv: Sequence[str], *, silence: float) -> Iterator[bytes]:
             yield rest
         process.wait(silence)
     except (TimeoutError, subprocess.TimeoutExpired) as error:
-        raise CommandTimedOut(argv, silence, end(process)) from error
+        raise CommandTimedOut(argv, silence, kill_process(process)) from error
     finally:
-        end(process)
+        kill_process(process)
     if process.returncode:
         text = said.decode(errors="replace")
         raise CommandFailed(Result(tuple(argv), process.returncode, "", text, time.monotonic() - started))
 
 
-def parts(process: subprocess.Popen[bytes], said: bytearray, silence: float) -> Iterator[bytes]:
+def read_parts(process: subprocess.Popen[bytes], said: bytearray, silence: float) -> Iterator[bytes]:
     """What a process prints, a part at a time; the beginning of its complaints goes to ``said``. Raises TimeoutError."""
     poll, open_ones = select.poll(), {stream.fileno() for stream in (process.stdout, process.stderr) if stream}
     err = process.stderr.fileno() if process.stderr else -1
@@ -233,7 +233,7 @@ def in_time(stream: IO[bytes] | None, until: float) -> Iterator[bytes]:
         yield from lines
 
 
-def end(process: subprocess.Popen[bytes]) -> int | None:
+def kill_process(process: subprocess.Popen[bytes]) -> int | None:
     """Kill a process and its children; its pid where the kernel will not let it go, else None."""
     try:
         os.killpg(process.pid, signal.SIGKILL)

@@ -84,7 +84,7 @@ class Bug(LarderError):
     """Larder contradicted itself; nothing the person did."""
 
 
-def explain(error: BaseException) -> str:
+def explain_error(error: BaseException) -> str:
     """One sentence or two for a page or a mail, from an error and what caused it. Never a stack trace."""
     if isinstance(error, (Refused, Failed)):
         return str(error)
@@ -92,5 +92,5 @@ def explain(error: BaseException) -> str:
         return "Stopped because you asked for it."
     cause = error.__cause__
     if isinstance(cause, LarderError):
-        return explain(cause)
+        return explain_error(cause)
     return f"Something went wrong in Larder ({type(error).__name__}). The details are in the system's journal."

@@ -70,7 +70,7 @@ def link_label(link: str) -> str:
     return f"{model} (serial {serial})" if model else link
 
 
-def duration(seconds: int) -> str:
+def duration_text(seconds: int) -> str:
     """Seconds as a person says them: ``3 h 10 min``."""
     if seconds < 90:
         return f"{seconds} s"
@@ -91,7 +91,7 @@ def about_days(days: int) -> str:
     return f"{months} months" if months < 24 else f"{round(days / 365.25)} years"
 
 
-def rounded(seconds: int) -> int:
+def round_time_left(seconds: int) -> int:
     """A time left as exact as it can be meant: whole minutes, then 5 and 30 minutes, then hours; never too short."""
     for below, step in ((3600, 60), (6 * 3600, 300), (48 * 3600, 1800)):
         if seconds < below:
@@ -101,10 +101,10 @@ def rounded(seconds: int) -> int:
 
 def time_left(seconds: int) -> str:
     """``about 3 h 10 min left``, as exact as it can be meant."""
-    return "less than a minute left" if seconds < 60 else f"about {duration(rounded(seconds))} left"
+    return "less than a minute left" if seconds < 60 else f"about {duration_text(round_time_left(seconds))} left"
 
 
-def opening(text: str) -> str:
+def capitalize_opening(text: str) -> str:
     """A text that begins a sentence: ``bay 3 (WDC …)`` is ``Bay 3 (WDC …)``; names within stay as they are."""
     return text[:1].upper() + text[1:]
 

@@ -23,7 +23,7 @@ AHEAD = timedelta(days=1)
 BETWEEN_TRIES = timedelta(hours=20)
 
 
-def within(hour: int, first: int, last: int) -> bool:
+def is_hour_within(hour: int, first: int, last: int) -> bool:
     """Whether an hour of the day lies between two others, the first counted; the same twice is all day."""
     if first == last:
         return True
@@ -42,7 +42,7 @@ class Schedule:
     inside: bool = False
 
     def open_at(self, hour: int) -> bool:
-        return within(hour, self.first, self.last)
+        return is_hour_within(hour, self.first, self.last)
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,14 @@ def day_after(last: date, every: Every) -> date | None:
     return date(year, month, min(last.day, calendar.monthrange(year, month)[1]))
 
 
-def believable(times: Iterable[datetime | None], now: datetime) -> datetime | None:
+def latest_believable(times: Iterable[datetime | None], now: datetime) -> datetime | None:
     """The latest of these that is not in the future."""
     return max((at for at in times if at and at <= now + AHEAD), default=None)
 
 
 def due_on(care: Care, now: datetime, zone: tzinfo) -> date | None:
     """The day on which it is or was due; None for never."""
-    last = believable((care.ended,), now) or believable((care.since,), now)
+    last = latest_believable((care.ended,), now) or latest_believable((care.since,), now)
     if last is None:
         return now.astimezone(zone).date() if care.schedule.every != "never" else None
     return day_after(last.astimezone(zone).date(), care.schedule.every)
@@ -107,11 +107,11 @@ def is_due(care: Care, now: datetime, zone: tzinfo) -> bool:
     day = due_on(care, now, zone)
     if day is None or not care.usable or care.state or not is_open(care.schedule, now, zone):
         return False
-    tried = believable((care.tried,), now)
+    tried = latest_believable((care.tried,), now)
     return day <= now.astimezone(zone).date() and (tried is None or now - tried >= BETWEEN_TRIES)
 
 
-def decide(cares: Iterable[Care], now: datetime, zone: tzinfo, *, busy: bool) -> list[DueAct]:
+def decide_run(cares: Iterable[Care], now: datetime, zone: tzinfo, *, busy: bool) -> list[DueAct]:
     """What to do now. Two pools are never at it at once by this: ``busy`` says that some pool is already.
 
     Who has waited longest begins. What a person paused stays paused.
@@ -139,7 +139,7 @@ def next_start(care: Care, now: datetime, zone: tzinfo) -> datetime | None:
     if day is None or care.state:
         return None
     local = now.astimezone(zone)
-    tried = believable((care.tried,), now)
+    tried = latest_believable((care.tried,), now)
     earliest = max(local, (tried + BETWEEN_TRIES).astimezone(zone)) if tried else local
     day = max(day, earliest.date())
     for _ in range(3):

@@ -36,7 +36,7 @@ def turn() -> Iterator[None]:
 def last(request: dict[str, Any], *, silence: float) -> dict[str, Any]:
     """The last reply to a request. Raises Busy, and what ``client.last`` raises."""
     with turn():
-        return agent_client.request(request, silence=silence)
+        return agent_client.send_request(request, silence=silence)
 
 
 def open_file(request: dict[str, Any], *, silence: float) -> tuple[dict[str, Any], int]:

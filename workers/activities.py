@@ -21,7 +21,7 @@ def update_activities(pools: Iterable[Pool]) -> bool:
     changed = False
     for pool in pools:
         for work in pool.work:
-            key = activities.key(pool, work)
+            key = activities.work_key(pool, work)
             seen.add(key)
             changed = update_activity(key, pool, work, known.get(key)) or changed
     gone = set(known) - seen
@@ -43,7 +43,7 @@ def update_activity(key: str, pool: Pool, work: LongWork, before: Activity | Non
         "ended": work.ended,
         "rate": pace.rate,
         "left": left,
-        "phrase": activities.phrase(work, left=left, standing=pace.standing) if work.under_way else "",
+        "phrase": activities.describe_progress(work, left=left, standing=pace.standing) if work.under_way else "",
         "subject": work.subject[:255],
         "done": work.done,
         "total": work.total,

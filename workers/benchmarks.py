@@ -21,7 +21,7 @@ from appliance.benchmarks.conditions import versions_since
 from appliance.benchmarks.results import RESULT, VERSIONS, BenchmarkRun
 from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.benchmarks.scratch_claim import PREFIX, is_scratch_name, scratch_name
-from appliance.errors import LarderError, Refused, explain
+from appliance.errors import LarderError, Refused, explain_error
 from appliance.facts.box import Facts
 from appliance.operation import Operation, checked_plan
 from web.benchmarks.models import CaseRow, ResultRow, SweepRow
@@ -73,7 +73,7 @@ def advance_or_hold(row: SweepRow) -> None:
         if is_unusable(problem):
             raise
         log.exception("sweep %s cannot go on", row.pk)
-        said = str(problem) if isinstance(problem, (LarderError, msgspec.MsgspecError)) else explain(problem)
+        said = str(problem) if isinstance(problem, (LarderError, msgspec.MsgspecError)) else explain_error(problem)
         hold_sweep(row, f"Larder cannot continue this benchmark: {said}")
 
 

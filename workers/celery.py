@@ -85,7 +85,7 @@ app.conf.update(
         "workers.collectors",
         "workers.collect_box",
         "workers.collect_connections",
-        "workers.collect_dataset_details",
+        "workers.collect_dataset",
         "workers.collect_history",
         "workers.deliver",
         "workers.collect_importable",

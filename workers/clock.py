@@ -19,8 +19,8 @@ def update_clock(now: datetime) -> Clock:
     if row is None:
         newest = SnapshotRow.objects.exclude(run="").order_by("-created").values_list("created", flat=True).first()
     last = row.clock if row else None
-    found = clock.judge(
-        last, newest, boot=clock.boot_id(), running=clock.running(), wall=now, is_synced=clock.is_synced
+    found = clock.judge_clock(
+        last, newest, boot=clock.boot_id(), running=clock.seconds_since_boot(), wall=now, is_synced=clock.is_synced
     )
     if last is None or is_news(last, found):
         ClockRow.objects.update_or_create(

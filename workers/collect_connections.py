@@ -15,7 +15,7 @@ from workers.throttle import Coalescer
 
 
 def store_connections() -> bool:
-    answer = agent_client.request({"verb": "read-connections"}, silence=120).get("facts", [])
+    answer = agent_client.send_request({"verb": "read-connections"}, silence=120).get("facts", [])
     # The first reading is news also without clients: the page that waits for it has to change.
     first = not Source.objects.filter(name=SOURCE, checked__isnull=False).exists()
     return store.replace(ConnectionRow, msgspec.convert(answer, list[Connection]), lambda one: one.key) or first

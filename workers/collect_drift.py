@@ -27,7 +27,7 @@ def store_drift() -> bool:
     same = all(key in known and one.seen in {known[key].seen, detect.UNREADABLE} for key, one in edited.items())
     told = {key: known[key] for key in edited if key in known}
     if edited and (not same or time.monotonic() - _asked[0] > SECONDS_BETWEEN):
-        answer = agent_client.request({"verb": "read-edits"}, silence=120).get("facts", [])
+        answer = agent_client.send_request({"verb": "read-edits"}, silence=120).get("facts", [])
         told = {one.key: one for one in msgspec.convert(answer, list[detect.Edit])}
         _asked[0] = time.monotonic()
     # A change that was just undone is in neither answer.

@@ -21,8 +21,8 @@ def collect_history(pool_key: str) -> None:
         return
 
     def read() -> bool:
-        answer = agent_client.request({"verb": "read-history", "pool": row.name}, silence=180)
-        found = list(history.entries((answer.get("facts") or {}).get("lines") or ()))
+        answer = agent_client.send_request({"verb": "read-history", "pool": row.name}, silence=180)
+        found = list(history.parse_entries((answer.get("facts") or {}).get("lines") or ()))
         known = list(HistoryLine.objects.filter(pool_key=pool_key).order_by("number").values_list("at", "kind", "text"))
         if known == [(entry.at, entry.kind, entry.text) for entry in found]:
             return False

@@ -11,7 +11,7 @@ from appliance import agent_client
 from appliance.facts.box import PoolDetail
 from appliance.facts.importable import Importable
 from appliance.facts.sharing import Session
-from appliance.pools import details
+from appliance.pools import features
 from web.inventory import store
 from web.inventory.models import DetailRow, ImportableRow, PoolRow, SessionRow
 from web.jobs.models import Job
@@ -27,7 +27,7 @@ def store_importable() -> None:
     """Store the importable pools. The agent opens every disk for it, so no schedule does this."""
 
     def read() -> bool:
-        answer = agent_client.request({"verb": "look-for-pools"}, silence=900).get("facts", [])
+        answer = agent_client.send_request({"verb": "look-for-pools"}, silence=900).get("facts", [])
         store.replace(ImportableRow, msgspec.convert(answer, list[Importable]), lambda pool: str(pool.guid))
         return True  # also without a change: the page that waits has to change
 
@@ -50,11 +50,11 @@ def collect_details() -> None:
 
     def found() -> bool:
         pools = [row.fact for row in PoolRow.objects.all()]
-        kept: list[PoolDetail] = [details.read_details(pool) for pool in pools if pool.state != "SUSPENDED"]
+        kept: list[PoolDetail] = [features.read_pool_detail(pool) for pool in pools if pool.state != "SUSPENDED"]
         return store.replace(DetailRow, kept, lambda detail: str(detail.guid))
 
     def sessions() -> bool:
-        answer = agent_client.request({"verb": "read-sessions"}, silence=120).get("facts", [])
+        answer = agent_client.send_request({"verb": "read-sessions"}, silence=120).get("facts", [])
         return store.replace(SessionRow, msgspec.convert(answer, list[Session]), session_key)
 
     update_source("details", found)

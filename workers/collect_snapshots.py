@@ -100,7 +100,7 @@ def read_group(datasets: Sequence[Dataset], stamps: dict[str, str], doubted: Seq
     rows = {dataset.name: Rows(dataset) for dataset in datasets}
     for name, found in groupby(list_snapshots.list_snapshots(list(rows)), lambda snapshot: snapshot.dataset):
         while (of := rows.get(name)) and (some := list(islice(found, CHUNK))):
-            of.write([one for one in some if not list_snapshots.passing(one)])
+            of.write([one for one in some if not list_snapshots.is_diff_snapshot(one)])
     marks: dict[str, list[Bookmark]] = {dataset.name: [] for dataset in doubted}
     for mark in bookmarks.read_bookmarks(list(marks)):
         marks[mark.dataset].append(mark)

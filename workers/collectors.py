@@ -15,7 +15,7 @@ from django.utils import timezone
 from appliance import agent_client, command
 from appliance.disks import inventory as disk_inventory
 from appliance.disks import latency, smart
-from appliance.errors import LarderError, explain
+from appliance.errors import LarderError, explain_error
 from appliance.facts.box import Disk, Pool, Service
 from appliance.facts.datasets import Dataset
 from appliance.pools import properties
@@ -90,13 +90,13 @@ def update_source(name: str, read: Callable[[], bool], *, at: datetime | None = 
     try:
         changed = read()
     except command.CommandTimedOut as problem:
-        error = explain(problem)
+        error = explain_error(problem)
         if problem.pid:
             _stuck[name] = problem.pid
     except guard.PartlyFailed as problem:
         error, changed = str(problem), problem.changed
     except Exception as problem:  # also output of a shape that nobody expected
-        error = explain(problem)
+        error = explain_error(problem)
         log.warning("could not read %s: %s", name, error, exc_info=not isinstance(problem, LarderError))
     note_result(name, changed=changed, seconds=time.monotonic() - started, error=error, at=at)
     return not error
@@ -110,7 +110,7 @@ def note_result(
     try:
         store.checked(name, changed=changed, seconds=seconds, error=error, at=at)
     except Exception as problem:
-        log.warning("how reading %s went could not be noted: %s", name, explain(problem))
+        log.warning("how reading %s went could not be noted: %s", name, explain_error(problem))
 
 
 def is_running(pid: int) -> bool:
@@ -128,7 +128,7 @@ def collect_all() -> None:
     known: list[Dataset] = []
 
     def pools() -> bool:
-        loaded = status.loaded()
+        loaded = status.is_module_loaded()
         note_result("zfs", error="" if loaded else ZFS_MISSING)
         found.extend(status.read_pools() if loaded else ())
         return stability.replace_pools(found, timezone.now())
@@ -137,11 +137,11 @@ def collect_all() -> None:
         found[:] = [row.fact for row in PoolRow.objects.all()]
 
     def pool_properties() -> bool:
-        now = properties.read_properties() if status.loaded() else ()
+        now = properties.read_properties() if status.is_module_loaded() else ()
         return store.replace(PropertiesRow, now, lambda pool: str(pool.guid))
 
     def datasets() -> bool:
-        now = status.read_datasets() if status.loaded() else ()
+        now = status.read_datasets() if status.is_module_loaded() else ()
         known.extend(now)
         return store.replace(DatasetRow, now, lambda dataset: str(dataset.guid), pool=lambda dataset: dataset.pool)
 
@@ -261,7 +261,7 @@ def store_smart(disks: Iterable[DiskRow]) -> bool:
     rows = {row.fact.path: row for row in disks}
     if not rows:
         return False
-    answers = agent_client.request({"verb": "read-smart", "disks": list(rows)}, silence=180).get("facts", {})
+    answers = agent_client.send_request({"verb": "read-smart", "disks": list(rows)}, silence=180).get("facts", {})
     return guard.for_each(
         [path for path in answers if path in rows],
         lambda path: smart_history.store_answers({rows[path]: smart.read_smart(answers[path])}),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from django.db import connections
 
 from appliance.alerts.rules import Fault
-from appliance.errors import explain
+from appliance.errors import explain_error
 
 NAMES = {"default": "settings", "inventory": "inventory"}
 
@@ -28,7 +28,7 @@ def database_error(alias: str) -> str:
                 cursor.execute("ROLLBACK")
     except Exception as problem:
         connection.close()
-        return str(problem) or explain(problem)
+        return str(problem) or explain_error(problem)
     return ""
 
 

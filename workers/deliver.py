@@ -22,7 +22,7 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
-from appliance.errors import explain
+from appliance.errors import explain_error
 from web.alerts import smtp_password
 from web.alerts.models import Alert, MailSettings, Message
 from web.database import is_unusable
@@ -81,8 +81,8 @@ def send_due(now: datetime | None = None) -> int:
             if is_unusable(problem):
                 raise
             log.exception("message %s could not be written", group[0].key)
-            put_off(mine, now, explain(problem))
-            odd.append(f"{group[0].key}: {explain(problem)}")
+            put_off(mine, now, explain_error(problem))
+            odd.append(f"{group[0].key}: {explain_error(problem)}")
     if rows:
         store.touch("alerts")
     if odd:

@@ -22,7 +22,7 @@ def collect_diagnosis(key: str, protocol: str, person: str) -> None:
         if row is None:
             return True
         request = {"verb": "look-at-share", "dataset": row.name, "protocol": protocol, "person": person}
-        seen = msgspec.convert(agent_client.request(request, silence=180).get("facts", {}), diagnose.Diagnosis)
+        seen = msgspec.convert(agent_client.send_request(request, silence=180).get("facts", {}), diagnose.Diagnosis)
         facts = msgspec.json.encode(seen).decode()
         SeenRow.objects.update_or_create(
             key=troubleshoot_views.seen_key(key, protocol, person), defaults={"name": row.name, "facts": facts}

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from appliance.errors import LarderError, explain
+from appliance.errors import LarderError, explain_error
 from web.inventory import store
 from web.inventory.models import Source
 
@@ -29,7 +29,7 @@ class PartlyFailed(LarderError):
 
 
 def words_of(problem: Exception) -> str:
-    return str(problem) if isinstance(problem, PartlyFailed) else explain(problem)
+    return str(problem) if isinstance(problem, PartlyFailed) else explain_error(problem)
 
 
 def run_guarded(name: str, work: Callable[[], object]) -> bool:

@@ -44,7 +44,7 @@ def begin_due_maintenance() -> list[Job]:
     def begin(kind: str) -> None:
         standing = {found.key: (pool, found) for pool, found, _row in maintenance.pool_cares(facts, kind, now) if pool.name not in at_it}  # fmt: skip
         busy = beginning or (kind == "scrub" and is_rebuilding(facts))
-        acts = schedule.decide([found for _pool, found in standing.values()], now, zone, busy=busy)
+        acts = schedule.decide_run([found for _pool, found in standing.values()], now, zone, busy=busy)
         for act in acts:
             pool = standing[act.key][0]
             if pool.name not in at_it and (job := start_job(act, kind, pool, facts)):
@@ -75,7 +75,7 @@ def start_job(act: schedule.DueAct, kind: str, pool: Pool, facts: Facts) -> Job 
     row = maintenance.schedule_row(pool, kind, facts)
     if act.what == "start":
         row.tried = timezone.now()
-    row.held = activities.key(pool, work) if act.what == "pause" and work else ""
+    row.held = activities.work_key(pool, work) if act.what == "pause" and work else ""
     row.save()
     try:
         return confirm.start_without_review(operation, user=BY_SCHEDULE)

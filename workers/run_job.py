@@ -22,14 +22,14 @@ from django.utils import timezone
 from appliance import agent_client
 from appliance.agent import delayed_jobs
 from appliance.agent.registry import decode_operation
-from appliance.errors import Failed, Refused, explain
+from appliance.errors import Failed, Refused, explain_error
 from web.inventory import store
 from web.inventory.models import Progress
 from web.jobs.models import Job
 from workers import (
     background,
     benchmarks,
-    collect_dataset_details,
+    collect_dataset,
     collect_importable,
     collect_snapshots,
     collectors,
@@ -136,7 +136,7 @@ def claim_and_run(job_id: str) -> None:
         row.filter(state=Job.State.RUNNING).update(worker="")
     except Exception as error:
         # It may still run: the next tick asks again.
-        log.warning("job %s: %s", job_id, explain(error), exc_info=not isinstance(error, Failed))
+        log.warning("job %s: %s", job_id, explain_error(error), exc_info=not isinstance(error, Failed))
         row.filter(state=Job.State.RUNNING).update(worker="")
 
 
@@ -146,7 +146,7 @@ def refresh_after_job(job_id: str) -> None:
         "snapshots": lambda: collect_snapshots.doubt_snapshots(datasets_of(job_id)),
         "facts": collectors.collect_now,
         "pools": lambda: collect_importable.search_after_job(job_id),
-        "folders": lambda: collect_dataset_details.reread_after_job(job_id),
+        "folders": lambda: collect_dataset.reread_after_job(job_id),
     }
     guard.for_each(parts, lambda name: parts[name](), lambda name: f"reading {name} after job {job_id}")
 
@@ -172,7 +172,7 @@ def follow_job(job_id: str, request: dict[str, Any]) -> dict[str, Any]:
     found = make_meter(request)
     with ExitStack() as seat:
         blocked = False
-        for message in agent_client.stream(request):
+        for message in agent_client.stream_replies(request):
             waits = str(message.get("phrase", "")).startswith(WAITS_FOR_A_LOCK)
             if "percent" in message:
                 store_progress(job_id, message, found)

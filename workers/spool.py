@@ -50,7 +50,7 @@ def ingest_events() -> list[Event]:
                 log.warning("event %s stays in the spool: %s", path.name, problem)
                 broken = problem
                 break
-            quarantine(path, problem)
+            quarantine_file(path, problem)
     if new:
         store.touch("events")
         past(Event.objects.all(), KEPT, at_once=1000).delete()
@@ -100,7 +100,7 @@ def parse_time(text: object) -> datetime:
         return timezone.now()
 
 
-def quarantine(path: Path, problem: Exception) -> None:
+def quarantine_file(path: Path, problem: Exception) -> None:
     """Move a file that is no event out of the spool. A few are kept to look at; links are removed."""
     log.warning("set aside %r from the spool: %s", path.name[:80], problem)
     aside = paths.SPOOL.parent / "aside"

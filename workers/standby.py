@@ -27,7 +27,7 @@ def set_timers() -> bool:
     if not due:
         return False
     disks = {path: care.sleep for path, (care, _now) in due.items()}
-    answers = agent_client.request({"verb": "let-sleep", "disks": disks}, silence=180).get("facts", {})
+    answers = agent_client.send_request({"verb": "let-sleep", "disks": disks}, silence=180).get("facts", {})
     for path, (care, now) in due.items():
         answer = str(answers.get(path, ""))
         if answer and answer != standby.ASLEEP:

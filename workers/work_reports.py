@@ -9,7 +9,7 @@ from appliance import agent_client
 from appliance.benchmarks import scratch_claim
 from appliance.facts.box import LongWork, Pool
 from appliance.pools import activities
-from appliance.zfs.scan_status import amount
+from appliance.zfs.scan_status import parse_amount
 from web.inventory.models import Activity
 from web.pools.models import WorkReport
 from web.prune_rows import past
@@ -28,7 +28,7 @@ def store_reports(pools: Iterable[Pool]) -> bool:
     rows = {row.key: row for row in Activity.objects.all()} if missing else {}
     written = False
     for key, pool, work in missing:
-        row = rows.get(activities.key(pool, work))
+        row = rows.get(activities.work_key(pool, work))
         if is_settled(work, row) and not is_from_earlier_run(pool, work, row):
             written = write_report(key, pool, work, row) or written
     return written
@@ -56,11 +56,11 @@ def write_report(key: str, pool: Pool, work: LongWork, row: Activity | None) -> 
         if time.monotonic() - _tried.get(key, -SECONDS_BETWEEN_TRIES) < SECONDS_BETWEEN_TRIES:
             return False
         _tried[key] = time.monotonic()
-        found = agent_client.request({"verb": "read-damage", "pool": pool.name}, silence=90).get("facts") or {}
-        files, damaged = tuple(str(name) for name in found.get("files") or ()), amount(found.get("count"))
+        found = agent_client.send_request({"verb": "read-damage", "pool": pool.name}, silence=90).get("facts") or {}
+        files, damaged = tuple(str(name) for name in found.get("files") or ()), parse_amount(found.get("count"))
     began = row.started if row else None
     wear = activities.wear_of(pool) if scan else ()
-    report = activities.report(work, began=began, files=files, damaged=damaged, wear=wear)
+    report = activities.make_report(work, began=began, files=files, damaged=damaged, wear=wear)
     _row, made = WorkReport.objects.get_or_create(
         key=key,
         defaults={

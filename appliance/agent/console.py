@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from appliance.agent import delayed_jobs, proof
-from appliance.errors import LarderError, explain
+from appliance.errors import LarderError, explain_error
 
 USAGE = """larder-jobs                    list the jobs that wait because nobody gave the administrator's password
 larder-jobs cancel [NUMBER]    cancel that job, or all that wait
@@ -39,7 +39,7 @@ def main() -> None:
     except ValueError as error:
         sys.exit(str(error))
     except LarderError as error:
-        sys.exit(f"larder-jobs: {explain(error)}")
+        sys.exit(f"larder-jobs: {explain_error(error)}")
 
 
 if __name__ == "__main__":

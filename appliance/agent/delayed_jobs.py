@@ -71,7 +71,7 @@ def hold(record: Journal, operation: Operation, digest: str) -> None:
     record.write("waiting", until=until.isoformat(timespec="seconds"), digest=digest, boot=boot(), since=clock())
     jobs_folder().mkdir(parents=True, exist_ok=True, mode=0o700)
     said = {"title": operation.title, "subject": operation.subject, "until": until.isoformat(timespec="seconds")}
-    atomic_file.write(jobs_folder() / record.job, json.dumps(said).encode())
+    atomic_file.write_atomically(jobs_folder() / record.job, json.dumps(said).encode())
     announce(new=operation.title)
 
 
@@ -156,7 +156,7 @@ def waiting_jobs() -> tuple[Waiting, ...]:
 
 def announce(*, new: str = "") -> None:
     """Have pages, mail and the console tell what waits now. What cannot be told in one place is told in the others."""
-    with locks.held([str(told_file())], lambda _name: None):
+    with locks.hold_locks([str(told_file())], lambda _name: None):
         found = read_waiting()
         rows = [
             {"job": one.job, "title": one.title, "subject": one.subject, "until": one.until.isoformat()}
@@ -164,7 +164,7 @@ def announce(*, new: str = "") -> None:
         ]
         for path, content in ((told_file(), json.dumps(rows)), (ISSUE, issue(found))):
             try:
-                atomic_file.write(path, content.encode(), mode=0o644)
+                atomic_file.write_atomically(path, content.encode(), mode=0o644)
             except OSError:
                 pass
     tell_terminals(f"Larder: {plain(new)} starts in {MINUTES} minutes. To stop it: {COMMAND}" if new else "")

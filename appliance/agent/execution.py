@@ -18,7 +18,7 @@ from appliance.agent import delayed_jobs, journal, proof
 from appliance.agent.journal import AlreadyKnown, Journal, Record
 from appliance.command import CommandTimedOut
 from appliance.disks import probe
-from appliance.errors import Cancelled, LarderError, Reason, Refused, explain
+from appliance.errors import Cancelled, LarderError, Reason, Refused, explain_error
 from appliance.facts.box import Facts
 from appliance.operation import Operation, checked_plan
 from appliance.system import locks, paths
@@ -134,7 +134,7 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
         record.write("began", operation=json.loads(msgspec.json.encode(operation)), steps=[], digest=digest)
 
         def waiting(name: str) -> None:
-            doing = locks.told(name)
+            doing = locks.holder_text(name)
             work.progress(0, f"Waiting for another job: {doing}" if doing else f"Waiting: another job is at work on {locks.words_for(name)}")  # fmt: skip
             work.stop_if_asked()
 
@@ -182,7 +182,7 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
         # Where a command hangs in the kernel, reading the facts would leave another that hangs.
         hangs = isinstance(error, CommandTimedOut) and error.pid
         advice = "" if hangs else recovery_hint(operation, step, read_facts)
-        finish(record, work, "failed", f"{explain(error)} {advice}".strip())
+        finish(record, work, "failed", f"{explain_error(error)} {advice}".strip())
     finally:
         record.close()
         journal.prune()
@@ -197,7 +197,7 @@ def locked(operation: Operation, look: Callable[[], Facts], waiting: Callable[[s
     shared = tuple(map(locks.files_of, operation.files_used()))
     disks: tuple[str, ...] = ()
     while True:
-        with locks.held((*names, *disks), waiting, shared=shared, who=operation.title):
+        with locks.hold_locks((*names, *disks), waiting, shared=shared, who=operation.title):
             facts = look()
             found = operation.disks_found(facts)
             if {*found} <= {*names, *disks}:

@@ -88,7 +88,7 @@ def file_of(job: str) -> Path:
 
 def alive(job: str) -> bool:
     """Whether the process that writes the journal lives."""
-    return locks.taken(file_of(job))
+    return locks.is_taken(file_of(job))
 
 
 def lines(job: str) -> Iterator[dict[str, Any]]:

@@ -55,7 +55,7 @@ def store_hash(password: str, old: str = "") -> None:
                 Reason("password-exists", "There is a password already. Change it with the old one.", field="password")
             )
         check(old)
-    with locks.held([str(hash_file())], lambda _name: None):
+    with locks.hold_locks([str(hash_file())], lambda _name: None):
         # Looked at once more where nobody else is: of two who come first, one is.
         if is_set() and not old:
             raise Refused(
@@ -63,7 +63,7 @@ def store_hash(password: str, old: str = "") -> None:
             )
         salt = os.urandom(16)
         kept = {"salt": salt.hex(), "hash": hashed(password, salt, **COST).hex(), **COST}
-        atomic_file.write(hash_file(), json.dumps(kept).encode())
+        atomic_file.write_atomically(hash_file(), json.dumps(kept).encode())
     mark()
 
 
@@ -86,7 +86,7 @@ def hashed(password: str, salt: bytes, *, n: int, r: int, p: int) -> bytes:
 
 def check(password: str) -> None:
     """Return where the password is right. Raises Refused where it is wrong, was wrong too often, or none is set."""
-    with locks.held([str(hash_file())], lambda _name: None):
+    with locks.hold_locks([str(hash_file())], lambda _name: None):
         failed, until = tries()
         left = min(until - time.time(), LONGEST_DELAY)  # a clock that was put back keeps nobody out for longer
         if left > 0:
@@ -129,7 +129,7 @@ def tries() -> tuple[int, float]:
 
 def count(failed: int) -> None:
     delay = min(FIRST_DELAY * 2 ** min(failed - FREE_TRIES, 20), LONGEST_DELAY) if failed >= FREE_TRIES else 0
-    atomic_file.write(tries_file(), json.dumps({"failed": failed, "until": time.time() + delay}).encode())
+    atomic_file.write_atomically(tries_file(), json.dumps({"failed": failed, "until": time.time() + delay}).encode())
 
 
 def wait_text(seconds: float) -> str:

@@ -24,7 +24,7 @@ def pool_properties() -> tuple[PoolProperties, ...]:
 
 def read_facts() -> Facts:
     """Everything, now. Raises Failed where a tool does not answer; a missing ZFS module is a fact, not an error."""
-    if not status.loaded():
+    if not status.is_module_loaded():
         return Facts(
             disks=inventory.read_disks(()),
             accounts=accounts.read_accounts(),

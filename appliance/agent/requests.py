@@ -24,7 +24,7 @@ from appliance.agent.read_facts import read_facts
 from appliance.agent.registry import Registered
 from appliance.datasets import dataset_detail
 from appliance.disks import locate, probe, query, smart, standby
-from appliance.errors import Failed, LarderError, Reason, Refused, explain
+from appliance.errors import Failed, LarderError, Reason, Refused, explain_error
 from appliance.facts.box import Facts
 from appliance.pools import damaged_files, discover, history
 from appliance.shares import connections
@@ -313,7 +313,7 @@ def smart_of(path: str) -> object:
     try:
         return smart.parse_json(query.query_disk(path, ["smartctl", "--json", *gently, "-a", path], timeout=30).stdout)
     except query.Silent as problem:
-        return smart.no_answer(explain(problem))
+        return smart.no_answer(explain_error(problem))
     except Failed:
         return None
 
@@ -396,7 +396,7 @@ def answer(
     except Exception as error:
         if not isinstance(error, LarderError):
             traceback.print_exc()
-        send({"failed": explain(error)})
+        send({"failed": explain_error(error)})
 
 
 def allowed(connection: socket.socket) -> bool:

@@ -273,7 +273,7 @@ def silence_faults(seen: AlertInput) -> Iterator[Fault]:
             )
     for name in seen.unhooked:
         yield Fault("hook.missing", name.lower(), f"{name} does not report to Larder.")
-    if says := kernel_module.fault(seen.module):
+    if says := kernel_module.known_fault(seen.module):
         yield Fault("zfs.faulty", "zfs", f"ZFS {seen.module} is known to spoil files.", says)
     for name, last, error in seen.checked:
         if seen.now - last > LATE_AFTER.get(name, LATE) or error:

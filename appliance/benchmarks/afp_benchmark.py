@@ -35,7 +35,7 @@ from appliance.benchmarks.afp_client import READING, WRITING, AfpSession
 from appliance.benchmarks.case import OVER_AFP
 from appliance.benchmarks.parse_results import Figures
 from appliance.benchmarks.workloads import DATA, FILE_SIZE, FILES
-from appliance.errors import Failed, LarderError, explain
+from appliance.errors import Failed, LarderError, explain_error
 from appliance.layout.geometry import MIB
 from appliance.shares import afp
 
@@ -245,7 +245,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         server = serve_folder(asked.folder)
         found = msgspec.structs.replace(run_workload(asked), tool=server[:40])
     except LarderError as error:
-        sys.stdout.write(json.dumps({"error": explain(error)}))
+        sys.stdout.write(json.dumps({"error": explain_error(error)}))
         return 1
     sys.stdout.write(msgspec.json.encode(found).decode())
     return 0

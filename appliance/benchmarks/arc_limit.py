@@ -39,7 +39,7 @@ def limit_path() -> Path:
 
 def hold_lock() -> AbstractContextManager[None]:
     """Lock against other processes: cases on different disks may start and end at the same time."""
-    return locks.held(("ZFS's memory",), lambda _name: None)
+    return locks.hold_locks(("ZFS's memory",), lambda _name: None)
 
 
 def limit_arc(token: str, size: int) -> int:
@@ -48,7 +48,7 @@ def limit_arc(token: str, size: int) -> int:
     with hold_lock():
         held = read_limit() or read_current_limit()
         held.wanted[token] = memory_for(size)
-        atomic_file.write(limit_path(), msgspec.json.encode(held))
+        atomic_file.write_atomically(limit_path(), msgspec.json.encode(held))
         apply_limit(held)
         if read_arc_bounds()[0] > memory_for(size):
             raise Failed(
@@ -67,7 +67,7 @@ def release_limit(token: str) -> None:
             return
         held.wanted.pop(token, None)
         if held.wanted:
-            atomic_file.write(limit_path(), msgspec.json.encode(held))
+            atomic_file.write_atomically(limit_path(), msgspec.json.encode(held))
             apply_limit(held)
             return
         write_parameter("zfs_arc_max", str(held.most))
@@ -89,7 +89,7 @@ def read_limit() -> ArcLimit | None:
 
 def read_arc_bounds() -> tuple[int, int]:
     """Maximum and minimum of the ARC in bytes. Raises Failed."""
-    found = kstat.counters("".join(kstat.texts([kstat.KSTAT / "arcstats"])))
+    found = kstat.parse_counters("".join(kstat.read_texts([kstat.KSTAT / "arcstats"])))
     if not found.get("c_max"):
         raise Failed("ZFS does not say how much memory it may take")
     return found["c_max"], found.get("c_min", 0)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from appliance.benchmarks.case import Case, memory_for
 from appliance.benchmarks.workloads import KINDS
-from appliance.formatting import duration, size_text
+from appliance.formatting import duration_text, size_text
 
 PLAIN = "none"  # settings with this value are left out
 SINCE = " since case "
@@ -30,7 +30,7 @@ def run_conditions(cases: Sequence[Case]) -> dict[str, str]:
     found = {
         "Runs": f"{first.repeats} of each case{f', after {first.warmups} that do not count' if first.warmups else ''}",
         "Data of one run": size_text(first.size) if amounts and any(case.workload != "resilver" for case in cases) else "",
-        "A timed run lasts": duration(first.seconds) if any(kind.timed for kind in kinds) else "",
+        "A timed run lasts": duration_text(first.seconds) if any(kind.timed for kind in kinds) else "",
         "At the same time": f"{first.writers} writers" if first.writers > 1 else "",
         "What is written": data_text(first) if first.makes_folder else "",
         "Memory": memory_text(first) if first.makes_folder and any(kind.reads for kind in kinds) else "",

@@ -61,7 +61,7 @@ def read_io(paths: Iterable[str]) -> dict[str, DiskIo]:
 
 
 def read_throttle_count() -> int:
-    return sum(int(text) for text in kstat.texts(PROCESSORS.glob(THROTTLES)) if text.strip().isdigit())
+    return sum(int(text) for text in kstat.read_texts(PROCESSORS.glob(THROTTLES)) if text.strip().isdigit())
 
 
 def hottest_disk(paths: Iterable[str]) -> int:
@@ -94,7 +94,7 @@ def running_selftests(paths: Iterable[str]) -> tuple[str, ...]:
 
 def read_pools() -> tuple[Pool, ...]:
     """All pools; empty without ZFS, because single disks can be tested without it."""
-    return status.read_pools() if status.loaded() else ()
+    return status.read_pools() if status.is_module_loaded() else ()
 
 
 def running_pool_work(pools: Iterable[Pool], but: str) -> tuple[str, ...]:
@@ -119,10 +119,10 @@ def read_other_io(pools: Iterable[Pool], pool: str, but: str, measured: Collecti
         beside = [device.path for device in one.devices() if device.path and device.path not in measured]
         if one.name != pool and not is_scratch_name(one.name) and beside:
             found[one.name] = sum(done.read + done.written for done in read_io(beside).values())
-    for text in kstat.texts((kstat.KSTAT / pool).glob("objset-*")):
+    for text in kstat.read_texts((kstat.KSTAT / pool).glob("objset-*")):
         name = re.search(r"^dataset_name\s+\S+\s+(.+)$", text, re.MULTILINE)
         if name and not name[1].startswith((pool + "/" + but, but)):
-            done = kstat.counters(text)
+            done = kstat.parse_counters(text)
             found[name[1]] = found.get(name[1], 0) + done.get("nread", 0) + done.get("nwritten", 0)
     return found
 
@@ -148,7 +148,7 @@ def lost_devices(pools: Iterable[Pool], name: str) -> tuple[str, ...]:
 
 def is_suspended(pool: str) -> bool:
     """Whether a pool is suspended because a disk does not answer: then writes never return."""
-    return "SUSPENDED" in "".join(kstat.texts([kstat.KSTAT / pool / "state"]))
+    return "SUSPENDED" in "".join(kstat.read_texts([kstat.KSTAT / pool / "state"]))
 
 
 def read_memory_limit() -> int:
@@ -175,10 +175,10 @@ def io_between(before: Mapping[str, DiskIo], after: Mapping[str, DiskIo]) -> Cir
 def read_hardware() -> dict[str, str]:
     """Processor and memory of the box, for comparing results of two boxes."""
     found = {}
-    for text in kstat.texts([PROCESSOR]):
+    for text in kstat.read_texts([PROCESSOR]):
         if model := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
             found["Processor"] = f"{' '.join(model[1].split())}, {os.cpu_count() or 1} cores"
-    for text in kstat.texts([MEMORY]):
+    for text in kstat.read_texts([MEMORY]):
         if total := re.search(r"^MemTotal:\s*([0-9]+) kB$", text, re.MULTILINE):
             found["Memory of the box"] = size_text(int(total[1]) * KIB)
     return found
@@ -187,9 +187,9 @@ def read_hardware() -> dict[str, str]:
 def read_versions() -> dict[str, str]:
     """Hardware, versions and ZFS tunables that the figures depend on."""
     found = {**read_hardware(), "Linux": os.uname().release}
-    for text in kstat.texts([MODULE / "version"]):
+    for text in kstat.read_texts([MODULE / "version"]):
         found["ZFS"] = text.strip()
     for name in TUNABLES:
-        for text in kstat.texts([MODULE / "parameters" / name]):
+        for text in kstat.read_texts([MODULE / "parameters" / name]):
             found[name] = text.strip()
     return found

@@ -123,7 +123,7 @@ def is_known_link(status: os.stat_result, linked: set[int]) -> bool:
 def read_content(handle: int, start: int, end: int) -> Iterator[bytes]:
     """Yield a regular file's bytes from ``start`` to ``end``, fewer if it cannot be read. Keeps its access time."""
     try:
-        opened = private_mount.opened(handle, os.O_RDONLY | os.O_NOATIME)
+        opened = private_mount.reopen_for_reading(handle, os.O_RDONLY | os.O_NOATIME)
     except OSError:
         return
     try:

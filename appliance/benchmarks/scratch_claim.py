@@ -56,7 +56,7 @@ def write_claim(claim: Claim) -> None:
     """Store the claim; it is on disk when this returns."""
     folder = paths.AGENT_STATE / "sweeps"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    atomic_file.write(folder / claim.token, msgspec.json.encode(claim))
+    atomic_file.write_atomically(folder / claim.token, msgspec.json.encode(claim))
 
 
 def read_claim(of: str) -> Claim | None:

@@ -81,7 +81,7 @@ def read_detail(dataset: Dataset) -> DatasetDetail:
         "--",
         dataset.name,
     ]
-    snapshots = parse_snapshots(command.lines(listing, silence=300))
+    snapshots = parse_snapshots(command.read_lines(listing, silence=300))
     dry = ["zfs", "destroy", "-n", "-v", "-p", "-R", "--", dataset.name]
     clones: tuple[str, ...] = ()
     if "/" in dataset.name:  # a pool's top dataset cannot be destroyed as a dataset

@@ -55,7 +55,7 @@ class MountDataset(DatasetOperation, tag="mount-dataset"):
         later = zfs_mount.remember_argv(self.dataset) if noauto else []
 
         def mount(work: Work) -> None:
-            zfs_mount.mount(self.dataset, work)
+            zfs_mount.mount_dataset(self.dataset, work)
             if later:
                 command.run(later, timeout=60)
             publish.republish_quietly(work)

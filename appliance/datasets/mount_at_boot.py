@@ -11,14 +11,14 @@ import sys
 
 from appliance import command
 from appliance.datasets.encryption.unlock_at_boot import JournalWork
-from appliance.errors import LarderError, explain
+from appliance.errors import LarderError, explain_error
 from appliance.zfs import mount, mountpoints, status
 
 
 def main() -> None:
     """Mount every dataset that can be mounted. Exit with status 1 if one could not be."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    if not status.loaded():
+    if not status.is_module_loaded():
         return
     datasets, work, failures = status.read_datasets(), JournalWork(), 0
     ready = [dataset for dataset in datasets if dataset.can_mount and not dataset.mounted and not dataset.locked]
@@ -26,14 +26,14 @@ def main() -> None:
         if mount.reason_against(dataset.name, dataset.mountpoint, datasets):
             continue  # an administrator chose that mountpoint; zfs mount -a mounts it
         try:
-            mount.mount(dataset.name, work)
+            mount.mount_dataset(dataset.name, work)
         except mountpoints.Blocked as blocked:
             failures += 1
             work.note(f"{dataset.name} was left unmounted: {blocked}")
             command.run(["zfs", "set", "-u", "canmount=noauto", dataset.name], timeout=60, accept=range(256))
         except LarderError as error:
             failures += 1
-            work.note(f"{dataset.name} was not mounted: {explain(error)}")
+            work.note(f"{dataset.name} was not mounted: {explain_error(error)}")
     sys.exit(1 if failures else 0)
 
 

@@ -79,13 +79,15 @@ class DatasetMove:
 
     def mount_family(self, work: Work) -> None:
         for dataset in self.mounted_family:
-            zfs_mount.mount(self.new_name_of(dataset.name), work, new=bool(self.place) and dataset.name == self.name)
+            zfs_mount.mount_dataset(
+                self.new_name_of(dataset.name), work, new=bool(self.place) and dataset.name == self.name
+            )
 
     def mount_back(self, work: Work) -> None:
         """Mount everything where it was, as far as possible, and serve its shares."""
         for dataset in self.mounted_family:
             try:
-                zfs_mount.mount(dataset.name, work)
+                zfs_mount.mount_dataset(dataset.name, work)
             except LarderError as error:
                 work.note(f"{dataset.name} was not mounted again: {error}")
         with suppress(LarderError):

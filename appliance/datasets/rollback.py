@@ -89,7 +89,8 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         if dataset is None or found is None:
             return
         limit, kept = (
-            status.whole(getattr(dataset.properties.get(one), "value", 0)) for one in ("refquota", "refreservation")
+            status.parse_whole(getattr(dataset.properties.get(one), "value", 0))
+            for one in ("refquota", "refreservation")
         )
         if limit and found.referenced > limit:
             yield Reason(

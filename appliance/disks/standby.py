@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from appliance.disks import query, smart
-from appliance.errors import Failed, Reason, Refused, explain
+from appliance.errors import Failed, Reason, Refused, explain_error
 
 MINUTES = (0, 10, 20, 30, 60, 120)  # 0: never
 MARGIN = 60  # seconds that a drive may be late
@@ -37,7 +37,7 @@ def set_timer(path: str, minutes: int) -> str:
     try:
         result = query.query_disk(path, argv, timeout=30)
     except Failed as problem:
-        return explain(problem)
+        return explain_error(problem)
     answer = smart.parse_json(result.stdout)
     if smart.is_asleep(answer):
         return ASLEEP

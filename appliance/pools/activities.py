@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from appliance.facts.box import LongWork, Pool
-from appliance.formatting import duration, link_label, size_text, time_left
+from appliance.formatting import duration_text, link_label, size_text, time_left
 from appliance.pools.eta import STANDING
 
 TITLES = {
@@ -31,38 +31,38 @@ KNOWN_BY_THEIR_END = {"trim", "initialize"}
 OWN_RECORDS = "<metadata>:"
 
 
-def title(kind: str, pool: str) -> str:
+def work_title(kind: str, pool: str) -> str:
     return TITLES.get(kind, "Working on {pool}").replace("{pool}", pool)
 
 
-def key(pool: Pool, work: LongWork) -> str:
+def work_key(pool: Pool, work: LongWork) -> str:
     """What work it is, through reboots: the pool, the kind, and when it began as ZFS keeps it on the disks."""
     if work.kind in KNOWN_BY_THEIR_END:
         return f"{pool.guid}-{work.kind}"
     # Two mirrors can be rebuilt at the same time, each on its own (``zpool replace -s``).
     of_group = f"-{work.subject}" if work.kind == "resilver" and work.subject else ""
-    return f"{pool.guid}-{work.kind}-{stamp(work.started)}{of_group}"
+    return f"{pool.guid}-{work.kind}-{unix_time(work.started)}{of_group}"
 
 
 def report_key(pool: Pool, work: LongWork) -> str:
     """The name of its one report."""
     if work.kind in KNOWN_BY_THEIR_END:
-        return f"{pool.guid}-{work.kind}-{stamp(work.ended)}"
-    return key(pool, work)
+        return f"{pool.guid}-{work.kind}-{unix_time(work.ended)}"
+    return work_key(pool, work)
 
 
-def stamp(at: datetime | None) -> int:
+def unix_time(at: datetime | None) -> int:
     return int(at.timestamp()) if at else 0
 
 
-def phrase(work: LongWork, *, left: int | None, standing: int) -> str:
+def describe_progress(work: LongWork, *, left: int | None, standing: int) -> str:
     """What to say beside the percent: the time left where it can be told, else why not."""
     if work.state == "paused":
         return "paused"
     if work.state == "waiting":
         return "waiting until every disk of the group is back and rebuilt"
     if standing >= STANDING:
-        return f"no progress for {duration(standing)}"
+        return f"no progress for {duration_text(standing)}"
     if left is None:
         return "estimating the time left"
     return time_left(left)
@@ -160,21 +160,21 @@ class Report:
 
     def harm(self) -> str:
         if self.kind in KNOWN_BY_THEIR_END:
-            return f"{many(self.errors, 'request')} failed."
+            return f"{count_text(self.errors, 'request')} failed."
         own = sum(name.startswith(OWN_RECORDS) for name in self.files)
         said = []
         if self.damaged > own:
-            said.append(f"{many(self.damaged - own, 'file')} could not be repaired and should be restored from a snapshot or another copy.")  # fmt: skip
+            said.append(f"{count_text(self.damaged - own, 'file')} could not be repaired and should be restored from a snapshot or another copy.")  # fmt: skip
         if own:
-            said.append(f"{many(own, 'record')} of the pool itself could not be repaired either. If the next check finds them again, copy everything to another pool and make this one anew.")  # fmt: skip
-        return " ".join(said) or f"{many(self.errors, 'error')} could not be repaired."
+            said.append(f"{count_text(own, 'record')} of the pool itself could not be repaired either. If the next check finds them again, copy everything to another pool and make this one anew.")  # fmt: skip
+        return " ".join(said) or f"{count_text(self.errors, 'error')} could not be repaired."
 
 
-def many(count: int, what: str) -> str:
+def count_text(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
-def report(work: LongWork, *, began: datetime | None, files: tuple[str, ...], damaged: int, wear: tuple[Wear, ...]) -> Report:  # fmt: skip
+def make_report(work: LongWork, *, began: datetime | None, files: tuple[str, ...], damaged: int, wear: tuple[Wear, ...]) -> Report:  # fmt: skip
     """The report on work that has ended. ``began`` is what was seen of its beginning where ZFS keeps none."""
     return Report(
         kind=work.kind,

@@ -13,7 +13,7 @@ from appliance.formatting import size_text
 from appliance.operation import Loss, Plan, Step, Work, always, never
 from appliance.pools import discover
 from appliance.pools.base import PoolOperation
-from appliance.pools.export_destroy import connected, export_step, shares_step
+from appliance.pools.export_destroy import connection_facts, export_step, shares_step
 from appliance.pools.import_pool import CACHE
 from appliance.shares import teardown
 from appliance.zfs import libzfs, status
@@ -150,7 +150,7 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
 
     def disks_found(self, facts: Facts) -> tuple[str, ...]:
         # While it is let go of, its disks look as if nobody used them.
-        return discover.disks_of(self.guid, facts)
+        return discover.pool_disks(self.guid, facts)
 
     def load_extra_facts(self, facts: Facts) -> Facts:
         # Interrupted between letting go and bringing in, it goes on from there.
@@ -204,7 +204,7 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
             warnings=("Nobody can reach it meanwhile. Encrypted folders ask for their passphrase again afterwards.",),
             undo="It cannot be undone. The checkpoint itself is used up by it.",
             type_to_confirm=self.pool,
-            details=connected(self.pool, facts),
+            details=connection_facts(self.pool, facts),
         )
 
     def rewind(self, work: Work) -> None:

@@ -185,9 +185,9 @@ class CreatePool(Operation, tag="create-pool"):
         )
 
     def told(self, facts: Facts) -> dict[str, str]:
-        found = {"Survives": survival(parity_of(self.layout, len(self.groups[0])))}
+        found = {"Survives": describe_survival(parity_of(self.layout, len(self.groups[0])))}
         if self.rest:
-            found[f"Survives in {self.rest}"] = survival(1 if self.rest_mirror else 0)
+            found[f"Survives in {self.rest}"] = describe_survival(1 if self.rest_mirror else 0)
         for word, paths in (("Log", self.logs), ("Cache", self.cache), ("Spare", self.spares)):
             labels = [disk_label(disk) for path in paths if (disk := facts.disk(path))]
             if labels:
@@ -352,7 +352,7 @@ def on_off(value: bool) -> str:  # a property's value, not a switch of behaviour
     return "on" if value else "off"
 
 
-def survival(disks: int) -> str:
+def describe_survival(disks: int) -> str:
     """How many failures are survived, as a phrase."""
     if disks == 0:
         return "no failed disk"

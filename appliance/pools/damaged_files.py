@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from appliance import command, names
-from appliance.zfs.status import parse
+from appliance.zfs.status import parse_json
 
 MOST_NAMED = 200
 LONGEST = 1000
@@ -26,4 +26,4 @@ def from_json(found: Mapping[str, Any], pool: str) -> dict[str, object]:
 def read_damaged_files(pool: str) -> dict[str, object]:
     """Now. Raises Failed."""
     argv = ["zpool", "status", "-j", "--json-int", "-v", "--", names.existing_pool(pool)]
-    return from_json(parse(command.run(argv, timeout=60).stdout, "zpool status"), pool)
+    return from_json(parse_json(command.run(argv, timeout=60).stdout, "zpool status"), pool)

@@ -36,7 +36,7 @@ NO_POOLS = "no pools available to import"
 HEADING = re.compile(r"\s*(pool|id|state|status|action|comment|see|config): ?(.*)")
 
 
-def blocks(text: str) -> Iterator[list[str]]:
+def split_pools(text: str) -> Iterator[list[str]]:
     """The lines of each pool: a block begins with a line ``pool:`` that is followed by one ``id:`` with digits."""
     lines = text.split("\n")
     starts = [
@@ -48,7 +48,7 @@ def blocks(text: str) -> Iterator[list[str]]:
         yield lines[start:end]
 
 
-def part_of(line: str, role: str) -> ImportablePart | None:
+def parse_part(line: str, role: str) -> ImportablePart | None:
     """A line of the make-up: name, state, and what is wrong; None where it is none."""
     found = re.fullmatch(rf"\t( *)(\S(?:.*?\S)?) +({STATES})(?: +(\S.*))?", line.rstrip())
     if not found:
@@ -56,7 +56,7 @@ def part_of(line: str, role: str) -> ImportablePart | None:
     return ImportablePart(found[2][:300], found[3], (found[4] or "")[:300], len(found[1]) // 2, role)
 
 
-def pool_from(lines: list[str]) -> Importable:
+def parse_pool(lines: list[str]) -> Importable:
     """One pool from its block."""
     texts: dict[str, str] = {}
     parts: list[ImportablePart] = []
@@ -67,7 +67,7 @@ def pool_from(lines: list[str]) -> Importable:
             if line.startswith("\t") and word in {*SECTIONS, "cache", "spares"}:
                 # Cache and spare devices come as bare names: they hold nothing of the pool.
                 role = SECTIONS.get(word, "")
-            elif role and (part := part_of(line, role)):
+            elif role and (part := parse_part(line, role)):
                 parts.append(part)
             continue
         known = HEADING.fullmatch(line)
@@ -94,21 +94,21 @@ def pool_from(lines: list[str]) -> Importable:
     )
 
 
-def pools_from(text: str) -> tuple[Importable, ...]:
+def parse_pools(text: str) -> tuple[Importable, ...]:
     """The pools of what ``zpool import`` printed; of one guid only the first, for a name may hold line breaks."""
     found: dict[int, Importable] = {}
-    for block in blocks(text):
-        pool = pool_from(block)
+    for block in split_pools(text):
+        pool = parse_pool(block)
         found.setdefault(pool.guid, pool)
     return tuple(found.values())[:MOST_POOLS]
 
 
-def listed(*flags: str) -> tuple[Importable, ...]:
+def list_importable(*flags: str) -> tuple[Importable, ...]:
     """What ``zpool import`` lists. Raises Failed; that there is none is no failure."""
     result = command.run(["zpool", "import", *flags, "-d", BY_ID], timeout=SECONDS_TO_LOOK, accept=(0, 1))
     if result.status and result.stderr.strip() and NO_POOLS not in result.stderr:
         raise Failed("The disks could not be searched for pools", result.stderr)
-    return pools_from(result.stdout)
+    return parse_pools(result.stdout)
 
 
 def rewind_from(text: str) -> Rewind | None:
@@ -165,7 +165,7 @@ def label_from(text: str) -> dict[str, str]:
     return {key: value.strip("'") for key, value in re.findall(r"^    (\w+): (.*)$", first, re.MULTILINE)}
 
 
-def devices_of(listing: Mapping[str, Any]) -> dict[int, str]:
+def labelled_devices(listing: Mapping[str, Any]) -> dict[int, str]:
     """Pool guid → one device that carries its label, from ``lsblk`` with the columns below."""
     found: dict[int, str] = {}
     for disk in listing.get("blockdevices") or ():
@@ -176,7 +176,7 @@ def devices_of(listing: Mapping[str, Any]) -> dict[int, str]:
     return found
 
 
-def disks_of(guid: int, facts: Facts) -> tuple[str, ...]:
+def pool_disks(guid: int, facts: Facts) -> tuple[str, ...]:
     """By-id paths of the disks that a pool lies on or is brought in from: those that it uses, those that carry its label,
     and those that ``zpool import`` named."""
     pool, found = facts.pool_of(guid), facts.found(guid)
@@ -222,16 +222,16 @@ def discover_pools(only: int = 0) -> tuple[Importable, ...]:
 
     ``only``: the guid of the pool that is meant, by a job that holds its lock; no other pool's recovery is then tried.
     """
-    found = (*listed(), *listed("-D"))
+    found = (*list_importable(), *list_importable("-D"))
     if not found:
         return ()
     try:
         listing = json.loads(command.run(["lsblk", "-J", "-o", "NAME,PATH,FSTYPE,UUID"], timeout=20).stdout)
     except ValueError:
         listing = {}
-    devices, own = devices_of(listing), own_hostid()
+    devices, own = labelled_devices(listing), own_hostid()
     seen = [with_host(pool, devices[pool.guid], own) if pool.guid in devices else pool for pool in found]
-    return tuple(with_rewind(pool, devices.get(pool.guid, ""), only) if damaged(pool) else pool for pool in seen)
+    return tuple(with_rewind(pool, devices.get(pool.guid, ""), only) if is_damaged(pool) else pool for pool in seen)
 
 
 def with_rewind(pool: Importable, device: str, only: int) -> Importable:
@@ -245,13 +245,13 @@ def with_rewind(pool: Importable, device: str, only: int) -> Importable:
         raise Cancelled
 
     try:
-        with locks.held([str(pool.guid)], busy):
+        with locks.hold_locks([str(pool.guid)], busy):
             return replace(pool, rewind=try_rewind(pool) or last_resort(pool, device))
     except Cancelled:
         return pool
 
 
-def damaged(pool: Importable) -> bool:
+def is_damaged(pool: Importable) -> bool:
     """Whether going back to an earlier moment could help: its disks are there, what they say does not fit together."""
     missing = "missing" in pool.status or "feature" in pool.status or pool.active_elsewhere
     return not pool.usable and not missing and not pool.log_missing

@@ -85,7 +85,7 @@ def disk_name(fields: Mapping[str, str]) -> str:
     return link_label(Path(path).name.rsplit("-part", 1)[0]) if path else "A disk"
 
 
-def words(kind: str, fields: Mapping[str, str]) -> Noticed:
+def describe_event(kind: str, fields: Mapping[str, str]) -> Noticed:
     """What an event says. ``kind`` is its class, such as ``ereport.fs.zfs.checksum``."""
     last = kind.partition(".fs.zfs.")[2] or kind
     sentence, state = WORDS.get(last, ("ZFS noted something.", "unknown"))

@@ -10,7 +10,7 @@ from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.formatting import size_text
 from appliance.operation import Loss, Plan, Step, Work, always, never
-from appliance.pools import details
+from appliance.pools import features
 from appliance.pools.base import PoolOperation
 from appliance.shares import teardown
 from appliance.shares.settings import setting_of
@@ -26,7 +26,7 @@ def shares_step(pool: str, facts: Facts, *, forget: bool) -> list[Step]:
     return [teardown.stop_pool_step(pool, shares, forget=forget)] if shares or asked else []
 
 
-def connected(pool: str, facts: Facts) -> dict[str, str]:
+def connection_facts(pool: str, facts: Facts) -> dict[str, str]:
     """For a review page: the shares that stop, and who is connected to them now."""
     return teardown.review_facts(facts, teardown.shares_of_pool(facts, pool), label="Shares that stop")
 
@@ -75,7 +75,7 @@ class ExportPool(PoolOperation, tag="export-pool"):
             if teardown.shares_of_pool(facts, self.pool)
             else (),
             undo="Bring it in again at any time, here or on another system. Its shares are then offered, not switched on.",
-            details=connected(self.pool, facts),
+            details=connection_facts(self.pool, facts),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -110,7 +110,7 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
 
     def load_extra_facts(self, facts: Facts) -> Facts:
         pool = self.there(facts)
-        return replace(facts, details=(details.read_details(pool),)) if pool else facts
+        return replace(facts, details=(features.read_pool_detail(pool),)) if pool else facts
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -130,7 +130,7 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
         datasets = [one for one in facts.datasets if one.pool == self.pool]
         kept = sum(one.used_by_snapshots for one in datasets)
         counted = f"{detail.snapshots}, holding {size_text(kept)}" if detail else f"holding {size_text(kept)}"
-        told = {"Folders": str(len(datasets)), "Snapshots": counted, **connected(self.pool, facts)}
+        told = {"Folders": str(len(datasets)), "Snapshots": counted, **connection_facts(self.pool, facts)}
         return Plan(
             summary=f"{self.pool} and everything in it is given up, and its disks are free for something else.",
             steps=(

@@ -9,7 +9,7 @@ from typing import Literal
 
 from appliance.facts import vdev_state
 from appliance.facts.box import Pool, Vdev
-from appliance.formatting import opening
+from appliance.formatting import capitalize_opening
 from appliance.pools import fullness
 from appliance.zfs import vdev_tree
 
@@ -80,7 +80,7 @@ def being_replaced(pool: Pool) -> set[int]:
     """The guids of the devices whose place a new disk is taking."""
     return {
         place.vdev.guid
-        for place in vdev_tree.places(pool)
+        for place in vdev_tree.list_places(pool)
         if place.parent and place.parent.kind == "replacing" and place.parent.children[0].guid == place.vdev.guid
     }
 
@@ -92,7 +92,7 @@ def stale_degraded_after_removal(pool: Pool) -> bool:
     does; ``zpool clear`` does not.
     """
     emptied = any(work.kind == "remove" and work.state == "finished" for work in pool.work)
-    well = all(place.vdev.state in vdev_state.HEALTHY for place in vdev_tree.places(pool))
+    well = all(place.vdev.state in vdev_state.HEALTHY for place in vdev_tree.list_places(pool))
     return pool.state == "DEGRADED" and emptied and well
 
 
@@ -102,7 +102,9 @@ def of_pool(
     """The verdict on a pool. ``label`` gives a device's name as people know it; ``used`` and ``total`` are the bytes
     that files take and could take; ``settled`` as ``is_settled`` says."""
     broken = [device for device in pool.devices() if device.state in vdev_state.LOST]
-    said = opening("; ".join(f"{label(device)} {vdev_state.describe(device.state).phrase}" for device in broken[:3]))
+    said = capitalize_opening(
+        "; ".join(f"{label(device)} {vdev_state.describe(device.state).phrase}" for device in broken[:3])
+    )
     if pool.state == "SUSPENDED":
         return PoolHealth("failed", f"{pool.name} has stopped.", f"Too many of its disks do not answer, so ZFS holds every read and write. {said}.".strip(), "Bring the disks back (cables, power), then start the pool again below. Do not pull more disks, and do not switch the box off: what was being written waits in its memory.")  # fmt: skip
     if pool.state in vdev_state.UNUSABLE:

@@ -108,7 +108,7 @@ def known_note(text: str) -> str:
     return next((begins for begins in NOTED if f"{text} ".startswith(f"{begins} ")), "")
 
 
-def interesting(text: str) -> bool:
+def is_interesting(text: str) -> bool:
     noted = INTERNAL.match(text)
     return noted is None or bool(known_note(noted[1]))
 
@@ -118,7 +118,7 @@ def kept_lines(lines: Iterable[str]) -> list[str]:
     found: list[str] = []
     for line in lines:
         parts = LINE.match(line)
-        if parts and not parts[2].startswith("ioctl ") and interesting(parts[2]):
+        if parts and not parts[2].startswith("ioctl ") and is_interesting(parts[2]):
             found.append(line[:LONGEST])
             if len(found) > 2 * KEPT:
                 del found[:KEPT]
@@ -131,7 +131,7 @@ def read_history(pool: str) -> list[str]:
     return kept_lines(result.stdout.splitlines())
 
 
-def entries(lines: Iterable[object]) -> Iterator[HistoryEntry]:
+def parse_entries(lines: Iterable[object]) -> Iterator[HistoryEntry]:
     """Lines as entries; what is no line of history is passed over."""
     for line in lines:
         parts = LINE.match(line) if isinstance(line, str) else None
@@ -149,7 +149,7 @@ def entries(lines: Iterable[object]) -> Iterator[HistoryEntry]:
         yield HistoryEntry(at, "noted" if noted else "command", (noted[1] if noted else text)[:LONGEST], by[:120])
 
 
-def words(kind: str, text: str) -> str:
+def describe_entry(kind: str, text: str) -> str:
     """What an entry means, in a sentence."""
     if kind == "noted":
         begins = known_note(text)

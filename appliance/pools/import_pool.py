@@ -68,7 +68,7 @@ class ImportPool(Operation, tag="import-pool"):
         return (self.name, str(self.guid))
 
     def disks_found(self, facts: Facts) -> tuple[str, ...]:
-        return discover.disks_of(self.guid, facts)
+        return discover.pool_disks(self.guid, facts)
 
     def lasts(self) -> bool:
         # Minutes where disks are slow or much has to be replayed; hours as a last resort.
@@ -308,11 +308,11 @@ class ImportPool(Operation, tag="import-pool"):
 
     def tame(self, work: Work, former: str) -> None:
         # First what would share itself: ZFS mounts such a folder as soon as its place is changed (libzfs_changelist.c).
-        for argv in zfs_mount.quieted(zfs_mount.foreign_properties(self.name), self.name):
+        for argv in zfs_mount.safety_commands(zfs_mount.foreign_properties(self.name), self.name):
             command.run(argv, timeout=120)
             work.note(" ".join(argv))
         found = zfs_mount.foreign_properties(self.name)
-        for argv in zfs_mount.moved(found, self.name, former=former, everything=self.move_folders):
+        for argv in zfs_mount.move_commands(found, self.name, former=former, everything=self.move_folders):
             command.run(argv, timeout=120)
             work.note(" ".join(argv))
         for argv in zfs_mount.neutralise_properties(zfs_mount.foreign_properties(self.name), self.name):
@@ -332,7 +332,7 @@ class ImportPool(Operation, tag="import-pool"):
         if step == "import":
             return True
         if step == "keep":
-            return cachefile(pool) != "none"
+            return read_cachefile(pool) != "none"
         try:
             found = zfs_mount.foreign_properties(pool.name)
         except Failed:
@@ -342,7 +342,7 @@ class ImportPool(Operation, tag="import-pool"):
         return all(
             one.values["mounted"] == "yes" or one.locked
             for one in found
-            if one.mounts_itself and one not in zfs_mount.elsewhere(found, pool.name)
+            if one.mounts_itself and one not in zfs_mount.mounted_elsewhere(found, pool.name)
         )
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
@@ -358,5 +358,5 @@ def pool_guid(guid: int) -> int:
     return guid
 
 
-def cachefile(pool: Pool) -> str:
+def read_cachefile(pool: Pool) -> str:
     return command.run(["zpool", "get", "-H", "-o", "value", "cachefile", pool.name], timeout=60).stdout.strip()

@@ -12,8 +12,8 @@ from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts, PoolProperties
 from appliance.operation import Plan, command_step, never
 from appliance.pools.scrub import MaintenanceOperation, check_pool
-from appliance.zfs.scan_status import number
-from appliance.zfs.status import parse
+from appliance.zfs.scan_status import parse_number
+from appliance.zfs.status import parse_json
 
 ASKED = ("autotrim", "autoexpand", "autoreplace", "failmode", "comment")
 LONGEST_COMMENT = 32  # ZPROP_MAX_COMMENT, include/sys/fs/zfs.h
@@ -67,7 +67,7 @@ WARNINGS = {
 }
 
 
-def from_json(found: Mapping[str, Any]) -> Iterator[PoolProperties]:
+def parse_properties(found: Mapping[str, Any]) -> Iterator[PoolProperties]:
     """The pools of a ``zpool get -j`` object with what was asked."""
     for name, raw in (found.get("pools") or {}).items():
         values = {
@@ -77,7 +77,7 @@ def from_json(found: Mapping[str, Any]) -> Iterator[PoolProperties]:
         }
         yield PoolProperties(
             str(name),
-            number(raw.get("pool_guid")),
+            parse_number(raw.get("pool_guid")),
             {key: "" if value == "-" else value for key, value in values.items()},
         )
 
@@ -85,7 +85,7 @@ def from_json(found: Mapping[str, Any]) -> Iterator[PoolProperties]:
 def read_properties() -> tuple[PoolProperties, ...]:
     """What is set on every imported pool, now. Raises Failed."""
     result = command.run(["zpool", "get", "-j", "--json-int", ",".join(ASKED)], timeout=20)
-    return tuple(from_json(parse(result.stdout, "zpool get"))) if result.stdout.strip() else ()
+    return tuple(parse_properties(parse_json(result.stdout, "zpool get"))) if result.stdout.strip() else ()
 
 
 class SetPoolProperty(MaintenanceOperation, tag="set-pool-property"):

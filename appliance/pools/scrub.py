@@ -12,7 +12,7 @@ from appliance.errors import Reason
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, LongWork, Pool
 from appliance.operation import Operation, Plan, command_step, never
-from appliance.pools.activities import stamp
+from appliance.pools.activities import unix_time
 
 
 def work_of(pool: Pool | None, *kinds: str) -> LongWork | None:
@@ -70,7 +70,7 @@ class StartScrub(MaintenanceOperation, tag="start-scrub"):
     @classmethod
     def of(cls, pool: Pool) -> StartScrub:
         work = work_of(pool, "scrub", "resilver")
-        return cls(pool=pool.name, before=stamp(work.started) if work else 0)
+        return cls(pool=pool.name, before=unix_time(work.started) if work else 0)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from check_pool(self.pool, facts)
@@ -108,7 +108,7 @@ class StartScrub(MaintenanceOperation, tag="start-scrub"):
 
     def probe(self, step: str, facts: Facts) -> bool:
         work = work_of(facts.pool(self.pool), "scrub")
-        return bool(work and (work.state == "running" or stamp(work.started) not in {0, self.before}))
+        return bool(work and (work.state == "running" or unix_time(work.started) not in {0, self.before}))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if self.probe(step, facts):
@@ -169,7 +169,7 @@ class StopScrub(MaintenanceOperation, tag="stop-scrub"):
         return Plan(
             summary=f"The check of {self.pool} ends before it is done. What was repaired until now stays repaired; the rest is unchecked. If it is due by its schedule, it begins anew in the next hours set there.",
             steps=(step,),
-            identity=self.identity(facts) | {"began": stamp(work.started) if work else 0},
+            identity=self.identity(facts) | {"began": unix_time(work.started) if work else 0},
             undo="It can be begun anew, from the start. To go on later from where it is, pause it instead.",
         )
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from appliance.errors import Reason
 from appliance.facts.box import Facts, Pool
 from appliance.operation import Plan, command_step, never
-from appliance.pools.activities import stamp
+from appliance.pools.activities import unix_time
 from appliance.pools.scrub import MaintenanceOperation, check_pool, work_of
 
 
@@ -23,7 +23,7 @@ class StartTrim(MaintenanceOperation, tag="start-trim"):
     @classmethod
     def of(cls, pool: Pool) -> StartTrim:
         work = work_of(pool, "trim")
-        return cls(pool=pool.name, before=stamp(work.ended) if work else 0)
+        return cls(pool=pool.name, before=unix_time(work.ended) if work else 0)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from check_pool(self.pool, facts)
@@ -55,7 +55,7 @@ class StartTrim(MaintenanceOperation, tag="start-trim"):
 
     def probe(self, step: str, facts: Facts) -> bool:
         work = work_of(facts.pool(self.pool), "trim")
-        return bool(work and (work.state == "running" or stamp(work.ended) not in {0, self.before}))
+        return bool(work and (work.state == "running" or unix_time(work.ended) not in {0, self.before}))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if self.probe(step, facts):

@@ -10,7 +10,7 @@ from appliance import command
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
 from appliance.operation import Plan, Step, Work, never
-from appliance.pools import details
+from appliance.pools import features
 from appliance.pools.base import PoolOperation
 
 
@@ -25,7 +25,7 @@ class UpgradePool(PoolOperation, tag="upgrade-pool"):
 
     def load_extra_facts(self, facts: Facts) -> Facts:
         pool = self.there(facts)
-        return replace(facts, details=(details.read_details(pool),)) if pool else facts
+        return replace(facts, details=(features.read_pool_detail(pool),)) if pool else facts
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -58,7 +58,7 @@ class UpgradePool(PoolOperation, tag="upgrade-pool"):
             for line in command.run(argv, timeout=300).stdout.splitlines():
                 work.note(line)
             pool = facts.pool_of(self.guid)
-            left = details.read_details(pool).features_off if pool else ()
+            left = features.read_pool_detail(pool).features_off if pool else ()
             if left:
                 raise Failed(f"{self.pool} still lacks {', '.join(left)}")
 

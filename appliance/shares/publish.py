@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Protocol as Interface
 
-from appliance.errors import Failed, LarderError, Reason, explain
+from appliance.errors import Failed, LarderError, Reason, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share, SmbPolicy
@@ -183,7 +183,7 @@ def tell_network(note: Callable[[str], None], facts: Facts | None = None) -> Non
     try:
         discovery.announce_shares((facts or agreed_facts()).datasets)
     except LarderError as error:
-        note(f"The network was not told: {explain(error)}")
+        note(f"The network was not told: {explain_error(error)}")
 
 
 def republish_quietly(work: Work) -> None:
@@ -192,7 +192,7 @@ def republish_quietly(work: Work) -> None:
     try:
         publish_shares(agreed_facts(), insist=False, note=work.note)
     except LarderError as error:
-        work.note(f"Its shares may not be on: {explain(error)}")
+        work.note(f"Its shares may not be on: {explain_error(error)}")
 
 
 def missing_in_time(one: Serving, wanted: tuple[Share, ...]) -> set[Share]:

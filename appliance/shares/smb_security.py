@@ -24,4 +24,4 @@ def read_security() -> SmbPolicy:
 
 def store_security(policy: SmbPolicy) -> None:
     """Write the choice, durably."""
-    atomic_file.write(FILE, msgspec.json.encode(policy) + b"\n", mode=0o644)
+    atomic_file.write_atomically(FILE, msgspec.json.encode(policy) + b"\n", mode=0o644)

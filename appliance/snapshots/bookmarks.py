@@ -18,8 +18,8 @@ from appliance.operation import Loss, Plan, Step, always, never
 from appliance.snapshots.hold_clone import SnapshotOperation
 from appliance.snapshots.take import SnapshotsOperation
 from appliance.zfs import libzfs, list_snapshots
-from appliance.zfs.scan_status import moment
-from appliance.zfs.status import whole
+from appliance.zfs.scan_status import parse_time
+from appliance.zfs.status import parse_whole
 
 COLUMNS = "name,guid,createtxg,creation"
 
@@ -27,18 +27,18 @@ COLUMNS = "name,guid,createtxg,creation"
 def bookmarks_from(listing: Mapping[str, Any]) -> Iterator[Bookmark]:
     """The bookmarks in the object that ``zfs list -j -p -t bookmark`` prints for COLUMNS."""
     for name, raw in (listing.get("datasets") or {}).items():
-        values = {key: whole(column.get("value")) for key, column in (raw.get("properties") or {}).items()}
+        values = {key: parse_whole(column.get("value")) for key, column in (raw.get("properties") or {}).items()}
         yield Bookmark(
             name=str(name),
             guid=values.get("guid", 0),
             txg=values.get("createtxg", 0),
-            created=moment(values.get("creation", 0)) or datetime.fromtimestamp(0, UTC),
+            created=parse_time(values.get("creation", 0)) or datetime.fromtimestamp(0, UTC),
         )
 
 
 def read_bookmarks(datasets: Iterable[str]) -> Iterator[Bookmark]:
     """The bookmarks of these datasets, without those below them. Missing datasets are skipped. Raises Failed."""
-    for listing in list_snapshots.listings(datasets, "bookmark", COLUMNS):
+    for listing in list_snapshots.list_in_batches(datasets, "bookmark", COLUMNS):
         yield from bookmarks_from(listing)
 
 
@@ -78,7 +78,7 @@ class BookmarkSnapshot(SnapshotOperation, tag="bookmark-snapshot"):
             "bookmark",
             "Make the bookmark",
             shlex.join(["zfs", "bookmark", self.snapshot, self.target]),
-            lambda _work: libzfs.bookmark(self.target, self.snapshot),
+            lambda _work: libzfs.create_bookmark(self.target, self.snapshot),
             (self.target,),
             "Destroy the bookmark",
         )

@@ -92,7 +92,7 @@ class HoldSnapshot(SnapshotOperation, tag="hold-snapshot"):
                     "hold",
                     "Hold the snapshot",
                     shlex.join(["zfs", "hold", self.tag, self.snapshot]),
-                    lambda _work: libzfs.hold(self.snapshot, self.tag),
+                    lambda _work: libzfs.hold_snapshot(self.snapshot, self.tag),
                     (self.snapshot,),
                     "Release the snapshot",
                 ),
@@ -102,7 +102,7 @@ class HoldSnapshot(SnapshotOperation, tag="hold-snapshot"):
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
-        return self.find_snapshot(facts) is not None and self.tag in libzfs.holds(self.snapshot)
+        return self.find_snapshot(facts) is not None and self.tag in libzfs.read_holds(self.snapshot)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return "The snapshot is not held. Hold it again."
@@ -125,8 +125,8 @@ class ReleaseSnapshot(SnapshotOperation, tag="release-snapshot"):
 
     def plan(self, facts: Facts) -> Plan:
         def act(work: Work) -> None:
-            for tag in libzfs.holds(self.snapshot):
-                libzfs.release(self.snapshot, tag)
+            for tag in libzfs.read_holds(self.snapshot):
+                libzfs.release_hold(self.snapshot, tag)
                 work.note(f"Released: {hold_text(tag)}")
 
         # Only root may list the tags, so the page that shows this cannot name them.

@@ -80,7 +80,7 @@ class Policy(StrictStruct):
         return msgspec.json.encode(self).decode()
 
     def is_open_at(self, hour: int) -> bool:
-        return schedule.within(hour, self.first, self.last)
+        return schedule.is_hour_within(hour, self.first, self.last)
 
 
 USUAL = Policy(hourly=24, daily=14, weekly=8, monthly=6, skip_unchanged=True)

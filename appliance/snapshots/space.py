@@ -54,7 +54,7 @@ def measure_space(ranges: Iterable[Pair], held: Iterable[str] = ()) -> MeasuredS
     holds = {}
     for name in held:
         try:
-            holds[name] = libzfs.holds(name)
+            holds[name] = libzfs.read_holds(name)
         except Failed:
             continue
     return MeasuredSpace(tuple(sizes), holds)

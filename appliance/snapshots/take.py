@@ -118,7 +118,7 @@ class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
         properties = {user_properties.NOTE: self.note} if self.note else {}
 
         def act(_work: Work) -> None:
-            libzfs.snapshot(wanted, properties)
+            libzfs.take_snapshots(wanted, properties)
 
         below = f"{len(wanted) - 1} folder{'s' if len(wanted) > 2 else ''} below it"
         tree = f" and of {below}, all at the same moment" if len(wanted) > 1 else ""
@@ -161,7 +161,7 @@ def before_step(dataset: str, name: str, note: str) -> Step:
         "before",
         "Take a snapshot first",
         snapshot_text([wanted], {user_properties.NOTE: note}),
-        lambda _work: libzfs.snapshot([wanted], {user_properties.NOTE: note}),
+        lambda _work: libzfs.take_snapshots([wanted], {user_properties.NOTE: note}),
         (wanted,),
         "Destroy the snapshot",
     )
@@ -238,7 +238,7 @@ class RunSnapshotPolicies(SnapshotsOperation, tag="run-snapshot-policies"):
         properties = {user_properties.RUN: self.run}
 
         def act(work: Work) -> None:
-            left = libzfs.snapshot_most(wanted, properties)
+            left = libzfs.take_most_snapshots(wanted, properties)
             for failure in left:
                 work.note(f"{failure.name} was not taken: {failure.why}")
             if left and len(left) == len(wanted):

@@ -39,7 +39,7 @@ def account_of(user: pwd.struct_passwd) -> Account:
     return Account(user.pw_name, user.pw_uid, fields[0], len(fields) > 1 and fields[-1] == DISABLED)
 
 
-def comment(display: str, *, disabled: bool = False) -> str:
+def account_comment(display: str, *, disabled: bool = False) -> str:
     """The comment field of an account."""
     return f"{display},,,,{DISABLED}" if disabled else display
 
@@ -80,7 +80,7 @@ def next_number(kind: str, of: range, taken: Iterable[int]) -> int:
     if number not in of:
         raise Failed(f"All numbers for a new {kind} have been given")
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    atomic_file.write(file, f"{number}\n".encode())
+    atomic_file.write_atomically(file, f"{number}\n".encode())
     return number
 
 

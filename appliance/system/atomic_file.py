@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 
-def write(path: Path, content: bytes, *, mode: int = 0o600) -> None:
+def write_atomically(path: Path, content: bytes, *, mode: int = 0o600) -> None:
     """Put content in place of what is there; on the disk when this returns. Raises OSError.
 
     It is written beside, under a name that nobody follows elsewhere, and renamed. One writer at a time.

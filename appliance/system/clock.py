@@ -39,7 +39,7 @@ class Clock:
         return self.wall + self.shift
 
 
-def judge(
+def judge_clock(
     last: Clock | None,
     newest: datetime | None,
     *,
@@ -72,7 +72,7 @@ def boot_id() -> str:
         return ""
 
 
-def running() -> float:
+def seconds_since_boot() -> float:
     """Seconds since the box was started, those asleep counted."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 

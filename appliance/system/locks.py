@@ -40,7 +40,7 @@ def files_of(dataset: str) -> str:
     return f"{FILES} {dataset}".rstrip()
 
 
-def above(name: str) -> Iterator[str]:
+def locks_above(name: str) -> Iterator[str]:
     """For a lock on a dataset's files: those on what lies above it, which whoever takes it has to share."""
     if name.startswith(f"{FILES} "):
         parts = name.split("/")
@@ -48,7 +48,7 @@ def above(name: str) -> Iterator[str]:
 
 
 @contextmanager
-def held(
+def hold_locks(
     names: Iterable[str], waiting: Callable[[str], None], *, shared: Iterable[str] = (), who: str = ""
 ) -> Iterator[None]:
     """Hold the locks of all names, those of ``shared`` together with others who share them.
@@ -58,13 +58,13 @@ def held(
     """
     paths.LOCKS.mkdir(parents=True, exist_ok=True, mode=0o700)
     alone, together = set(names), set(shared)
-    together = {*together, *(up for name in alone | together for up in above(name))} - alone
+    together = {*together, *(up for name in alone | together for up in locks_above(name))} - alone
     note = paths.LOCKS / f"{os.getpid()}.who"
     orphaned: dict[str, float] = {}
     while True:
         with ExitStack() as stack:
             try:
-                take(stack, alone, together)
+                take_locks(stack, alone, together)
             except Busy as busy:
                 name = busy.name
             else:
@@ -78,7 +78,7 @@ def held(
         time.sleep(SECONDS_BETWEEN_TRIES)
 
 
-def take(stack: ExitStack, alone: set[str], together: set[str]) -> None:
+def take_locks(stack: ExitStack, alone: set[str], together: set[str]) -> None:
     """Take all of them, to be let go of with the stack. Raises Busy."""
     for name in sorted(alone | together):
         handle = os.open(path_of(name), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -100,7 +100,7 @@ def refuse_where_it_hangs(name: str, orphaned: dict[str, float]) -> None:
 
     ``orphaned`` remembers since when that is so, by the clock of this process.
     """
-    pids = holders(name)
+    pids = lock_holders(name)
     if not pids or any(Path(f"/proc/{pid}").exists() for pid in pids):
         orphaned.pop(name, None)
     elif time.monotonic() - orphaned.setdefault(name, time.monotonic()) > SECONDS_TO_END:
@@ -113,7 +113,7 @@ def refuse_where_it_hangs(name: str, orphaned: dict[str, float]) -> None:
         )
 
 
-def holders(name: str) -> tuple[int, ...]:
+def lock_holders(name: str) -> tuple[int, ...]:
     """The numbers of the processes that took the lock, as the kernel says; empty where none holds it or it cannot be read."""
     try:
         found = path_of(name).stat()
@@ -125,9 +125,9 @@ def holders(name: str) -> tuple[int, ...]:
     return tuple(int(row[4]) for row in rows if len(row) > 5 and row[5] == wanted)
 
 
-def told(name: str) -> str:
+def holder_text(name: str) -> str:
     """What the holder of a lock is doing, as it said; empty where it did not."""
-    for pid in holders(name):
+    for pid in lock_holders(name):
         try:
             return (paths.LOCKS / f"{pid}.who").read_text()
         except (OSError, UnicodeDecodeError):
@@ -144,10 +144,10 @@ def words_for(name: str) -> str:
 
 def any_held() -> bool:
     """Whether some job holds a lock now, alone or shared."""
-    return any(taken(path, fcntl.LOCK_EX) for path in paths.LOCKS.glob("*"))
+    return any(is_taken(path, fcntl.LOCK_EX) for path in paths.LOCKS.glob("*"))
 
 
-def taken(path: Path, wanted: int = fcntl.LOCK_SH) -> bool:
+def is_taken(path: Path, wanted: int = fcntl.LOCK_SH) -> bool:
     """Whether some process keeps the file's lock from being had in that way. Raises OSError where it cannot be opened."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

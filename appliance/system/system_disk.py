@@ -32,7 +32,7 @@ def places_to_watch() -> tuple[Path, ...]:
 def read_filesystems() -> tuple[SystemDisk, ...]:
     """Each file system once, by the first of the places on it. Raises OSError where Larder's own cannot be asked."""
     found: dict[int, SystemDisk] = {}
-    states = options()
+    states = filesystem_options()
     for place in places_to_watch():
         try:
             device, size = place.stat().st_dev, os.statvfs(place)
@@ -50,7 +50,7 @@ def read_filesystems() -> tuple[SystemDisk, ...]:
     return tuple(found.values())
 
 
-def options() -> dict[int, set[str]]:
+def filesystem_options() -> dict[int, set[str]]:
     """The options of each file system by its device number, not those of single mounts: a service sees much read-only."""
     found = {}
     for line in MOUNTS.read_text().splitlines():

@@ -112,7 +112,7 @@ class CreateAccount(AccountOperation, tag="create-account"):
             "--uid",
             uid,
             "--comment",
-            accounts.comment(self.display),
+            accounts.account_comment(self.display),
             "--",
             self.name,
         ]
@@ -196,7 +196,7 @@ class RenameAccount(AccountOperation, tag="rename-account"):
 
     def plan(self, facts: Facts) -> Plan:
         account = facts.account(self.name)
-        text = accounts.comment(self.display, disabled=bool(account and account.disabled))
+        text = accounts.account_comment(self.display, disabled=bool(account and account.disabled))
         return Plan(
             f"Pages show {self.display or self.name}. The name for signing in stays {self.name}.",
             (command_step("comment", "Note the name", ["usermod", "--comment", text, "--", self.name]),),
@@ -221,7 +221,7 @@ class EnableAccount(AccountOperation, tag="enable-account"):
 
     def plan(self, facts: Facts) -> Plan:
         account = facts.account(self.name)
-        text = accounts.comment(account.display if account else "", disabled=not self.enabled)
+        text = accounts.account_comment(account.display if account else "", disabled=not self.enabled)
         samba = samba_step(
             "samba",
             f"{'Open' if self.enabled else 'Close'} it in Samba",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from appliance import command
-from appliance.errors import LarderError, explain
+from appliance.errors import LarderError, explain_error
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.operation import Step, Work
@@ -32,7 +32,7 @@ def drop_user(who: str, heir: str, facts: Facts, work: Work) -> None:
             command.run(["zfs", "set", f"{user_properties.SHARE}={text}", dataset.name], timeout=60)
             changed = True
         except LarderError as error:
-            work.note(f"{dataset.name} could not be changed and still names {who}: {explain(error)}")
+            work.note(f"{dataset.name} could not be changed and still names {who}: {explain_error(error)}")
     if changed:
         publish.republish_quietly(work)
 

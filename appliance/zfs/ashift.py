@@ -14,7 +14,7 @@ from appliance.facts.box import Pool, Vdev
 _known: dict[int, int] = {}
 
 
-def filled(pools: Iterable[Pool]) -> tuple[Pool, ...]:
+def fill_ashift(pools: Iterable[Pool]) -> tuple[Pool, ...]:
     """The pools with the ashift of their groups. A pool that cannot tell keeps 0; asking one that has stopped could hang."""
     return tuple(replace(pool, vdevs=tuple(with_ashift(pool))) for pool in pools)
 
@@ -33,12 +33,12 @@ def read_ashift(name: str) -> dict[int, int]:
     argv = ["zpool", "get", "-H", "-p", "-o", "name,property,value", "guid,ashift", name, "all-vdevs"]
     try:
         # Status 1 where a spare or cache is among them, which has no such properties; what it printed is right.
-        return parsed(command.run(argv, timeout=10, accept=(0, 1)).stdout)
+        return parse_ashift(command.run(argv, timeout=10, accept=(0, 1)).stdout)
     except Failed:
         return {}
 
 
-def parsed(text: str) -> dict[int, int]:
+def parse_ashift(text: str) -> dict[int, int]:
     """From lines of name, property and value between tabs."""
     guids: dict[str, int] = {}
     ashifts: dict[str, int] = {}

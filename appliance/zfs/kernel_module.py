@@ -16,7 +16,7 @@ FAULTS: tuple[tuple[Number, Number, str], ...] = (
 )  # fmt: skip
 
 
-def version() -> str:
+def read_version() -> str:
     """As the module itself says (``2.3.9-0+deb13u1``); empty where none is loaded."""
     try:
         return VERSION.read_text(encoding="ascii", errors="replace").strip()[:60]
@@ -24,7 +24,7 @@ def version() -> str:
         return ""
 
 
-def fault(text: str) -> str:
+def known_fault(text: str) -> str:
     """What is wrong with that version, in a sentence; empty where nothing is known."""
     found = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
     if not found:

@@ -20,7 +20,7 @@ ENOUGH_READS = 10_000
 ENOUGH_WRITTEN = GIB
 
 
-def counters(text: str) -> dict[str, int]:
+def parse_counters(text: str) -> dict[str, int]:
     """The named numbers of a kstat; its two lines of heading and what is no number are passed over."""
     found = {}
     for line in text.splitlines():
@@ -42,7 +42,7 @@ def caching_from(arc: dict[str, int], zil: dict[str, int], written: int) -> Cach
     )
 
 
-def texts(paths: Iterable[Path]) -> Iterable[str]:
+def read_texts(paths: Iterable[Path]) -> Iterable[str]:
     """The contents of those files that can be read; a dataset may be gone meanwhile."""
     for path in paths:
         try:
@@ -53,6 +53,6 @@ def texts(paths: Iterable[Path]) -> Iterable[str]:
 
 def read_kstat() -> Caching:
     """Now; all unknown where the module is not loaded."""
-    arc, zil = ("".join(texts([KSTAT / name])) for name in ("arcstats", "zil"))
-    written = sum(counters(text).get("nwritten", 0) for text in texts(KSTAT.glob("*/objset-*")))
-    return caching_from(counters(arc), counters(zil), written)
+    arc, zil = ("".join(read_texts([KSTAT / name])) for name in ("arcstats", "zil"))
+    written = sum(parse_counters(text).get("nwritten", 0) for text in read_texts(KSTAT.glob("*/objset-*")))
+    return caching_from(parse_counters(arc), parse_counters(zil), written)

@@ -37,7 +37,7 @@ SAID = {
 }
 
 
-def library() -> Any:
+def load_library() -> Any:
     """The binding. Raises Failed where it is not installed or does not load."""
     try:
         return importlib.import_module("libzfs_core")
@@ -45,9 +45,9 @@ def library() -> Any:
         raise Failed("ZFS's own library (python3-pyzfs) is not installed or does not load", str(error)) from error
 
 
-def call(name: str, what: str, *arguments: object) -> Any:
+def call_library(name: str, what: str, *arguments: object) -> Any:
     """Call one function of the library. Raises Failed with a sentence, ``what`` being what was tried."""
-    loaded = library()
+    loaded = load_library()
     function: Callable[..., Any] | None = getattr(loaded, name, None)
     if function is None:
         raise Failed(what, f"This version of ZFS's library has no {name}.")
@@ -59,17 +59,17 @@ def call(name: str, what: str, *arguments: object) -> Any:
         raise
     except Exception as error:
         # Every error of the library derives from ZFSError; its class says which. One about many holds each.
-        raise Failed(what, said_of(errors_of(error)[0])) from error
+        raise Failed(what, error_text(single_errors(error)[0])) from error
 
 
 def take_checkpoint(pool: str) -> None:
     """Remember the pool's state of now. Raises Failed."""
-    call("lzc_pool_checkpoint", f"The checkpoint of {pool} was not taken", pool.encode())
+    call_library("lzc_pool_checkpoint", f"The checkpoint of {pool} was not taken", pool.encode())
 
 
 def discard_checkpoint(pool: str) -> None:
     """Let the remembered state go; the kernel frees its space in the background. Raises Failed."""
-    call("lzc_pool_checkpoint_discard", f"The checkpoint of {pool} was not discarded", pool.encode())
+    call_library("lzc_pool_checkpoint_discard", f"The checkpoint of {pool} was not discarded", pool.encode())
 
 
 # --- snapshots ------------------------------------------------------------------------------------------------
@@ -84,41 +84,41 @@ class Left:
     why: str
 
 
-def snapshot(names: Iterable[str], properties: Mapping[str, str]) -> None:
+def take_snapshots(names: Iterable[str], properties: Mapping[str, str]) -> None:
     """Take all of these (``dataset@name``, one pool) in one transaction: all or none. Raises Failed with the reasons."""
-    if left := not_taken(list(names), properties):
+    if left := try_snapshots(list(names), properties):
         raise Failed("No snapshot was taken", "; ".join(f"{one.name}: {one.why}" for one in left[:5]))
 
 
-def snapshot_most(names: Iterable[str], properties: Mapping[str, str]) -> tuple[Left, ...]:
+def take_most_snapshots(names: Iterable[str], properties: Mapping[str, str]) -> tuple[Left, ...]:
     """Take these in one transaction, without those that ZFS refuses, which are told. Raises Failed where none can be."""
     wanted, left = list(names), []
-    while wanted and (found := not_taken(wanted, properties)):
+    while wanted and (found := try_snapshots(wanted, properties)):
         left += found
         out = {one.name for one in found}
         wanted = [name for name in wanted if name not in out]
     return tuple(left)
 
 
-def not_taken(wanted: list[str], properties: Mapping[str, str]) -> list[Left]:
+def try_snapshots(wanted: list[str], properties: Mapping[str, str]) -> list[Left]:
     """One call of ``lzc_snapshot``; empty where all were taken, else the ones in the way and none was. Raises Failed."""
     props = {key.encode(): value.encode() for key, value in properties.items()}
     try:
-        library().lzc_snapshot([name.encode() for name in wanted], props)
+        load_library().lzc_snapshot([name.encode() for name in wanted], props)
     except LarderError:
         raise
     except Exception as error:
-        if found := named(error, wanted):
+        if found := match_errors(error, wanted):
             return found
-        raise Failed("No snapshot was taken", said_of(errors_of(error)[0])) from error
+        raise Failed("No snapshot was taken", error_text(single_errors(error)[0])) from error
     return []
 
 
-def named(error: BaseException, wanted: Iterable[str]) -> list[Left]:
+def match_errors(error: BaseException, wanted: Iterable[str]) -> list[Left]:
     """Which of those wanted the errors of a call are about, and why."""
     about = set(wanted)
     found = {}
-    for one in errors_of(error):
+    for one in single_errors(error):
         name = getattr(one, "name", None)
         text = name.decode(errors="replace") if isinstance(name, bytes) else ""
         if text in about:
@@ -126,12 +126,12 @@ def named(error: BaseException, wanted: Iterable[str]) -> list[Left]:
     return [Left(name, why) for name, why in found.items()]
 
 
-def errors_of(error: BaseException) -> list[BaseException]:
+def single_errors(error: BaseException) -> list[BaseException]:
     """The single errors of a call about many (``MultipleOperationsFailure.errors``), or the error itself."""
     return list(getattr(error, "errors", None) or [error])
 
 
-def said_of(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """One error as a person reads it."""
     return SAID.get(type(error).__name__, str(error) or type(error).__name__)
 
@@ -150,7 +150,7 @@ def destroy_snapshots(
         before_batch(start)
         batch = wanted[start : start + BATCH]
         while batch:
-            offenders = refused_of(batch)
+            offenders = try_destroy(batch)
             if not offenders:
                 break
             left += offenders
@@ -159,60 +159,60 @@ def destroy_snapshots(
     return tuple(left)
 
 
-def refused_of(batch: list[bytes]) -> list[Left]:
+def try_destroy(batch: list[bytes]) -> list[Left]:
     """Destroy the batch; the ones that kept it from happening, empty where all are gone. Raises Failed."""
     try:
-        library().lzc_destroy_snaps(batch, False)
+        load_library().lzc_destroy_snaps(batch, False)
     except LarderError:
         raise
     except Exception as error:
-        if found := named(error, [name.decode() for name in batch]):
+        if found := match_errors(error, [name.decode() for name in batch]):
             return found
-        raise Failed("The snapshots were not destroyed", said_of(errors_of(error)[0])) from error
+        raise Failed("The snapshots were not destroyed", error_text(single_errors(error)[0])) from error
     return []
 
 
-def hold(name: str, tag: str) -> None:
+def hold_snapshot(name: str, tag: str) -> None:
     """Keep a snapshot from being destroyed until it is released. Raises Failed (also where the tag is there already)."""
-    missing = call("lzc_hold", f"{name} was not held", {name.encode(): tag.encode()})
+    missing = call_library("lzc_hold", f"{name} was not held", {name.encode(): tag.encode()})
     if missing:
         raise Failed(f"{name} was not held", "The snapshot is not there.")
 
 
-def release(name: str, tag: str) -> None:
+def release_hold(name: str, tag: str) -> None:
     """Let go of a hold. Raises Failed where there was none."""
-    missing = call("lzc_release", f"{name} was not released", {name.encode(): [tag.encode()]})
+    missing = call_library("lzc_release", f"{name} was not released", {name.encode(): [tag.encode()]})
     if missing:
         raise Failed(f"{name} was not released", "There is no such hold.")
 
 
-def holds(name: str) -> dict[str, int]:
+def read_holds(name: str) -> dict[str, int]:
     """The holds of a snapshot: tag to when it was set, in seconds since 1970."""
-    found = call("lzc_get_holds", f"The holds of {name} could not be read", name.encode())
+    found = call_library("lzc_get_holds", f"The holds of {name} could not be read", name.encode())
     return {tag.decode(errors="replace"): int(at) for tag, at in found.items()}
 
 
-def bookmark(name: str, snapshot_name: str) -> None:
+def create_bookmark(name: str, snapshot_name: str) -> None:
     """Remember the snapshot's moment as ``dataset#name`` for incremental sending; it keeps no data."""
-    call("lzc_bookmark", f"{name} was not made", {name.encode(): snapshot_name.encode()})
+    call_library("lzc_bookmark", f"{name} was not made", {name.encode(): snapshot_name.encode()})
 
 
 def newer_bookmarks(dataset: str, txg: int) -> list[str]:
     """The bookmarks of a dataset that were made of a later moment: a rollback fails while they are there."""
-    found = call("lzc_get_bookmarks", "The bookmarks could not be read", dataset.encode(), [b"createtxg"])
+    found = call_library("lzc_get_bookmarks", "The bookmarks could not be read", dataset.encode(), [b"createtxg"])
     return sorted(f"{dataset}#{name.decode()}" for name, props in found.items() if props[b"createtxg"][b"value"] > txg)
 
 
 def destroy_bookmark(name: str) -> None:
     """Let a bookmark go; one that has gone is fine. Raises Failed."""
-    call("lzc_destroy_bookmarks", f"The bookmark {name} was not destroyed", [name.encode()])
+    call_library("lzc_destroy_bookmarks", f"The bookmark {name} was not destroyed", [name.encode()])
 
 
 def range_space(first: str, last: str) -> int:
     """Bytes that come back when every snapshot from ``first`` to ``last`` of one dataset goes."""
-    return int(call("lzc_snaprange_space", "The space could not be told", first.encode(), last.encode()))
+    return int(call_library("lzc_snaprange_space", "The space could not be told", first.encode(), last.encode()))
 
 
 def rollback_to(dataset: str, snapshot_name: str) -> None:
     """Put a dataset back to its latest snapshot, which has to be this one. Raises Failed."""
-    call("lzc_rollback_to", f"{dataset} was not rolled back", dataset.encode(), snapshot_name.encode())
+    call_library("lzc_rollback_to", f"{dataset} was not rolled back", dataset.encode(), snapshot_name.encode())

@@ -10,8 +10,8 @@ from typing import Any
 from appliance import command
 from appliance.facts import user_properties
 from appliance.facts.datasets import Snapshot
-from appliance.zfs.scan_status import moment
-from appliance.zfs.status import parse, whole
+from appliance.zfs.scan_status import parse_time
+from appliance.zfs.status import parse_json, parse_whole
 
 # What Larder set comes last and is printed only where it is set on the snapshot itself (``-s local``): a snapshot inherits
 # its folder's user properties, and one that was received brings those of another box, which may hold anything, also lines
@@ -47,20 +47,20 @@ def snapshots_from(lines: Iterable[bytes]) -> Iterator[Snapshot]:
 def snapshot_of(name: str, values: Mapping[str, str]) -> Snapshot:
     return Snapshot(
         name=name,
-        guid=whole(values.get("guid")),
-        txg=whole(values.get("createtxg")),
-        created=moment(whole(values.get("creation"))) or datetime.fromtimestamp(0, UTC),
-        used=whole(values.get("used")),
-        referenced=whole(values.get("referenced")),
-        written=whole(values.get("written")),
-        holds=whole(values.get("userrefs")),
+        guid=parse_whole(values.get("guid")),
+        txg=parse_whole(values.get("createtxg")),
+        created=parse_time(parse_whole(values.get("creation"))) or datetime.fromtimestamp(0, UTC),
+        used=parse_whole(values.get("used")),
+        referenced=parse_whole(values.get("referenced")),
+        written=parse_whole(values.get("written")),
+        holds=parse_whole(values.get("userrefs")),
         clones=tuple(sorted(filter(None, values.get("clones", "").split(",")))),
         run=values.get(user_properties.RUN, ""),
         note=values.get(user_properties.NOTE, ""),
     )
 
 
-def passing(snapshot: Snapshot) -> bool:
+def is_diff_snapshot(snapshot: Snapshot) -> bool:
     """Whether ``zfs diff`` made it for itself and is still reading it; it goes by itself (libzfs_diff.c, zfs_ioctl.c)."""
     return snapshot.holds > 0 and PASSING.fullmatch(snapshot.short) is not None
 
@@ -82,7 +82,7 @@ def read_some(names: Sequence[str]) -> Iterator[Snapshot]:
     argv = ["zfs", "get", "-H", "-p", "-d", "1", "-t", "snapshot", "-s", "local,none", "-o", "name,property,value", "--", wanted, *names]  # fmt: skip
     seen: set[str] = set()
     try:
-        for snapshot in snapshots_from(command.lines(argv, silence=SILENCE)):
+        for snapshot in snapshots_from(command.read_lines(argv, silence=SILENCE)):
             seen.add(snapshot.dataset)
             yield snapshot
     except command.CommandTimedOut:
@@ -96,7 +96,7 @@ def read_some(names: Sequence[str]) -> Iterator[Snapshot]:
                     yield from read_some([name])
 
 
-def listings(datasets: Iterable[str], kind: str, columns: str) -> Iterator[Mapping[str, Any]]:
+def list_in_batches(datasets: Iterable[str], kind: str, columns: str) -> Iterator[Mapping[str, Any]]:
     """What ``zfs list`` says of the snapshots, or bookmarks, of these datasets, a few datasets at a time. Raises Failed."""
     names = list(datasets)
     for start in range(0, len(names), AT_ONCE):
@@ -118,4 +118,4 @@ def some(names: list[str], kind: str, columns: str) -> Iterator[Mapping[str, Any
                 yield from some([name], kind, columns)
         return
     if result.stdout.strip():
-        yield parse(result.stdout, "zfs list")
+        yield parse_json(result.stdout, "zfs list")

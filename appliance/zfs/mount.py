@@ -76,7 +76,7 @@ def home_of(pool: str) -> str:
     return str(paths.POOLS / pool)
 
 
-def inside(mountpoint: str, home: str, also: frozenset[str] = frozenset()) -> bool:
+def is_inside(mountpoint: str, home: str, also: frozenset[str] = frozenset()) -> bool:
     """Whether a mountpoint is the pool's own folder, lies below it, spelled plainly, or is one of ``also``."""
     if mountpoint in also:
         return True
@@ -101,7 +101,7 @@ def own_folders(pool: str, datasets: Iterable[Dataset]) -> frozenset[str]:
 
 def reason_against(name: str, place: str, datasets: Iterable[Dataset]) -> Reason | None:
     """Why a dataset is not mounted at that place; None where it may be."""
-    if any(inside(place, folder) for folder in own_folders(name.split("/", 1)[0], datasets)):
+    if any(is_inside(place, folder) for folder in own_folders(name.split("/", 1)[0], datasets)):
         return None
     return Reason(
         "mountpoint-outside-pool",
@@ -122,7 +122,7 @@ def foreign_properties(pool: str) -> tuple[Carried, ...]:
 def read_mountpoints(words: Sequence[str], columns: Sequence[str]) -> tuple[Carried, ...]:
     """What ``zfs list`` says of these datasets. Raises Failed."""
     argv = ["zfs", "list", "-j", "-p", "-o", f"name,{','.join(columns)}", *words]
-    listing = status.parse(command.run(argv, timeout=SECONDS).stdout, "zfs list")
+    listing = status.parse_json(command.run(argv, timeout=SECONDS).stdout, "zfs list")
     found = []
     for name, raw in (listing.get("datasets") or {}).items():
         properties = raw.get("properties") or {}
@@ -136,7 +136,7 @@ def read_mountpoints(words: Sequence[str], columns: Sequence[str]) -> tuple[Carr
     return tuple(found)
 
 
-def nameable(name: str) -> bool:
+def is_nameable(name: str) -> bool:
     """Whether a dataset's name is one that commands may be given."""
     try:
         names.existing_dataset(name)
@@ -145,7 +145,7 @@ def nameable(name: str) -> bool:
     return True
 
 
-def moved(found: Sequence[Carried], pool: str, *, former: str, everything: bool) -> Iterator[list[str]]:
+def move_commands(found: Sequence[Carried], pool: str, *, former: str, everything: bool) -> Iterator[list[str]]:
     """Commands that bring mountpoints below the pool's own folder.
 
     The pool's own top folder follows a new name of the pool; ``everything`` else only where the person asked for it.
@@ -153,7 +153,7 @@ def moved(found: Sequence[Carried], pool: str, *, former: str, everything: bool)
     home = home_of(pool)
     for dataset in found:
         place = dataset.values["mountpoint"]
-        if dataset.kind != "filesystem" or not nameable(dataset.name) or inside(place, home):
+        if dataset.kind != "filesystem" or not is_nameable(dataset.name) or is_inside(place, home):
             continue
         if dataset.name == pool and place.startswith("/") and (everything or place == home_of(former)):
             yield ["zfs", "set", "-u", f"mountpoint={home}", pool]
@@ -161,7 +161,7 @@ def moved(found: Sequence[Carried], pool: str, *, former: str, everything: bool)
             yield ["zfs", "inherit", "mountpoint", dataset.name]
 
 
-def lent(dataset: Carried, pool: str) -> dict[str, str]:
+def lent_settings(dataset: Carried, pool: str) -> dict[str, str]:
     """The settings of SAFE that a dataset has to be given, since it is where they come from."""
     return {
         key: value
@@ -172,10 +172,10 @@ def lent(dataset: Carried, pool: str) -> dict[str, str]:
     }
 
 
-def quieted(found: Sequence[Carried], pool: str) -> Iterator[list[str]]:
+def safety_commands(found: Sequence[Carried], pool: str) -> Iterator[list[str]]:
     """Commands after which nothing of the pool exports itself or lends root's rights."""
     for dataset in found:
-        if (wanted := lent(dataset, pool)) and nameable(dataset.name):
+        if (wanted := lent_settings(dataset, pool)) and is_nameable(dataset.name):
             yield ["zfs", "set", "-u", *(f"{key}={value}" for key, value in wanted.items()), dataset.name]
 
 
@@ -185,17 +185,17 @@ def neutralise_properties(
     """Commands after which nothing of the pool mounts itself elsewhere, exports itself or lends root's rights."""
     home = home_of(pool)
     for dataset in found:
-        wanted = lent(dataset, pool)
-        if dataset.mounts_itself and not inside(dataset.values["mountpoint"], home, also):
+        wanted = lent_settings(dataset, pool)
+        if dataset.mounts_itself and not is_inside(dataset.values["mountpoint"], home, also):
             wanted["canmount"] = "noauto"
-        if wanted and nameable(dataset.name):
+        if wanted and is_nameable(dataset.name):
             yield ["zfs", "set", "-u", *(f"{key}={value}" for key, value in wanted.items()), dataset.name]
 
 
-def elsewhere(found: Iterable[Carried], pool: str) -> list[Carried]:
+def mounted_elsewhere(found: Iterable[Carried], pool: str) -> list[Carried]:
     """The datasets that would mount themselves outside the pool's own folder."""
     home = home_of(pool)
-    return [one for one in found if one.mounts_itself and not inside(one.values["mountpoint"], home)]
+    return [one for one in found if one.mounts_itself and not is_inside(one.values["mountpoint"], home)]
 
 
 def may_be_mounted(one: Carried, top: Carried | None, also: frozenset[str]) -> bool:
@@ -207,11 +207,11 @@ def may_be_mounted(one: Carried, top: Carried | None, also: frozenset[str]) -> b
     }
     if top and top.mounts_itself:
         folders.add(top.values["mountpoint"])
-    found = any(inside(place, folder) for folder in folders if not names.is_system_folder(folder))
+    found = any(is_inside(place, folder) for folder in folders if not names.is_system_folder(folder))
     return found or (place in also and not names.is_system_folder(place))
 
 
-def options(values: dict[str, str], *, read_only: bool) -> str:
+def mount_options(values: dict[str, str], *, read_only: bool) -> str:
     """The options with which ``zfs mount`` would mount it."""
     values = {**values, **({"readonly": "on", "setuid": "off", "devices": "off"} if read_only else {})}
     said = [on if values.get(key) == "on" else off for key, (on, off) in OPTIONS.items()]
@@ -222,7 +222,7 @@ def options(values: dict[str, str], *, read_only: bool) -> str:
     return ",".join([*said, "zfsutil", *hint])
 
 
-def mount(
+def mount_dataset(
     name: str, work: Work, *, read_only: bool = False, new: bool = False, also: frozenset[str] = frozenset()
 ) -> None:
     """Mount a dataset at its place. Every mount that Larder makes for others to see is made here. Raises Failed, Blocked.
@@ -249,7 +249,7 @@ def mount(
         raise Failed(f"{name} has no place among the folders of this box")
     if not may_be_mounted(one, found.get(pool), also):
         raise Failed(f"{name} wants to be at {place}, outside the folder of its pool. Larder mounts nothing there")
-    with mountpoints.held(place, make=True) as (handle, above):
+    with mountpoints.hold_folder(place, make=True) as (handle, above):
         if mountpoints.begins_mount(handle, above):
             raise mountpoints.Blocked(f"Something else is mounted at {place}")
         if mountpoints.holds_files(handle):
@@ -258,16 +258,16 @@ def mount(
                     f"There is something at {place} already. Choose another name, or move it away first"
                 )
             work.note(f"Files that were at {place} while {name} was not mounted are hidden by it")
-        attach(name, handle, options(one.values, read_only=read_only))
+        attach_mount(name, handle, mount_options(one.values, read_only=read_only))
         if not mountpoints.is_mounted_at(place, name):
-            detach(name)
+            unmount_dataset(name)
             raise mountpoints.Blocked(
                 f"The folder at {place} was moved while {name} was being mounted, so it was unmounted again"
             )
     work.note(f"Mounted {name}")
 
 
-def attach(name: str, handle: int, with_options: str) -> None:
+def attach_mount(name: str, handle: int, with_options: str) -> None:
     """Mount onto the folder that a descriptor holds, whatever its name has become.
 
     By mount(8), so that a pool that does not answer holds up no more than one command: ``-i`` without ZFS's helper and ``-c``
@@ -285,13 +285,13 @@ def remember_argv(name: str) -> list[str]:
     return ["zfs", "set", "-u", "canmount=on", name]
 
 
-def detach(name: str) -> None:
+def unmount_dataset(name: str) -> None:
     """Unmount a dataset wherever it is mounted, by descriptor. Raises Failed."""
     for found, place in list(mountpoints.mounted_places()):
         if found == name:
             with traversal.open_dir_nofollow(place) as handle:
                 traversal.refuse_unless_of(handle, name)
-                private_mount.system("umount2", f"/proc/self/fd/{handle}".encode(), private_mount.MNT_DETACH)
+                private_mount.libc_function("umount2", f"/proc/self/fd/{handle}".encode(), private_mount.MNT_DETACH)
 
 
 def mount_text(name: str, place: str = "MOUNTPOINT", *, new: bool = False) -> str:
@@ -308,14 +308,14 @@ def mount_step(name: str, place: str, *, new: bool = False) -> Step:
         if new:
             mount_new(name, work)
         else:
-            mount(name, work)
+            mount_dataset(name, work)
 
     return Step("mount", f"Mount it at {place}", mount_text(name, place, new=new), act, (name,), "Unmount it")
 
 
 def mount_new(name: str, work: Work) -> None:
     """Mount a dataset that was just made with ``NOT_YET``, and have it mounted at each start from then on."""
-    mount(name, work, new=True)
+    mount_dataset(name, work, new=True)
     command.run(remember_argv(name), timeout=60)
 
 
@@ -324,17 +324,17 @@ def mount_all(
 ) -> None:
     """Mount what belongs below the pool's own folder, from the top down; say what is left alone. Raises Failed."""
     home = home_of(pool)
-    ready = [one for one in found if one.mounts_itself and one.values["mounted"] != "yes" and nameable(one.name)]
+    ready = [one for one in found if one.mounts_itself and one.values["mounted"] != "yes" and is_nameable(one.name)]
     for dataset in sorted(ready, key=lambda one: (one.values["mountpoint"].count("/"), one.values["mountpoint"])):
         place = dataset.values["mountpoint"]
         work.stop_if_asked()
         if dataset.locked:
             work.note(f"{dataset.name} is encrypted: unlock it to see its files")
-        elif not inside(place, home, also):
+        elif not is_inside(place, home, also):
             work.note(f"{dataset.name} wants to be at {place}, outside {home}, and was left unmounted")
         else:
             try:
-                mount(dataset.name, work, read_only=read_only, also=also)
+                mount_dataset(dataset.name, work, read_only=read_only, also=also)
             except mountpoints.Blocked as blocked:
                 work.note(f"{dataset.name} was left unmounted: {blocked}")
                 if not read_only:

@@ -22,7 +22,7 @@ class Blocked(Failed):
 
 
 @contextmanager
-def held(place: str, *, make: bool = False) -> Iterator[tuple[int, int]]:
+def hold_folder(place: str, *, make: bool = False) -> Iterator[tuple[int, int]]:
     """Descriptors of the folder at a place and of the one it lies in, reached without any symbolic link below the folder
     of all pools. ``make``: what is missing on the way is made, and removed again where an error goes through here.
     Raises Blocked, FileNotFoundError."""
@@ -65,7 +65,7 @@ def begins_mount(handle: int, above: int) -> bool:
 
 
 def holds_files(handle: int) -> bool:
-    opened = private_mount.opened(handle, os.O_RDONLY | os.O_DIRECTORY)
+    opened = private_mount.reopen_for_reading(handle, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with os.scandir(opened) as entries:
             return next(entries, None) is not None
@@ -76,7 +76,7 @@ def holds_files(handle: int) -> bool:
 def refuse_taken(place: str) -> None:
     """Raise Blocked where something is at the place of a folder that is about to be made: only an empty folder may be."""
     try:
-        with held(place) as (handle, above):
+        with hold_folder(place) as (handle, above):
             if begins_mount(handle, above) or holds_files(handle):
                 raise Blocked(f"There is something at {place} already. Choose another name, or move it away first")
     except FileNotFoundError:
@@ -86,7 +86,7 @@ def refuse_taken(place: str) -> None:
 def is_mounted_at(place: str, name: str) -> bool:
     """Whether that very dataset begins at that very place, reached without following links."""
     try:
-        with held(place) as (handle, above):
+        with hold_folder(place) as (handle, above):
             return traversal.dataset_of(handle) == name and begins_mount(handle, above)
     except (OSError, Failed):
         return False
@@ -94,7 +94,7 @@ def is_mounted_at(place: str, name: str) -> bool:
 
 def remove_folder(place: str) -> None:
     """Remove the empty folder that a dataset left behind at its former place; anything else stays."""
-    with suppress(OSError, Failed), held(place) as (_handle, above):
+    with suppress(OSError, Failed), hold_folder(place) as (_handle, above):
         os.rmdir(Path(place).name, dir_fd=above)
 
 
@@ -111,7 +111,7 @@ def mounted_places() -> Iterator[tuple[str, str]]:
 def top_of(name: str, place: str) -> Iterator[int]:
     """A descriptor of the top folder of a dataset that is mounted there. Raises Refused, Failed."""
     try:
-        with held(place) as (handle, _above):
+        with hold_folder(place) as (handle, _above):
             traversal.refuse_unless_of(handle, name)
             yield handle
     except FileNotFoundError as error:

@@ -25,7 +25,7 @@ WAY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _alone = [0]  # the process that has its own namespace
 
 
-def system(name: str, *arguments: object) -> None:
+def libc_function(name: str, *arguments: object) -> None:
     """A function of the C library that Python has no name for. Raises OSError."""
     function = getattr(ctypes.CDLL(None, use_errno=True), name)
     if function(*arguments) != 0:
@@ -33,26 +33,26 @@ def system(name: str, *arguments: object) -> None:
         raise OSError(number, os.strerror(number))
 
 
-def alone() -> None:
+def enter_own_namespace() -> None:
     """Give this process a mount namespace of its own, once. It mounts nothing for others any more."""
     if _alone[0] != os.getpid():
-        system("unshare", CLONE_NEWNS)
-        system("mount", None, b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None)
+        libc_function("unshare", CLONE_NEWNS)
+        libc_function("mount", None, b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None)
         _alone[0] = os.getpid()
 
 
 @contextmanager
 def root_of(snapshot: str) -> Iterator[int]:
     """A descriptor of a snapshot's top folder. Raises Failed where ZFS does not let it be read (locked, destroyed)."""
-    alone()
+    enter_own_namespace()
     PLACE.mkdir(mode=0o700, exist_ok=True)
     place = os.fsencode(PLACE)
     try:
-        system("mount", snapshot.encode(), place, b"zfs", ctypes.c_ulong(SAFELY), None)
+        libc_function("mount", snapshot.encode(), place, b"zfs", ctypes.c_ulong(SAFELY), None)
         try:
             handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         finally:
-            system("umount2", place, MNT_DETACH)
+            libc_function("umount2", place, MNT_DETACH)
     except OSError as error:
         raise Failed(f"{snapshot} cannot be looked into", error.strerror or "") from error
     try:
@@ -62,7 +62,7 @@ def root_of(snapshot: str) -> Iterator[int]:
 
 
 @contextmanager
-def beneath(root: int, parts: tuple[bytes, ...]) -> Iterator[int]:
+def open_beneath(root: int, parts: tuple[bytes, ...]) -> Iterator[int]:
     """A descriptor (O_PATH) of what lies that way down, or FileNotFoundError. A link is never followed: Refused.
 
     Each name is opened once, relative to its folder, as openat2(2) does with RESOLVE_BENEATH, NO_SYMLINKS and NO_XDEV.
@@ -92,6 +92,6 @@ def beneath(root: int, parts: tuple[bytes, ...]) -> Iterator[int]:
         os.close(handle)
 
 
-def opened(handle: int, flags: int) -> int:
+def reopen_for_reading(handle: int, flags: int) -> int:
     """What an O_PATH descriptor holds, opened for reading: through /proc, so nothing can be swapped in between."""
     return os.open(f"/proc/self/fd/{handle}", flags | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -22,7 +22,7 @@ UNDER_WAY = {"running", "paused"}
 PER_DISK = {"trim": ("trim_state", "trimmed", "to_trim", "trim_time", "trim_errors"), "initialize": ("init_state", "initialized", "to_initialize", "init_time", "init_errors")}  # fmt: skip
 
 
-def moment(seconds: object) -> datetime | None:
+def parse_time(seconds: object) -> datetime | None:
     """A time since 1970; None for none, and for one beyond any calendar (a foreign pool may say anything)."""
     if not isinstance(seconds, int) or seconds <= 0:
         return None
@@ -32,13 +32,13 @@ def moment(seconds: object) -> datetime | None:
         return None
 
 
-def number(value: object) -> int:
+def parse_number(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def amount(value: object) -> int:
+def parse_amount(value: object) -> int:
     """Bytes or a count, within what a database can hold, whatever a foreign pool says."""
-    return max(0, min(number(value), 2**63 - 1))
+    return max(0, min(parse_number(value), 2**63 - 1))
 
 
 def state_of(word: object, *, paused: bool = False) -> str:
@@ -48,40 +48,40 @@ def state_of(word: object, *, paused: bool = False) -> str:
     return "paused" if word == "SUSPENDED" else ENDS.get(str(word), "")
 
 
-def end(raw: Mapping[str, Any], state: str) -> datetime | None:
+def end_time(raw: Mapping[str, Any], state: str) -> datetime | None:
     """When it ended; None while it is under way, whatever an earlier run has left there."""
-    return moment(raw.get("end_time")) if state in {"finished", "stopped"} else None
+    return parse_time(raw.get("end_time")) if state in {"finished", "stopped"} else None
 
 
-def leaves(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def data_leaves(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Every disk and file below that holds data of the pool, or its log."""
     for group in GROUPS:
         for child in (node.get(group) or {}).values():
-            yield from leaves(child) if child.get("vdevs") else iter((child,))
+            yield from data_leaves(child) if child.get("vdevs") else iter((child,))
 
 
 def can_trim(raw: Mapping[str, Any]) -> bool:
     """Whether a disk says that it can be trimmed: ZFS tells its state of trimming of no other."""
     return any(
         leaf.get("trim_notsup") in (0, "0") or ("trim_notsup" not in leaf and "trim_state" in leaf)
-        for leaf in leaves(raw)
+        for leaf in data_leaves(raw)
     )
 
 
-def of_pool(raw: Mapping[str, Any]) -> tuple[LongWork, ...]:
+def parse_long_work(raw: Mapping[str, Any]) -> tuple[LongWork, ...]:
     """All of it, under way or ended, as one pool's part of the JSON tells."""
     found = [
-        scan(raw.get("scan_stats")),
-        *rebuilds(raw.get("scan_stats")),
-        expansion(raw.get("raidz_expand_stats")),
-        removal(raw.get("removal_stats")),
+        parse_scan(raw.get("scan_stats")),
+        *parse_rebuilds(raw.get("scan_stats")),
+        parse_expansion(raw.get("raidz_expand_stats")),
+        parse_removal(raw.get("removal_stats")),
     ]
     found += [on_disks(kind, raw) for kind in PER_DISK]
     return tuple(work for work in found if work)
 
 
-def scan(raw: Mapping[str, Any] | None) -> LongWork | None:
-    if not raw or not (started := moment(raw.get("start_time"))):
+def parse_scan(raw: Mapping[str, Any] | None) -> LongWork | None:
+    if not raw or not (started := parse_time(raw.get("start_time"))):
         return None
     state = state_of(raw.get("state"), paused=bool(raw.get("scrub_pause")))
     kind = str(raw.get("function", "")).lower()
@@ -91,59 +91,59 @@ def scan(raw: Mapping[str, Any] | None) -> LongWork | None:
         kind,
         state,
         started,
-        end(raw, state),
-        done=amount(raw.get("issued")),
+        end_time(raw, state),
+        done=parse_amount(raw.get("issued")),
         # What was freed since it began is counted as skipped (print_scan_scrub_resilver_status).
-        total=max(amount(raw.get("to_examine")) - amount(raw.get("skipped")), 0),
-        looked=amount(raw.get("examined")),
-        errors=amount(raw.get("errors")),
-        repaired=amount(raw.get("processed")),
+        total=max(parse_amount(raw.get("to_examine")) - parse_amount(raw.get("skipped")), 0),
+        looked=parse_amount(raw.get("examined")),
+        errors=parse_amount(raw.get("errors")),
+        repaired=parse_amount(raw.get("processed")),
     )
 
 
-def rebuilds(raw: Mapping[str, Any] | None) -> Iterator[LongWork]:
+def parse_rebuilds(raw: Mapping[str, Any] | None) -> Iterator[LongWork]:
     """Sequential rebuilds of mirrors (``zpool replace -s``, ``attach -s``), which only somebody at the shell begins."""
     for name, one in ((raw or {}).get("rebuild_stats") or {}).items():
         if state := state_of(one.get("state")):
             yield LongWork(
                 "resilver",
                 state,
-                moment(one.get("start_time")),
-                end(one, state),
-                done=amount(one.get("issued")),
-                total=amount(one.get("to_scan")),
-                looked=amount(one.get("scanned")),
-                errors=amount(one.get("errors")),
-                repaired=amount(one.get("rebuilt")),
+                parse_time(one.get("start_time")),
+                end_time(one, state),
+                done=parse_amount(one.get("issued")),
+                total=parse_amount(one.get("to_scan")),
+                looked=parse_amount(one.get("scanned")),
+                errors=parse_amount(one.get("errors")),
+                repaired=parse_amount(one.get("rebuilt")),
                 subject=str(name),
             )
 
 
-def expansion(raw: Mapping[str, Any] | None) -> LongWork | None:
+def parse_expansion(raw: Mapping[str, Any] | None) -> LongWork | None:
     if not raw or not (state := state_of(raw.get("state"))):
         return None
-    waiting = state == "running" and bool(number(raw.get("waiting_for_resilver")))
+    waiting = state == "running" and bool(parse_number(raw.get("waiting_for_resilver")))
     return LongWork(
         "expand",
         "waiting" if waiting else state,
-        moment(raw.get("start_time")),
-        end(raw, state),
-        done=amount(raw.get("reflowed")),
-        total=amount(raw.get("to_reflow")),
+        parse_time(raw.get("start_time")),
+        end_time(raw, state),
+        done=parse_amount(raw.get("reflowed")),
+        total=parse_amount(raw.get("to_reflow")),
         subject=group_name(raw, "expanding_vdev"),
     )
 
 
-def removal(raw: Mapping[str, Any] | None) -> LongWork | None:
+def parse_removal(raw: Mapping[str, Any] | None) -> LongWork | None:
     if not raw or not (state := state_of(raw.get("state"))):
         return None
     return LongWork(
         "remove",
         state,
-        moment(raw.get("start_time")),
-        end(raw, state),
-        done=amount(raw.get("copied")),
-        total=amount(raw.get("to_copy")),
+        parse_time(raw.get("start_time")),
+        end_time(raw, state),
+        done=parse_amount(raw.get("copied")),
+        total=parse_amount(raw.get("to_copy")),
         subject=group_name(raw, "removing_vdev"),
     )
 
@@ -156,7 +156,7 @@ def group_name(raw: Mapping[str, Any], number_key: str) -> str:
     name = str(raw.get("name") or "")
     if name in {"indirect", "hole"}:
         return ""
-    return f"{name}-{number(raw.get(number_key))}" if re.fullmatch(r"mirror|raidz\d?|draid[^-]*", name) else name
+    return f"{name}-{parse_number(raw.get(number_key))}" if re.fullmatch(r"mirror|raidz\d?|draid[^-]*", name) else name
 
 
 def on_disks(kind: str, raw: Mapping[str, Any]) -> LongWork | None:
@@ -167,30 +167,30 @@ def on_disks(kind: str, raw: Mapping[str, Any]) -> LongWork | None:
     left with, also ACTIVE: nothing goes on there, and the others do not wait for it.
     """
     name, done, total, time, errors = PER_DISK[kind]
-    known = [(state_of(leaf.get(name)), leaf) for leaf in leaves(raw)]
-    known = [(state, leaf) for state, leaf in known if state and number(leaf.get(time)) and not (state in UNDER_WAY and leaf.get("state") in vdev_state.LOST)]  # fmt: skip
+    known = [(state_of(leaf.get(name)), leaf) for leaf in data_leaves(raw)]
+    known = [(state, leaf) for state, leaf in known if state and parse_number(leaf.get(time)) and not (state in UNDER_WAY and leaf.get("state") in vdev_state.LOST)]  # fmt: skip
     if not known:
         return None
     active = [leaf for state, leaf in known if state in UNDER_WAY]
     if active:
-        began = min(number(leaf.get(time)) for leaf in active)
+        began = min(parse_number(leaf.get(time)) for leaf in active)
         # Disks that were ready sooner belong to it as well.
-        part = [leaf for state, leaf in known if leaf in active or number(leaf.get(time)) >= began]
+        part = [leaf for state, leaf in known if leaf in active or parse_number(leaf.get(time)) >= began]
         states = {state for state, leaf in known if leaf in active}
-        state, started, ended = ("running" if "running" in states else "paused"), moment(began), None
+        state, started, ended = ("running" if "running" in states else "paused"), parse_time(began), None
     else:
-        last = max(number(leaf.get(time)) for _state, leaf in known)
-        part = [leaf for _state, leaf in known if last - number(leaf.get(time)) <= SAME_RUN]
+        last = max(parse_number(leaf.get(time)) for _state, leaf in known)
+        part = [leaf for _state, leaf in known if last - parse_number(leaf.get(time)) <= SAME_RUN]
         stopped = any(state == "stopped" for state, leaf in known if leaf in part)
-        state, started, ended = ("stopped" if stopped else "finished"), None, moment(last)
+        state, started, ended = ("stopped" if stopped else "finished"), None, parse_time(last)
     return LongWork(
         kind,
         state,
         started,
         ended,
-        done=amount(sum(amount(leaf.get(done)) for leaf in part)),
-        total=amount(sum(amount(leaf.get(total)) for leaf in part)),
-        errors=amount(sum(amount(leaf.get(errors)) for leaf in part)),
+        done=parse_amount(sum(parse_amount(leaf.get(done)) for leaf in part)),
+        total=parse_amount(sum(parse_amount(leaf.get(total)) for leaf in part)),
+        errors=parse_amount(sum(parse_amount(leaf.get(errors)) for leaf in part)),
         subject="" if len(part) == len(known) else ", ".join(str(leaf.get("name", "")) for leaf in part[:4]),
     )
 

@@ -18,7 +18,7 @@ from appliance.facts import user_properties
 from appliance.facts.box import Checkpoint, Pool, Scan, Vdev
 from appliance.facts.datasets import Dataset, Property
 from appliance.zfs import ashift, scan_status
-from appliance.zfs.scan_status import moment, number
+from appliance.zfs.scan_status import parse_number, parse_time
 
 ROLES = {"logs": "log", "l2cache": "cache", "spares": "spare", "special": "special", "dedup": "dedup"}
 # -t and -i: how far trimming and initializing are, which it leaves out otherwise.
@@ -39,7 +39,7 @@ KEPT = (
 )  # fmt: skip
 
 
-def loaded() -> bool:
+def is_module_loaded() -> bool:
     """Whether the running kernel has its ZFS module."""
     try:
         with open("/proc/misc", encoding="ascii") as devices:  # noqa: PTH123  # one read, no path handling
@@ -48,7 +48,7 @@ def loaded() -> bool:
         return False
 
 
-def parse(text: str, what: str) -> dict[str, Any]:
+def parse_json(text: str, what: str) -> dict[str, Any]:
     """The JSON object that a command printed; Failed with its beginning where it is none."""
     try:
         found = json.loads(text)
@@ -57,91 +57,91 @@ def parse(text: str, what: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def vdev(raw: Mapping[str, Any], role: str = "normal") -> Vdev:
+def parse_vdev(raw: Mapping[str, Any], role: str = "normal") -> Vdev:
     """A vdev and all below it. A spare that stands in calls itself one (``class``), but works as what its group is for."""
     children = raw.get("vdevs") or {}
     return Vdev(
         name=str(raw.get("name", "")),
         kind=str(raw.get("vdev_type", "")),
-        guid=number(raw.get("guid")),
+        guid=parse_number(raw.get("guid")),
         state=str(raw.get("state", "UNKNOWN")),
         role=role,
         path=str(raw.get("path", "")),
-        read_errors=number(raw.get("read_errors")),
-        write_errors=number(raw.get("write_errors")),
-        checksum_errors=number(raw.get("checksum_errors")),
-        slow_ios=number(raw.get("slow_ios")),
-        size=number(raw.get("phys_space") or raw.get("total_space")),
+        read_errors=parse_number(raw.get("read_errors")),
+        write_errors=parse_number(raw.get("write_errors")),
+        checksum_errors=parse_number(raw.get("checksum_errors")),
+        slow_ios=parse_number(raw.get("slow_ios")),
+        size=parse_number(raw.get("phys_space") or raw.get("total_space")),
         slot=str(raw.get("phys_path", "")),
-        replace_size=number(raw.get("rep_dev_size")) if not children else 0,
-        expandable=number(raw.get("ex_dev_size")),
-        processed=number(raw.get("scan_processed")),
+        replace_size=parse_number(raw.get("rep_dev_size")) if not children else 0,
+        expandable=parse_number(raw.get("ex_dev_size")),
+        processed=parse_number(raw.get("scan_processed")),
         removing=bool(raw.get("removing")),
-        space=number(raw.get("total_space")),
-        used=number(raw.get("alloc_space")),
-        children=tuple(vdev(child, role) for child in children.values()),
+        space=parse_number(raw.get("total_space")),
+        used=parse_number(raw.get("alloc_space")),
+        children=tuple(parse_vdev(child, role) for child in children.values()),
     )
 
 
-def scan(raw: Mapping[str, Any] | None) -> Scan | None:
-    if not raw or not (started := moment(raw.get("start_time"))):
+def parse_scan(raw: Mapping[str, Any] | None) -> Scan | None:
+    if not raw or not (started := parse_time(raw.get("start_time"))):
         return None
     paused = bool(raw.get("scrub_pause")) and raw.get("state") == "SCANNING"
     return Scan(
         kind=str(raw.get("function", "")).lower(),
         state="paused" if paused else str(raw.get("state", "")).lower(),
         started=started,
-        ended=moment(raw.get("end_time")) if raw.get("state") != "SCANNING" else None,
-        to_examine=number(raw.get("to_examine")),
-        examined=number(raw.get("examined")),
-        issued=number(raw.get("issued")),
-        errors=number(raw.get("errors")),
-        repaired=number(raw.get("processed")),
-        skipped=number(raw.get("skipped")),
+        ended=parse_time(raw.get("end_time")) if raw.get("state") != "SCANNING" else None,
+        to_examine=parse_number(raw.get("to_examine")),
+        examined=parse_number(raw.get("examined")),
+        issued=parse_number(raw.get("issued")),
+        errors=parse_number(raw.get("errors")),
+        repaired=parse_number(raw.get("processed")),
+        skipped=parse_number(raw.get("skipped")),
     )
 
 
-def checkpoint(raw: Mapping[str, Any] | None) -> Checkpoint | None:
+def parse_checkpoint(raw: Mapping[str, Any] | None) -> Checkpoint | None:
     """The checkpoint of ``checkpoint_stats``; None where there is none."""
     state = str((raw or {}).get("state", "")).lower()
     if raw is None or state not in {"exists", "discarding"}:
         return None
-    return Checkpoint(state, moment(raw.get("start_time")), number(raw.get("space")))
+    return Checkpoint(state, parse_time(raw.get("start_time")), parse_number(raw.get("space")))
 
 
-def pools_from(status: Mapping[str, Any]) -> Iterator[Pool]:
+def parse_pools(status: Mapping[str, Any]) -> Iterator[Pool]:
     """The pools of a ``zpool status -j --json-int`` object."""
     for raw in (status.get("pools") or {}).values():
         root: dict[str, Any] = next(iter((raw.get("vdevs") or {}).values()), {})
         tops = [child for child in (root.get("vdevs") or {}).values() if child.get("vdev_type") not in NOTHING]
-        groups = [vdev(child, str(child.get("class") or "normal")) for child in tops]
+        groups = [parse_vdev(child, str(child.get("class") or "normal")) for child in tops]
         for key, role in ROLES.items():
-            groups += [vdev(child, role) for child in (raw.get(key) or {}).values()]
-        size, used = number(root.get("total_space")), number(root.get("alloc_space"))
+            groups += [parse_vdev(child, role) for child in (raw.get(key) or {}).values()]
+        size, used = parse_number(root.get("total_space")), parse_number(root.get("alloc_space"))
         yield Pool(
             name=str(raw["name"]),
-            guid=number(raw.get("pool_guid")),
+            guid=parse_number(raw.get("pool_guid")),
             state=str(raw.get("state", "UNKNOWN")),
             vdevs=tuple(groups),
-            scan=scan(raw.get("scan_stats")),
-            errors=number(raw.get("error_count")),
+            scan=parse_scan(raw.get("scan_stats")),
+            errors=parse_number(raw.get("error_count")),
             status=str(raw.get("status", "")),
             action=str(raw.get("action", "")),
             size=size,
             allocated=used,
             free=max(size - used, 0),
-            checkpoint=checkpoint(raw.get("checkpoint_stats")),
-            work=scan_status.of_pool(raw),
+            checkpoint=parse_checkpoint(raw.get("checkpoint_stats")),
+            work=scan_status.parse_long_work(raw),
             can_trim=scan_status.can_trim(raw),
         )
 
 
-def whole(value: object) -> int:
+def parse_whole(value: object) -> int:
     """A number that is written as one, or as text; 0 for anything else."""
-    return int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,30}", value) else number(value)
+    return int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,30}", value) else parse_number(value)
 
 
-def kept(properties: Mapping[str, Any]) -> Iterator[tuple[str, Property]]:
+def kept_properties(properties: Mapping[str, Any]) -> Iterator[tuple[str, Property]]:
     """The properties of KEPT that a dataset has."""
     for key in (*KEPT, "readonly"):
         raw = properties.get(key) or {}
@@ -151,7 +151,7 @@ def kept(properties: Mapping[str, Any]) -> Iterator[tuple[str, Property]]:
             yield key, Property(value, str(source.get("type", "NONE")).lower(), "" if of == "-" else of)
 
 
-def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
+def parse_datasets(listing: Mapping[str, Any]) -> Iterator[Dataset]:
     """The datasets of a ``zfs list -j -p`` object with at least COLUMNS, in its order: parents before children."""
     received: set[str] = set()  # those with a policy that nobody set here
     for name, raw in (listing.get("datasets") or {}).items():
@@ -162,7 +162,7 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
             return "" if found == "-" else found
 
         def count(key: str) -> int:
-            return whole(value(key))
+            return parse_whole(value(key))
 
         def stated(key: str, of: Mapping[str, Any]) -> Mapping[str, Any]:
             """Where a property's value comes from. Of one that is not set ZFS 2.3.9 tells the source of the one before it
@@ -188,7 +188,7 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
             name=str(name),
             guid=count("guid"),
             kind=str(raw.get("type", "")).lower(),
-            created=moment(count("creation")) or datetime.fromtimestamp(0, UTC),
+            created=parse_time(count("creation")) or datetime.fromtimestamp(0, UTC),
             used=count("used"),
             available=count("available"),
             referenced=count("referenced"),
@@ -216,14 +216,16 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
             used_by_reservation=count("usedbyrefreservation"),
             origin=str(value("origin")),
             volsize=count("volsize"),
-            properties=dict(kept(properties)),
+            properties=dict(kept_properties(properties)),
         )
 
 
 def read_pools() -> tuple[Pool, ...]:
     """Every imported pool, now. Raises Failed (also when the module is missing)."""
     result = command.run(READ_POOLS, timeout=20)
-    return ashift.filled(tuple(pools_from(parse(result.stdout, "zpool status"))) if result.stdout.strip() else ())
+    return ashift.fill_ashift(
+        tuple(parse_pools(parse_json(result.stdout, "zpool status"))) if result.stdout.strip() else ()
+    )
 
 
 def read_datasets() -> tuple[Dataset, ...]:
@@ -231,4 +233,4 @@ def read_datasets() -> tuple[Dataset, ...]:
     # Not --json-int: it cuts numbers at 2^63 - 1, and half of all guids are larger (2.3.9); two datasets would be one.
     argv = ["zfs", "list", "-j", "-p", "-t", "filesystem,volume", "-o", f"name,{COLUMNS},{','.join(KEPT)}"]
     result = command.run(argv, timeout=60)
-    return tuple(datasets_from(parse(result.stdout, "zfs list"))) if result.stdout.strip() else ()
+    return tuple(parse_datasets(parse_json(result.stdout, "zfs list"))) if result.stdout.strip() else ()

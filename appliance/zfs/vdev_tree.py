@@ -40,7 +40,7 @@ class Place:
         return not self.vdev.children
 
 
-def places(pool: Pool) -> Iterator[Place]:
+def list_places(pool: Pool) -> Iterator[Place]:
     """Every vdev of a pool, groups before what is below them."""
 
     def below(vdev: Vdev, above: tuple[Vdev, ...]) -> Iterator[Place]:
@@ -52,16 +52,16 @@ def places(pool: Pool) -> Iterator[Place]:
         yield from below(group, ())
 
 
-def find(pool: Pool | None, guid: int) -> Place | None:
+def find_vdev(pool: Pool | None, guid: int) -> Place | None:
     """The vdev with that guid. A spare that stands in is in the tree twice: where it stands in comes first."""
-    return next((place for place in places(pool) if place.vdev.guid == guid), None) if pool else None
+    return next((place for place in list_places(pool) if place.vdev.guid == guid), None) if pool else None
 
 
 def find_disk(pool: Pool | None, path: str) -> Place | None:
     """The place that a disk has in a pool, by its by-id path; where it works comes before where it waits as a spare."""
     if pool is None:
         return None
-    found = [place for place in places(pool) if place.leaf and link_of(place.vdev) == Path(path).name]
+    found = [place for place in list_places(pool) if place.leaf and link_of(place.vdev) == Path(path).name]
     return min(found, key=lambda place: place.role == "spare", default=None)
 
 
@@ -82,7 +82,7 @@ def disk_of(device: Vdev, facts: Facts) -> Disk | None:
     return next((disk for disk in facts.disks if disk.path and Path(disk.path).name == link), None)
 
 
-def operand(device: Vdev) -> str:
+def online_operand(device: Vdev) -> str:
     """What ``zpool online`` takes: the path, of the whole disk where ZFS made the partition itself.
 
     A guid will not do there: with -e, or autoexpand, it has to open the disk by this very word (zpool_vdev_online).
@@ -93,7 +93,7 @@ def operand(device: Vdev) -> str:
     return str(path.parent / device.name) if path.name.startswith(f"{device.name}-part") else device.path
 
 
-def label(device: Vdev, facts: Facts) -> str:
+def vdev_label(device: Vdev, facts: Facts) -> str:
     """A device as its owner can find it, also when its disk is gone: ``WDC WD20EARS (serial WD-1)``."""
     disk = disk_of(device, facts)
     return disk_label(disk) if disk else link_label(link_of(device))
@@ -106,11 +106,11 @@ def group_label(group: Vdev) -> str:
     return f"the {group.name.rsplit('-', 1)[0]} of {len(group.children)} disks"
 
 
-def filling(pool: Pool) -> set[int]:
+def guids_being_filled(pool: Pool) -> set[int]:
     """The guids of the devices that a running rebuilding fills: those it wrote to, and the new disk of a replacement."""
     if not pool.rebuilding:
         return set()
-    new = {place.vdev.children[-1].guid for place in places(pool) if place.vdev.kind == "replacing"}
+    new = {place.vdev.children[-1].guid for place in list_places(pool) if place.vdev.kind == "replacing"}
     return new | {device.guid for device in pool.devices() if device.processed}
 
 
@@ -139,7 +139,7 @@ def needed_bytes(place: Place) -> int:
     )
 
 
-def shortage(disk: Disk, place: Place) -> int:
+def missing_bytes(disk: Disk, place: Place) -> int:
     """By how many bytes a disk is too small for a place; 0 where it is large enough."""
     partition = partition_bytes(disk.size, disk.logical_sector) // LABEL_STEP * LABEL_STEP
     return max(needed_bytes(place) - partition, 0)

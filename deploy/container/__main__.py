@@ -228,10 +228,12 @@ def check_containers(compose: Callable[..., str], browser: Browser, pools: Path,
 
     def first_reading() -> bool:
         page = browser.get("/")
-        return ("ZFS module is not loaded" in page) != status.loaded() and "worker is not running" not in page
+        return ("ZFS module is not loaded" in page) != status.is_module_loaded() and "worker is not running" not in page
 
     wait_for("the worker's first reading", first_reading, timeout=60)
-    expect(True, f"the first page {'knows of the' if status.loaded() else 'says that there is no'} ZFS module")
+    expect(
+        True, f"the first page {'knows of the' if status.is_module_loaded() else 'says that there is no'} ZFS module"
+    )
     page = browser.get("/")
     for trouble in ("agent cannot be reached", "queue (Redis) is not running", "could not read"):
         expect(trouble not in page, f"the first page does not say: {trouble}")

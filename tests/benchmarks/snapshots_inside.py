@@ -95,7 +95,7 @@ def policies() -> None:
     hourly: tuple[str, ...] = ("hourly",)
     targets = [(one.name, one.guid, hourly) for one in known.datasets if one.name in FOLDERS]
     assert len(targets) == len(FOLDERS), len(targets)
-    libzfs.snapshot([f"{name}@warm" for name in FOLDERS], {})
+    libzfs.take_snapshots([f"{name}@warm" for name in FOLDERS], {})
     calls = Counted(bare, "lzc_snapshot")
 
     def ours(at: int) -> float:
@@ -114,7 +114,7 @@ def policies() -> None:
     assert all(len(names) == len(FOLDERS) for names in calls.calls)
     bare.lzc_snapshot = calls.real
     for at in range(EACH - 1 - 2 * TIMES):
-        libzfs.snapshot([f"{name}@more{at}" for name in FOLDERS], {})
+        libzfs.take_snapshots([f"{name}@more{at}" for name in FOLDERS], {})
 
 
 def refresh() -> None:

@@ -171,7 +171,7 @@ def pool_of(name: str, guid: int, *groups: tuple[str, tuple[Vdev, ...]], size: i
 @cache
 def usual_properties() -> dict[str, Property]:
     """Those of the recorded listing that nobody has changed."""
-    listed = {found.name: found for found in status.datasets_from(recorded("zfs-list-properties-2.3.9.json"))}
+    listed = {found.name: found for found in status.parse_datasets(recorded("zfs-list-properties-2.3.9.json"))}
     return listed["datasetsp"].properties
 
 

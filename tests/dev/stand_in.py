@@ -123,6 +123,6 @@ REPLACED: tuple[tuple[Any, str, Any], ...] = (
     (queue, "send", send),
     (queue, "reachable", yes),
     (service_status, "worker_runs", yes),
-    (agent_client, "stream", ask),
+    (agent_client, "stream_replies", ask),
     (agent_client, "open_file", open_file),
 )

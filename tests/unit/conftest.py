@@ -90,7 +90,7 @@ class Commands:
 def commands(monkeypatch: pytest.MonkeyPatch) -> Commands:
     stand_in = Commands()
     monkeypatch.setattr(command, "run", stand_in.run)
-    monkeypatch.setattr(command, "lines", stand_in.lines)
+    monkeypatch.setattr(command, "read_lines", stand_in.lines)
 
     def refuse(*args: Any, **_kwargs: Any) -> None:
         stand_in.ran.append([f"Popen {args!r}"])
@@ -115,7 +115,7 @@ def mounts(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> Commands:
     def top_of(_name: str, _place: str) -> Iterator[int]:
         yield HANDLE
 
-    monkeypatch.setattr(zfs_mount, "mount", mount)
+    monkeypatch.setattr(zfs_mount, "mount_dataset", mount)
     monkeypatch.setattr(mountpoints, "top_of", top_of)
     monkeypatch.setattr(mountpoints, "refuse_taken", lambda _place: None)
     return commands

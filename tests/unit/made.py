@@ -32,7 +32,7 @@ def recorded_text(name: str) -> str:
 
 
 def recorded_pool(name: str = "zpool-status-raidz2-2.3.9.json") -> Pool:
-    return next(status.pools_from(recorded(name)))
+    return next(status.parse_pools(recorded(name)))
 
 
 def path_of(number: int) -> str:

@@ -117,7 +117,7 @@ def test_it_says_when_even_the_kernel_does_not_let_a_process_go(monkeypatch):
     process = subprocess.Popen([PYTHON, "-c", "import signal; signal.pause()"], start_new_session=True)
     with monkeypatch.context() as patch:
         patch.setattr(subprocess.Popen, "wait", stuck)
-        assert command.end(process) == process.pid
+        assert command.kill_process(process) == process.pid
     assert process.wait() == -signal.SIGKILL
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.formatting import about_days, disk_label, link_label, maker_size, opening, size_text
+from appliance.formatting import about_days, capitalize_opening, disk_label, link_label, maker_size, size_text
 from tests.unit.made import disk
 
 
@@ -63,8 +63,8 @@ def test_it_names_a_disk_without_serial_by_todays_name():
 
 
 def test_a_sentence_begins_large_and_keeps_its_names():
-    assert opening("bay 3 (WDC WD20EARS)") == "Bay 3 (WDC WD20EARS)"
-    assert opening("") == ""
+    assert capitalize_opening("bay 3 (WDC WD20EARS)") == "Bay 3 (WDC WD20EARS)"
+    assert capitalize_opening("") == ""
 
 
 def test_a_disk_that_is_away_is_called_by_what_its_by_id_name_tells():

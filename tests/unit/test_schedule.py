@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance import schedule as appliance_schedule
-from appliance.schedule import Care, DueAct, Schedule, day_after, decide, is_due, is_open, next_start
+from appliance.schedule import Care, DueAct, Schedule, day_after, decide_run, is_due, is_open, next_start
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NIGHT = Schedule("month", 1, 6)
@@ -95,7 +95,7 @@ def begun(care: Care, start: datetime, days: int, *, takes: timedelta = timedelt
     while now < start + timedelta(days=days):
         if care.state and care.tried and now >= care.tried + takes:
             care = replace(care, state="", ended=now)
-        if decide([care], now, BERLIN, busy=False) == [DueAct(care.key, "start")]:
+        if decide_run([care], now, BERLIN, busy=False) == [DueAct(care.key, "start")]:
             found.append(now)
             care = replace(care, state="running", tried=now)
         now += timedelta(minutes=10)
@@ -151,37 +151,37 @@ NOW = at(2026, 11, 1, 2)
 
 def test_of_two_pools_that_are_due_the_one_that_waited_longest_begins_alone():
     late = replace(CARE, key="2", ended=at(2026, 9, 1))
-    assert decide([CARE, late], NOW, BERLIN, busy=False) == [DueAct("2", "start")]
+    assert decide_run([CARE, late], NOW, BERLIN, busy=False) == [DueAct("2", "start")]
 
 
 def test_no_pool_begins_while_another_is_at_it_or_is_rebuilding():
     running = Care("2", NIGHT, usable=True, state="running")
-    assert decide([running, CARE], NOW, BERLIN, busy=False) == []
-    assert decide([CARE, running], NOW, BERLIN, busy=False) == []
-    assert decide([CARE], NOW, BERLIN, busy=True) == []
+    assert decide_run([running, CARE], NOW, BERLIN, busy=False) == []
+    assert decide_run([CARE, running], NOW, BERLIN, busy=False) == []
+    assert decide_run([CARE], NOW, BERLIN, busy=True) == []
 
 
 def test_one_that_a_person_paused_holds_up_no_other_and_stays_paused():
     paused = Care("2", NIGHT, usable=True, state="paused")
-    assert decide([paused, CARE], NOW, BERLIN, busy=False) == [DueAct("1", "start")]
+    assert decide_run([paused, CARE], NOW, BERLIN, busy=False) == [DueAct("1", "start")]
 
 
 def test_outside_its_hours_it_is_paused_and_goes_on_in_the_next_where_that_was_asked_for():
     inside = replace(CARE, schedule=replace(NIGHT, inside=True), state="running")
-    assert decide([inside], at(2026, 11, 1, 7), BERLIN, busy=False) == [DueAct("1", "pause")]
-    assert decide([inside], NOW, BERLIN, busy=False) == []
+    assert decide_run([inside], at(2026, 11, 1, 7), BERLIN, busy=False) == [DueAct("1", "pause")]
+    assert decide_run([inside], NOW, BERLIN, busy=False) == []
     held = replace(inside, state="paused", held=True)
-    assert decide([held], at(2026, 11, 1, 7), BERLIN, busy=False) == []
-    assert decide([held], at(2026, 11, 2, 1), BERLIN, busy=False) == [DueAct("1", "resume")]
+    assert decide_run([held], at(2026, 11, 1, 7), BERLIN, busy=False) == []
+    assert decide_run([held], at(2026, 11, 2, 1), BERLIN, busy=False) == [DueAct("1", "resume")]
 
 
 def test_without_that_it_goes_on_through_the_day():
-    assert decide([replace(CARE, state="running")], at(2026, 11, 1, 7), BERLIN, busy=False) == []
+    assert decide_run([replace(CARE, state="running")], at(2026, 11, 1, 7), BERLIN, busy=False) == []
 
 
 def test_what_the_schedule_paused_goes_on_when_the_hours_are_lifted():
     held = replace(CARE, state="paused", held=True)
-    assert decide([held], at(2026, 11, 1, 12), BERLIN, busy=False) == [DueAct("1", "resume")]
+    assert decide_run([held], at(2026, 11, 1, 12), BERLIN, busy=False) == [DueAct("1", "resume")]
 
 
 # --- what the page says ---------------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ def agent_in_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[di
         requests.answer(json.dumps(request).encode(), sent.append, store.facts)
         return map(agent_client.raise_for_refusal, sent)
 
-    monkeypatch.setattr(agent_client, "stream", ask)
+    monkeypatch.setattr(agent_client, "stream_replies", ask)
     monkeypatch.setattr(proof, "COST", {"n": 2, "r": 8, "p": 1})
     monkeypatch.setattr(delayed_jobs, "ISSUE", tmp_path / "waiting.issue")
     monkeypatch.setattr(delayed_jobs, "tell_terminals", lambda _text: None)

@@ -106,7 +106,7 @@ def recorded_box() -> Pool:
     put(
         pools=[pool],
         datasets=[
-            *status.datasets_from(recorded("zfs-list-2.3.9.json")),
+            *status.parse_datasets(recorded("zfs-list-2.3.9.json")),
             dataset("tank/disk1", kind="volume", mounted=False, mountpoint="", volsize=2**30),
         ],
         disks=recorded_disks([pool]),
@@ -215,7 +215,7 @@ def replacement(key: str = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001") -> Replac
     """The replacement of a disk, begun with the box as the inventory has it."""
     box = read_box()
     pool = next(card.pool for card in box.cards)
-    place = next(place for place in vdev_tree.places(pool) if place.leaf and vdev_tree.link_of(place.vdev) == key)
+    place = next(place for place in vdev_tree.list_places(pool) if place.leaf and vdev_tree.link_of(place.vdev) == key)
     return pool_replacement.open_replacement(pool, place, box, "admin")
 
 

@@ -13,7 +13,7 @@ from django.contrib.auth.models import AnonymousUser
 
 from appliance import agent_client
 from appliance.agent import proof
-from appliance.errors import Failed, LarderError, Reason, Refused, explain
+from appliance.errors import Failed, LarderError, Reason, Refused, explain_error
 from appliance.operation import Operation, as_json
 
 log = logging.getLogger(__name__)
@@ -29,12 +29,14 @@ def keep_first(password: str) -> None:
     except Refused:
         pass  # it knows one, of this or another time
     except LarderError as error:
-        log.warning("the agent could not be told the password, so acts that destroy will wait: %s", explain(error))
+        log.warning(
+            "the agent could not be told the password, so acts that destroy will wait: %s", explain_error(error)
+        )
 
 
 def store_password(password: str, old: str = "") -> None:
     """Raises Refused where the old one is wrong, Failed where the agent does not answer."""
-    agent_client.request({"verb": "keep-password", "password": password, "old": old}, silence=SECONDS)
+    agent_client.send_request({"verb": "keep-password", "password": password, "old": old}, silence=SECONDS)
 
 
 def prove(
@@ -44,12 +46,12 @@ def prove(
     asked = {"job": job, "digest": digest, "operation": json.loads(as_json(operation))}
     line = {"verb": "prove", **asked, "password": password}
     try:
-        if agent_client.request(line, silence=SECONDS)["facts"]["known"]:
+        if agent_client.send_request(line, silence=SECONDS)["facts"]["known"]:
             return ()
         if not user.check_password(password):
             return (Reason("password-not-yours", "That is not your password. Nothing was started.", field="password"),)
         store_password(password)
-        agent_client.request(line, silence=SECONDS)
+        agent_client.send_request(line, silence=SECONDS)
     except Refused as refusal:
         return tuple(reason.with_field("password") for reason in refusal.reasons)
     except Failed as failure:
@@ -58,7 +60,7 @@ def prove(
                 "password-not-checked",
                 "Your password could not be checked: {error}. Nothing was started.",
                 field="password",
-                error=explain(failure),
+                error=explain_error(failure),
             ),
         )
     return ()

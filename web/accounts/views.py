@@ -17,7 +17,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from appliance.errors import LarderError, explain
+from appliance.errors import LarderError, explain_error
 from web.accounts import first_run, proof
 from web.accounts.forms import SetUpForm
 from web.accounts.preferences import preferences_of
@@ -69,7 +69,7 @@ def changed_at_agent(form: PasswordChangeForm) -> bool:
     try:
         proof.store_password(form.cleaned_data["new_password1"], form.cleaned_data["old_password"])
     except LarderError as error:
-        form.add_error(None, f"The password stays as it was. {explain(error)}")
+        form.add_error(None, f"The password stays as it was. {explain_error(error)}")
         return False
     return True
 

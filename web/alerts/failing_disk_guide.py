@@ -101,7 +101,7 @@ def guide_for(alert: Alert) -> Path | None:
 def member_of(box: Box, key: str) -> tuple[Pool, Vdev] | None:
     """The pool and vdev of a disk. A disk that replaces itself is there twice; the new one counts."""
     for card in box.cards:
-        for place in vdev_tree.places(card.pool):
+        for place in vdev_tree.list_places(card.pool):
             old = place.vdev.path.endswith("/old")
             if place.leaf and place.role in REPLACEABLE and not old and link_of(place.vdev) == key:
                 return card.pool, place.vdev

@@ -14,7 +14,7 @@ def password_file() -> Path:
 def store_password(password: str) -> None:
     """Write it whole or not at all; empty forgets it."""
     if password:
-        atomic_file.write(password_file(), password.encode())
+        atomic_file.write_atomically(password_file(), password.encode())
     else:
         password_file().unlink(missing_ok=True)
 

@@ -101,7 +101,7 @@ def locate(request: HttpRequest, key: str) -> HttpResponse:
         raise Http404
     try:
         with agent.turn():
-            answer = next(iter(agent_client.stream({"verb": "locate", "disk": disk.path}, silence=20)), {}).get(
+            answer = next(iter(agent_client.stream_replies({"verb": "locate", "disk": disk.path}, silence=20)), {}).get(
                 "facts", {}
             )
         messages.success(request, SAID.get(str(answer.get("way")), BLINK).format(int(answer.get("seconds", 30))))  # fmt: skip

@@ -206,7 +206,7 @@ def member_state(pool: Pool, device: Vdev) -> bay_state.State:
 
 def is_being_scanned(pool: Pool, device: Vdev) -> bool:
     """Whether the scan covers this device: a scrub covers all, a resilver those that it fills."""
-    filled = vdev_tree.filling(pool)
+    filled = vdev_tree.guids_being_filled(pool)
     return not filled or device.guid in filled
 
 

@@ -299,7 +299,7 @@ class Activity(models.Model):
 
     @property
     def title(self) -> str:
-        return activities.title(self.kind, self.pool)
+        return activities.work_title(self.kind, self.pool)
 
     @property
     def under_way(self) -> bool:

@@ -165,7 +165,7 @@ def request_stop(row: Job) -> None:
     ):
         agent_client.forget_secret(str(row.pk))
     elif row.open:
-        agent_client.request({"verb": "stop", "job": str(row.pk)}, silence=30)
+        agent_client.send_request({"verb": "stop", "job": str(row.pk)}, silence=30)
         if row.state == Job.State.WAITING:
             queue.send("workers.run_job", str(row.pk))  # which asks the agent, and hears that it is over
     store.touch("jobs")

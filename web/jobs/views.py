@@ -147,7 +147,7 @@ def stop(request: HttpRequest, pk: str) -> HttpResponse:
         if row:
             confirm.request_stop(row)
         else:
-            agent_client.request({"verb": "stop", "job": str(pk)}, silence=30)
+            agent_client.send_request({"verb": "stop", "job": str(pk)}, silence=30)
     except LarderError as error:
         return refusal_page(request, [Reason("agent-failed", "{error}", error=error)], back, status=503)
     return redirect(back)

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
-from appliance.formatting import opening, size_text
+from appliance.formatting import capitalize_opening, size_text
 from appliance.pools.vdevs import clear_errors, online_offline
 from appliance.pools.vdevs.expand import autoexpand_gain, data_groups
 from appliance.pools.vdevs.replace import REPLACEABLE
@@ -38,13 +38,13 @@ def pool_advice(pool: Pool, box: Box) -> list[Advice]:
     bays, ports = {bay.key: bay for bay in box.bays}, read_known_bays()
 
     def device_name(device: Vdev) -> str:
-        return opening(device_label(device, bays, ports))
+        return capitalize_opening(device_label(device, bays, ports))
 
     open_cases = {case.vdev_guid: case for case in Replacement.objects.filter(pool_guid=str(pool.guid), closed=None)}
     if pool.state == "SUSPENDED":
         return list(suspended_advice(pool, facts, device_name))
     advice = [replacement_advice(pool, case) for case in open_cases.values()]
-    for place in vdev_tree.places(pool):
+    for place in vdev_tree.list_places(pool):
         if place.leaf and place.role in REPLACEABLE and str(place.vdev.guid) not in open_cases:
             advice += device_advice(
                 pool, place, facts, device_name(place.vdev), bays.get(vdev_tree.link_of(place.vdev))
@@ -75,7 +75,7 @@ def pool_advice(pool: Pool, box: Box) -> list[Advice]:
 
 def replacement_advice(pool: Pool, case: Replacement) -> Advice:
     """An open replacement: running, or opened for a disk that is in use."""
-    page, place = reverse("replacement", args=[case.pk]), vdev_tree.find(pool, int(case.vdev_guid))
+    page, place = reverse("replacement", args=[case.pk]), vdev_tree.find_vdev(pool, int(case.vdev_guid))
     if place and place.vdev.state in vdev_state.WORKING and not (place.parent and place.parent.kind == "replacing"):
         return Advice(
             "healthy",
@@ -84,7 +84,9 @@ def replacement_advice(pool: Pool, case: Replacement) -> Advice:
             page,
             "Go on or end it",
         )
-    return Advice("working", f"{opening(case.name)} is being replaced.", "", page, "Continue the replacement")
+    return Advice(
+        "working", f"{capitalize_opening(case.name)} is being replaced.", "", page, "Continue the replacement"
+    )
 
 
 def suspended_advice(pool: Pool, facts: Facts, device_name: Callable[[Vdev], str]) -> Iterator[Advice]:

@@ -7,7 +7,7 @@ from django.http import QueryDict
 
 from appliance import names
 from appliance.errors import Reason, Refused
-from appliance.formatting import opening
+from appliance.formatting import capitalize_opening
 from appliance.layout import choices
 from appliance.layout.choices import LayoutChoice
 from appliance.layout.geometry import LEAST_DISKS
@@ -49,7 +49,7 @@ def clean_disks(paths: list[str], bays: list[Bay]) -> list[str]:
             reason = Reason(
                 "disk-in-use",
                 "{disk} {use}, so it cannot be used.",
-                disk=opening(bay.label),
+                disk=capitalize_opening(bay.label),
                 use=bay.disk.blocked.text,
             )
             raise validation_error([reason])
@@ -169,7 +169,7 @@ class ExtrasForm(forms.Form):
                     reason = Reason(
                         "disk-chosen-elsewhere",
                         "{disk} is already chosen as {role}.",
-                        disk=opening(bay.label),
+                        disk=capitalize_opening(bay.label),
                         role=role,
                     )
                     raise validation_error([reason])

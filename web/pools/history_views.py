@@ -69,7 +69,7 @@ def show_history(request: HttpRequest, key: str) -> HttpResponse:
             "name": row.name,
             "key": key,
             "page": page,
-            "lines": [HistoryRow(line, pool_history.words(line.kind, line.text)) for line in page],
+            "lines": [HistoryRow(line, pool_history.describe_entry(line.kind, line.text)) for line in page],
             "every": every,
             "read": bool(source and source.checked),
             "error": source.error if source else "",
@@ -88,7 +88,7 @@ def show_events(request: HttpRequest, key: str) -> HttpResponse:
         for quiet in pool_events.QUIET:
             noticed = noticed.exclude(kind__endswith=quiet)
         page = Paginator(noticed, PAGE).get_page(request.GET.get("page"))
-        lines = [EventLine(event, pool_events.words(event.kind, event.fields)) for event in page]
+        lines = [EventLine(event, pool_events.describe_event(event.kind, event.fields)) for event in page]
         return {"name": row.name, "key": key, "page": page, "lines": lines}
 
     return live.respond(request, "pools/events.html", build_context)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from appliance.benchmarks import layout_results
 from appliance.benchmarks.results import MeasuredCase
 from appliance.disks.smr_models import is_shingled
-from appliance.formatting import opening
+from appliance.formatting import capitalize_opening
 from appliance.layout import choices, risk
 from appliance.layout.advice import Candidate, Proposal, choose_data_disks, judge_layout, propose_layouts
-from appliance.pools.create import survival
+from appliance.pools.create import describe_survival
 from web.benchmarks.models import CaseRow
 from web.inventory.bays import Bay
 from web.pools import layout_diagram
@@ -62,7 +62,12 @@ def layout_candidate(bay: Bay) -> Candidate:
     """The disk in a bay as the advisor sees it."""
     disk = bay.disk
     return Candidate(
-        disk.size, opening(bay.label), disk.physical_sector, disk.rotational, is_shingled(disk.model), disk_trouble(bay)
+        disk.size,
+        capitalize_opening(bay.label),
+        disk.physical_sector,
+        disk.rotational,
+        is_shingled(disk.model),
+        disk_trouble(bay),
     )
 
 
@@ -96,7 +101,7 @@ def make_offer(
     return LayoutOffer(
         proposal,
         layout_diagram.draw_layout(proposal, disks),
-        survival(proposal.survives),
+        describe_survival(proposal.survives),
         risk.percent_text(proposal.second_loss),
         risk.percent_text(proposal.third_loss),
         tuple(text for text in proposal.warnings if text not in common),

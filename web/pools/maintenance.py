@@ -11,7 +11,7 @@ from appliance.facts import vdev_state
 from appliance.facts.box import Facts, LongWork, Pool
 from appliance.pools import activities
 from appliance.pools.scrub import work_of
-from appliance.schedule import Care, Schedule, believable
+from appliance.schedule import Care, Schedule, latest_believable
 from web.pools.models import CareSchedule, WorkReport
 
 KINDS = ("scrub", "trim")
@@ -83,10 +83,10 @@ def build_care(
         schedule=schedule,
         usable=usable,
         state=under_way.state if under_way else "",
-        ended=believable((ended, kept), now),
+        ended=latest_believable((ended, kept), now),
         tried=row.tried if row else None,
         since=root.created if root else None,
-        held=bool(row and under_way and row.held == activities.key(pool, under_way)),
+        held=bool(row and under_way and row.held == activities.work_key(pool, under_way)),
     )
 
 

@@ -34,7 +34,9 @@ def choose_disk(request: HttpRequest, key: str) -> HttpResponse:
     box = read_box()
     pool = find_pool(Facts(tuple(card.pool for card in box.cards)), key)
     places = [
-        place for place in vdev_tree.places(pool) if place.leaf and place.role in REPLACEABLE and not is_stand_in(place)
+        place
+        for place in vdev_tree.list_places(pool)
+        if place.leaf and place.role in REPLACEABLE and not is_stand_in(place)
     ]
     if request.method == "POST":
         guid = parse_guid(request.POST.get("vdev", ""))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from appliance.errors import Reason, Refused
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
-from appliance.formatting import duration, model_and_serial, opening, size_text
+from appliance.formatting import capitalize_opening, duration_text, model_and_serial, size_text
 from appliance.pools.vdevs import clear_errors, online_offline
 from appliance.pools.vdevs.replace import ReplaceDisk
 from appliance.zfs import vdev_tree
@@ -103,7 +103,7 @@ def replacement_state(case: Replacement, box: Box) -> Situation:
             f"{case.pool} is not in use on this box.",
             "Import it again to continue, or close this.",
         )
-    place = vdev_tree.find(pool, int(case.vdev_guid))
+    place = vdev_tree.find_vdev(pool, int(case.vdev_guid))
     new = find_new_device(case, pool)
     wrong = tuple(
         text for key, text in case.known.items() if key not in {bay.key for bay in box.bays} and is_needed(key, facts)
@@ -141,7 +141,7 @@ def settled_situation(case: Replacement, pool: Pool, new: Vdev | None, box: Box)
         return Situation(
             "lost",
             "attention",
-            f"{opening(case.name)} is no longer part of {pool.name}, and no new disk took its place.",
+            f"{capitalize_opening(case.name)} is no longer part of {pool.name}, and no new disk took its place.",
             "Somebody removed it. Look at the pool, then close this.",
         )
     label = new_disk_label(new, box)
@@ -168,9 +168,9 @@ def settled_situation(case: Replacement, pool: Pool, new: Vdev | None, box: Box)
 
 def build_report(case: Replacement, pool: Pool, new: Vdev, label: str) -> str:
     """What was done and how it ended, in a few sentences that are stored."""
-    sentences = [f"{opening(case.name)} was replaced by {label}."]
+    sentences = [f"{capitalize_opening(case.name)} was replaced by {label}."]
     if pool.scan and pool.scan.kind == "resilver" and pool.scan.ended and pool.scan.ended >= case.begun:
-        took = duration(max(round((pool.scan.ended - pool.scan.started).total_seconds()), 1))
+        took = duration_text(max(round((pool.scan.ended - pool.scan.started).total_seconds()), 1))
         # If another disk was missing meanwhile, the last resilver is that disk's and may have written nothing.
         if pool.scan.repaired:
             sentences.append(f"Rebuilding took {took} and wrote {size_text(pool.scan.repaired)}.")
@@ -189,7 +189,7 @@ def build_report(case: Replacement, pool: Pool, new: Vdev, label: str) -> str:
 
 def new_disk_label(device: Vdev, box: Box) -> str:
     """The new disk as a sentence begins with it."""
-    return opening(device_label(device, {bay.key: bay for bay in box.bays}))
+    return capitalize_opening(device_label(device, {bay.key: bay for bay in box.bays}))
 
 
 def rebuilding_situation(
@@ -272,7 +272,7 @@ def in_use_situation(
     return Situation(
         "offline",
         "attention" if place.vdev.state != "ONLINE" else "healthy",
-        f"{opening(case.name)} is still in use.",
+        f"{capitalize_opening(case.name)} is still in use.",
         "ZFS stops using it, then it can be pulled out safely."
         if can_offline
         else f"{pool.name} cannot do without it at the moment. Put the new disk into a free bay and leave this one where it is until the new one is rebuilt.",

@@ -10,7 +10,7 @@ from django.utils.http import urlencode
 
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool
-from appliance.formatting import maker_size, opening
+from appliance.formatting import capitalize_opening, maker_size
 from appliance.pools import health
 from appliance.pools.vdevs import clear_errors, online_offline
 from appliance.pools.vdevs.expand import autoexpand_gain, data_groups
@@ -75,7 +75,7 @@ def topology_rows(pool: Pool, box: Box) -> tuple[TopologyRow, ...]:
     facts = box_facts(box)
     bays = {bay.key: bay for bay in box.bays}
     lost = {gone.guid: gone for gone in box.gone}
-    rebuilding = vdev_tree.filling(pool)
+    rebuilding = vdev_tree.guids_being_filled(pool)
 
     def build_row(place: Place) -> TopologyRow:
         vdev = place.vdev
@@ -83,10 +83,10 @@ def topology_rows(pool: Pool, box: Box) -> tuple[TopologyRow, ...]:
         if vdev.children:
             name, detail = KIND_WORDS.get(vdev.kind, (vdev.name.rsplit("-", 1)[0], f"of {len(vdev.children)}"))
         elif bay:
-            name = opening(bay.label)
+            name = capitalize_opening(bay.label)
             detail = " · ".join(filter(None, [bay.disk.model, bay.disk.serial, maker_size(bay.disk.size)]))
         else:
-            name, detail = vdev_tree.label(vdev, facts), ""
+            name, detail = vdev_tree.vdev_label(vdev, facts), ""
             if vdev.guid in lost and lost[vdev.guid].label:
                 name, detail = f"Bay {lost[vdev.guid].label}", name
         role = "" if place.role == "normal" or place.above else f"{place.role} · "

@@ -197,7 +197,7 @@ def layout_options(pool: Pool) -> list[tuple[str, str]]:
 
 def expansion_facts(pool: Pool, vdev: int) -> list[tuple[str, str]]:
     """The space that an expansion adds, shown before a disk is chosen."""
-    place = vdev_tree.find(pool, vdev)
+    place = vdev_tree.find_vdev(pool, vdev)
     if place is None or place.vdev.kind != "raidz":
         return []
     before, shown, rewritten = expansion_sizes(place.vdev)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from appliance.errors import Failed, Refused, explain
+from appliance.errors import Failed, Refused, explain_error
 from appliance.facts.box import Facts
 from appliance.snapshots import space
 from appliance.snapshots.destroy import MOST, DestroySnapshots
@@ -32,7 +32,7 @@ def try_agent(ask: Callable[[], Any]) -> tuple[Any, str]:
     try:
         return ask(), ""
     except (Refused, Failed) as error:
-        return None, explain(error)
+        return None, explain_error(error)
 
 
 def measure_facts(operation: DestroySnapshots) -> Facts:

@@ -189,7 +189,7 @@ def restore(database: Path, now: datetime, reason: str) -> Notice:
     parts = [path for path in parts_of(database) if path.exists()]
     kept = place_for_damaged(database, now) if parts else None
     found = Notice(at=now, reason=reason, kept=str(kept or ""), copy=good.made if good else None)
-    atomic_file.write(notice_file(database), msgspec.json.encode(found))
+    atomic_file.write_atomically(notice_file(database), msgspec.json.encode(found))
     if kept:
         # The database goes first: what SQLite keeps beside it counts for nothing without it.
         for path in parts:

@@ -38,7 +38,7 @@ class ServiceStatus:
 def worker_runs() -> bool:
     """The worker holds a lock on a file as long as it lives."""
     try:
-        return locks.taken(WORKER_LOCK)
+        return locks.is_taken(WORKER_LOCK)
     except OSError:
         return False
 

@@ -48,7 +48,7 @@ def read_key(guid: int) -> str:
 def store_key(guid: int, secret: str) -> None:
     """Write the key durably to a file that only root can read."""
     FOLDER.mkdir(parents=True, exist_ok=True, mode=0o700)
-    atomic_file.write(key_path(guid), secret.encode())
+    atomic_file.write_atomically(key_path(guid), secret.encode())
 
 
 def delete_key(guid: int) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from appliance import command, names
 from appliance.datasets import reasons
 from appliance.datasets.encryption import key_store
-from appliance.errors import Failed, LarderError, Reason, explain
+from appliance.errors import Failed, LarderError, Reason, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.operation import Operation, Plan, Step, Work, never
@@ -80,11 +80,11 @@ def mount_datasets(waiting: Iterable[Dataset], work: Work) -> None:
         if any(dataset.mountpoint.startswith(f"{other.mountpoint}/") for other, _error in failed):
             continue
         try:
-            zfs_mount.mount(dataset.name, work)
+            zfs_mount.mount_dataset(dataset.name, work)
         except LarderError as error:
             failed.append((dataset, error))
     if failed:
-        raise Failed("; ".join(f"{one.name} was not mounted: {explain(error)}" for one, error in failed))
+        raise Failed("; ".join(f"{one.name} was not mounted: {explain_error(error)}" for one, error in failed))
 
 
 def show_mounts(waiting: Iterable[Dataset]) -> str:

@@ -6,7 +6,7 @@ import logging
 import sys
 
 from appliance.datasets.encryption import unlock
-from appliance.errors import LarderError, explain
+from appliance.errors import LarderError, explain_error
 from appliance.facts.box import Facts
 from appliance.zfs import status
 
@@ -30,7 +30,7 @@ class JournalWork:
 def main() -> None:
     """Unlock what the stored keys unlock. Exit with status 1 if one failed."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    if not status.loaded():
+    if not status.is_module_loaded():
         return
     facts, work, failures = Facts(datasets=status.read_datasets()), JournalWork(), 0
     for dataset in facts.datasets:
@@ -46,7 +46,7 @@ def main() -> None:
                 )
         except LarderError as error:
             failures += 1
-            work.note(f"{dataset.name}: {explain(error)}")
+            work.note(f"{dataset.name}: {explain_error(error)}")
     sys.exit(1 if failures else 0)
 
 

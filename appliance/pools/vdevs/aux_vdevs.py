@@ -63,7 +63,7 @@ class AddSpare(AddAuxVdev, tag="add-spare"):
         pool = facts.pool(self.pool)
         groups = data_groups(pool) if pool else []
         for disk in self.chosen_disks(facts):
-            short = [place for group in groups for place in group_places(group) if vdev_tree.shortage(disk, place)]
+            short = [place for group in groups for place in group_places(group) if vdev_tree.missing_bytes(disk, place)]
             if short:
                 yield f"{disk_label(disk)} is too small to stand in for {len(short)} of the disks of {self.pool}."
         if pool and pool.failures_left == 0 and all(not group.children for group in groups):

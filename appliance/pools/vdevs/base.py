@@ -60,7 +60,7 @@ class VdevOperation(Operation):
         return self.new_disks
 
     def find_place(self, facts: Facts) -> Place | None:
-        return vdev_tree.find(facts.pool(self.pool), self.target_guid)
+        return vdev_tree.find_vdev(facts.pool(self.pool), self.target_guid)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         refused = list(self.check_pool(facts))
@@ -124,7 +124,7 @@ class VdevOperation(Operation):
         return {
             "operation": msgspec.to_builtins(self),
             "pool": pool.guid if pool else 0,
-            "shape": [[place.vdev.guid, place.role] for place in vdev_tree.places(pool)] if pool else [],
+            "shape": [[place.vdev.guid, place.role] for place in vdev_tree.list_places(pool)] if pool else [],
             "disks": [disk.identity for disk in self.chosen_disks(facts)],
         }
 
@@ -256,7 +256,7 @@ def check_sector_size(disk: Disk, ashift: int) -> Iterator[Reason]:
 
 def check_disk_fits(disk: Disk, place: Place) -> Iterator[Reason]:
     """Refuse a disk that cannot take that place, or share it with the disk that is there."""
-    missing = vdev_tree.shortage(disk, place)
+    missing = vdev_tree.missing_bytes(disk, place)
     if missing:
         yield Reason(
             "disk-too-small",

@@ -55,7 +55,7 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
                 if group.role not in {"spare", "cache"} and has_too_few_disks(group, facts)
             ]
             if short:
-                missing = "; ".join(vdev_tree.label(device, facts) for device in away[:4])
+                missing = "; ".join(vdev_tree.vdev_label(device, facts) for device in away[:4])
                 yield Reason(
                     "disks-not-here",
                     "Too many disks are still missing: {disks}. Put them back, then start {pool} again. Nothing is lost meanwhile: what was being written waits.",
@@ -71,7 +71,7 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
         return pool.state == "SUSPENDED" or bool(self.devices_with_errors(pool)) or is_expansion_waiting(pool)
 
     def devices_with_errors(self, pool: Pool) -> list[Vdev]:
-        place = vdev_tree.find(pool, self.vdev)
+        place = vdev_tree.find_vdev(pool, self.vdev)
         chosen = place.vdev.devices() if place else (pool.devices() if not self.vdev else ())
         return [device for device in chosen if count_errors(device) or device.state in vdev_state.DIAGNOSED]
 
@@ -96,7 +96,8 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
             warnings=tuple(self.plan_warnings(pool, stopped)),
             undo="It cannot be undone, but does no harm.",
             details={
-                vdev_tree.label(device, facts): explain_errors(device) for device in self.devices_with_errors(pool)[:12]
+                vdev_tree.vdev_label(device, facts): explain_errors(device)
+                for device in self.devices_with_errors(pool)[:12]
             }
             if pool
             else {},

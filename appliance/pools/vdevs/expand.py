@@ -11,7 +11,7 @@ from appliance.facts.box import Facts, Pool, Vdev
 from appliance.formatting import disk_label, size_text
 from appliance.layout.geometry import LEAST_DISKS, MIB, expanded_bytes, parity_of, usable_bytes
 from appliance.operation import Plan, command_step, if_lost, never
-from appliance.pools.create import LAYOUT_NAMES, MOST_DISKS, survival
+from appliance.pools.create import LAYOUT_NAMES, MOST_DISKS, describe_survival
 from appliance.pools.vdevs import retry
 from appliance.pools.vdevs.aux_rules import FUZZ
 from appliance.pools.vdevs.base import (
@@ -103,8 +103,8 @@ class AddVdev(VdevOperation, tag="add-vdev"):
                 "A pool is as safe as its weakest group. {pool} survives {now} in each group. The new group would survive {then}, and losing one group loses the whole pool. Agree to that below, or choose a layout that survives as much.",
                 field="less_protection",
                 pool=self.pool,
-                now=survival(least_parity(pool)),
-                then=survival(self.new_parity()),
+                now=describe_survival(least_parity(pool)),
+                then=describe_survival(self.new_parity()),
             )
 
     def new_parity(self) -> int:
@@ -140,7 +140,7 @@ class AddVdev(VdevOperation, tag="add-vdev"):
             summary=f"{self.pool} gets {group}, about {size_text(usable_bytes(self.layout, [sizes], ashift))} more for files.",
             warnings=self.plan_warnings(facts, pool, ashift),
             undo=self.undo_text(pool),
-            details={"Survives then": f"{survival(self.new_parity())} in the new group"},
+            details={"Survives then": f"{describe_survival(self.new_parity())} in the new group"},
         )
 
     def undo_text(self, pool: Pool | None) -> str:
@@ -156,7 +156,7 @@ class AddVdev(VdevOperation, tag="add-vdev"):
 
     def plan_warnings(self, facts: Facts, pool: Pool | None, ashift: int) -> Iterator[str]:
         if pool and self.lowers_protection(pool):
-            yield f"A pool is as safe as its weakest group. {self.pool} survives {survival(least_parity(pool))} in each group. The new group would survive {survival(self.new_parity())}, and losing one group loses the whole pool."
+            yield f"A pool is as safe as its weakest group. {self.pool} survives {describe_survival(least_parity(pool))} in each group. The new group would survive {describe_survival(self.new_parity())}, and losing one group loses the whole pool."
         if (pool and any(group.kind == "raidz" for group in data_groups(pool))) or self.layout.startswith("raidz"):
             yield "This is for good: no group can be removed from a pool that has a raidz."
         yield from sector_warning(self.chosen_disks(facts), ashift)
@@ -259,7 +259,7 @@ class AutoexpandVdev(VdevChange, tag="autoexpand-vdev"):
         if place.above or place.role != "normal":
             yield Reason("vdev-not-group", "Choose a whole group of disks.", field="vdev")
             return
-        away = [vdev_tree.label(device, facts) for device in place.vdev.devices() if device.state != "ONLINE"]
+        away = [vdev_tree.vdev_label(device, facts) for device in place.vdev.devices() if device.state != "ONLINE"]
         if away:
             yield Reason(
                 "vdev-incomplete",
@@ -284,7 +284,14 @@ class AutoexpandVdev(VdevChange, tag="autoexpand-vdev"):
                 command_step(
                     "grow",
                     "Let ZFS use all of each disk",
-                    ["zpool", "online", "-e", "--", self.pool, *(vdev_tree.operand(device) for device in devices)],
+                    [
+                        "zpool",
+                        "online",
+                        "-e",
+                        "--",
+                        self.pool,
+                        *(vdev_tree.online_operand(device) for device in devices),
+                    ],
                 ),
             ),
             identity=self.identity(facts),

@@ -42,7 +42,7 @@ class OfflineDisk(VdevChange, tag="offline-disk"):
     def plan(self, facts: Facts) -> Plan:
         place = self.find_disk_place(facts)
         pool = facts.pool(self.pool)
-        name = vdev_tree.label(place.vdev, facts)
+        name = vdev_tree.vdev_label(place.vdev, facts)
         left = failures_left(pool, place.group) - 1 if pool else 0
         return Plan(
             summary=f"ZFS stops using {name}. {self.pool} goes on with the others, and survives {left} more failed {'disk' if left == 1 else 'disks'} meanwhile."
@@ -117,19 +117,19 @@ class OnlineDisk(VdevChange, tag="online-disk"):
                 "disk-not-here",
                 "{disk} is not in the box. Put it back into its bay, or replace it.",
                 field="vdev",
-                disk=vdev_tree.label(place.vdev, facts),
+                disk=vdev_tree.vdev_label(place.vdev, facts),
             )
 
     def plan(self, facts: Facts) -> Plan:
         place = self.find_disk_place(facts)
-        name = vdev_tree.label(place.vdev, facts)
+        name = vdev_tree.vdev_label(place.vdev, facts)
         return Plan(
             summary=f"{self.pool} uses {name} again and copies onto it what changed meanwhile. Files stay available.",
             steps=(
                 command_step(
                     "online",
                     f"Bring {name} online",
-                    ["zpool", "online", "--", self.pool, vdev_tree.operand(place.vdev)],
+                    ["zpool", "online", "--", self.pool, vdev_tree.online_operand(place.vdev)],
                     undo="Take it offline again.",
                 ),
                 Step("verify", "Check that ZFS uses it", shlex.join(status.READ_POOLS), self.verify_online),
@@ -142,7 +142,7 @@ class OnlineDisk(VdevChange, tag="online-disk"):
         )
 
     def verify_online(self, work: Work) -> None:
-        place = vdev_tree.find(read_back(self.pool), self.vdev)
+        place = vdev_tree.find_vdev(read_back(self.pool), self.vdev)
         if place is None or place.vdev.state not in vdev_state.WORKING:
             raise Failed(
                 "The disk is there, but ZFS cannot use it",

@@ -47,7 +47,7 @@ class RemoveVdev(VdevChange, tag="remove-vdev"):
         place = self.find_place(facts)
         group = place.vdev if place else Vdev("", "disk", self.vdev, "UNKNOWN")
         has_data = place is not None and place.role == "normal"
-        name = vdev_tree.group_label(group) if group.children else vdev_tree.label(group, facts)
+        name = vdev_tree.group_label(group) if group.children else vdev_tree.vdev_label(group, facts)
         return Plan(
             summary=f"ZFS moves the data on {name} ({size_text(group.used)}) to the other groups, then frees its disks. Files stay available."
             if has_data

@@ -56,7 +56,7 @@ class ReplaceDisk(VdevChange, tag="replace-disk"):
     def plan(self, facts: Facts) -> Plan:
         place = self.find_disk_place(facts)
         new = facts.disk(self.disk)
-        old, into = vdev_tree.label(place.vdev, facts), disk_label(new) if new else self.disk
+        old, into = vdev_tree.vdev_label(place.vdev, facts), disk_label(new) if new else self.disk
         same = vdev_tree.link_of(place.vdev) == Path(self.disk).name  # the same disk, erased while it was offline
         change = command_step(
             "replace",
@@ -145,7 +145,7 @@ class AttachDisk(VdevChange, tag="attach-disk"):
         copies = max(len(place.group.children), 1) + 1
         change = command_step(
             "attach",
-            f"Make {into} a copy of {vdev_tree.label(place.vdev, facts)}",
+            f"Make {into} a copy of {vdev_tree.vdev_label(place.vdev, facts)}",
             ["zpool", "attach", *ashift_option(place.group.ashift), "--", self.pool, str(place.vdev.guid), self.disk],
             affects=[self.disk],
             runner=retry.run_with_udev_retry,
@@ -205,7 +205,7 @@ class DetachDisk(VdevChange, tag="detach-disk"):
 
     def plan(self, facts: Facts) -> Plan:
         place = self.find_disk_place(facts)
-        name = vdev_tree.label(place.vdev, facts)
+        name = vdev_tree.vdev_label(place.vdev, facts)
         return Plan(
             summary=self.describe_effect(place, name),
             steps=(
@@ -241,7 +241,7 @@ class DetachDisk(VdevChange, tag="detach-disk"):
 
     def probe(self, step: str, facts: Facts) -> bool:
         pool = facts.pool(self.pool)
-        place = vdev_tree.find(pool, self.vdev)
+        place = vdev_tree.find_vdev(pool, self.vdev)
         return pool is not None and (place is None or (place.role == "spare" and place.vdev.state == "AVAIL"))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:

@@ -77,7 +77,7 @@ class Decision(Operation):
         content, mode = path.read_bytes(), path.stat().st_mode & 0o777
         if content_fingerprint(content) != self.seen:
             raise Refused(changed_since())
-        atomic_file.write(copy, content, mode=mode)
+        atomic_file.write_atomically(copy, content, mode=mode)
         work.note(f"Your version is kept as {copy}")
 
     def kept(self) -> bool:

@@ -94,7 +94,7 @@ class TreeCopy:
             with self.enter_level():
                 for entry, below in open_entries(source):
                     self.copy_entry(below, entry, made)
-            read = private_mount.opened(source, os.O_RDONLY | os.O_DIRECTORY)
+            read = private_mount.reopen_for_reading(source, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 copy_attributes(read, made, status)
             finally:
@@ -110,7 +110,7 @@ class TreeCopy:
         if self.link_copied(name, into, status):
             self.report_bytes(status.st_size)
             return
-        read = private_mount.opened(source, os.O_RDONLY)
+        read = private_mount.reopen_for_reading(source, os.O_RDONLY)
         made = -1
         try:
             made = os.open(name, NEW, 0o600, dir_fd=into)
@@ -181,7 +181,7 @@ def copy_bytes(read: int, made: int, at: int, most: int) -> int:
 
 def open_entries(handle: int) -> Iterator[tuple[bytes, int]]:
     """The names in a folder, each with an O_PATH descriptor that stays open until the next is requested."""
-    folder = private_mount.opened(handle, os.O_RDONLY | os.O_DIRECTORY)
+    folder = private_mount.reopen_for_reading(handle, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with os.scandir(folder) as listed:
             names = [os.fsencode(entry.name) for entry in listed]

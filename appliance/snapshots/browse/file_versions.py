@@ -57,13 +57,13 @@ class Versions:
 def read_stamp(root: int, parts: tuple[bytes, ...]) -> Stamp:
     """The state of a path below ``root``, or of the last existing folder on the way to it."""
     try:
-        with private_mount.beneath(root, parts) as handle:
+        with private_mount.open_beneath(root, parts) as handle:
             return stamp_of(os.fstat(handle))
     except (FileNotFoundError, Refused):
         pass
     for depth in range(len(parts) - 1, -1, -1):
         try:
-            with private_mount.beneath(root, parts[:depth]) as handle:
+            with private_mount.open_beneath(root, parts[:depth]) as handle:
                 status = os.fstat(handle)
                 return Stamp(False, (depth, status.st_ino, status.st_mtime_ns, status.st_ctime_ns))
         except (FileNotFoundError, Refused):

@@ -85,10 +85,10 @@ def open_live_folder(dataset: Dataset | None) -> Iterator[int | None]:
 def list_entries(root: int, parts: tuple[bytes, ...], after: str, now: int | None) -> Listing:
     """A page of a snapshot's folder. ``now``: the dataset's top folder as it is now. Raises Refused."""
     try:
-        with private_mount.beneath(root, parts) as found:
+        with private_mount.open_beneath(root, parts) as found:
             if not stat.S_ISDIR(os.fstat(found).st_mode):
                 raise Refused(Reason("not-a-folder", "That is not a folder. Choose a folder."))
-            folder = private_mount.opened(found, os.O_RDONLY | os.O_DIRECTORY)
+            folder = private_mount.reopen_for_reading(found, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError as error:
         raise Refused(Reason("folder-not-in-snapshot", "There is no such folder in this snapshot.")) from error
     start = decode_position(after) if after else None
@@ -110,7 +110,7 @@ def open_current_folder(root: int | None, parts: tuple[bytes, ...]) -> Iterator[
         handle: int | None = None
         if root is not None:
             try:
-                handle = stack.enter_context(private_mount.beneath(root, parts))
+                handle = stack.enter_context(private_mount.open_beneath(root, parts))
             except (OSError, Refused):
                 handle = GONE
         yield handle
@@ -152,12 +152,12 @@ def is_same_file(then: os.stat_result, now: os.stat_result) -> bool:
 def open_file(root: int, parts: tuple[bytes, ...]) -> int:
     """Open a file of a snapshot for reading. Raises Refused if there is none; links are not followed."""
     try:
-        with private_mount.beneath(root, parts) as found:
+        with private_mount.open_beneath(root, parts) as found:
             if not stat.S_ISREG(os.fstat(found).st_mode):
                 raise Refused(
                     Reason("not-a-file", "That is a link or a special file. Larder shows only ordinary files.")
                 )
-            return private_mount.opened(found, os.O_RDONLY)
+            return private_mount.reopen_for_reading(found, os.O_RDONLY)
     except FileNotFoundError as error:
         raise Refused(Reason("file-not-in-snapshot", "There is no such file in this snapshot.")) from error
 

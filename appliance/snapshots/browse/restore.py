@@ -157,7 +157,7 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
     @contextmanager
     def open_source(self, root: int) -> Iterator[int]:
         try:
-            with private_mount.beneath(root, self.parts) as handle:
+            with private_mount.open_beneath(root, self.parts) as handle:
                 if not (stat.S_ISDIR(mode := os.fstat(handle).st_mode) or stat.S_ISREG(mode)):
                     raise Refused(
                         Reason(
@@ -196,8 +196,8 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
                 if now is None:
                     return False
                 with (
-                    private_mount.beneath(root, self.parts) as source,
-                    private_mount.beneath(now, (*self.parts[:-1], wanted)) as copy,
+                    private_mount.open_beneath(root, self.parts) as source,
+                    private_mount.open_beneath(now, (*self.parts[:-1], wanted)) as copy,
                 ):
                     then, found = os.fstat(source), os.fstat(copy)
         except (OSError, Refused, Failed):
@@ -244,7 +244,7 @@ def name_exists(folder: int, name: bytes) -> bool:
 def rename_new(folder: int, name: bytes, to: bytes) -> None:
     """Rename within a folder without ever overwriting, also in a race (renameat2(2), RENAME_NOREPLACE)."""
     try:
-        private_mount.system("renameat2", folder, name, folder, to, 1)
+        private_mount.libc_function("renameat2", folder, name, folder, to, 1)
     except FileExistsError as error:
         raise Failed(f"{printable_name(to)} was created meanwhile. Restore it again") from error
 
@@ -286,8 +286,8 @@ def open_target_folder(root: int, now: int, parts: tuple[bytes, ...], work: Work
                 raise Failed(f"{printable_name(part)} is now another folder with its own snapshots")
             if new:
                 work.note(f"The folder {printable_name(part)} was missing and was made again")
-                with private_mount.beneath(root, parts[:depth]) as then:
-                    read = private_mount.opened(then, os.O_RDONLY | os.O_DIRECTORY)
+                with private_mount.open_beneath(root, parts[:depth]) as then:
+                    read = private_mount.reopen_for_reading(then, os.O_RDONLY | os.O_DIRECTORY)
                     try:
                         copy_attributes(read, handle, os.fstat(read))
                     finally:

@@ -185,7 +185,7 @@ def test_results_that_only_look_fast_do_not_count(visitor, appliance, changes, r
 
 def test_limited_memory_lets_little_data_count_and_is_restored(visitor, appliance):
     def memory() -> dict[str, int]:
-        return kstat.counters(appliance.run("cat", "/proc/spl/kstat/zfs/arcstats"))
+        return kstat.parse_counters(appliance.run("cat", "/proc/spl/kstat/zfs/arcstats"))
 
     (disk,) = disk_paths(appliance, 1)
     before = memory()

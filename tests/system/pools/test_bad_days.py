@@ -15,7 +15,7 @@ from tests.system.shapes import LONG, by_id, chosen, done, guid_of, page_of, sta
 from tests.visitor import Visitor, create_pool, disk_paths
 
 TB = 10**12
-ASK = "import sys, json; from appliance import agent_client as client\ntry:\n    print(json.dumps(list(client.stream(json.load(sys.stdin)))))\nexcept Exception as error:\n    print(json.dumps(str(error)))"
+ASK = "import sys, json; from appliance import agent_client as client\ntry:\n    print(json.dumps(list(client.stream_replies(json.load(sys.stdin)))))\nexcept Exception as error:\n    print(json.dumps(str(error)))"
 SUSPEND_SCANS = "/sys/module/zfs/parameters/zfs_scan_suspend_progress"
 
 

@@ -12,7 +12,7 @@ PYTHON = "/opt/larder/venv/bin/python"
 HOLD = """
 import sys, time
 from appliance.system import locks
-with locks.held([sys.argv[1]], print, who="Erase the disk of the test"):
+with locks.hold_locks([sys.argv[1]], print, who="Erase the disk of the test"):
     open("/run/larder-held", "w").close()
     while True: time.sleep(1)
 """
@@ -27,10 +27,10 @@ facts = made.load_extra_facts(read_facts())
 if read:
     import msgspec
     from appliance.facts.box import Use
-    answer = client.request({"verb": "read-content", "disks": made.disks_taken()})["facts"]
+    answer = client.send_request({"verb": "read-content", "disks": made.disks_taken()})["facts"]
     facts = probe.with_uses(facts, msgspec.convert(answer, dict[str, Use]))
 plan = operation.checked_plan(made, facts)
-end = client.request({"verb": "run", "job": job, "digest": plan.digest(), "operation": asked}, silence=900)["outcome"]
+end = client.send_request({"verb": "run", "job": job, "digest": plan.digest(), "operation": asked}, silence=900)["outcome"]
 print(json.dumps({"typed": plan.type_to_confirm, "losses": [one.what for one in plan.losses], **end}))
 """
 

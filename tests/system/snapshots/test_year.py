@@ -44,7 +44,7 @@ for text in moments:
     now = datetime.fromisoformat(text)
     if grains := policies.due_grains(policy, taken(), now, zone):
         name = f"tank/year@{snapshot_names.name_for(snapshot_names.coarsest_grain(grains), now)}"
-        core.snapshot([name], {})
+        core.take_snapshots([name], {})
         every = list(snapshots.list_snapshots(["tank/year"]))
         recorded[next(one.guid for one in every if one.name == name)] = (now, grains)
     known = taken()

@@ -10,7 +10,7 @@ import pytest
 from deploy.image.machine import wait_for
 from tests.visitor import Visitor, create_pool, disk_paths
 
-ASK = "import sys, json; from appliance import agent_client as client\ntry:\n    print(json.dumps(list(client.stream(json.load(sys.stdin)))))\nexcept Exception as error:\n    print(json.dumps(str(error)))"
+ASK = "import sys, json; from appliance import agent_client as client\ntry:\n    print(json.dumps(list(client.stream_replies(json.load(sys.stdin)))))\nexcept Exception as error:\n    print(json.dumps(str(error)))"
 
 
 @pytest.fixture(scope="module", autouse=True)

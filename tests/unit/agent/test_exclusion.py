@@ -143,7 +143,7 @@ def names_of(operation: Operation, facts: Facts) -> tuple[set[str], set[str]]:
     """The locks that it takes alone, and those that it shares."""
     alone = {*operation.locks(), *map(locks.files_of, operation.files_taken()), *operation.disks_found(facts)}
     shared = set(map(locks.files_of, operation.files_used()))
-    return alone, {*shared, *(up for name in alone | shared for up in locks.above(name))} - alone
+    return alone, {*shared, *(up for name in alone | shared for up in locks.locks_above(name))} - alone
 
 
 def exclude(one: Operation, other: Operation, facts: Facts) -> bool:
@@ -230,7 +230,7 @@ from pathlib import Path
 from appliance.system import locks, paths as places
 places.LOCKS = Path(sys.argv[1])
 alone, shared = sys.argv[2].split(",") if sys.argv[2] else (), sys.argv[3].split(",") if sys.argv[3] else ()
-with locks.held(alone, print, shared=shared, who="Set who may use tank/a"):
+with locks.hold_locks(alone, print, shared=shared, who="Set who may use tank/a"):
     print("held", flush=True)
     signal.pause()
 """
@@ -267,38 +267,38 @@ def another(folders):
 
 def test_two_processes_share_a_shared_lock(another):
     another(shared="files tank/a")
-    with locks.held((), give_up, shared=["files tank/a", "files tank/b"]):
+    with locks.hold_locks((), give_up, shared=["files tank/a", "files tank/b"]):
         assert locks.any_held()
 
 
 @pytest.mark.parametrize("name", ["files tank/a", "files tank", "files"])
 def test_taking_a_folder_away_waits_for_who_works_on_its_files(another, name):
     another(shared="files tank/a")
-    with pytest.raises(StillWaiting, match=name), locks.held([name], give_up):
+    with pytest.raises(StillWaiting, match=name), locks.hold_locks([name], give_up):
         pytest.fail("both held it")
 
 
 def test_working_on_files_waits_while_the_pool_goes(another):
     another(alone="files tank")
-    with pytest.raises(StillWaiting, match="files tank"), locks.held((), give_up, shared=["files tank/a/b"]):
+    with pytest.raises(StillWaiting, match="files tank"), locks.hold_locks((), give_up, shared=["files tank/a/b"]):
         pytest.fail("both held it")
 
 
 def test_whoever_waits_is_told_for_whom(another):
     another(shared="files tank/a")
-    assert locks.told("files tank/a") == "Set who may use tank/a"
-    assert locks.told("pond") == ""
+    assert locks.holder_text("files tank/a") == "Set who may use tank/a"
+    assert locks.holder_text("pond") == ""
 
 
 def test_nothing_is_held_while_waiting(another):
     another(alone="tank")
 
     def waiting(_name: str) -> None:
-        with locks.held(["accounts"], give_up):
+        with locks.hold_locks(["accounts"], give_up):
             pass
         raise StillWaiting
 
-    with pytest.raises(StillWaiting), locks.held(["accounts", "tank"], waiting):
+    with pytest.raises(StillWaiting), locks.hold_locks(["accounts", "tank"], waiting):
         pytest.fail("both held it")
 
 
@@ -322,7 +322,7 @@ def test_a_command_that_outlives_its_job_keeps_the_lock_and_is_told(folders, mon
         "import sys; from pathlib import Path; from appliance import command; from appliance.system import locks, paths as places\n"
         "places.LOCKS = Path(sys.argv[1])\n"
         "import subprocess\n"
-        "with locks.held(['tank'], print):\n"
+        "with locks.hold_locks(['tank'], print):\n"
         "    child = subprocess.Popen(['sleep', '60'], pass_fds=(*command.HELD_BY_ALL,), stdout=-3, stderr=-3)\n"
         "    print(child.pid, flush=True)\n"
         "    import os; os._exit(0)\n"
@@ -331,11 +331,11 @@ def test_a_command_that_outlives_its_job_keeps_the_lock_and_is_told(folders, mon
     ended = subprocess.run([sys.executable, "-c", script, str(paths.LOCKS)], capture_output=True, text=True, check=True)
     pid = int(ended.stdout)
     try:
-        with pytest.raises(Refused, match="still waits in the kernel"), locks.held(["tank"], lambda _name: None):
+        with pytest.raises(Refused, match="still waits in the kernel"), locks.hold_locks(["tank"], lambda _name: None):
             pytest.fail("both held it")
     finally:
         os.kill(pid, signal.SIGKILL)
     monkeypatch.undo()
     monkeypatch.setattr(paths, "LOCKS", folders / "run" / "locks")
-    with locks.held(["tank"], lambda _name: None):
+    with locks.hold_locks(["tank"], lambda _name: None):
         assert locks.any_held()

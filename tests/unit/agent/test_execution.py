@@ -216,19 +216,19 @@ def test_it_stops_while_it_waits_for_another_job():
         sent.append(message)
 
     sent: list[dict[str, Any]] = []
-    with locks.held(["tank"], lambda _name: None):
+    with locks.hold_locks(["tank"], lambda _name: None):
         execute(JOB, ERRAND, ERRAND.plan(box()).digest(), box, send)
     assert (sent[-1]["outcome"]["state"], done) == ("cancelled", [])
 
 
 def test_a_command_that_cannot_be_ended_fails_its_job_and_is_left_behind(monkeypatch):
-    left, kill = [], command.end
+    left, kill = [], command.kill_process
 
     def end(process):
         left.append(process)
         return process.pid
 
-    monkeypatch.setattr(command, "end", end)
+    monkeypatch.setattr(command, "kill_process", end)
 
     def hang(_work: Work) -> None:
         command.run(["sleep", "60"], timeout=0.1)
@@ -248,9 +248,9 @@ def test_a_command_that_cannot_be_ended_fails_its_job_and_is_left_behind(monkeyp
     assert (found := journal.read_journal(JOB)) is not None and found.ended
     assert len(asked) == 1  # nothing more is asked of what hangs
     # What was left behind holds the job's lock until it ends.
-    assert locks.taken(locks.path_of("tank"))
+    assert locks.is_taken(locks.path_of("tank"))
     kill(left[0])
-    assert not locks.taken(locks.path_of("tank"))
+    assert not locks.is_taken(locks.path_of("tank"))
 
 
 def test_there_is_nothing_to_stop_where_nothing_runs():
@@ -480,7 +480,7 @@ def test_after_kill_9_the_id_does_not_run_again(killed, commands):
 
 
 def test_after_kill_9_another_job_gets_the_locks(killed):
-    with locks.held(MIRROR.locks(), lambda name: pytest.fail(f"{name} is still held")):
+    with locks.hold_locks(MIRROR.locks(), lambda name: pytest.fail(f"{name} is still held")):
         assert locks.any_held()
 
 

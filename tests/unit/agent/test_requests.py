@@ -473,30 +473,30 @@ def short(monkeypatch):
 
 def test_the_client_yields_replies_as_they_come(short):
     with Listening(b'{"percent": 5}\n{"outcome": {"state": "done"}}\n'):
-        assert list(agent_client.stream({"verb": "follow"})) == [{"percent": 5}, {"outcome": {"state": "done"}}]
+        assert list(agent_client.stream_replies({"verb": "follow"})) == [{"percent": 5}, {"outcome": {"state": "done"}}]
     system_paths.AGENT_SOCKET.unlink()
     with Listening(b'{"percent": 5}\n{"outcome": {"state": "done"}}\n'):
-        assert agent_client.request({"verb": "follow"}) == {"outcome": {"state": "done"}}
+        assert agent_client.send_request({"verb": "follow"}) == {"outcome": {"state": "done"}}
 
 
 def test_the_client_raises_a_refusal_with_its_fields(short):
     reason = Reason("name-taken", "There is already a {name}. Choose another name.", field="name", name="a")
     line = json.dumps({"refused": [reason.as_json()]}).encode() + b"\n"
     with Listening(line), pytest.raises(Refused) as caught:
-        agent_client.request({"verb": "run"})
+        agent_client.send_request({"verb": "run"})
     assert caught.value.reasons == (reason,)
 
 
 @pytest.mark.parametrize("replies", [b"", b"not json\n"])
 def test_an_agent_that_dies_without_an_answer_is_a_failure_with_words(short, replies):
     with Listening(replies), pytest.raises(Failed):
-        agent_client.request({"verb": "run"})
+        agent_client.send_request({"verb": "run"})
 
 
 def test_an_agent_out_of_reach_is_a_failure_with_words(short):
     with pytest.raises(Failed, match="does not answer: it is not running"):
-        agent_client.request({"verb": "run"})
+        agent_client.send_request({"verb": "run"})
     with socket.socket(socket.AF_UNIX) as left:  # what is left of one that was killed
         left.bind(str(system_paths.AGENT_SOCKET))
         with pytest.raises(Failed, match="does not answer: it is not running"):
-            agent_client.request({"verb": "run"})
+            agent_client.send_request({"verb": "run"})

@@ -166,7 +166,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> dict[str, list]:
     """Reads no pool or disk of this computer. Tests set what lsblk and zpool would report."""
     world: dict[str, list] = {"pools": [], "disks": []}
     monkeypatch.setattr(status, "read_pools", lambda: tuple(world["pools"]))
-    monkeypatch.setattr(status, "loaded", lambda: True)
+    monkeypatch.setattr(status, "is_module_loaded", lambda: True)
     monkeypatch.setattr(inventory, "read_disks", lambda _pools: tuple(world["disks"]))
     monkeypatch.setattr(udev, "settle_udev", lambda: None)
     monkeypatch.setattr(udev, "reread_disks", lambda _disks: None)

@@ -262,7 +262,7 @@ def test_create_passes_own_key_by_stdin(commands, mounts, key, secret, kind):
 
 # --- what was read ------------------------------------------------------------------------------------------
 def test_properties_are_read_with_their_sources():
-    found = {one.name: one for one in status.datasets_from(recorded("zfs-list-properties-2.3.9.json"))}
+    found = {one.name: one for one in status.parse_datasets(recorded("zfs-list-properties-2.3.9.json"))}
     films, old, copy = found["datasetsp/films"], found["datasetsp/films/old"], found["datasetsp/copy"]
     assert films.properties["recordsize"] == Property("1048576", "local")
     assert old.properties["recordsize"] == Property("1048576", "inherited", "datasetsp/films")

@@ -22,7 +22,7 @@ ALL = (
 
 @pytest.fixture(autouse=True)
 def box(monkeypatch):
-    monkeypatch.setattr(status, "loaded", lambda: True)
+    monkeypatch.setattr(status, "is_module_loaded", lambda: True)
     monkeypatch.setattr(status, "read_datasets", lambda: ALL)
 
 

@@ -277,7 +277,9 @@ def test_files_of_unused_numbers_go_to_root(commands, monkeypatch):
 
 def test_snapshot_is_taken_first_if_asked(commands, monkeypatch):
     taken: list[tuple[list[str], dict[str, str]]] = []
-    monkeypatch.setattr("appliance.zfs.libzfs.snapshot", lambda names, properties: taken.append((names, properties)))
+    monkeypatch.setattr(
+        "appliance.zfs.libzfs.take_snapshots", lambda names, properties: taken.append((names, properties))
+    )
     name = "larder-before-2026.11.21-12.00.00"
     wanted = asked(before=name)
     plan = checked_plan(wanted, BOX)

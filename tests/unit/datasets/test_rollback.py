@@ -188,7 +188,7 @@ def test_rollback_probe_needs_no_newer_snapshot_and_nothing_written(monkeypatch)
 
 def test_bookmark_refuses_another_snapshot_of_same_name(monkeypatch):
     made: list[tuple[str, str]] = []
-    monkeypatch.setattr(libzfs, "bookmark", lambda name, of: made.append((name, of)))
+    monkeypatch.setattr(libzfs, "create_bookmark", lambda name, of: made.append((name, of)))
     one = snap(1)
     checked_plan(BookmarkSnapshot(snapshot=one.name, guid=one.guid, name="mark"), facts(one)).steps[0].run(Working())
     assert made == [("tank/photos#mark", "tank/photos@s1")]
@@ -203,6 +203,6 @@ def test_missing_snapshots_are_not_measured(monkeypatch):
         return 7
 
     monkeypatch.setattr(libzfs, "range_space", size)
-    monkeypatch.setattr(libzfs, "holds", lambda _name: {"tag": 5})
+    monkeypatch.setattr(libzfs, "read_holds", lambda _name: {"tag": 5})
     found = measure_space([("tank/a@x", "tank/a@y"), ("tank/a@gone", "tank/a@y")], ["tank/a@x"])
     assert (found.ranges, found.holds) == ((7, None), {"tank/a@x": {"tag": 5}})

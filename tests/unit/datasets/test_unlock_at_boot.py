@@ -19,7 +19,7 @@ TWO = dataset("tank/two", encryption_root="tank/two", **COMMON)
 @pytest.fixture(autouse=True)
 def box(folders, monkeypatch):
     monkeypatch.setattr(key_store, "FOLDER", folders / "keys")
-    monkeypatch.setattr(status, "loaded", lambda: True)
+    monkeypatch.setattr(status, "is_module_loaded", lambda: True)
     monkeypatch.setattr(status, "read_datasets", lambda: (ONE, TWO))
 
 

@@ -43,7 +43,7 @@ def test_lamp_that_hangs_is_a_failure_and_the_next_one_starts_nothing(bay, tmp_p
     switch.parent.mkdir()
     os.mkfifo(switch)  # whoever opens it to write waits for a reader
     monkeypatch.setattr(locate, "SECONDS_TO_SWITCH", 0.2)
-    monkeypatch.setattr(command, "end", lambda process: process.pid)
+    monkeypatch.setattr(command, "kill_process", lambda process: process.pid)
     with pytest.raises(Failed, match="answer"), locate.switch_light(str(tmp_path / "ata-X")):
         pytest.fail("it was said to be lit")
     monkeypatch.setattr(command, "run", lambda *_args, **_more: pytest.fail("a second command was started"))

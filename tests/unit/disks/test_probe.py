@@ -140,7 +140,7 @@ def test_disks_are_read_under_their_locks(folders, commands, monkeypatch):
     from appliance.system import locks
 
     held: list[bool] = []
-    monkeypatch.setattr(probe, "inspect_disk", lambda found: held.append(locks.taken(locks.path_of(found.path))))
+    monkeypatch.setattr(probe, "inspect_disk", lambda found: held.append(locks.is_taken(locks.path_of(found.path))))
     facts: Facts = box(disk(1), disk(2))
     execution.execute(JOB, create(), "0" * 16, lambda: facts, lambda _message: None)
     assert held == [True, True]

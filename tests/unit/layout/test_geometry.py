@@ -21,7 +21,7 @@ GIB = 2**30
 
 
 def test_it_foretells_the_recorded_raidz2_within_a_hundredth_of_a_percent():
-    root = next(status.datasets_from(recorded("zfs-list-2.3.9.json")))
+    root = next(status.parse_datasets(recorded("zfs-list-2.3.9.json")))
     measured = root.used + root.available
     assert usable_bytes("raidz2", [[2 * TB] * 4]) == pytest.approx(measured, rel=1e-4)
 

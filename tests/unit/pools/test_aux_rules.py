@@ -45,8 +45,8 @@ def test_recorded_counters_of_a_box_that_has_done_little(tmp_path, monkeypatch):
         (tmp_path / place).write_text(recorded_text(f"kstat-{name}-2.3.9.txt"))
     # 44787 of 44978 reads that somebody waited for were answered by memory.
     assert kstat.read_kstat() == Caching(hit_percent=99, sync_percent=None, memory=3036520448 // MIB * MIB)
-    assert kstat.counters(recorded_text("kstat-zil-2.3.9.txt"))["zil_commit_count"] == 24
-    assert kstat.counters(recorded_text("kstat-objset-2.3.9.txt"))["nwritten"] == 0
+    assert kstat.parse_counters(recorded_text("kstat-zil-2.3.9.txt"))["zil_commit_count"] == 24
+    assert kstat.parse_counters(recorded_text("kstat-objset-2.3.9.txt"))["nwritten"] == 0
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_a_dataset_that_is_gone_meanwhile_is_passed_over(counted):
 
 @pytest.mark.parametrize("text", ["", "\n\n", "name type data\n", "hits 4\n", "hits 4 x\n", "hits 4 -1\n", "a b c d\n"])
 def test_odd_counters_are_none(text):
-    assert kstat.counters(text) == {}
+    assert kstat.parse_counters(text) == {}
 
 
 def test_the_index_of_a_cache_device_costs_memory_by_the_block():

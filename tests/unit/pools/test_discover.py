@@ -26,7 +26,7 @@ NO_POOLS = "no pools available to import\n"
 
 
 def test_every_pool_of_a_listing_is_found_with_its_health():
-    pools = {pool.name: pool for pool in discover.pools_from(texts.ALL)}
+    pools = {pool.name: pool for pool in discover.parse_pools(texts.ALL)}
     assert [(pool.name, pool.guid, pool.state) for pool in pools.values()] == [
         ("attic", GUID, "ONLINE"),
         ("old", 42, "DEGRADED"),
@@ -41,12 +41,12 @@ def test_every_pool_of_a_listing_is_found_with_its_health():
     assert [pool.name for pool in pools.values() if pool.active_elsewhere] == ["shared"]
     assert [pool.name for pool in pools.values() if pool.read_only_only] == ["newer"]
     assert [pool.name for pool in pools.values() if pool.log_missing] == ["nolog"]
-    assert [pool.name for pool in pools.values() if discover.damaged(pool)] == ["broken"]
+    assert [pool.name for pool in pools.values() if discover.is_damaged(pool)] == ["broken"]
     assert pools["old"].comment == "of the cellar"
 
 
 def test_what_a_pool_is_made_of_keeps_its_order_depth_role_and_what_is_wrong():
-    (pool,) = discover.pools_from(texts.FOREIGN_AND_WEAK)
+    (pool,) = discover.parse_pools(texts.FOREIGN_AND_WEAK)
     assert [(part.name, part.state, part.note, part.depth, part.role) for part in pool.parts] == [
         ("old", "DEGRADED", "", 0, "normal"),
         ("raidz1-0", "DEGRADED", "", 1, "normal"),
@@ -58,7 +58,7 @@ def test_what_a_pool_is_made_of_keeps_its_order_depth_role_and_what_is_wrong():
 
 
 def test_a_recorded_pool_with_a_disk_taken_offline_is_weak_and_usable():
-    (pool,) = discover.pools_from(texts.DEGRADED)
+    (pool,) = discover.parse_pools(texts.DEGRADED)
     assert (pool.name, pool.guid, pool.state, pool.usable, pool.other_host) == ("weak", 49, "DEGRADED", True, False)
     assert pool.status == "One or more devices are offlined."
     assert pool.action.endswith("fault tolerance of the pool may be compromised if imported.")
@@ -71,7 +71,7 @@ def test_a_recorded_pool_with_a_disk_taken_offline_is_weak_and_usable():
 
 
 def test_a_destroyed_pool_is_told_apart():
-    (pool,) = discover.pools_from(texts.DESTROYED)
+    (pool,) = discover.parse_pools(texts.DESTROYED)
     assert (pool.destroyed, pool.state, pool.usable) == (True, "ONLINE", True)
 
 
@@ -90,21 +90,21 @@ def test_a_destroyed_pool_is_told_apart():
     ],
 )
 def test_a_hostile_name_breaks_nothing_and_the_true_number_is_still_there(name):
-    pools = discover.pools_from(texts.HEALTHY.replace("attic", name))
+    pools = discover.parse_pools(texts.HEALTHY.replace("attic", name))
     # A name with line breaks may invent a pool of its own; it cannot hide the number of another below it.
-    again = discover.pools_from(texts.HEALTHY.replace("attic", name) + "\n" + texts.FOREIGN_AND_WEAK)
+    again = discover.parse_pools(texts.HEALTHY.replace("attic", name) + "\n" + texts.FOREIGN_AND_WEAK)
     assert 42 in [pool.guid for pool in again]
     assert all(isinstance(pool.guid, int) for pool in pools)
 
 
 def test_a_second_pool_of_the_same_number_is_passed_over():
-    pools = discover.pools_from(texts.HEALTHY + "\n" + texts.HEALTHY.replace("attic", "copy"))
+    pools = discover.parse_pools(texts.HEALTHY + "\n" + texts.HEALTHY.replace("attic", "copy"))
     assert [pool.name for pool in pools] == ["attic"]
 
 
 @given(st.text(max_size=400))
 def test_whatever_is_printed_gives_a_tuple(text):
-    assert isinstance(discover.pools_from(text), tuple)
+    assert isinstance(discover.parse_pools(text), tuple)
     assert isinstance(discover.label_from(text), dict)
 
 
@@ -136,7 +136,7 @@ def test_the_recorded_states_of_a_pool_are_told_oldest_first():
 
 def test_where_a_dry_run_promises_nothing_the_bounds_of_a_search_are_told(monkeypatch):
     """Recorded of a pool whose newest state was overwritten: the one before it is too old for plain ``-F``."""
-    (pool,) = discover.pools_from(CORRUPT)
+    (pool,) = discover.parse_pools(CORRUPT)
     guid = str(pool.guid)
     listing = LSBLK.replace("7180307423654184295", guid)
     System(monkeypatch, {"import -d": (0, CORRUPT, ""), "import -D": (1, "", NO_POOLS), " -F ": (1, "", ""), "lsblk": (0, listing, ""), "hostid": (0, "00c9f8f9\n", ""), "zdb": (0, UBERBLOCKS, "")})  # fmt: skip
@@ -149,7 +149,7 @@ def test_where_a_dry_run_promises_nothing_the_bounds_of_a_search_are_told(monkey
 
 
 def test_no_search_is_offered_without_its_disks_or_by_the_label_of_another_pool(monkeypatch):
-    (pool,) = discover.pools_from(CORRUPT)
+    (pool,) = discover.parse_pools(CORRUPT)
     System(monkeypatch, {"zdb": (0, UBERBLOCKS, "")})
     assert discover.last_resort(pool, "/dev/sdb1")
     assert discover.last_resort(pool, "") is None
@@ -215,7 +215,7 @@ def test_a_job_tries_only_its_own_pools_recovery_and_a_look_leaves_a_busy_one_al
     discover.discover_pools(99)
     assert tried() == ["99"]
     system.ran.clear()
-    with locks.held(["43"], lambda _name: None):
+    with locks.hold_locks(["43"], lambda _name: None):
         discover.discover_pools()
     assert tried() == ["99"]
 

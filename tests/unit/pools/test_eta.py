@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.facts.box import LongWork
-from appliance.formatting import rounded
+from appliance.formatting import round_time_left
 from appliance.pools import activities
 from appliance.pools.eta import LONGEST_GAP, STANDING, WINDOW, RateSample, WorkRate
 
@@ -96,7 +96,7 @@ def test_work_that_stands_still_makes_no_promise_and_says_so():
     assert pace.standing >= STANDING
     assert pace.left(10 * 10**9, TOTAL) is None
     work = LongWork("scrub", "running", None, None, 1, 2)
-    assert activities.phrase(work, left=None, standing=pace.standing) == "no progress for 3 min"
+    assert activities.describe_progress(work, left=None, standing=pace.standing) == "no progress for 3 min"
 
 
 def test_a_scan_that_looks_around_first_does_not_stand_still():
@@ -137,7 +137,7 @@ def test_no_sequence_of_readings_makes_a_wrong_promise(readings, total):
     [(61, 120), (3599, 3600), (3601, 3900), (7 * 3600 + 1, 7.5 * 3600), (50 * 3600 + 1, 51 * 3600)],
 )
 def test_a_time_left_is_as_exact_as_it_can_be_meant_and_never_too_short(seconds, shown):
-    assert rounded(seconds) == shown
+    assert round_time_left(seconds) == shown
 
 
 @pytest.mark.parametrize(
@@ -151,4 +151,4 @@ def test_a_time_left_is_as_exact_as_it_can_be_meant_and_never_too_short(seconds,
     ],
 )
 def test_the_phrase_beside_the_percent(state, left, words):
-    assert activities.phrase(LongWork("expand", state, None, None, 1, 2), left=left, standing=0) == words
+    assert activities.describe_progress(LongWork("expand", state, None, None, 1, 2), left=left, standing=0) == words

@@ -17,7 +17,7 @@ from appliance.errors import Failed
 from appliance.facts.box import Checkpoint, Facts, PoolDetail
 from appliance.facts.sharing import Session, Share
 from appliance.operation import Operation, checked_plan
-from appliance.pools import details, discover
+from appliance.pools import discover, features
 from appliance.pools.checkpoint import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.pools.export_destroy import DestroyPool, ExportPool
 from appliance.pools.upgrade import UpgradePool
@@ -216,11 +216,11 @@ def test_very_many_folders_are_counted_and_not_listed():
 # --- checkpoint -----------------------------------------------------------------------------------------------
 def test_the_checkpoint_of_a_pool_is_read_with_its_moment_and_cost():
     raw = recorded("zpool-status-checkpoint-2.3.9.json")
-    (pool,) = status.pools_from(raw)
+    (pool,) = status.parse_pools(raw)
     assert pool.checkpoint == Checkpoint("exists", datetime.fromtimestamp(1795254488, UTC), 135168)
     for odd in (None, {}, {"state": "NONE"}, {"state": 7}):
         raw["pools"]["full"]["checkpoint_stats"] = odd
-        assert next(iter(status.pools_from(raw))).checkpoint is None
+        assert next(iter(status.parse_pools(raw))).checkpoint is None
 
 
 class Library(types.ModuleType):
@@ -344,24 +344,24 @@ def test_the_details_of_a_pool_are_read_from_its_properties(commands):
     full, listing = recorded_pool("zpool-status-full-2.3.9.json"), recorded("zpool-get-all-2.3.9.json")
     commands.answers["zpool"] = json.dumps(listing)
     commands.answers["zfs"] = "full@a\nfull@b\n"
-    assert details.read_details(full) == PoolDetail(full.guid, 2, "off", ())
+    assert features.read_pool_detail(full) == PoolDetail(full.guid, 2, "off", ())
     own = listing["pools"]["full"]["properties"]
     own["feature@draid"]["value"] = "disabled"
     own["odd"] = None
     commands.answers["zpool"] = json.dumps(listing)
-    assert details.read_details(full).features_off == ("draid",)
+    assert features.read_pool_detail(full).features_off == ("draid",)
     commands.answers["zpool"] = "{}"
-    assert details.read_details(full).features_off == ()
+    assert features.read_pool_detail(full).features_off == ()
 
 
 def test_a_compatibility_setting_limits_what_an_upgrade_switches_on(tmp_path):
     set_of_21 = (RECORDED / "compatibility-openzfs-2.1-linux").read_text()
     (tmp_path / "openzfs-2.1-linux").write_text(set_of_21)
     (tmp_path / "few").write_text("# few\ndraid, edonr # and no more\n")
-    features = ["draid", "edonr", "raidz_expansion"]
-    assert details.allowed("off", features, [tmp_path]) == ("draid", "edonr", "raidz_expansion")
-    assert details.allowed("legacy", features, [tmp_path]) == ()
-    assert details.allowed("openzfs-2.1-linux", features, [tmp_path]) == ("draid", "edonr")
-    assert details.allowed("openzfs-2.1-linux,few", ["draid", "livelist"], [tmp_path]) == ("draid",)
-    assert details.allowed("../../etc/passwd", features, [tmp_path]) == ()
-    assert details.allowed("/etc/passwd", features, [Path("/")]) == ()
+    known = ["draid", "edonr", "raidz_expansion"]
+    assert features.features_to_enable("off", known, [tmp_path]) == ("draid", "edonr", "raidz_expansion")
+    assert features.features_to_enable("legacy", known, [tmp_path]) == ()
+    assert features.features_to_enable("openzfs-2.1-linux", known, [tmp_path]) == ("draid", "edonr")
+    assert features.features_to_enable("openzfs-2.1-linux,few", ["draid", "livelist"], [tmp_path]) == ("draid",)
+    assert features.features_to_enable("../../etc/passwd", known, [tmp_path]) == ()
+    assert features.features_to_enable("/etc/passwd", known, [Path("/")]) == ()

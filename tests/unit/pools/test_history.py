@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.pools import events, history
-from appliance.pools.history import HistoryEntry, entries, kept_lines, words
+from appliance.pools.history import HistoryEntry, describe_entry, kept_lines, parse_entries
 from tests.unit.made import recorded_text
 
 TEXT = """History for 'tank':
@@ -30,7 +30,7 @@ TEXT = """History for 'tank':
 
 
 def read() -> list[HistoryEntry]:
-    return list(entries(kept_lines(TEXT.splitlines())))
+    return list(parse_entries(kept_lines(TEXT.splitlines())))
 
 
 def test_commands_and_what_says_more_are_kept_and_book_keeping_is_not():
@@ -39,8 +39,8 @@ def test_commands_and_what_says_more_are_kept_and_book_keeping_is_not():
 
 def test_of_a_recorded_new_pool_only_its_making_is_kept():
     """The 45 lines between say which features were switched on: no rebuilding, no trimming, no expansion."""
-    found = list(entries(kept_lines(recorded_text("zpool-history-2.3.9.txt").splitlines())))
-    assert [(entry.kind, words(entry.kind, entry.text), entry.by) for entry in found] == [
+    found = list(parse_entries(kept_lines(recorded_text("zpool-history-2.3.9.txt").splitlines())))
+    assert [(entry.kind, describe_entry(entry.kind, entry.text), entry.by) for entry in found] == [
         ("noted", "The pool was made.", "larder"),
         ("command", "The pool was made.", "root on larder"),
     ]
@@ -58,7 +58,7 @@ def test_an_entry_says_when_what_and_by_whom():
 
 
 def test_each_says_what_it_means():
-    assert [words(entry.kind, entry.text) for entry in read()] == [
+    assert [describe_entry(entry.kind, entry.text) for entry in read()] == [
         "The pool was made.",
         "The pool was made.",
         "A snapshot was taken.",
@@ -88,7 +88,7 @@ def test_each_says_what_it_means():
     ],
 )
 def test_other_lines(kind, text, said):
-    assert said in words(kind, text)
+    assert said in describe_entry(kind, text)
 
 
 def test_only_the_latest_are_kept():
@@ -100,14 +100,14 @@ def test_only_the_latest_are_kept():
 
 @pytest.mark.parametrize("line", [None, 7, [], "", "2026-13-45.99:99:99 zpool scrub tank", "no history", "2026-11-20.23:14:05 "])  # fmt: skip
 def test_what_is_no_line_of_history_is_passed_over(line):
-    assert list(entries([line])) == []
+    assert list(parse_entries([line])) == []
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_shown_as_text_and_breaks_nothing(text):
     lines = [text, f"2026-11-20.23:14:05 {text}", f"2026-11-20.23:14:05 [txg:1] {text}"]
-    for entry in entries(kept_lines(lines)):
-        assert words(entry.kind, entry.text).endswith(".")
+    for entry in parse_entries(kept_lines(lines)):
+        assert describe_entry(entry.kind, entry.text).endswith(".")
 
 
 def test_it_reads_the_long_form_of_one_pool(commands):
@@ -132,14 +132,16 @@ def test_it_reads_the_long_form_of_one_pool(commands):
     ],
 )  # fmt: skip
 def test_an_event_in_words(kind, fields, sentence, state):
-    found = events.words(kind, fields)
+    found = events.describe_event(kind, fields)
     assert (found.sentence, found.state) == (sentence, state)
 
 
 def test_the_counts_behind_an_event():
     fields = {"ZEVENT_VDEV_READ_ERRORS": "2", "ZEVENT_VDEV_WRITE_ERRORS": "0", "ZEVENT_VDEV_CKSUM_ERRORS": "9"}
-    assert events.words("ereport.fs.zfs.io", fields).detail == "2 read errors, 9 checksum errors"
+    assert events.describe_event("ereport.fs.zfs.io", fields).detail == "2 read errors, 9 checksum errors"
 
 
 def test_a_disk_named_like_a_placeholder_is_only_a_name():
-    assert "{state}" in events.words("resource.fs.zfs.statechange", {"ZEVENT_VDEV_PATH": "/dev/{state}"}).sentence
+    assert (
+        "{state}" in events.describe_event("resource.fs.zfs.statechange", {"ZEVENT_VDEV_PATH": "/dev/{state}"}).sentence
+    )

@@ -167,14 +167,14 @@ def test_a_full_pool_that_misses_a_disk_says_that_first():
 # --- what zpool tells -------------------------------------------------------------------------------------------
 def test_sector_sizes_are_read_by_guid_and_never_asked_of_a_stopped_pool(commands, monkeypatch):
     monkeypatch.setattr(ashift, "_known", {})
-    pool = next(status.pools_from(recorded("zpool-status-raidz2-2.3.9.json")))
+    pool = next(status.parse_pools(recorded("zpool-status-raidz2-2.3.9.json")))
     commands.answers["zpool"] = (
         f"root-0\tguid\t{pool.guid}\nroot-0\tashift\t0\nraidz2-0\tguid\t{pool.vdevs[0].guid}\nraidz2-0\tashift\t12\nodd\tguid\t-\nodd\n"
     )
-    assert ashift.filled([replace(pool, state="SUSPENDED")])[0].vdevs[0].ashift == 0
+    assert ashift.fill_ashift([replace(pool, state="SUSPENDED")])[0].vdevs[0].ashift == 0
     assert commands.ran == []
-    assert ashift.filled([pool])[0].vdevs[0].ashift == 12
-    assert ashift.filled([pool])[0].vdevs[0].ashift == 12
+    assert ashift.fill_ashift([pool])[0].vdevs[0].ashift == 12
+    assert ashift.fill_ashift([pool])[0].vdevs[0].ashift == 12
     assert commands.ran == [
         ["zpool", "get", "-H", "-p", "-o", "name,property,value", "guid,ashift", "tank", "all-vdevs"]
     ]
@@ -192,7 +192,7 @@ def test_what_zpool_printed_of_sectors_is_taken_although_it_complained_of_a_spar
 
     monkeypatch.setattr(ashift, "_known", {})
     monkeypatch.setattr(command, "run", run)
-    (pool,) = ashift.filled([recorded_pool("zpool-status-full-2.3.9.json")])
+    (pool,) = ashift.fill_ashift([recorded_pool("zpool-status-full-2.3.9.json")])
     assert [(vdev.role, vdev.ashift) for vdev in pool.vdevs] == [
         ("normal", 12),
         ("log", 12),
@@ -207,7 +207,7 @@ def test_a_pool_that_does_not_tell_its_sectors_is_read_all_the_same(monkeypatch)
 
     monkeypatch.setattr(ashift, "_known", {})
     monkeypatch.setattr("appliance.command.run", fail)
-    assert ashift.filled([shapes.raidz2()])[0].vdevs[0].ashift == 0
+    assert ashift.fill_ashift([shapes.raidz2()])[0].vdevs[0].ashift == 0
 
 
 def test_what_was_removed_leaves_no_row():
@@ -215,7 +215,7 @@ def test_what_was_removed_leaves_no_row():
     root = raw["pools"]["tank"]["vdevs"]["tank"]["vdevs"]
     root["indirect-1"] = {"name": "indirect-1", "vdev_type": "indirect", "guid": 5, "state": "ONLINE"}
     root["hole-2"] = {"name": "hole-2", "vdev_type": "hole", "guid": 6, "state": "ONLINE"}
-    (pool,) = status.pools_from(raw)
+    (pool,) = status.parse_pools(raw)
     assert [vdev.name for vdev in pool.vdevs] == ["raidz2-0"]
     assert next(pool.devices()).slot == "pci-0000:00:06.0-ata-1.0"
 

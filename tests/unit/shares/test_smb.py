@@ -85,7 +85,7 @@ def test_nothing_shared_is_a_file_with_globals_only():
 
 
 def test_the_recorded_dataset_with_half_a_setting_is_not_served():
-    datasets = list(status.datasets_from(recorded("zfs-list-2.3.9.json")))
+    datasets = list(status.parse_datasets(recorded("zfs-list-2.3.9.json")))
     assert any(found.share for found in datasets)
     assert set(sections(render(datasets, ["anna"]))) == {"global"}
 

@@ -105,7 +105,7 @@ def test_path_refuses_what_leads_elsewhere(way):
 def test_links_are_not_followed_and_missing_files_are_refused(then):
     with opened(then) as root:
         for way in ((b"way out", b"passwd"), (b"a.txt", b"x")):
-            with refuses("path-through-link"), private_mount.beneath(root, way):
+            with refuses("path-through-link"), private_mount.open_beneath(root, way):
                 pass
         with refuses("not-a-file"):
             listing.open_file(root, (b"link",))
@@ -241,12 +241,12 @@ def test_first_lines_of_long_output_are_kept():
 def test_first_lines_do_not_wait_for_command_that_cannot_be_killed(monkeypatch):
     """Such as one that hangs in the kernel: killing it does nothing, and its output stays open."""
     left: list[Any] = []
-    monkeypatch.setattr(command, "end", left.append)
+    monkeypatch.setattr(command, "kill_process", left.append)
     lines, complete = command.first_lines(["sh", "-c", "echo one; exec sleep 60"], 10, timeout=0.5)
     assert (lines, complete) == ([b"one"], False)
     monkeypatch.undo()
     for process in left:
-        command.end(process)
+        command.kill_process(process)
 
 
 # --- restore ------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from appliance.errors import Failed, Refused, explain
+from appliance.errors import Failed, Refused, explain_error
 from appliance.operation import checked_plan
 from appliance.shares.settings import setting_of
 from appliance.snapshots.hold_clone import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot, hold_text
@@ -21,7 +21,7 @@ THIS: dict[str, Any] = {"snapshot": ONE.name, "guid": ONE.guid}
 
 def test_hold_records_user_and_reason(monkeypatch):
     held = []
-    monkeypatch.setattr(libzfs, "hold", lambda name, tag: held.append((name, tag)))
+    monkeypatch.setattr(libzfs, "hold_snapshot", lambda name, tag: held.append((name, tag)))
     hold = HoldSnapshot(**THIS, who="anna", why="for the tax office: 2026")
     checked_plan(hold, facts(ONE)).steps[0].run(Working())
     assert held == [(ONE.name, "larder:anna:for the tax office: 2026")]
@@ -44,16 +44,16 @@ def test_existing_hold_fails_in_plain_words(monkeypatch):
         def lzc_hold(self, _holds):
             raise Many([HoldExists()])
 
-    monkeypatch.setattr(libzfs, "library", Library)
+    monkeypatch.setattr(libzfs, "load_library", Library)
     with pytest.raises(Failed) as failed:
-        libzfs.hold(ONE.name, "tag")
-    assert "held under this name already" in explain(failed.value)
+        libzfs.hold_snapshot(ONE.name, "tag")
+    assert "held under this name already" in explain_error(failed.value)
 
 
 def test_release_names_every_hold_in_log(monkeypatch):
-    monkeypatch.setattr(libzfs, "holds", lambda _name: {"larder:anna:tax": 1, "zrepl": 2})
+    monkeypatch.setattr(libzfs, "read_holds", lambda _name: {"larder:anna:tax": 1, "zrepl": 2})
     released = []
-    monkeypatch.setattr(libzfs, "release", lambda name, tag: released.append(tag))
+    monkeypatch.setattr(libzfs, "release_hold", lambda name, tag: released.append(tag))
     work = Working()
     (step,) = checked_plan(ReleaseSnapshot(**THIS), facts(replace(ONE, holds=2))).steps
     assert step.command_text == f"zfs release TAG {ONE.name}, for the tag of each of its holds"

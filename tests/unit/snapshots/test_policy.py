@@ -230,7 +230,7 @@ def test_datasets_below_received_policy_wait_too():
         "tank/own": listed("tank/own", "LOCAL", "-"),
         "tank/own/below": listed("tank/own/below", "INHERITED", "tank/own"),
     }
-    found = {one.name: one for one in status.datasets_from({"datasets": there})}
+    found = {one.name: one for one in status.parse_datasets({"datasets": there})}
     assert [name for name, one in found.items() if snapshot_policy.policy_of(one)] == ["tank/own", "tank/own/below"]
     assert snapshot_policy.offered_policy(found["tank/got/below"]) == Policy(daily=3)
     assert found["tank/own/below"].policy_from == "tank/own"

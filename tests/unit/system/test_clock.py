@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from appliance.snapshots.policy import Policy, Taken, due_grains, expired_snapshots, overdue_grains
-from appliance.system.clock import Clock, judge
+from appliance.system.clock import Clock, judge_clock
 
 ZONE = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -36,7 +36,9 @@ class Box:
         wall = wall or self.true
         for hour in range(hours):
             now, ran = wall + hour * HOUR, 60.0 + hour * 3600
-            self.clock = judge(self.clock, None, boot=str(self.starts), running=ran, wall=now, is_synced=lambda: synced)
+            self.clock = judge_clock(
+                self.clock, None, boot=str(self.starts), running=ran, wall=now, is_synced=lambda: synced
+            )
             if grains := due_grains(policy, self.there, self.clock.believed, ZONE):
                 self.txg += 1
                 self.when[self.txg] = self.true
@@ -102,7 +104,7 @@ LAST = Clock("1", 1000.0, NOW)
 
 
 def judged(wall: datetime, *, last: Clock | None = LAST, boot: str = "2", running: float = 30.0, synced: bool = False, newest: datetime | None = None) -> timedelta:  # fmt: skip
-    return judge(last, newest, boot=boot, running=running, wall=wall, is_synced=lambda: synced).shift
+    return judge_clock(last, newest, boot=boot, running=running, wall=wall, is_synced=lambda: synced).shift
 
 
 def test_clock_is_believed_while_it_goes_on_from_where_it_was():
@@ -115,7 +117,7 @@ def test_clock_is_believed_while_it_goes_on_from_where_it_was():
 
 
 def test_clock_in_doubt_is_believed_once_it_is_set():
-    doubted = judge(LAST, None, boot="2", running=30.0, wall=NOW - 100 * HOUR, is_synced=lambda: False)
+    doubted = judge_clock(LAST, None, boot="2", running=30.0, wall=NOW - 100 * HOUR, is_synced=lambda: False)
     assert judged(NOW - 99 * HOUR, last=doubted, running=3630.0) == 100 * HOUR
     assert judged(NOW + 5 * HOUR, last=doubted, running=3630.0) == timedelta()
     assert judged(NOW - 99 * HOUR, last=doubted, running=3630.0, synced=True) == timedelta()
@@ -123,9 +125,9 @@ def test_clock_in_doubt_is_believed_once_it_is_set():
 
 
 def test_date_far_ahead_is_believed_when_the_next_start_agrees_and_an_earlier_one_is_not():
-    ahead = judge(LAST, None, boot="2", running=30.0, wall=NOW + timedelta(days=90), is_synced=lambda: False)
+    ahead = judge_clock(LAST, None, boot="2", running=30.0, wall=NOW + timedelta(days=90), is_synced=lambda: False)
     assert judged(NOW + timedelta(days=91), last=ahead, boot="3") == timedelta()
-    back = judge(LAST, None, boot="2", running=30.0, wall=NOW - timedelta(days=90), is_synced=lambda: False)
+    back = judge_clock(LAST, None, boot="2", running=30.0, wall=NOW - timedelta(days=90), is_synced=lambda: False)
     assert judged(NOW - timedelta(days=89), last=back, boot="3") == timedelta(days=89)
 
 

@@ -276,7 +276,7 @@ def test_folders_get_snapshot_before_files_are_given_away(tmp_path, monkeypatch)
     owner = (tmp_path / "mine" / "letter").stat().st_ino
     monkeypatch.setattr(traversal, "refuse_unless_of", lambda *_given: None)
     monkeypatch.setattr(traversal, "walk_tree", lambda root: owned_by(7, walk_real_tree(root), owner))
-    monkeypatch.setattr("appliance.zfs.libzfs.snapshot", lambda names, _properties: done.append(names[0]))
+    monkeypatch.setattr("appliance.zfs.libzfs.take_snapshots", lambda names, _properties: done.append(names[0]))
     monkeypatch.setattr("os.chown", lambda path, uid, _gid: done.append(uid))
     monkeypatch.setattr("appliance.datasets.permissions.apply_note", lambda dataset, *_given: done.append(dataset.name))
     RemoveAccount(name="anna", heir="ben", before=BEFORE).hand_over(7, 1003, facts, Working())

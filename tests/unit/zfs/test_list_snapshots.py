@@ -83,7 +83,7 @@ class Library:
 @pytest.fixture
 def library(monkeypatch):
     stand_in = Library()
-    monkeypatch.setattr(libzfs, "library", lambda: stand_in)
+    monkeypatch.setattr(libzfs, "load_library", lambda: stand_in)
     return stand_in
 
 
@@ -114,9 +114,9 @@ def test_it_can_be_stopped_between_two_batches(library):
 def test_taking_is_all_or_nothing_and_a_run_leaves_out_those_in_the_way(library):
     library.there = {b"tank/a@x"}
     with pytest.raises(Failed, match="is there already"):
-        libzfs.snapshot(["tank/a@x", "tank/b@x"], {})
+        libzfs.take_snapshots(["tank/a@x", "tank/b@x"], {})
     assert b"tank/b@x" not in library.there
-    left = libzfs.snapshot_most(["tank/a@x", "tank/b@x"], {"larder:run": JOB})
+    left = libzfs.take_most_snapshots(["tank/a@x", "tank/b@x"], {"larder:run": JOB})
     assert [one.name for one in left] == ["tank/a@x"]
     assert b"tank/b@x" in library.there
 
@@ -126,7 +126,7 @@ def test_an_error_about_none_of_them_is_told(monkeypatch):
         def lzc_destroy_snaps(self, _names, _defer):
             raise RuntimeError("no such pool")
 
-    monkeypatch.setattr(libzfs, "library", Broken)
+    monkeypatch.setattr(libzfs, "load_library", Broken)
     with pytest.raises(Failed, match="no such pool"):
         libzfs.destroy_snapshots(["tank/a@x"])
 
@@ -381,11 +381,11 @@ def test_listing_that_fails_after_some_lines_is_an_error(tmp_path, monkeypatch):
 
 
 def test_lines_end_the_process_when_nobody_reads_on_and_when_it_is_silent():
-    some = command.lines(["yes"], silence=20)
+    some = command.read_lines(["yes"], silence=20)
     assert [next(some), next(some)] == [b"y", b"y"]
     del some  # its end ends the process
     with pytest.raises(command.CommandTimedOut):
-        list(command.lines(["sleep", "600"], silence=0.2))
+        list(command.read_lines(["sleep", "600"], silence=0.2))
     with pytest.raises(command.CommandMissing):
-        list(command.lines(["no-such-tool"], silence=1))
-    assert list(command.lines(["printf", "a\\n\\nb"], silence=20)) == [b"a", b"", b"b"]
+        list(command.read_lines(["no-such-tool"], silence=1))
+    assert list(command.read_lines(["printf", "a\\n\\nb"], silence=20)) == [b"a", b"", b"b"]

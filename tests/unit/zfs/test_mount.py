@@ -43,7 +43,7 @@ def carried(name: str = "tank", *own: str, **values: str) -> Carried:
 
 @pytest.mark.parametrize("place", ["/tank", "/tank/photos", "/tank/a b"])
 def test_below_its_own_folder_a_pool_may_be_mounted(place):
-    assert mount.inside(place, "/tank")
+    assert mount.is_inside(place, "/tank")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_below_its_own_folder_a_pool_may_be_mounted(place):
     ["/", "/etc", "/tankard", "/tank/../etc", "/tank/./x", "/tank//x", "/tank/\n", "/tank/\u202e", "tank", "", "none", "legacy", "/tank/a\\b", "/usr/tank", "/tank/$(id)"],
 )  # fmt: skip
 def test_anywhere_else_it_may_not(place):
-    assert not mount.inside(place, "/tank")
+    assert not mount.is_inside(place, "/tank")
 
 
 def test_a_plain_pool_needs_nothing():
@@ -94,12 +94,12 @@ def test_a_volume_is_left_as_it_is():
 def test_a_dataset_whose_name_no_command_should_see_is_left_out(name):
     hostile = carried(name, mountpoint="/etc", sharenfs="on")
     assert list(mount.neutralise_properties([hostile], "tank")) == []
-    assert list(mount.moved([hostile], "tank", former="tank", everything=True)) == []
+    assert list(mount.move_commands([hostile], "tank", former="tank", everything=True)) == []
 
 
 def test_under_a_new_name_its_own_folder_follows():
     found = [carried("attic", mountpoint="/tank"), carried("attic/photos", "x", mountpoint="/tank/photos")]
-    assert list(mount.moved(found, "attic", former="tank", everything=False)) == [
+    assert list(mount.move_commands(found, "attic", former="tank", everything=False)) == [
         ["zfs", "set", "-u", "mountpoint=/attic", "attic"]
     ]
 
@@ -110,8 +110,8 @@ def test_folders_elsewhere_are_brought_below_it_only_when_asked_for():
         carried("tank/etc", mountpoint="/etc"),
         carried("tank/in", mountpoint="/tank/in"),
     ]
-    assert list(mount.moved(found, "tank", former="tank", everything=False)) == []
-    assert list(mount.moved(found, "tank", former="tank", everything=True)) == [
+    assert list(mount.move_commands(found, "tank", former="tank", everything=False)) == []
+    assert list(mount.move_commands(found, "tank", former="tank", everything=True)) == [
         ["zfs", "set", "-u", "mountpoint=/tank", "tank"],
         ["zfs", "inherit", "mountpoint", "tank/etc"],
     ]
@@ -137,7 +137,7 @@ class Kernel:
         )
         monkeypatch.setattr(mountpoints, "begins_mount", lambda handle, _above: link(handle) in self.at.values())
         monkeypatch.setattr(mountpoints, "mounted_places", lambda: list(self.at.items()))
-        monkeypatch.setattr(mount, "detach", self.at.pop)
+        monkeypatch.setattr(mount, "unmount_dataset", self.at.pop)
 
     def has(self, *datasets: Carried) -> tuple[Carried, ...]:
         self.datasets = {one.name: one for one in datasets}
@@ -216,7 +216,7 @@ def test_read_only_it_lends_no_rights_and_changes_nothing(home, kernel, commands
 
 # --- the one mount ----------------------------------------------------------------------------------------------
 def options_of(**values: str) -> str:
-    return mount.options({**PLAIN, **dict.fromkeys(mount.OPTIONS, "off"), **values}, read_only=False)
+    return mount.mount_options({**PLAIN, **dict.fromkeys(mount.OPTIONS, "off"), **values}, read_only=False)
 
 
 def test_mount_gives_the_options_that_zfs_mount_would():
@@ -232,7 +232,7 @@ def test_mount_gives_the_options_that_zfs_mount_would():
 
 def test_mount_goes_to_the_folder_by_descriptor(home, kernel, commands):
     kernel.has(carried("tank", mountpoint=f"{home}"))
-    mount.mount("tank", Working())
+    mount.mount_dataset("tank", Working())
     assert commands.ran[-1][:6] == ["mount", "-i", "-c", "-n", "-t", "zfs"]
     assert re.fullmatch(r"/proc/self/fd/[0-9]+/\.", commands.ran[-1][-1])
 
@@ -246,7 +246,7 @@ def test_mount_at_a_link_or_file_is_refused_and_leaves_nothing(home, kernel, tmp
     kernel.has(carried("tank/a/b", mountpoint=f"{home}/a/b"), carried("tank/a", mountpoint=f"{home}/a"))
     for name in ("tank/a", "tank/a/b"):
         with pytest.raises(mountpoints.Blocked, match="symbolic link"):
-            mount.mount(name, Working())
+            mount.mount_dataset(name, Working())
     assert kernel.mounted == []
     assert list((tmp_path / "outside").iterdir()) == []
 
@@ -262,7 +262,7 @@ def test_mount_whose_folder_is_swapped_for_a_link_meanwhile_is_undone(home, kern
 
     kernel.before_mount = swap
     with pytest.raises(mountpoints.Blocked, match="unmounted again"):
-        mount.mount("tank/a", Working())
+        mount.mount_dataset("tank/a", Working())
     assert kernel.at == {}
 
 
@@ -271,14 +271,14 @@ def test_mount_whose_folder_is_removed_as_soon_as_it_is_made_is_refused(home, ke
     kernel.has(carried("tank/a", mountpoint=f"{home}/a"))
     monkeypatch.setattr("os.mkdir", lambda *_arguments, **_more: None)
     with pytest.raises(mountpoints.Blocked, match="removed while"):
-        mount.mount("tank/a", Working())
+        mount.mount_dataset("tank/a", Working())
 
 
 def test_mount_where_the_folder_of_all_pools_is_missing_says_so(home, kernel, monkeypatch):
     monkeypatch.setattr(paths, "POOLS", home / "gone")
     kernel.has(carried("tank", mountpoint=f"{home}/gone/tank"))
     with pytest.raises(Failed, match="where pools are mounted"):
-        mount.mount("tank", Working())
+        mount.mount_dataset("tank", Working())
 
 
 def test_mount_that_fails_removes_the_folders_that_it_made(home, kernel, commands):
@@ -290,7 +290,7 @@ def test_mount_that_fails_removes_the_folders_that_it_made(home, kernel, command
 
     kernel.before_mount = fail
     with pytest.raises(Failed):
-        mount.mount("tank/a", Working())
+        mount.mount_dataset("tank/a", Working())
     assert list(home.iterdir()) == []
 
 
@@ -299,11 +299,11 @@ def test_new_folder_is_not_mounted_over_files_and_an_old_one_says_so(home, kerne
     (home / "a/precious").touch()
     kernel.has(carried("tank/a", mountpoint=f"{home}/a"))
     with pytest.raises(mountpoints.Blocked, match="something at"):
-        mount.mount("tank/a", Working(), new=True)
+        mount.mount_dataset("tank/a", Working(), new=True)
     with pytest.raises(mountpoints.Blocked, match="something at"):
         mountpoints.refuse_taken(f"{home}/a")
     work = Working()
-    mount.mount("tank/a", work)
+    mount.mount_dataset("tank/a", work)
     assert any("hidden" in note for note in work.notes)
 
 
@@ -320,13 +320,13 @@ def test_new_folder_is_not_mounted_over_files_and_an_old_one_says_so(home, kerne
 def test_mount_looks_itself_where_it_would_be(home, kernel, values, said):
     kernel.has(carried("tank", mountpoint=f"{home}"), carried("tank/a", **{"mountpoint": f"{home}/a", **values}))
     with pytest.raises(Failed, match=said):
-        mount.mount("tank/a", Working())
+        mount.mount_dataset("tank/a", Working())
     assert kernel.mounted == []
 
 
 def test_mount_of_what_is_mounted_already_does_nothing(home, kernel):
     kernel.has(carried("tank", mountpoint=f"{home}", mounted="yes"))
-    mount.mount("tank", Working())
+    mount.mount_dataset("tank", Working())
     assert kernel.mounted == []
 
 
@@ -439,4 +439,4 @@ def test_what_it_carries_is_read_with_what_is_its_own(commands):
     (found,) = mount.foreign_properties("tank")
     assert found.mounts_itself
     assert found.own == {"mountpoint"}
-    assert mount.elsewhere([found], "tank") == [found]
+    assert mount.mounted_elsewhere([found], "tank") == [found]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from appliance.facts.box import LongWork
-from appliance.pools.activities import key, report_key
+from appliance.pools.activities import report_key, work_key
 from appliance.zfs import scan_status, status
 from tests.unit.made import recorded, recorded_pool
 
@@ -24,12 +24,12 @@ def pool(**parts: Any) -> dict[str, Any]:
 
 
 def only(raw: dict[str, Any], kind: str) -> LongWork:
-    (found,) = [work for work in scan_status.of_pool(raw) if work.kind == kind]
+    (found,) = [work for work in scan_status.parse_long_work(raw) if work.kind == kind]
     return found
 
 
 def disks(raw: dict[str, Any]) -> list[dict[str, Any]]:
-    return list(scan_status.leaves(raw))  # type: ignore[arg-type]  # the very nodes, to be changed
+    return list(scan_status.data_leaves(raw))  # type: ignore[arg-type]  # the very nodes, to be changed
 
 
 def test_a_recorded_scrub_that_finished():
@@ -71,10 +71,10 @@ def test_a_recorded_rebuild_of_one_mirror_that_the_shell_began():
     assert only(raw, "scrub").state == "running"
     one = {"state": "ACTIVE", "start_time": T, "end_time": 0, "issued": 25, "to_scan": 100}
     both = pool(scan_stats={"rebuild_stats": {"mirror-0": one, "mirror-1": one}})
-    works = scan_status.of_pool(both)
+    works = scan_status.parse_long_work(both)
     assert [(work.state, work.percent) for work in works] == [("running", 25)] * 2
     found = recorded_pool()
-    assert len({key(found, work) for work in works}) == 2
+    assert len({work_key(found, work) for work in works}) == 2
     assert replace(found, scan=None, work=works).rebuilding
 
 
@@ -126,11 +126,11 @@ def test_a_recorded_trim_of_data_and_log():
     work = only(of("trim"), "trim")
     assert (work.state, work.percent, work.subject) == ("running", 3, "")
     assert work.started == datetime.fromtimestamp(1795254489, UTC)
-    assert [found.kind for found in scan_status.of_pool(of("full"))] == []
+    assert [found.kind for found in scan_status.parse_long_work(of("full"))] == []
 
 
 def test_a_recorded_initializing_that_is_held_while_a_trim_runs():
-    works = {work.kind: work for work in scan_status.of_pool(of("initialize-suspended"))}
+    works = {work.kind: work for work in scan_status.parse_long_work(of("initialize-suspended"))}
     assert (works["initialize"].state, works["trim"].state) == ("paused", "running")
     assert only(of("spare-rebuilding"), "initialize").state == "stopped"
 
@@ -205,12 +205,12 @@ def test_disks_that_were_never_trimmed_are_no_work(state):
     raw = trimmed(*(("ACTIVE", T, 1),) * 4)
     for leaf in disks(raw):
         leaf["trim_state"] = state
-    assert [work.kind for work in scan_status.of_pool(raw)] == ["scrub"]
+    assert [work.kind for work in scan_status.parse_long_work(raw)] == ["scrub"]
 
 
 @pytest.mark.parametrize("state", ["ACTIVE", "COMPLETE"])
 def test_a_trim_without_a_time_cannot_be_told_from_another_and_is_left_out(state):
-    assert [work.kind for work in scan_status.of_pool(trimmed((state, 0, 1)))] == ["scrub"]
+    assert [work.kind for work in scan_status.parse_long_work(trimmed((state, 0, 1)))] == ["scrub"]
 
 
 def test_initializing_is_read_alike():
@@ -257,14 +257,18 @@ def test_odd_numbers_hide_no_pool_and_fit_a_database(odd):
 
 @pytest.mark.parametrize("raw", [{}, {"scan_stats": {}}, {"scan_stats": None}, {"raidz_expand_stats": {"state": "NONE"}}, {"vdevs": None}])  # fmt: skip
 def test_a_pool_that_tells_nothing_has_no_work(raw):
-    assert scan_status.of_pool(raw) == ()
+    assert scan_status.parse_long_work(raw) == ()
 
 
 # --- which work it is -----------------------------------------------------------------------------------------
 def test_the_same_scrub_has_the_same_key_from_beginning_to_report():
     (finished,) = recorded_pool().work
     running = only(pool(scan_stats=pool()["scan_stats"] | {"state": "SCANNING"}), "scrub")
-    assert key(recorded_pool(), running) == key(recorded_pool(), finished) == report_key(recorded_pool(), finished)
+    assert (
+        work_key(recorded_pool(), running)
+        == work_key(recorded_pool(), finished)
+        == report_key(recorded_pool(), finished)
+    )
 
 
 def test_another_scrub_of_the_pool_and_the_same_of_another_pool_have_other_keys():
@@ -280,5 +284,5 @@ def test_a_trim_is_one_row_and_each_end_of_it_one_report():
     paused = only(trimmed(("SUSPENDED", T + 5, 1)), "trim")
     ended, later = (only(trimmed(("COMPLETE", T + at, 100)), "trim") for at in (9, 900))
     tank = recorded_pool()
-    assert len({key(tank, work) for work in (running, paused, ended, later)}) == 1
+    assert len({work_key(tank, work) for work in (running, paused, ended, later)}) == 1
     assert report_key(tank, ended) != report_key(tank, later)

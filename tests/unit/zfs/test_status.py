@@ -53,19 +53,19 @@ def changed(**values: object) -> dict[str, object]:
 @pytest.mark.parametrize(("pause", "state"), [(0, "scanning"), (1795215099, "paused")])
 def test_a_scan_under_way_has_no_end_and_never_says_100_percent(pause, state):
     raw = changed(state="SCANNING", scrub_pause=pause, issued=3661824, end_time=1795215094)
-    scan = next(status.pools_from(raw)).scan
+    scan = next(status.parse_pools(raw)).scan
     assert scan is not None
     assert (scan.state, scan.ended, scan.percent) == (state, None, 99)
 
 
 def test_a_scan_with_nothing_to_examine_is_at_the_beginning():
-    scan = next(status.pools_from(changed(state="SCANNING", to_examine=0, issued=0))).scan
+    scan = next(status.parse_pools(changed(state="SCANNING", to_examine=0, issued=0))).scan
     assert scan is not None
     assert scan.percent == 0
 
 
 def test_a_time_beyond_any_calendar_does_not_hide_the_pool():
-    (pool,) = status.pools_from(changed(end_time=2**63, start_time=2**64 - 1))
+    (pool,) = status.parse_pools(changed(end_time=2**63, start_time=2**64 - 1))
     assert pool.name == "tank"
     assert pool.scan is None
 
@@ -73,17 +73,17 @@ def test_a_time_beyond_any_calendar_does_not_hide_the_pool():
 def test_a_pool_never_scrubbed_has_no_scan():
     raw = copy.deepcopy(recorded("zpool-status-raidz2-2.3.9.json"))
     del raw["pools"]["tank"]["scan_stats"]
-    assert next(status.pools_from(raw)).scan is None
+    assert next(status.parse_pools(raw)).scan is None
 
 
 def test_what_is_missing_gets_its_plain_default():
-    (pool,) = status.pools_from({"pools": {"tank": {"name": "tank"}}})
+    (pool,) = status.parse_pools({"pools": {"tank": {"name": "tank"}}})
     assert (pool.state, pool.vdevs, pool.guid, pool.failures_left) == ("UNKNOWN", (), 0, 0)
 
 
 @pytest.mark.parametrize("raw", [{}, {"pools": None}, {"pools": {}}, {"output_version": {}}])
 def test_no_pools_is_no_error(raw):
-    assert list(status.pools_from(raw)) == []
+    assert list(status.parse_pools(raw)) == []
 
 
 def test_recorded_logs_caches_and_spares_have_their_role():
@@ -107,7 +107,7 @@ def test_a_recorded_spare_that_stands_in_works_as_data_and_waits_in_name_only():
     waiting = pool.vdevs[-1]
     assert (waiting.role, waiting.state, waiting.guid) == ("spare", "INUSE", standing.children[1].guid)
     assert pool.failures_left == 1
-    place = vdev_tree.find(pool, waiting.guid)
+    place = vdev_tree.find_vdev(pool, waiting.guid)
     assert place
     assert (place.role, place.parent) == ("normal", standing)
 
@@ -134,7 +134,7 @@ def test_recorded_damage_is_counted():
 
 
 def test_a_recorded_pool_with_a_key_file_says_so():
-    (root,) = status.datasets_from(recorded("zfs-list-key-hex-2.3.9.json"))
+    (root,) = status.parse_datasets(recorded("zfs-list-key-hex-2.3.9.json"))
     assert (root.name, root.encryption, root.key_format, root.key_status) == ("hexed", "aes-256-gcm", "hex", "available")  # fmt: skip
 
 
@@ -142,11 +142,11 @@ def test_one_unmirrored_special_device_is_a_pools_weakest_part():
     """Derived from the recorded raidz2: a special device without redundancy."""
     raw = copy.deepcopy(recorded("zpool-status-raidz2-2.3.9.json"))
     raw["pools"]["tank"]["special"] = {"x": {"name": "x", "vdev_type": "disk", "state": "ONLINE", "class": "special"}}
-    assert next(status.pools_from(raw)).failures_left == 0
+    assert next(status.parse_pools(raw)).failures_left == 0
 
 
 def test_it_reads_recorded_datasets():
-    root, photos = status.datasets_from(recorded("zfs-list-2.3.9.json"))
+    root, photos = status.parse_datasets(recorded("zfs-list-2.3.9.json"))
     assert (root.name, root.kind, root.mounted, root.mountpoint) == ("tank", "filesystem", True, "/tank")
     assert (root.encryption, root.key_status, root.encryption_root, root.locked) == (
         "aes-256-gcm",
@@ -174,14 +174,14 @@ def test_a_creation_beyond_any_calendar_does_not_hide_the_datasets():
     """Derived from the recorded list: a time that no calendar has."""
     raw = recorded("zfs-list-2.3.9.json")
     raw["datasets"]["tank"]["properties"]["creation"]["value"] = 2**63
-    assert [found.name for found in status.datasets_from(raw)] == ["tank", "tank/photos"]
+    assert [found.name for found in status.parse_datasets(raw)] == ["tank", "tank/photos"]
 
 
 def test_a_locked_dataset_is_seen_as_locked():
     """Derived from the recorded list: the key unloaded."""
     raw = recorded("zfs-list-2.3.9.json")
     raw["datasets"]["tank"]["properties"]["keystatus"]["value"] = "unavailable"
-    assert next(status.datasets_from(raw)).locked
+    assert next(status.parse_datasets(raw)).locked
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_it_knows_what_is_meant_to_be_mounted(mountpoint, canmount, can):
     raw = recorded("zfs-list-2.3.9.json")
     raw["datasets"]["tank"]["properties"]["mountpoint"]["value"] = mountpoint
     raw["datasets"]["tank"]["properties"]["canmount"]["value"] = canmount
-    assert next(status.datasets_from(raw)).can_mount is can
+    assert next(status.parse_datasets(raw)).can_mount is can
 
 
 def test_output_that_is_not_json_is_the_tools_fault_and_said_so(commands):
@@ -234,10 +234,10 @@ def test_property_that_is_not_set_has_no_source(before):
     raw = recorded("zfs-list-2.3.9.json")
     photos = raw["datasets"]["tank/photos"]["properties"]
     photos["larder:policy"] = {"value": "-", "source": {"type": before, "data": "-"}}
-    found = {one.name: one for one in status.datasets_from(raw)}["tank/photos"]
+    found = {one.name: one for one in status.parse_datasets(raw)}["tank/photos"]
     assert found.policy_source == "none"
     photos["larder:share"] = {"value": "-", "source": {"type": "INHERITED", "data": "tank"}}
-    found = {one.name: one for one in status.datasets_from(raw)}["tank/photos"]
+    found = {one.name: one for one in status.parse_datasets(raw)}["tank/photos"]
     assert (found.share_source, found.share_from) == ("none", "")
 
 

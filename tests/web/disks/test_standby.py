@@ -30,7 +30,7 @@ def told(calm, monkeypatch) -> list[dict[str, int]]:
         asked.append(request["disks"])
         return {"facts": dict.fromkeys(request["disks"], standby.TOLD)}
 
-    monkeypatch.setattr(agent_client, "request", last)
+    monkeypatch.setattr(agent_client, "send_request", last)
     monkeypatch.setattr(standby, "power_token", lambda name: f"boot {name}")
     rows.recorded_box()
     smart_history.store_answers(dict.fromkeys(DiskRow.objects.all(), WELL))
@@ -71,7 +71,9 @@ def test_a_sleeping_disk_waits_until_it_is_awake(web, told):
 def test_one_that_fell_asleep_meanwhile_is_asked_again(web, told, monkeypatch):
     keep(web, "10")
     monkeypatch.setattr(
-        agent_client, "request", lambda request, **_more: {"facts": dict.fromkeys(request["disks"], standby.ASLEEP)}
+        agent_client,
+        "send_request",
+        lambda request, **_more: {"facts": dict.fromkeys(request["disks"], standby.ASLEEP)},
     )
     worker_standby.set_timers()
     assert DiskCare.objects.get(disk=DISK).told == ""
@@ -81,7 +83,7 @@ def test_a_disk_that_does_not_take_it_says_so_and_is_not_asked_again_and_again(w
     keep(web, "10")
     monkeypatch.setattr(
         agent_client,
-        "request",
+        "send_request",
         lambda request, **_more: {"facts": dict.fromkeys(request["disks"], "<b>ATA IDLE</b> failed")},
     )
     worker_standby.set_timers()

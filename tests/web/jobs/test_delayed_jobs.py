@@ -39,7 +39,7 @@ def clock(monkeypatch):
     for name in (
         "collectors.collect_now",
         "collect_importable.search_after_job",
-        "collect_dataset_details.reread_after_job",
+        "collect_dataset.reread_after_job",
         "benchmarks.continue_after_job",
         "collect_snapshots.doubt_snapshots",
     ):
@@ -123,7 +123,7 @@ def test_an_agent_out_of_reach_is_said_and_nothing_is_started(web, full, monkeyp
     def silent(*_words, **_more):
         raise Failed("Larder's agent does not answer", "it is not running")
 
-    monkeypatch.setattr(agent_client, "stream", silent)
+    monkeypatch.setattr(agent_client, "stream_replies", silent)
     response = confirm(web, review(web, full), password=PASSWORD)
     assert codes_on_page(response) == ["password-not-checked"]
     assert not Job.objects.exists()

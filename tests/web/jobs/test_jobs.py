@@ -79,7 +79,7 @@ def test_a_job_under_way_is_stopped_through_the_agent(web, calm, monkeypatch):
     job = rows.job(state=State.RUNNING)
     asked = []
     monkeypatch.setattr(
-        agent_client, "request", lambda request, **_more: asked.append(request) or {"outcome": {"stopping": True}}
+        agent_client, "send_request", lambda request, **_more: asked.append(request) or {"outcome": {"stopping": True}}
     )
     assert web.post(f"/jobs/{job.pk}/stop/").status_code == 302
     assert asked == [{"verb": "stop", "job": str(job.pk)}]
@@ -94,7 +94,7 @@ def test_an_agent_that_does_not_answer_is_said(web, calm, monkeypatch, error):
     def ask(*_args: object, **_more: object) -> None:
         raise error
 
-    monkeypatch.setattr(agent_client, "request", ask)
+    monkeypatch.setattr(agent_client, "send_request", ask)
     response = web.post(f"/jobs/{rows.job(state=State.RUNNING).pk}/stop/")
     assert response.status_code == 503
     assert "agent does not answer" in text_of(response)
@@ -102,7 +102,7 @@ def test_an_agent_that_does_not_answer_is_said(web, calm, monkeypatch, error):
 
 @pytest.mark.parametrize("state", [State.DONE, State.FAILED, State.REFUSED, State.CANCELLED, State.INTERRUPTED])
 def test_a_job_that_has_ended_cannot_be_stopped(web, calm, monkeypatch, state):
-    monkeypatch.setattr(agent_client, "request", lambda *_args, **_more: pytest.fail("the agent was asked"))
+    monkeypatch.setattr(agent_client, "send_request", lambda *_args, **_more: pytest.fail("the agent was asked"))
     job = rows.job(state=state, text="As it was.")
     assert web.post(f"/jobs/{job.pk}/stop/").status_code == 302
     job.refresh_from_db()

@@ -77,7 +77,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found = list(LINES)
     monkeypatch.setattr(
         agent_client,
-        "request",
+        "send_request",
         lambda request, **_more: (
             {"facts": {"lines": list(found)}} if request == {"verb": "read-history", "pool": "tank"} else {}
         ),
@@ -126,7 +126,7 @@ def test_a_history_that_cannot_be_read_is_said_and_hides_nothing(web, box, lines
     def fail(*_args: Any, **_more: Any) -> None:
         raise Failed("Larder's agent does not answer")
 
-    monkeypatch.setattr(agent_client, "request", fail)
+    monkeypatch.setattr(agent_client, "send_request", fail)
     collect_history.collect_history(TANK)
     said = text_of(web.get(HISTORY))
     assert "Larder's agent does not answer" in said
@@ -137,7 +137,7 @@ def test_a_history_that_cannot_be_read_is_said_and_hides_nothing(web, box, lines
     "answer", [{}, {"facts": None}, {"facts": {"lines": None}}, {"facts": {"lines": [None, 7, {}]}}]
 )
 def test_an_odd_answer_is_no_history(web, box, monkeypatch, answer):
-    monkeypatch.setattr(agent_client, "request", lambda *_args, **_more: answer)
+    monkeypatch.setattr(agent_client, "send_request", lambda *_args, **_more: answer)
     collect_history.collect_history(TANK)
     assert "ZFS keeps no command for this pool." in text_of(web.get(HISTORY))
 

@@ -13,7 +13,7 @@ from appliance.errors import Failed
 from appliance.facts.box import Checkpoint, PoolDetail, Use
 from appliance.facts.importable import Importable
 from appliance.facts.sharing import Share
-from appliance.pools import details
+from appliance.pools import features
 from tests.reasons import codes_of_form, codes_on_page
 from tests.unit.made import dataset, disk, recorded_pool, shared
 from tests.unit.pools.import_samples import GUID, REWIND, SEARCH, found
@@ -318,7 +318,7 @@ def agent(monkeypatch) -> dict[str, Any]:
             raise found
         return {"facts": found}
 
-    monkeypatch.setattr(agent_client, "request", last)
+    monkeypatch.setattr(agent_client, "send_request", last)
     return answers
 
 
@@ -335,14 +335,14 @@ def test_what_the_agent_found_becomes_rows(agent, calm):
 
 def test_a_page_that_waits_hears_of_the_end_of_its_own_look_and_of_no_earlier_one(web, agent, calm, monkeypatch):
     agent["look-for-pools"] = []
-    last = agent_client.request
+    last = agent_client.send_request
 
     def asked_meanwhile(*args: Any, **kwargs: Any) -> dict[str, Any]:
         web.post(f"{BRING_IN}look/")
         return last(*args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(agent_client, "request", asked_meanwhile)
+        patch.setattr(agent_client, "send_request", asked_meanwhile)
         collect_importable.collect_importable()
     waiting = web.get(BRING_IN, {"part": "live"})
     assert "Looking at all disks" in text_of(waiting)
@@ -364,7 +364,7 @@ def test_a_look_that_went_wrong_is_said_and_keeps_what_was_known(web, agent, cal
 
 def test_details_and_sessions_are_read_for_each_pool_that_answers(agent, calm, monkeypatch):
     rows.put(pools=[TANK, replace(TANK, guid=5, name="stuck", state="SUSPENDED")])
-    monkeypatch.setattr(details, "read_details", lambda pool: PoolDetail(pool.guid, 3))
+    monkeypatch.setattr(features, "read_pool_detail", lambda pool: PoolDetail(pool.guid, 3))
     agent["read-sessions"] = [{"user": "anna", "machine": "mac", "share": "photos"}]
     collect_importable.collect_details()
     assert [row.fact for row in DetailRow.objects.all()] == [PoolDetail(TANK.guid, 3)]
@@ -373,7 +373,7 @@ def test_details_and_sessions_are_read_for_each_pool_that_answers(agent, calm, m
 
 def test_one_reading_that_fails_does_not_silence_the_other(agent, calm, monkeypatch):
     rows.put(pools=[TANK])
-    monkeypatch.setattr(details, "read_details", lambda pool: PoolDetail(pool.guid, 3))
+    monkeypatch.setattr(features, "read_pool_detail", lambda pool: PoolDetail(pool.guid, 3))
     agent["read-sessions"] = Failed("Larder's agent does not answer")
     collect_importable.collect_details()
     assert DetailRow.objects.exists()

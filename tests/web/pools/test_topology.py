@@ -313,7 +313,7 @@ def test_a_disk_is_located_by_the_agent_and_not_waited_for(web, calm, monkeypatc
         yield {"facts": {"way": way, "seconds": 30}}
         raise AssertionError("it was waited for")
 
-    monkeypatch.setattr(agent_client, "stream", ask)
+    monkeypatch.setattr(agent_client, "stream_replies", ask)
     key = DiskRow.objects.order_by("key").first()
     assert key
     response = web.post(f"/disks/{key.pk}/locate/", {"next": "//evil.example/"}, follow=True)
@@ -329,6 +329,6 @@ def test_a_disk_that_cannot_be_located_says_so(web, calm, monkeypatch):
         raise Failed("Larder's agent does not answer")
         yield {}
 
-    monkeypatch.setattr(agent_client, "stream", ask)
+    monkeypatch.setattr(agent_client, "stream_replies", ask)
     key = path_of(1).rsplit("/")[-1]
     assert "agent does not answer" in text_of(web.post(f"/disks/{key}/locate/", follow=True))

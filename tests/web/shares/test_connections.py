@@ -58,7 +58,7 @@ def test_before_the_first_look_and_where_nobody_is(web, calm):
 
 
 def test_the_worker_keeps_what_the_agent_tells(calm, monkeypatch):
-    monkeypatch.setattr(agent_client, "request", lambda *_a, **_m: {"facts": msgspec.to_builtins([ANNA])})
+    monkeypatch.setattr(agent_client, "send_request", lambda *_a, **_m: {"facts": msgspec.to_builtins([ANNA])})
     collect_connections.update_connections()
     assert [row.fact for row in ConnectionRow.objects.all()] == [ANNA]
 

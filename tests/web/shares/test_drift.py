@@ -151,7 +151,7 @@ def samba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         asked.append(request)
         return {"facts": msgspec.to_builtins(detect.detect_drift(facts))}
 
-    monkeypatch.setattr(agent_client, "request", last)
+    monkeypatch.setattr(agent_client, "send_request", last)
     monkeypatch.setattr(collect_drift, "asked_in_test", asked, raising=False)
     publish.SERVING["smb"].owned.write(smb.render_config(facts))
     return path
@@ -203,7 +203,7 @@ def test_an_agent_that_does_not_answer_is_a_fault_that_is_told(calm, samba, monk
         raise Failed("Larder's agent does not answer")
 
     samba.write_text(samba.read_text() + "# mine\n")
-    monkeypatch.setattr(agent_client, "request", fail)
+    monkeypatch.setattr(agent_client, "send_request", fail)
     read()
     assert "does not answer" in Source.objects.get(name="edits").error
     assert "was changed by hand" in Source.objects.get(name="by-hand").error

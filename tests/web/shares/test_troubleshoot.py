@@ -135,7 +135,7 @@ def test_the_worker_asks_the_agent_and_keeps_what_it_found(shared, monkeypatch):
         found = diagnose.Diagnosis(dataset="tank/photos", protocol="nfs", unit="active", port=True, mounted=True)
         return {"facts": msgspec.to_builtins(found)}
 
-    monkeypatch.setattr(agent_client, "request", last)
+    monkeypatch.setattr(agent_client, "send_request", last)
     reaching.collect_diagnosis(str(PHOTOS.guid), "nfs", "")
     assert asked == [{"verb": "look-at-share", "dataset": "tank/photos", "protocol": "nfs", "person": ""}]
     assert SeenRow.objects.get().fact.unit == "active"
@@ -145,7 +145,7 @@ def test_an_agent_out_of_reach_is_told_on_the_page(web, shared, monkeypatch):
     def last(_request: dict[str, Any], **_more: Any) -> dict[str, Any]:
         raise Failed("Larder's agent does not answer")
 
-    monkeypatch.setattr(agent_client, "request", last)
+    monkeypatch.setattr(agent_client, "send_request", last)
     web.post(f"{HERE}/look/", {"person": ""})
     reaching.collect_diagnosis(str(PHOTOS.guid), "nfs", "")
     assert "The last look went wrong" in text_of(web.get(f"{HERE}/why/"))

@@ -46,7 +46,7 @@ class Agent:
 @pytest.fixture
 def agent(tmp_path, monkeypatch):
     stand_in = Agent(tmp_path)
-    monkeypatch.setattr("appliance.agent_client.request", stand_in.last)
+    monkeypatch.setattr("appliance.agent_client.send_request", stand_in.last)
     monkeypatch.setattr("appliance.agent_client.open_file", stand_in.open_file)
     return stand_in
 

@@ -25,7 +25,7 @@ from web.inventory.models import BookmarkRow, SnapshotReading, SnapshotRow
 from web.jobs.models import Job
 from web.snapshots import policy_ledger
 from web.snapshots.models import ClockRow, MadeSnapshot, PolicyRun
-from workers import collect_snapshots, overdue, snapshot_policies
+from workers import collect_snapshots, missed_schedules, snapshot_policies
 
 MADE = datetime(2026, 11, 1, tzinfo=UTC)
 TEXT = SetSnapshotPolicy(dataset="x", policy=Policy(hourly=2)).property_value
@@ -231,7 +231,7 @@ class Agent:
 @pytest.fixture
 def agent(monkeypatch):
     stand_in = Agent()
-    monkeypatch.setattr("appliance.agent_client.request", stand_in.last)
+    monkeypatch.setattr("appliance.agent_client.send_request", stand_in.last)
     return stand_in
 
 
@@ -448,10 +448,12 @@ def test_start_with_earlier_date_continues_from_recorded_time(calm, zfs, monkeyp
     collect_snapshots.doubt_snapshots(["tank/a"])
     collect_snapshots.update_snapshots([a])
     assert snapshot_policies.run_due_policies() == []  # it counts for the hour that is believed
-    assert "clock.doubted" in {fault.kind for fault in overdue.update_overdue(store.facts(), timezone.now())}
+    assert "clock.doubted" in {fault.kind for fault in missed_schedules.update_overdue(store.facts(), timezone.now())}
     monkeypatch.setattr("appliance.system.clock.is_synced", lambda: True)
     snapshot_policies.run_due_policies()
-    assert "clock.doubted" not in {fault.kind for fault in overdue.update_overdue(store.facts(), timezone.now())}
+    assert "clock.doubted" not in {
+        fault.kind for fault in missed_schedules.update_overdue(store.facts(), timezone.now())
+    }
 
 
 def test_another_snapshot_of_same_name_is_not_recorded_one(calm, zfs):

@@ -76,7 +76,7 @@ def test_page_shows_holds_and_possibly_forgotten_ones(web, calm, monkeypatch):
         holds = {"tank/d0@s0001": {"larder:anna:for <the> tax office": old, "zrepl": new}}
         return {"facts": {"ranges": [2**20 for _pair in request["ranges"]], "holds": holds}}
 
-    monkeypatch.setattr("appliance.agent_client.request", last)
+    monkeypatch.setattr("appliance.agent_client.send_request", last)
     text = web.get(f"/snapshots/of/{dataset.guid}/space/").content.decode()
     assert asked[0]["held"] == ["tank/d0@s0001"]
     assert "for &lt;the&gt; tax office (anna)" in text
@@ -168,7 +168,7 @@ def test_holds_page_lists_all_holds_and_skips_stopped_pools(web, calm, monkeypat
             "facts": {"ranges": [], "holds": {"tank/d0@s0000": {"larder:anna:for <the> tax office": 1_600_000_000}}}
         }
 
-    monkeypatch.setattr("appliance.agent_client.request", last)
+    monkeypatch.setattr("appliance.agent_client.send_request", last)
     page = web.get("/snapshots/holds/")
     words = plain(page)
     assert "120 snapshots cannot be destroyed" in words

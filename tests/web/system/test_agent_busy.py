@@ -36,7 +36,7 @@ def waiting(monkeypatch):
         answered.wait(60)
         return {"facts": {}}
 
-    monkeypatch.setattr(agent_client, "request", last)
+    monkeypatch.setattr(agent_client, "send_request", last)
     threads = [
         threading.Thread(target=agent.last, args=({"verb": "read-versions"},), kwargs={"silence": 1}) for _ in range(2)
     ]
@@ -79,7 +79,7 @@ def test_turn_is_given_back_after_a_failure(monkeypatch):
     def fail(_request, *, silence):
         raise Failed("Larder's agent does not answer")
 
-    monkeypatch.setattr(agent_client, "request", fail)
+    monkeypatch.setattr(agent_client, "send_request", fail)
     for _ in range(agent.AT_ONCE + 1):
         with pytest.raises(Failed):
             agent.last({"verb": "read-versions"}, silence=1)
@@ -99,7 +99,7 @@ def test_review_shows_what_the_agent_reads_on_an_empty_looking_disk(monkeypatch)
         asked.append(request)
         return {"facts": {path_of(1): msgspec.to_builtins(probe.UNKNOWN)}}
 
-    monkeypatch.setattr(agent_client, "request", last)
+    monkeypatch.setattr(agent_client, "send_request", last)
     monkeypatch.setattr(store, "facts", lambda: box(disk(1), disk(2)))
     plan = checked_plan(create(), store.facts_for(create()))
     assert asked == [{"verb": "read-content", "disks": [path_of(1), path_of(2)]}]
@@ -120,6 +120,6 @@ def test_review_goes_by_the_inventory_where_the_agent_does_not_answer(monkeypatc
             raise answer
         return answer
 
-    monkeypatch.setattr(agent_client, "request", last)
+    monkeypatch.setattr(agent_client, "send_request", last)
     monkeypatch.setattr(store, "facts", lambda: box(disk(1), disk(2)))
     assert checked_plan(create(), store.facts_for(create())).type_to_confirm == ""

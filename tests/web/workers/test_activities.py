@@ -211,7 +211,7 @@ def damage(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         asked.append(request)
         return {"facts": {"count": 2, "files": ["/tank/a.jpg", "<metadata>:<0x0>"]}}
 
-    monkeypatch.setattr(agent_client, "request", last)
+    monkeypatch.setattr(agent_client, "send_request", last)
     return asked
 
 
@@ -233,7 +233,7 @@ def test_while_the_agent_cannot_name_them_there_is_no_half_report(clock, monkeyp
     asked: list[int] = []
     broken = work(10**9, "finished", errors=1)
     with monkeypatch.context() as patch:
-        patch.setattr(agent_client, "request", fail)
+        patch.setattr(agent_client, "send_request", fail)
         with pytest.raises(Failed):
             look(broken)
         clock.now += 3
@@ -247,7 +247,7 @@ def test_while_the_agent_cannot_name_them_there_is_no_half_report(clock, monkeyp
 
 @pytest.mark.parametrize("answer", [{}, {"facts": None}, {"facts": {"count": "x", "files": None}}])
 def test_an_odd_answer_of_the_agent_is_no_damage_made_up(monkeypatch, answer):
-    monkeypatch.setattr(agent_client, "request", lambda *_args, **_more: answer)
+    monkeypatch.setattr(agent_client, "send_request", lambda *_args, **_more: answer)
     look(work(10**9, "finished", errors=1))
     report = WorkReport.objects.get().report
     assert (report.errors, report.damaged, report.files) == (1, 0, ())

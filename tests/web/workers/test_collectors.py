@@ -43,12 +43,12 @@ def system(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         return command.Result(tuple(argv), 0, answers[argv[0]], "", 0.0)
 
     monkeypatch.setattr(command, "run", run)
-    monkeypatch.setattr(status, "loaded", lambda: True)
+    monkeypatch.setattr(status, "is_module_loaded", lambda: True)
     monkeypatch.setattr(status, "read_pools", lambda: (recorded_pool(),))
     monkeypatch.setattr(
         properties, "read_properties", lambda: (PoolProperties("tank", recorded_pool().guid, {"autotrim": "off"}),)
     )
-    monkeypatch.setattr(status, "read_datasets", lambda: tuple(status.datasets_from(recorded("zfs-list-2.3.9.json"))))
+    monkeypatch.setattr(status, "read_datasets", lambda: tuple(status.parse_datasets(recorded("zfs-list-2.3.9.json"))))
     for listing, name in ((list_snapshots, "list_snapshots"), (bookmarks, "read_bookmarks")):
         monkeypatch.setattr(listing, name, lambda _datasets: iter(()))
     monkeypatch.setattr(disk_inventory, "read_disks", rows.recorded_disks)
@@ -146,7 +146,7 @@ def test_while_pools_cannot_be_read_their_disks_stay_taken(system, monkeypatch):
 
 
 def test_a_missing_module_is_a_fact_and_the_disks_are_still_read(system, monkeypatch):
-    monkeypatch.setattr(status, "loaded", lambda: False)
+    monkeypatch.setattr(status, "is_module_loaded", lambda: False)
     collectors.collect_now()
     assert errors() == {"zfs": collectors.ZFS_MISSING}
     assert (PoolRow.objects.count(), DiskRow.objects.count()) == (0, 7)
@@ -189,7 +189,7 @@ def one_disk() -> str:
 def answer(path: str, found: Any, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr(
-        agent_client, "request", lambda request, **_more: asked.append(request) or {"facts": {path: found}}
+        agent_client, "send_request", lambda request, **_more: asked.append(request) or {"facts": {path: found}}
     )
     return asked
 
@@ -209,7 +209,7 @@ def test_disks_are_not_asked_again_while_they_are_still_being_asked(one_disk, mo
         collectors.collect_temperatures()  # the clock's next beat comes before the answer
         return {"facts": {}}
 
-    monkeypatch.setattr(agent_client, "request", slow)
+    monkeypatch.setattr(agent_client, "send_request", slow)
     collectors.collect_temperatures()
     assert len(asked) == 1
     collectors.collect_temperatures()
@@ -255,7 +255,7 @@ def test_an_answer_about_a_disk_that_was_not_asked_for_is_passed_over(one_disk, 
 
 
 def test_an_agent_that_does_not_answer_is_an_error_of_this_source_alone(one_disk, monkeypatch):
-    monkeypatch.setattr(agent_client, "request", failing(Failed("Larder's agent does not answer")))
+    monkeypatch.setattr(agent_client, "send_request", failing(Failed("Larder's agent does not answer")))
     collectors.collect_temperatures()
     assert errors() == {"temperatures": "Larder's agent does not answer"}
 

@@ -35,7 +35,7 @@ def asked(monkeypatch) -> list[list[str]]:
         found.append(message["disks"])
         return {"facts": dict.fromkeys(message["disks"], FAILING)}
 
-    monkeypatch.setattr(agent_client, "request", request)
+    monkeypatch.setattr(agent_client, "send_request", request)
     monkeypatch.setattr(tick, "_reported_disks", set())
     monkeypatch.setattr(tick, "_events_heard", threading.Event())
     monkeypatch.setattr(collectors, "is_due", lambda *_args: False)

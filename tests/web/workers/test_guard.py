@@ -45,7 +45,7 @@ from workers import (
     housekeeping,
     mail_text,
     maintenance,
-    overdue,
+    missed_schedules,
     pending_faults,
     selftests,
     snapshot_policies,
@@ -270,7 +270,7 @@ def test_a_process_that_belongs_to_somebody_else_by_now_is_not_waited_for(monkey
 def test_a_disk_with_an_odd_answer_leaves_the_others_judged(monkeypatch):
     rows.put(disks=[disk(1), disk(2), disk(3)])
     answers = {disk(number).path: {"smart_status": {"passed": False}} for number in (1, 2, 3)}
-    monkeypatch.setattr(agent_client, "request", lambda *_args, **_more: {"facts": answers})
+    monkeypatch.setattr(agent_client, "send_request", lambda *_args, **_more: {"facts": answers})
     read = smart.read_smart
 
     def odd(raw: Any) -> smart.Reading:
@@ -339,10 +339,10 @@ PARTS = {
     "homes": (evaluate_alerts, "read_known_bays"),
     "slow_ones": (evaluate_alerts, "slow_disks"),
     "untested": (selftests, "untested_disks"),
-    "overdue": (overdue, "update_overdue"),
+    "overdue": (missed_schedules, "update_overdue"),
     "fullness": (pool_usage, "usage_of_pools"),
     "mail": (deliver, "delivery_error"),
-    "module": (kernel_module, "version"),
+    "module": (kernel_module, "read_version"),
     "hooks": (evaluate_alerts, "services_without_hook"),
     "system disk": (system_disk, "read_filesystems"),
     "remember": (evaluate_alerts, "store_pool_days"),

@@ -24,7 +24,7 @@ from web.inventory.models import Event, Progress, Source
 from web.jobs.models import Job
 from workers import (
     background,
-    collect_dataset_details,
+    collect_dataset,
     collect_importable,
     collect_snapshots,
     collectors,
@@ -67,7 +67,7 @@ class Agent:
 @pytest.fixture
 def agent(monkeypatch: pytest.MonkeyPatch) -> Agent:
     stand_in = Agent()
-    monkeypatch.setattr(agent_client, "stream", stand_in.ask)
+    monkeypatch.setattr(agent_client, "stream_replies", stand_in.ask)
     monkeypatch.setattr(run_job, "_mine", set())
     monkeypatch.setattr(run_job, "_sent", {})
     monkeypatch.setattr(run_job, "check_queue", lambda: None)
@@ -174,7 +174,7 @@ def test_a_connection_that_breaks_leaves_the_job_to_the_next_look_which_asks_and
     assert (job.state, secrets()) == (State.DONE, [])
 
 
-@pytest.mark.parametrize("broken", [(collectors, "collect_now"), (collect_importable, "search_after_job"), (collect_dataset_details, "reread_after_job"), (collect_snapshots, "doubt_snapshots")], ids=lambda one: one[0].__name__)  # fmt: skip
+@pytest.mark.parametrize("broken", [(collectors, "collect_now"), (collect_importable, "search_after_job"), (collect_dataset, "reread_after_job"), (collect_snapshots, "doubt_snapshots")], ids=lambda one: one[0].__name__)  # fmt: skip
 def test_a_job_ends_although_what_follows_it_fails(job, agent, monkeypatch, broken):
     def fail(*_args: Any) -> None:
         raise RuntimeError("no")

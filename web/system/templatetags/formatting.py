@@ -12,7 +12,7 @@ from appliance.files.posix_acl import MAY
 register = template.Library()
 register.filter("size", formatting.size_text)
 register.filter("maker_size", formatting.maker_size)
-register.filter("duration", formatting.duration)
+register.filter("duration", formatting.duration_text)
 register.filter("may", lambda level: MAY[level])
 
 ICONS = {

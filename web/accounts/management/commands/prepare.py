@@ -28,7 +28,7 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **_options: Any) -> None:
         key = paths.STATE / "secret-key"
         if not key.exists() or not key.read_text().strip():
-            atomic_file.write(key, secrets.token_urlsafe(50).encode())
+            atomic_file.write_atomically(key, secrets.token_urlsafe(50).encode())
         settings.SECRET_KEY = key.read_text().strip()
         self.prepare_settings(Path(str(settings.DATABASES["default"]["NAME"])))
         call_command("migrate", "inventory", database="inventory", interactive=False, verbosity=0)

@@ -30,7 +30,9 @@ def feature_set(name: str, folders: Iterable[Path] = FEATURE_SETS) -> frozenset[
     return None
 
 
-def allowed(compatibility: str, features: Iterable[str], folders: Iterable[Path] = FEATURE_SETS) -> tuple[str, ...]:
+def features_to_enable(
+    compatibility: str, features: Iterable[str], folders: Iterable[Path] = FEATURE_SETS
+) -> tuple[str, ...]:
     """Of these features, those that ``zpool upgrade`` would switch on under a compatibility setting."""
     found = sorted(features)
     if compatibility in {"off", "", "-"}:
@@ -47,12 +49,14 @@ def detail_from(guid: int, listing: object, snapshots: int) -> PoolDetail:
     values = {str(key): str((raw or {}).get("value", "")) for key, raw in properties.items() if isinstance(raw, dict)}
     compatibility = values.get("compatibility") or "off"
     off = [key.partition("@")[2] for key, value in values.items() if key.startswith("feature@") and value == "disabled"]
-    return PoolDetail(guid, snapshots, compatibility, allowed(compatibility, off))
+    return PoolDetail(guid, snapshots, compatibility, features_to_enable(compatibility, off))
 
 
-def read_details(pool: Pool) -> PoolDetail:
+def read_pool_detail(pool: Pool) -> PoolDetail:
     """The details of one pool, now. Raises Failed."""
-    properties = status.parse(command.run(["zpool", "get", "-j", "all", pool.name], timeout=60).stdout, "zpool get")
+    properties = status.parse_json(
+        command.run(["zpool", "get", "-j", "all", pool.name], timeout=60).stdout, "zpool get"
+    )
     own = ((properties.get("pools") or {}).get(pool.name) or {}).get("properties")
     names = command.run(["zfs", "list", "-H", "-o", "name", "-t", "snapshot", "-r", pool.name], timeout=300).stdout
     return detail_from(pool.guid, own, len(names.splitlines()))

@@ -26,7 +26,7 @@ def collect_dataset(key: str) -> None:
         return
 
     def read() -> bool:
-        answer = agent_client.request({"verb": "read-dataset", "dataset": row.name}, silence=300)
+        answer = agent_client.send_request({"verb": "read-dataset", "dataset": row.name}, silence=300)
         if not (found := answer.get("facts")):
             return bool(DatasetDetailRow.objects.filter(key=key).delete()[0])
         detail = msgspec.convert(found, DatasetDetail)

@@ -19,7 +19,7 @@ from web.inventory import store
 from web.inventory.models import SnapshotReading
 from web.pools.models import CareSchedule
 from web.snapshots.models import MadeSnapshot
-from workers import collect_snapshots, overdue
+from workers import collect_snapshots, missed_schedules
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
@@ -39,7 +39,7 @@ def told(ended: datetime | None, *, state: str = "finished", every: str = "") ->
     rows.put(pools=[replace(pool, scan=Scan("scrub", "finished", begun, done, 1, 1, 1, 0), work=(work,))])
     if every:
         CareSchedule.objects.create(pool_key=str(pool.guid), kind="scrub", every=every, first=1, last=6)
-    return [fault.summary for fault in overdue.update_overdue(store.facts(), NOW)]
+    return [fault.summary for fault in missed_schedules.update_overdue(store.facts(), NOW)]
 
 
 def test_a_pool_that_was_checked_as_its_schedule_wants_is_no_alert():
@@ -64,12 +64,12 @@ FOLDER = rows.dataset("tank/photos", policy=SetSnapshotPolicy(dataset="tank/phot
 
 
 @pytest.fixture
-def folder() -> overdue.OverdueSnapshots:
+def folder() -> missed_schedules.OverdueSnapshots:
     """A folder of which a snapshot is taken each day between two and four."""
     rows.recorded_box()
     store.checked("snapshots", changed=True)
     rows.put(datasets=[rows.dataset("tank"), FOLDER])
-    return overdue.OverdueSnapshots(seconds=0)
+    return missed_schedules.OverdueSnapshots(seconds=0)
 
 
 def taken(at: datetime) -> None:
@@ -80,7 +80,7 @@ def taken(at: datetime) -> None:
     MadeSnapshot.objects.create(dataset_key=str(FOLDER.guid), guid=row.guid, grains="daily")
 
 
-def missed(watch: overdue.OverdueSnapshots, *, day: int, hour: int) -> list[str]:
+def missed(watch: missed_schedules.OverdueSnapshots, *, day: int, hour: int) -> list[str]:
     return [fault.detail for fault in watch.update_faults(store.facts(), NOW.replace(day=day, hour=hour))]
 
 
