@@ -106,7 +106,7 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
             yield Step("claim", "Note what is taken, so that it can be cleared away after a power cut", f"{name}: {', '.join(case.all_disks) or case.pool}", self.claim_disks, case.all_disks)  # fmt: skip
         if case.limited:
             size = memory_for(case.size)
-            shown = "\n".join(f"echo {text} > {path}" for path, text in arc_limit.limit_writes(size))
+            shown = "\n".join(f"write {text} into {path}" for path, text in arc_limit.limit_writes(size))
             yield Step("memory", f"Hold ZFS's memory at {size_text(size)}, for the whole box", shown, self.limit_memory, (), "It is as it was at the end")  # fmt: skip
         if case.partition:
             cuts = [Cut(disk, case.partition) for path in case.disks if (disk := facts.disk(path))]

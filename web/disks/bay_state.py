@@ -33,8 +33,10 @@ def disk_state(row: DiskRow, in_use: State | None = None) -> State:
     """The worst of what its pool and its own figures say; the pool's where both are as bad. A disk that sleeps is asleep
     unless something is wrong. ``in_use``: state and word of its place; None for its health alone."""
     own = verdict_state(row)
-    states = [in_use, own] if in_use else [own]
-    for bad in WORST_FIRST:
-        if found := next((state for state in states if state[0] == bad), None):
-            return found
-    return ("asleep", "asleep") if row.asleep else in_use or own
+    worst = pick_worst(in_use, own) if in_use else own
+    return ("asleep", "asleep") if row.asleep and worst[0] not in WORST_FIRST else worst
+
+
+def pick_worst(first: State, second: State) -> State:
+    """Whichever of the two says that something is wrong, the worse; else, or where both are as bad, the first."""
+    return next((state for bad in WORST_FIRST for state in (first, second) if state[0] == bad), first)

@@ -17,6 +17,7 @@ from appliance.pools.vdevs.expand import autoexpand_gain, data_groups
 from appliance.pools.vdevs.replace import REPLACEABLE
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
+from web.disks import bay_state
 from web.inventory.box import Box
 
 KIND_WORDS = {
@@ -95,6 +96,8 @@ def topology_rows(pool: Pool, box: Box) -> tuple[TopologyRow, ...]:
             state, word = "working", "being rebuilt"
         if vdev.removing:
             state, word = "working", "being removed"
+        if bay:  # its own figures may say worse than the pool knows
+            state, word = bay_state.pick_worst((state, word), (bay.state, bay.word))
         return TopologyRow(
             name,
             role + detail,

@@ -12,6 +12,7 @@ from tests.web.reading import Page, text_of
 from web.disks import bay_state
 from web.inventory.box import read_box
 from web.inventory.models import DiskRow
+from web.pools import topology
 
 pytestmark = pytest.mark.django_db
 HEAT = [["watch", "It is 60 °C warm; 55 °C is its limit.", "temperature", 0, ""]]
@@ -80,6 +81,16 @@ def test_disks_page_and_health_page_agree(web, calm):
     assert "too warm" in text_of(web.get(f"/disks/{key(1)}/health/"))
     row = DiskRow.objects.get(key=key(1))
     assert bay_state.disk_state(row) == shown(1)
+
+
+def test_tree_of_the_pool_says_the_same_of_a_disk_as_its_bay(web, calm):
+    put()
+    assert "failing" not in text_of(web.get("/pools/7/"))
+    mark(1, "failing", COUNT)
+    (card,) = read_box().cards
+    (row, other) = topology.topology_rows(card.pool, read_box())[0].children
+    assert (row.state, row.word) == shown(1) == ("failed", "failing")
+    assert (other.state, other.word) == shown(2) == ("healthy", "healthy")
 
 
 def test_only_what_can_be_used_at_once_is_counted_as_free(web, calm):
