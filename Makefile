@@ -4,8 +4,8 @@ AT ?=
 VENV := build/venv
 PYTHON := $(VENV)/bin/python
 PYTEST := $(VENV)/bin/python -m pytest
-# How many machines at a time; a file of tests stays on one. Two are for a computer with cores to spare.
-MACHINES ?= 1
+# How many machines at a time; a file of tests stays on one. Two need a core each and 10 GiB of free memory.
+MACHINES ?= $(shell awk -v cores=$$(nproc) '/^MemAvailable/ {print (cores > 1 && $$2 > 10485760) ? 2 : 1}' /proc/meminfo)
 LANES = -n $(MACHINES) --dist loadfile --no-loadscope-reorder --durations=15
 IMAGE := python3 -m deploy.image
 
