@@ -158,6 +158,10 @@ class Operation(StrictStruct, tag_field="kind"):
         """After an interruption or failure in ``step``: what is so, and what to do next."""
         return "Look at the page, then start it again if something is missing."
 
+    def again(self, facts: Facts) -> Operation:
+        """What to start after it did not end well: itself, or only what is missing of it."""
+        return self
+
 
 def kind_of(operation: Operation | type[Operation]) -> str:
     """The tag of an operation: what jobs, journals and requests call it, whatever its class is called."""

@@ -52,6 +52,7 @@ from appliance.system.power import RestartBox, ShutDownBox
 from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount, SetPassword
 from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.users.remove import RemoveAccount
+from appliance.users.share_folder import ShareFolder
 
 Registered = (
     CleanUpBenchmark
@@ -110,6 +111,7 @@ Registered = (
     | EndConnection
     | SetShare
     | SetSmbSecurity
+    | ShareFolder
     | OpenTopFolder
     | RepublishShare
     | BookmarkSnapshot

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pwd
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -276,7 +276,12 @@ def samba_step(name: str, title: str, argv: list[str], account: str) -> Step:
     return Step(name, title, shlex.join(argv), change_samba_user)
 
 
-def password_step(name: str) -> Step:
+def job_secret(work: Work) -> str:
+    """The job's secret, which is the password where a job is about one user."""
+    return work.secret()
+
+
+def password_step(name: str, password: Callable[[Work], str] = job_secret) -> Step:
     """Set the same password in the system and in Samba, by standard input. Samba asks for it twice.
 
     ``chpasswd`` comes first: ``smbpasswd`` creates the user in Samba, so a user known to Samba has both passwords.
@@ -284,7 +289,7 @@ def password_step(name: str) -> Step:
     system, samba = ["chpasswd"], ["smbpasswd", "-s", "-a", name]
 
     def set_passwords(work: Work) -> None:
-        secret = names.check_password(work.secret())
+        secret = names.check_password(password(work))
         command.run(system, timeout=60, given=f"{name}:{secret}\n")
         command.run(samba, timeout=60, given=f"{secret}\n{secret}\n")
 

@@ -155,7 +155,7 @@ MAY_IMPORT = {
     "shares": {"zfs"},
     "snapshots": {"files", "shares", "zfs"},
     "system": set(),
-    "users": {"datasets", "files", "shares", "snapshots"},
+    "users": {"datasets", "files", "shares", "snapshots", "zfs"},
     "zfs": {"files", "layout"},
 }
 # Pairs of packages of pages that import each other, with the reason. None is to be added.

@@ -119,6 +119,7 @@ ROUTES = [
     Route("folder_key", f"/folders/{VAULT}/key/", READ),
     Route("folder_key_act", f"/folders/{VAULT}/key/lock/", READ),
     Route("grow_volume", f"/folders/{VOLUME}/grow/", BOTH),
+    Route("share_new_folder", "/shares/new/", READ),
     Route("share_nfs", f"/shares/{PHOTOS}/nfs/", BOTH),
     Route("share_afp", f"/shares/{PHOTOS}/afp/", BOTH),
     Route("ways", f"/shares/{PHOTOS}/nfs/ways/", READ),

@@ -68,6 +68,7 @@ def list_folders(request: HttpRequest) -> HttpResponse:
             "folders": found,
             "accounts": AccountRow.objects.exists(),
             "locked": any(one.dataset.locked for one in found),
+            "only_pools": not page.has_other_pages() and not any(one.depth for one in found),
         }
 
     return live.respond(request, "datasets/list.html", build)

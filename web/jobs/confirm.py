@@ -55,23 +55,32 @@ def review(
     operation = as_read(operation)
     facts = facts or store.facts_for(operation)
     plan = checked_plan(operation, facts)
+    errors = {reason.field: reason.text for reason in reasons}
     context = {
         "operation": operation,
         "operation_json": as_json(operation),
         "plan": plan,
         "digest": plan.digest(),
-        "secret": operation_ui.secret_of(operation, plan),
+        "secrets": asked_secrets(operation, plan, errors),
         "key_name": operation.subject.replace("/", "-"),
         "wizard": operation_ui.UI[type(operation)].steps,
         "job": job or str(uuid.uuid4()),
         "back": back,
         "reasons": reasons,
-        "errors": {reason.field: reason.text for reason in reasons},
+        "errors": errors,
         "notice": notice,
         "needs_proof": operation.needs_proof(facts, plan),
         "wait_minutes": delayed_jobs.MINUTES,
     }
     return render(request, "jobs/review.html", context, status=status)
+
+
+def asked_secrets(operation: Operation, plan: Plan, errors: dict[str, str]) -> list[dict[str, object]]:
+    """Each secret that the review asks for, with what was wrong with it."""
+    return [
+        {"secret": asked, "error": errors.get(asked.field, ""), "again_error": errors.get(asked.again, "")}
+        for asked in operation_ui.secrets_of(operation, plan)
+    ]
 
 
 def as_read(operation: Operation) -> Operation:

@@ -54,17 +54,24 @@ from appliance.system.power import RestartBox, ShutDownBox
 from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount, SetPassword
 from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.users.remove import RemoveAccount
+from appliance.users.share_folder import ShareFolder
 
 
 @dataclass(frozen=True)
 class Secret:
     """How the review page asks for a secret: typed twice where it is a new one. ``password``: for signing in to shares,
-    with the grammar of those; otherwise a passphrase."""
+    with the grammar of those; otherwise a passphrase. ``field`` is its name in the form."""
 
     label: str
     help: str
     twice: bool
     password: bool = False
+    field: str = "secret"
+
+    @property
+    def again(self) -> str:
+        """The name of the field for typing it once more."""
+        return self.field.replace("secret", "again", 1)
 
 
 @dataclass(frozen=True)
@@ -206,6 +213,15 @@ UI: dict[type[Operation], OperationUi] = {
             password=True,
         ),
     ),
+    ShareFolder: replace(
+        FOLDERS,
+        secret=Secret(
+            "Password for {user}",
+            "At least 8 characters. {user} types it on the other computer to open the folder.",
+            twice=True,
+            password=True,
+        ),
+    ),
     SetPassword: replace(USERS, secret=Secret("New password", "At least 8 characters.", twice=True, password=True)),
     RenameAccount: USERS,
     EnableAccount: USERS,
@@ -221,12 +237,21 @@ UI: dict[type[Operation], OperationUi] = {
 BY_KIND = {kind_of(operation): ui for operation, ui in UI.items()}
 
 
-def secret_of(operation: Operation, plan: Plan) -> Secret | None:
-    """How the page asks for the secret that goes with this operation, if any does."""
-    if not operation.wants_secret():
-        return None
+def secrets_of(operation: Operation, plan: Plan) -> tuple[Secret, ...]:
+    """How the page asks for the secrets that go with this operation: none, one, or the password of each new user."""
     ui = UI[type(operation)]
-    return ui.key_file if plan.key_file else ui.secret
+    asked = ui.key_file if plan.key_file else ui.secret
+    if asked is None or not operation.wants_secret():
+        return ()
+    if isinstance(operation, ShareFolder):
+        return tuple(password_of(name, asked) for name in operation.new_users)
+    return (asked,)
+
+
+def password_of(user: str, asked: Secret) -> Secret:
+    return replace(
+        asked, label=asked.label.format(user=user), help=asked.help.format(user=user), field=f"secret-{user}"
+    )
 
 
 def page_after(kind: str) -> tuple[str, str]:

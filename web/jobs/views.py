@@ -16,6 +16,8 @@ from appliance.agent import delayed_jobs
 from appliance.agent.registry import decode_operation
 from appliance.errors import LarderError, Reason, Refused
 from appliance.operation import Operation, Plan, checked_plan
+from appliance.users import new_passwords
+from appliance.users.share_folder import ShareFolder
 from web import live
 from web.accounts import proof
 from web.inventory import store
@@ -34,18 +36,28 @@ def local(url: str) -> str:
 
 
 def read_secret(request: HttpRequest, operation: Operation, plan: Plan) -> str:
-    """Read the secret that was given on the review page. Raises Refused with reasons for its fields."""
-    asked = operation_ui.secret_of(operation, plan)
-    if asked is None:
-        return ""
-    if plan.key_file:
-        return read_key_file(request, asked)
-    secret = request.POST.get("secret", "")
-    grammar = names.check_password if asked.password else names.check_passphrase
-    grammar(secret, field="secret")
-    if asked.twice and request.POST.get("again", "") != secret:
-        raise Refused(Reason("secrets-differ", "The two differ. Type both again.", field="again"))
-    return secret
+    """Read the secret of the job from what was typed on the review page. Raises Refused with reasons for its fields."""
+    asked = operation_ui.secrets_of(operation, plan)
+    if plan.key_file and asked:
+        return read_key_file(request, asked[0])
+    reasons = [reason for one in asked for reason in reasons_against(request, one)]
+    Refused.unless_empty(reasons)
+    typed = [request.POST.get(one.field, "") for one in asked]
+    if isinstance(operation, ShareFolder) and typed:
+        return new_passwords.encode_passwords(dict(zip(operation.new_users, typed, strict=True)))
+    return typed[0] if typed else ""
+
+
+def reasons_against(request: HttpRequest, asked: operation_ui.Secret) -> tuple[Reason, ...]:
+    """What is wrong with one secret as it was typed."""
+    secret = request.POST.get(asked.field, "")
+    try:
+        (names.check_password if asked.password else names.check_passphrase)(secret, field=asked.field)
+    except Refused as refusal:
+        return refusal.reasons
+    if asked.twice and request.POST.get(asked.again, "") != secret:
+        return (Reason("secrets-differ", "The two differ. Type both again.", field=asked.again),)
+    return ()
 
 
 def read_key_file(request: HttpRequest, asked: operation_ui.Secret) -> str:
@@ -73,7 +85,7 @@ def read_answers(request: HttpRequest, operation: Operation, plan: Plan) -> tupl
         return "", [*reasons, *refusal.reasons]
 
 
-@sensitive_post_parameters("secret", "again", "password")
+@sensitive_post_parameters()  # every field: the names of those of passwords have the users' names in them
 @require_POST
 def confirmed(request: HttpRequest) -> HttpResponse:
     """The review page was confirmed: plan again, and make the job if it still means the same."""
@@ -167,6 +179,9 @@ def again(request: HttpRequest, pk: str) -> HttpResponse:
     """Plan the same operation anew, for a job that did not end well."""
     row = get_object_or_404(Job, pk=pk)
     try:
-        return confirm.review(request, decode_operation(row.operation), back=f"/jobs/{row.pk}/")
+        operation = decode_operation(row.operation)
+        if row.state != Job.State.REFUSED:  # which made nothing
+            operation = operation.again(store.facts())
+        return confirm.review(request, operation, back=f"/jobs/{row.pk}/")
     except Refused as refusal:
         return refusal_page(request, refusal.reasons, f"/jobs/{row.pk}/")

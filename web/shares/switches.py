@@ -95,9 +95,9 @@ def is_about(job: Job, protocol: Protocol) -> bool:
     return f'"protocol":"{protocol}"' in job.operation
 
 
-def own_name(dataset: Dataset) -> str:
+def share_name(dataset: str) -> str:
     """A name for a share out of that of its folder."""
-    name = " ".join(NOT_IN_A_NAME.sub("-", dataset.name.rsplit("/", 1)[-1]).split()).strip(" .-_")[:60]
+    name = " ".join(NOT_IN_A_NAME.sub("-", dataset.rsplit("/", 1)[-1]).split()).strip(" .-_")[:60]
     try:
         names.check_share_name(name)
     except Refused:
@@ -111,7 +111,7 @@ def all_users(facts: Facts) -> tuple[str, ...]:
 
 def proposed_smb(dataset: Dataset, facts: Facts) -> Smb:
     """SMB as a folder is usually shared: under its own name, for everybody who has an account."""
-    return Smb(name=own_name(dataset), write=all_users(facts))
+    return Smb(name=share_name(dataset.name), write=all_users(facts))
 
 
 def proposed_afp(dataset: Dataset, facts: Facts) -> Afp:
@@ -120,7 +120,7 @@ def proposed_afp(dataset: Dataset, facts: Facts) -> Afp:
     return (
         Afp(name=smb.name, write=smb.write, read=smb.read)
         if smb
-        else Afp(name=own_name(dataset), write=all_users(facts))
+        else Afp(name=share_name(dataset.name), write=all_users(facts))
     )
 
 

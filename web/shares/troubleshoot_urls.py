@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from django.urls import path
 
-from web.shares import connection_views, drift_views, nfs_afp_views, smb_security_views, troubleshoot_views
+from web.shares import (
+    connection_views,
+    drift_views,
+    new_share_views,
+    nfs_afp_views,
+    smb_security_views,
+    troubleshoot_views,
+)
 
 urlpatterns = [
+    path("new/", new_share_views.share_new_folder, name="share_new_folder"),
     path("connected/", connection_views.list_connections, name="connected"),
     path("connected/<str:key>/end/", connection_views.end_connection, name="end_connection"),
     path("protection/", smb_security_views.smb_protection, name="protection"),

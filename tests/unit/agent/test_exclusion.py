@@ -30,6 +30,7 @@ OF_DATASET = {"dataset": "tank/a", "guid": 5}
 OF_SNAPSHOT = {"snapshot": "tank/a@s", "guid": 5}
 OF_POOL = {"pool": "tank", "guid": GUID}
 CHANGE = {"dataset": "tank/a", "protocol": "smb"}
+SMB = {"smb": {"name": "a", "write": ["berta"]}}
 # What each operation is about: (its fields, what it does). What it does decides below whom it must keep out:
 # "uses X": works on the files of X; "takes X": X and all below leaves or is put back; "rules": rewrites who may use what;
 # "disk": needs the disk for itself; "pool": changes the pool tank.
@@ -61,6 +62,10 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "set-members": ({"name": "family"}, {"accounts"}),
     "remove-group": ({"name": "family"}, {"accounts", "rules"}),
     "set-access": ({"dataset": "tank/a"}, {"uses tank/a"}),
+    "share-folder": (
+        {"dataset": "tank/a", "guid": 5, "new_users": ["berta"], "people": {"berta": "change"}, **SMB},
+        {"pool", "accounts", "uses tank/a"},
+    ),
     "set-share": ({**CHANGE, "smb": {"name": "a", "write": ["anna"]}}, {"pool"}),
     "approve-shares": (OF_POOL, {"pool"}),
     "republish-share": (CHANGE, {"pool"}),

@@ -51,6 +51,12 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "stop-trim": {"pool": "tank"},
     "set-pool-property": {"pool": "tank", "name": "autotrim", "value": "on"},
     "approve-shares": {"pool": "tank", "guid": 1443772876214735903},
+    "share-folder": {
+        "dataset": "tank/music",
+        "new_users": ["berta"],
+        "people": {"berta": "change"},
+        "smb": {"name": "music", "write": ["berta"]},
+    },
     "set-share": {"dataset": "tank/photos", "protocol": "smb", "smb": {"name": "photos", "write": ["anna"]}},
     "import-pool": {"guid": 4958685680270539150, "name": "attic"},
     "export-pool": {"pool": "tank", "guid": 4958685680270539150},
