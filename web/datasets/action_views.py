@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
@@ -22,23 +20,21 @@ from web.datasets import actions
 from web.datasets.forms import RenameForm, SpaceQuotaForm
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
-from web.jobs.refusals import add_reasons, refusals_lead_to
+from web.jobs.refusals import add_reasons, refusals_lead_to, review_act
 
-ACTS: dict[str, Callable[[str, int], Operation]] = {
-    "promote": lambda dataset, guid: PromoteDataset(dataset=dataset, guid=guid),
-    "mount": lambda dataset, guid: MountDataset(dataset=dataset, guid=guid),
-    "unmount": lambda dataset, guid: UnmountDataset(dataset=dataset, guid=guid),
+ACTS: dict[str, type[Operation]] = {
+    "promote": PromoteDataset,
+    "mount": MountDataset,
+    "unmount": UnmountDataset,
 }
 
 
 @require_GET
-@refusals_lead_to("folder", "key")
 def review_action(request: HttpRequest, key: str, act: str) -> HttpResponse:
     """The review page of an action that needs no form."""
     row = actions.find_row(key)
-    if act not in ACTS:
-        raise Http404
-    return confirm.review(request, ACTS[act](row.name, row.fact.guid), back=reverse("folder", args=[key]))
+    back = reverse("folder", args=[key])
+    return review_act(request, ACTS, act, back=back, dataset=row.name, guid=row.fact.guid)
 
 
 @require_GET

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -16,15 +17,14 @@ from appliance.facts.datasets import Dataset
 from appliance.operation import Operation
 from web.datasets import actions
 from web.inventory.models import DatasetRow
-from web.jobs import confirm
-from web.jobs.refusals import refusals_lead_to, review_or_refusal
+from web.jobs.refusals import review_act, review_or_refusal
 
-ACTS: dict[str, Callable[[str, int], Operation]] = {
-    "lock": lambda dataset, guid: LockDataset(dataset=dataset, guid=guid),
-    "passphrase": lambda dataset, guid: ChangeKey(dataset=dataset, guid=guid, to="passphrase"),
-    "file": lambda dataset, guid: ChangeKey(dataset=dataset, guid=guid, to="key file"),
-    "keep": lambda dataset, guid: StoreKey(dataset=dataset, guid=guid),
-    "forget": lambda dataset, guid: DeleteStoredKey(dataset=dataset, guid=guid),
+ACTS: dict[str, Callable[..., Operation]] = {
+    "lock": LockDataset,
+    "passphrase": partial(ChangeKey, to="passphrase"),
+    "file": partial(ChangeKey, to="key file"),
+    "keep": StoreKey,
+    "forget": DeleteStoredKey,
 }
 
 
@@ -46,13 +46,11 @@ def show_key(request: HttpRequest, key: str) -> HttpResponse:
 
 
 @require_GET
-@refusals_lead_to("folder", "key")
 def review_key_action(request: HttpRequest, key: str, act: str) -> HttpResponse:
     """The review page of an action on the key; it asks for the passphrase or key file if one is needed."""
     row = actions.find_row(key)
-    if act not in ACTS:
-        raise Http404
-    return confirm.review(request, ACTS[act](row.name, row.fact.guid), back=reverse("folder", args=[key]))
+    back = reverse("folder", args=[key])
+    return review_act(request, ACTS, act, back=back, dataset=row.name, guid=row.fact.guid)
 
 
 @require_GET

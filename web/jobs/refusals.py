@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
@@ -28,6 +28,18 @@ def review_or_refusal(request: HttpRequest, operation: Operation, back: str) -> 
     """The review page of an operation, or the page that says what speaks against it."""
     try:
         return confirm.review(request, operation, back=back)
+    except Refused as refusal:
+        return refusal_page(request, refusal.reasons, back)
+
+
+def review_act(
+    request: HttpRequest, acts: Mapping[str, Callable[..., Operation]], act: str, *, back: str, **target: object
+) -> HttpResponse:
+    """The review page of one of ``acts`` on its target, or the page of what speaks against it. Raises Http404."""
+    if act not in acts:
+        raise Http404
+    try:
+        return confirm.review(request, acts[act](**target), back=back)
     except Refused as refusal:
         return refusal_page(request, refusal.reasons, back)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
@@ -21,18 +21,18 @@ from appliance.shares.approve import ApproveShares
 from appliance.shares.settings import ShareSetting, setting_of
 from web.inventory import store
 from web.inventory.models import DatasetRow, DetailRow, PoolRow, ShareRow
-from web.jobs import confirm, queue
-from web.jobs.refusals import refusals_lead_to
+from web.jobs import queue
+from web.jobs.refusals import review_act
 
 DETAILS_FRESH = timedelta(seconds=20)
-ACTS: dict[str, Callable[[str, int], Operation]] = {
-    "export": lambda pool, guid: ExportPool(pool=pool, guid=guid),
-    "destroy": lambda pool, guid: DestroyPool(pool=pool, guid=guid),
-    "checkpoint": lambda pool, guid: TakeCheckpoint(pool=pool, guid=guid),
-    "discard": lambda pool, guid: DiscardCheckpoint(pool=pool, guid=guid),
-    "rewind": lambda pool, guid: RewindCheckpoint(pool=pool, guid=guid),
-    "upgrade": lambda pool, guid: UpgradePool(pool=pool, guid=guid),
-    "accept": lambda pool, guid: ApproveShares(pool=pool, guid=guid),
+ACTS: dict[str, type[Operation]] = {
+    "export": ExportPool,
+    "destroy": DestroyPool,
+    "checkpoint": TakeCheckpoint,
+    "discard": DiscardCheckpoint,
+    "rewind": RewindCheckpoint,
+    "upgrade": UpgradePool,
+    "accept": ApproveShares,
 }
 
 
@@ -76,10 +76,7 @@ def lifecycle_context(pool: Pool) -> dict[str, object]:
 
 
 @require_GET
-@refusals_lead_to("pool", "key")
 def review_pool_act(request: HttpRequest, key: str, act: str) -> HttpResponse:
     """The review page of exporting, destroying or upgrading a pool, of its checkpoint, or of approving its shares."""
-    row = PoolRow.objects.filter(key=key).first()
-    if row is None or act not in ACTS:
-        raise Http404
-    return confirm.review(request, ACTS[act](row.name, row.fact.guid), back=reverse("pool", args=[key]))
+    row = get_object_or_404(PoolRow, key=key)
+    return review_act(request, ACTS, act, back=reverse("pool", args=[key]), pool=row.name, guid=row.fact.guid)

@@ -31,16 +31,16 @@ from appliance.zfs import vdev_tree
 from web.inventory import store
 from web.inventory.box import read_box
 from web.jobs import confirm
-from web.jobs.refusals import refusals_lead_to
+from web.jobs.refusals import review_act
 from web.pools.forms import is_usable
 
-ACTS: dict[str, Callable[[str, int], Operation]] = {
-    "offline": lambda pool, vdev: online_offline.OfflineDisk(pool=pool, vdev=vdev),
-    "online": lambda pool, vdev: online_offline.OnlineDisk(pool=pool, vdev=vdev),
-    "detach": lambda pool, vdev: DetachDisk(pool=pool, vdev=vdev),
-    "remove": lambda pool, vdev: RemoveVdev(pool=pool, vdev=vdev),
-    "grow": lambda pool, vdev: AutoexpandVdev(pool=pool, vdev=vdev),
-    "clear": lambda pool, vdev: clear_errors.ClearErrors(pool=pool, vdev=vdev),
+ACTS: dict[str, type[Operation]] = {
+    "offline": online_offline.OfflineDisk,
+    "online": online_offline.OnlineDisk,
+    "detach": DetachDisk,
+    "remove": RemoveVdev,
+    "grow": AutoexpandVdev,
+    "clear": clear_errors.ClearErrors,
 }
 
 
@@ -53,14 +53,11 @@ def find_pool(facts: Facts, key: str) -> Pool:
 
 
 @require_GET
-@refusals_lead_to("pool", "key")
 def review_vdev_act(request: HttpRequest, key: str, guid: int, what: str) -> HttpResponse:
     """The review page of a change that needs no further answer. The pool's own guid means the whole pool."""
     pool = find_pool(store.facts_of_pools(), key)
-    if what not in ACTS:
-        raise Http404
-    operation = ACTS[what](pool.name, 0 if guid == pool.guid else guid)
-    return confirm.review(request, operation, back=reverse("pool", args=[key]))
+    vdev = 0 if guid == pool.guid else guid
+    return review_act(request, ACTS, what, back=reverse("pool", args=[key]), pool=pool.name, vdev=vdev)
 
 
 @dataclass(frozen=True)
