@@ -152,10 +152,11 @@ def disk_faults(seen: AlertInput) -> Iterator[Fault]:
         looks = [reason for reason in others if reason.state == "watch"]
         where = f"Disk in {disk.label}"
         link, mark = f"/disks/{disk.key}/", sum(reason.value for reason in others)
-        texts = " ".join(reason.text for reason in others)
+        said = (grave or looks)[:1]  # in the headline, so not again below it
+        texts = " ".join(reason.text for reason in others if reason not in said)
         if disk.pool:
             texts += f" It belongs to the pool {disk.pool}."
-        texts += disk.serial_text
+        texts = f"{texts}{disk.serial_text}".strip()
         if grave:
             yield Fault(
                 "disk.failing", disk.key, f"{where} is failing: {lower_first(grave[0].text)}", texts, link, mark

@@ -56,7 +56,7 @@ def test_a_check_begun_by_hand_is_on_the_overview_and_in_the_tray(appliance, vis
     with held(appliance):
         appliance.run("zpool", "scrub", "tank")
         words = visitor.wait_until("/", "Checking tank (scrub)", "estimating the time left", timeout=60).words
-        assert "1 working" in words
+        assert "1 running" in words
     assert reported(appliance, visitor, "tank", "scrub", known + 1)["outcome"] == "finished"
     visitor.wait_until(tank, "Everything was read and nothing was wrong.", timeout=60)
 

@@ -269,7 +269,7 @@ def test_work_under_way_is_on_the_overview_the_pools_page_and_in_the_tray(web, b
     said = text_of(web.get(url))
     assert "Checking tank (scrub)" in said
     assert "10 %" in said
-    assert "1 working" in said  # the tray's own words, which no page's content may overwrite
+    assert "1 running" in said  # the tray's own words, which no page's content may overwrite
 
 
 def test_ended_work_is_not_shown_as_under_way(web, box):
