@@ -11,7 +11,6 @@ import json
 import socket
 import struct
 import sys
-import time
 import traceback
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -32,7 +31,7 @@ from appliance.shares.drift import detect
 from appliance.shares.settings import Protocol
 from appliance.shares.troubleshoot import diagnose
 from appliance.snapshots import space
-from appliance.snapshots.browse import diff, requests
+from appliance.snapshots.browse import diff, requests, search
 from appliance.system import paths
 from appliance.zfs import status
 
@@ -216,6 +215,19 @@ class ReadVersions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
         names.parse_relative_path(self.path)
 
 
+class SearchNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="search-names"):
+    """Files and folders by a part of their name, in the snapshots that are older than the guid ``after``."""
+
+    dataset: str
+    text: str
+    after: str = ""
+    room: int = search.MOST
+
+    def __post_init__(self) -> None:
+        names.existing_dataset(self.dataset)
+        search.check_request(self.text, self.after, self.room)
+
+
 class ReadDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-difference"):
     """What changed from a snapshot to a later one of the same dataset, or until now, as far as it is found in that time."""
 
@@ -273,6 +285,7 @@ Request = (
     | ListFolder
     | OpenFile
     | ReadVersions
+    | SearchNames
     | ReadDifference
     | ReadSpace
     | Locate
@@ -351,12 +364,7 @@ def answer(
                 proof.store_hash(password, old)
                 send({"facts": {"kept": True}})
             case Locate(disk):
-                with locate.switch_light(disk) as way:
-                    send({"facts": {"way": way, "seconds": locate.SECONDS}})
-                    if way == "light":
-                        time.sleep(locate.SECONDS)
-                    else:
-                        locate.blink_by_command(disk)
+                locate.show_disk(disk, send)
             case ReadSmart(disks):
                 send({"facts": one_by_one(disks, smart_of, send)})
             case ReadContent(disks):
@@ -385,6 +393,8 @@ def answer(
                     hand_over({"facts": told}, handle)
             case ReadVersions(dataset, path):
                 send({"facts": msgspec.to_builtins(requests.versions_of(dataset, path))})
+            case SearchNames(dataset, text, after, room):
+                send({"facts": msgspec.to_builtins(search.search_names(dataset, text, after, room, send))})
             case ReadDifference(snapshot, until, seconds):
                 send({"facts": msgspec.to_builtins(diff.read_diff(snapshot, until, seconds))})
             case ReadSpace(ranges, held):

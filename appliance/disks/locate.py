@@ -11,9 +11,10 @@ import os
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from appliance.disks import query
 from appliance.disks.inventory import missing_disk
@@ -65,6 +66,16 @@ def switch_light(path: str) -> Iterator[str]:
         yield "perhaps"
     finally:
         query.query_disk(path, ["ledctl", f"locate_off=/dev/{name}"], timeout=SECONDS_TO_SWITCH, part=LAMP)
+
+
+def show_disk(path: str, send: Callable[[dict[str, Any]], None]) -> None:
+    """Make a disk show where it is for ``SECONDS``, having sent by which way. Raises Failed, Refused."""
+    with switch_light(path) as way:
+        send({"facts": {"way": way, "seconds": SECONDS}})
+        if way == "light":
+            time.sleep(SECONDS)
+        else:
+            blink_by_command(path)
 
 
 def write_switch(path: str, switch: Path, to: str) -> None:

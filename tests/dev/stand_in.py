@@ -22,7 +22,7 @@ from tests.unit.made import recorded_text
 from web.alerts.models import DiskCare, Message
 from web.benchmarks.models import SweepRow
 from web.inventory import store
-from web.inventory.models import Source
+from web.inventory.models import SnapshotRow, Source
 from web.jobs import queue
 from web.jobs.models import Job
 from web.shares import connection_views, troubleshoot_views
@@ -92,6 +92,19 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
                 for name, kind, size, against in made
             ]
             yield {"facts": {"entries": entries, "total": len(entries), "next": ""}}
+        case "search-names":
+            newest = SnapshotRow.objects.filter(dataset=request["dataset"]).order_by("-created").first()
+            known = (("letters/garden%20plan.txt", "file", len(NOTE), "gone"), ("2025", "folder", 0, "same"), (f"{'long' * 30}.txt", "file", 2_400_000, "changed"))  # fmt: skip
+            hits = [
+                {
+                    "entry": {"name": name, "kind": kind, "size": size, "mtime": now - 9 * 86400, "now": against},
+                    "snapshot": newest.short if newest else "",
+                    "guid": newest.guid if newest else "",
+                }
+                for name, kind, size, against in known
+            ]
+            counts = {"searched": 3, "total": 3, "after": "", "full": False, "complete": True}
+            yield {"facts": {"found": hits, **counts}}
         case "read-difference":
             lines = recorded_text("zfs-diff-2.3.9.txt").encode().splitlines()
             changes = [

@@ -96,6 +96,8 @@ ROUTES = [
     Route("bookmarks", f"/snapshots/of/{PHOTOS}/bookmarks/", READ),
     Route("destroy_bookmark", f"/snapshots/of/{PHOTOS}/bookmarks/mark/destroy/", READ),
     Route("snapshot_space", f"/snapshots/of/{PHOTOS}/space/", READ),
+    Route("restore", "/snapshots/restore/", READ),
+    Route("restore_files", f"/snapshots/of/{PHOTOS}/restore/", READ),
     Route("file_versions", f"/snapshots/of/{PHOTOS}/versions/", READ),
     Route("snapshot_files", f"/snapshots/of/{PHOTOS}/9223372036854775809/files/", READ),
     Route("snapshot_file", f"/snapshots/of/{PHOTOS}/9223372036854775809/file/", READ),

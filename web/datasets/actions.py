@@ -45,6 +45,8 @@ def list_actions(key: str, dataset: Dataset) -> Iterator[ActionLink]:
         return ActionLink(words, reverse(name, kwargs={"key": key, **more}), icon, danger)
 
     volume, top = dataset.kind == "volume", "/" not in dataset.name
+    if not volume:
+        yield link_to("restore_files", "Restore files", "snapshot")
     yield link_to("folder_settings", "Settings", "settings")
     if volume:
         yield link_to("grow_volume", "Make it larger", "plus")

@@ -153,11 +153,12 @@ class RestorePlaceForm(forms.Form):
     place = forms.ChoiceField(
         label="Where",
         choices=[
+            ("free", "Where it was, if nothing is there now; else beside it, with the snapshot’s date in its name"),
             ("beside", "Beside what is there now, with the snapshot's date in its name"),
             ("back", "In its own place. What is there now is kept under a name that says it was replaced"),
         ],
         widget=forms.RadioSelect,
-        initial="beside",
+        initial="free",
     )
 
 

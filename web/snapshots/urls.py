@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from django.urls import path
 
-from web.snapshots import browse_views, detail_views, space_views, views
+from web.snapshots import browse_views, detail_views, restore_views, space_views, views
 
 urlpatterns = [
     path("", views.all_snapshots, name="snapshots"),
     path("destroy/", views.destroy_snapshots, name="destroy_snapshots"),
     path("of/<str:key>/", views.snapshots_of_dataset, name="snapshots_of"),
+    path("restore/", restore_views.choose_folder, name="restore"),
+    path("of/<str:key>/restore/", restore_views.restore_files, name="restore_files"),
     path("of/<str:key>/take/", views.take_snapshot, name="take_snapshot"),
     path("of/<str:key>/policy/", views.edit_policy, name="snapshot_policy"),
     path("of/<str:key>/policy/follow/", views.follow_parent, name="follow_policy"),

@@ -31,13 +31,13 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
     """Copy a file or folder out of a snapshot into the folder of now. Nothing that is there is erased.
 
     ``place``: ``beside`` adds the snapshot's date to the name of the copy. ``back`` restores to the original name, and
-    renames what has this name now.
+    renames what has this name now. ``free`` restores to the original name if nothing has it now, else as ``beside``.
     """
 
     needs_proof = never
 
     path: str
-    place: Literal["beside", "back"] = "beside"
+    place: Literal["beside", "back", "free"] = "beside"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -96,17 +96,21 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
         moment = self.moment_text(facts)
         dataset = facts.dataset(self.dataset)
         top = dataset.mountpoint if dataset else ""
-        summary = (
-            f"{self.path_text} is copied out of the snapshot, with “(from {moment})” in its name."
-            if self.place == "beside"
-            else f"{self.path_text} is restored as it was at {moment}. "
-            f"What has this name now stays, with “(replaced {moment})” in its name."
-        )
-        renames = (
-            f"rename the copy to {self.path_text} (from {moment})"
-            if self.place == "beside"
-            else f"rename what is there to {self.path_text} (replaced {moment}), and the copy to {self.path_text}"
-        )
+        then = f"{self.path_text} is restored as it was at {moment}."
+        summary, renames = {
+            "beside": (
+                f"{self.path_text} is copied out of the snapshot, with “(from {moment})” in its name.",
+                f"rename the copy to {self.path_text} (from {moment})",
+            ),
+            "back": (
+                f"{then} What has this name now stays, with “(replaced {moment})” in its name.",
+                f"rename what is there to {self.path_text} (replaced {moment}), and the copy to {self.path_text}",
+            ),
+            "free": (
+                f"{then} If something has this name now, the copy gets “(from {moment})” in its name.",
+                f"rename the copy to {self.path_text}, or to {self.path_text} (from {moment}) if that is taken",
+            ),
+        }[self.place]
         step = Step(
             "restore",
             "Copy it out of the snapshot",
@@ -174,7 +178,7 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
     def name_copy(self, into: int, moment: str, work: Work) -> bytes:
         """Give the complete copy its name and return it. What has this name already is renamed, never overwritten."""
         own = self.parts[-1]
-        if self.place == "beside":
+        if self.place == "beside" or (self.place == "free" and name_exists(into, own)):
             name = free_name(into, own, f"(from {moment})")
         else:
             name = own
@@ -189,28 +193,32 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
     def probe(self, step: str, facts: Facts) -> bool:
         """Whether the copy exists as it was then: it gets its name last, when it is complete."""
         dataset = listing.dataset_now(self.dataset)
-        own, moment = self.parts[-1], self.moment_text(facts)
-        wanted = own if self.place == "back" else insert_words(own, f"(from {moment})")
+        own, words = self.parts[-1], f"(from {self.moment_text(facts)})"
+        wanted = {"back": (own,), "beside": (insert_words(own, words),), "free": (insert_words(own, words), own)}
         try:
             with private_mount.root_of(self.snapshot) as root, listing.open_live_folder(dataset) as now:
                 if now is None:
                     return False
-                with (
-                    private_mount.open_beneath(root, self.parts) as source,
-                    private_mount.open_beneath(now, (*self.parts[:-1], wanted)) as copy,
-                ):
-                    then, found = os.fstat(source), os.fstat(copy)
+                with private_mount.open_beneath(root, self.parts) as source:
+                    then = os.fstat(source)
+                return any(is_copy(then, now, (*self.parts[:-1], name)) for name in wanted[self.place])
         except (OSError, Refused, Failed):
             return False
-        same_kind_and_time = (stat.S_IFMT(then.st_mode), then.st_mtime_ns) == (
-            stat.S_IFMT(found.st_mode),
-            found.st_mtime_ns,
-        )
-        return same_kind_and_time and (stat.S_ISDIR(then.st_mode) or then.st_size == found.st_size)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         left = self.temporary_name.decode()
         return f"Nothing that was there is lost. Restore it again; an incomplete copy ({left}) is then removed."
+
+
+def is_copy(then: os.stat_result, now: int, parts: tuple[bytes, ...]) -> bool:
+    """Whether there is something on that path of the same kind, time and size."""
+    try:
+        with private_mount.open_beneath(now, parts) as handle:
+            found = os.fstat(handle)
+    except (OSError, Refused):
+        return False
+    same = (stat.S_IFMT(then.st_mode), then.st_mtime_ns) == (stat.S_IFMT(found.st_mode), found.st_mtime_ns)
+    return same and (stat.S_ISDIR(then.st_mode) or then.st_size == found.st_size)
 
 
 def printable_name(name: bytes) -> str:

@@ -28,7 +28,8 @@ def test_user_restores_deleted_file_and_folder(page, appliance):
     page.goto("/folders/")
     page.get_by_role("link", name="tank/photos", exact=True).click(timeout=120_000)
     page.get_by_role("link", name="See the snapshots").click()
-    page.get_by_role("link", name="Find a lost file").click(timeout=120_000)
+    page.get_by_role("link", name="Restore files").click(timeout=120_000)
+    page.get_by_role("list").filter(has_text="then").get_by_role("link").first.click()
     expect(page.get_by_text("deleted since").first).to_be_visible()
     page.get_by_role("link", name="letter.txt", exact=True).click()
     expect(page.get_by_text("dear anna")).to_be_visible()
@@ -62,3 +63,23 @@ def test_user_restores_deleted_file_and_folder(page, appliance):
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), link
         page.go_back()
         expect(page.get_by_role("heading", name="tank/photos@then")).to_be_visible()
+
+
+def test_lost_file_is_back_after_four_clicks(page, appliance):
+    """From the folder's page: restore files, search, the file, restore."""
+    appliance.shell("mkdir -p '/tank/photos/Summer 2026' && echo beach > '/tank/photos/Summer 2026/Beach.txt'")
+    appliance.run("zfs", "snapshot", "tank/photos@summer")
+    appliance.shell("rm -r '/tank/photos/Summer 2026'")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto("/folders/")
+    page.get_by_role("link", name="tank/photos", exact=True).click(timeout=120_000)
+
+    page.get_by_role("link", name="Restore files").click()
+    expect(page.get_by_role("heading", name="Restore files from tank/photos")).to_be_visible()
+    page.get_by_label("Name of the file or folder").fill("beach")
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_text("deleted since").first).to_be_visible()
+    page.get_by_role("link", name="Summer 2026/Beach.txt", exact=True).click()
+    page.get_by_role("button", name="Restore the version of").click()
+    steps.finished(page)
+    assert appliance.run("cat", "/tank/photos/Summer 2026/Beach.txt") == "beach\n"

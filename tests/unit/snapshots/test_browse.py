@@ -250,7 +250,7 @@ def test_first_lines_do_not_wait_for_command_that_cannot_be_killed(monkeypatch):
 
 
 # --- restore ------------------------------------------------------------------------------------------------
-def restore(facts: Facts, path: str, place: Literal["beside", "back"] = "beside") -> Working:
+def restore(facts: Facts, path: str, place: Literal["beside", "back", "free"] = "beside") -> Working:
     work = Working()
     operation = RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path=path, place=place)
     (step,) = checked_plan(operation, facts).steps
@@ -272,6 +272,22 @@ def test_restore_beside_keeps_time_mode_and_attributes(roots, facts, then, now):
     assert (now / "a.txt").read_text() == "new and longer"
     restore(facts, "a.txt")
     assert len(list(now.iterdir())) == 3
+
+
+def test_restore_takes_the_old_place_only_if_it_is_free(roots, facts, now):
+    restore(facts, "gone.txt", "free")
+    assert (now / "gone.txt").read_text() == "gone"
+    restore(facts, "a.txt", "free")
+    assert (now / "a.txt").read_text() == "new and longer"
+    assert (now / "a (from 2026-11-01 12.30.00 UTC).txt").read_text() == "old"
+
+
+def test_restore_to_a_free_place_is_known_by_its_copy(roots, facts, now):
+    for path, before in (("gone.txt", False), ("a.txt", False)):
+        operation = RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path=path, place="free")
+        assert operation.probe("restore", facts) is before
+        restore(facts, path, "free")
+        assert operation.probe("restore", facts)
 
 
 def test_restore_in_place_renames_current_file(roots, facts, now):
@@ -338,12 +354,12 @@ def test_restore_review_warns_of_old_permissions(facts):
     assert any("permissions are restored as they were then" in text for text in plan.warnings)
 
 
-@pytest.mark.parametrize("place", ["beside", "back"])
+@pytest.mark.parametrize("place", ["beside", "back", "free"])
 def test_restore_says_what_is_done_and_shows_no_command_that_does_not_run(facts, place):
     plan = checked_plan(RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="a.txt", place=place), facts)
     shown = plan.steps[0].command_text
     assert "cp " not in shown
-    assert ("(from " in shown) is (place == "beside")
+    assert ("(from " in shown) is (place != "back")
     assert ("(replaced " in shown) is (place == "back")
 
 
