@@ -155,7 +155,7 @@ class Operation(StrictStruct, tag_field="kind"):
         raise NotImplementedError
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        """After an interruption or failure in ``step``: what is so, and what to do next."""
+        """The state after an interruption or failure in ``step``, and what to do next."""
         return "Look at the page, then start it again if something is missing."
 
     def again(self, facts: Facts) -> Operation:

@@ -49,7 +49,7 @@ def check_pool(case: Case, facts: Facts) -> Iterator[Reason]:
     elif pool.state == "SUSPENDED":
         yield Reason(
             "pool-stopped",
-            "{pool} has stopped because its disks do not answer. Bring them back first.",
+            "{pool} has stopped because its disks do not answer. Reconnect them, then start the pool again on its page.",
             field="pool",
             pool=pool.name,
         )

@@ -64,7 +64,7 @@ class DatasetOperation(Operation):
         if pool and pool.state == "SUSPENDED":
             yield Reason(
                 "pool-stopped",
-                "{pool} has stopped because its disks do not answer. Bring them back first.",
+                "{pool} has stopped because its disks do not answer. Reconnect them, then start the pool again on its page.",
                 pool=pool.name,
             )
 

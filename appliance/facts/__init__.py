@@ -1,4 +1,4 @@
-"""What is so on the box, as plain frozen values: collectors read them, rows keep them, operations plan by them.
+"""Facts about the box as frozen values: collectors read them, rows store them, operations are planned from them.
 
 It imports nothing of Larder but ``names`` and ``errors``. Start at ``box.Facts``.
 """

@@ -1,5 +1,6 @@
-"""What is so on the box, as plain frozen values. Collectors read them, rows keep them, operations plan by them. People and
-shares are in ``household.py``, datasets and snapshots in ``dataset.py``, pools that are not in use in ``dormant.py``.
+"""Facts about the box as frozen values. Collectors read them, rows store them, operations are planned from them.
+
+Users and shares are in ``sharing.py``, datasets and snapshots in ``datasets.py``, pools not in use in ``importable.py``.
 
 Bytes are ``int``, times are aware datetimes, guids are ``int`` (ZFS's 64 bits). Nothing here reads anything.
 """
@@ -82,7 +83,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class LongWork:
-    """Work that the kernel carries on by itself, whoever started it; ``done`` and ``total`` in bytes."""
+    """Work that the kernel carries on, no matter who started it; ``done`` and ``total`` in bytes."""
 
     kind: str  # scrub, resilver, expand, remove, trim, initialize
     state: str  # running, paused, waiting, finished, stopped

@@ -41,8 +41,8 @@ class PoolOperation(Operation):
             yield Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=self.pool)
         elif pool.state == "SUSPENDED":
             yield Reason(
-                "pool-stopped-restart",
-                "{pool} has stopped because its disks do not answer. Bring them back first, then restart the box.",
+                "pool-stopped",
+                "{pool} has stopped because its disks do not answer. Reconnect them, then start the pool again on its page.",
                 pool=self.pool,
             )
 

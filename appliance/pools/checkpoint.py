@@ -61,7 +61,7 @@ class TakeCheckpoint(PoolOperation, tag="take-checkpoint"):
             libzfs.take_checkpoint(self.pool)
 
         return Plan(
-            summary=f"{self.pool} remembers itself as it is now: every folder, every snapshot, every setting. You can go back to it as long as you keep it.",
+            summary=f"{self.pool} remembers itself as it is now: every folder, every snapshot, every setting. You can return to it until you discard the checkpoint.",
             steps=(
                 Step(
                     "take",
@@ -74,7 +74,7 @@ class TakeCheckpoint(PoolOperation, tag="take-checkpoint"):
             ),
             identity=self.identity(),
             warnings=(COSTS,),
-            undo="Discard it when the risky act has gone well. Do not keep it for long.",
+            undo="Discard it when the risky act has gone well. Do not leave it for long.",
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -121,7 +121,7 @@ class DiscardCheckpoint(PoolOperation, tag="discard-checkpoint"):
                 ),
             ),
             identity={**self.identity(), "taken": taken_at(pool)},
-            undo="It cannot be had back.",
+            undo="A discarded checkpoint cannot be recovered.",
             details={"Space that comes back": size_text(kept.size)} if kept else {},
         )
 

@@ -200,7 +200,7 @@ class CreatePool(Operation, tag="create-pool"):
         every = [size for group in shape for size in group]
         if self.layout != "stripe" and max(every) - min(every) > NOTABLY_UNEQUAL * max(every):
             lost = sum(size - min(group) for group in shape for size in group)
-            yield f"The disks differ in size. Each counts only as much as the smallest of its group, so {size_text(lost)} would lie unused."
+            yield f"The disks differ in size. Each counts only as much as the smallest of its group, so {size_text(lost)} would not be used."
         if self.layout == "stripe":
             yield "One failed disk loses everything in this pool. Keep a copy elsewhere."
         if self.rest_mirror:

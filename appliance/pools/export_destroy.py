@@ -71,7 +71,7 @@ class ExportPool(PoolOperation, tag="export-pool"):
                 **self.identity(),
                 "shares": sorted(share.name for share in teardown.shares_of_pool(facts, self.pool)),
             },
-            warnings=("Whoever has a file of it open loses the connection. Let them save their work first.",)
+            warnings=("Users with open files in this pool lose their connection. Ask them to save their work first.",)
             if teardown.shares_of_pool(facts, self.pool)
             else (),
             undo="Bring it in again at any time, here or on another system. Its shares are then offered, not switched on.",

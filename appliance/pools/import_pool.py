@@ -200,6 +200,34 @@ class ImportPool(Operation, tag="import-pool"):
         found = facts.found(self.guid)
         assert found is not None  # noqa: S101  # check said so
         home = zfs_mount.home_of(self.name)
+        return Plan(
+            summary=f"The pool {self.name}{' comes back' if self.destroyed else ' is used on this box'}{', read-only' if self.read_only else ''}. Its folders appear below {home}.",
+            steps=tuple(self.plan_steps(found, home)),
+            identity={
+                "operation": msgspec.to_builtins(self),
+                "found": [found.name, found.guid, found.state, found.destroyed, found.other_host],
+                "rewind": [found.rewind.as_of, found.rewind.at_worst] if self.goes_back and found.rewind else [],
+            },
+            losses=tuple(self.losses(found)),
+            warnings=tuple(self.warnings(found)),
+            undo="What is given up by going back cannot be had again."
+            if self.goes_back and not self.read_only
+            else f"Export {self.name} again at any time.",
+            type_to_confirm=self.name
+            if self.force or (self.goes_back and not self.read_only) or self.without_log
+            else "",
+            details={
+                key: value
+                for key, value in {
+                    "Was called": found.name if found.name != self.name else "",
+                    "Last used by": found.host if found.other_host else "",
+                }.items()
+                if value
+            },
+        )
+
+    def plan_steps(self, found: Importable, home: str) -> list[Step]:
+        """Import, mount, and unless it is read-only make its settings safe and import it at each start of the box."""
         steps = [
             Step(
                 "import",
@@ -238,31 +266,7 @@ class ImportPool(Operation, tag="import-pool"):
                     self.keep,
                 )
             )
-        return Plan(
-            summary=f"The pool {self.name}{' comes back' if self.destroyed else ' is used on this box'}{', read-only' if self.read_only else ''}. Its folders appear below {home}.",
-            steps=tuple(steps),
-            identity={
-                "operation": msgspec.to_builtins(self),
-                "found": [found.name, found.guid, found.state, found.destroyed, found.other_host],
-                "rewind": [found.rewind.as_of, found.rewind.at_worst] if self.goes_back and found.rewind else [],
-            },
-            losses=tuple(self.losses(found)),
-            warnings=tuple(self.warnings(found)),
-            undo="What is given up by going back cannot be had again."
-            if self.goes_back and not self.read_only
-            else f"Export {self.name} again at any time.",
-            type_to_confirm=self.name
-            if self.force or (self.goes_back and not self.read_only) or self.without_log
-            else "",
-            details={
-                key: value
-                for key, value in {
-                    "Was called": found.name if found.name != self.name else "",
-                    "Last used by": found.host if found.other_host else "",
-                }.items()
-                if value
-            },
-        )
+        return steps
 
     def losses(self, found: Importable) -> Iterator[Loss]:
         if self.last_resort and found.rewind and not self.read_only:

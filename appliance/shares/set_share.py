@@ -90,7 +90,7 @@ class SetShare(Operation, tag="set-share"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         dataset, part = facts.dataset(self.dataset), self.part
         if dataset is None:
-            yield Reason("dataset-missing", "The folder {dataset} is no longer there.", dataset=self.dataset)
+            yield Reason("folder-missing", "The folder {folder} is no longer there.", folder=self.dataset)
             return
         if self.protocol not in publish.SERVING:
             yield Reason("protocol-not-installed", "This box cannot share over {protocol}.", protocol=self.spoken)
@@ -186,7 +186,7 @@ class SetShare(Operation, tag="set-share"):
         for dataset in status.read_datasets():
             if dataset.name == self.dataset:
                 return dataset
-        raise Refused(Reason("dataset-missing", "The folder {dataset} is no longer there.", dataset=self.dataset))
+        raise Refused(Reason("folder-missing", "The folder {folder} is no longer there.", folder=self.dataset))
 
     def keep(self, work: Work, before: Dataset | None) -> None:
         one = publish.SERVING[self.protocol]

@@ -41,12 +41,14 @@ class SnapshotsOperation(Operation):
 
 def pool_stopped(pool: str) -> Reason:
     return Reason(
-        "pool-stopped", "{pool} has stopped because its disks do not answer. Bring them back first.", pool=pool
+        "pool-stopped",
+        "{pool} has stopped because its disks do not answer. Reconnect them, then start the pool again on its page.",
+        pool=pool,
     )
 
 
 def dataset_missing(dataset: str) -> Reason:
-    return Reason("dataset-missing", "The folder {dataset} is no longer there.", dataset=dataset)
+    return Reason("folder-missing", "The folder {folder} is no longer there.", folder=dataset)
 
 
 def snapshot_exists(dataset: str, name: str, *, field: str) -> Reason:

@@ -41,7 +41,7 @@ def files_of(dataset: str) -> str:
 
 
 def locks_above(name: str) -> Iterator[str]:
-    """For a lock on a dataset's files: those on what lies above it, which whoever takes it has to share."""
+    """The locks on the datasets above, which the holder of a lock on a dataset's files has to share."""
     if name.startswith(f"{FILES} "):
         parts = name.split("/")
         yield from (FILES, *("/".join(parts[:depth]) for depth in range(1, len(parts))))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -151,73 +152,88 @@ def kept_properties(properties: Mapping[str, Any]) -> Iterator[tuple[str, Proper
             yield key, Property(value, str(source.get("type", "NONE")).lower(), "" if of == "-" else of)
 
 
+@dataclass(frozen=True)
+class ListedProperties:
+    """The properties of one dataset in the JSON of ``zfs list``."""
+
+    raw: Mapping[str, Any]
+
+    def value(self, key: str) -> str:
+        found = (self.raw.get(key) or {}).get("value", "")
+        return "" if found in ("-", None) else str(found)
+
+    def count(self, key: str) -> int:
+        found = (self.raw.get(key) or {}).get("value", "")
+        return parse_whole(found)
+
+    def find_origin(self, key: str) -> Mapping[str, Any]:
+        """The JSON object that says where a property's value comes from.
+
+        For a property that is not set, ZFS 2.3.9 prints the source of the property before it in the list.
+        """
+        found = self.raw.get(key) or {}
+        return {} if found.get("value", "-") == "-" else found.get("source") or {}
+
+    def source(self, key: str) -> str:
+        return str(self.find_origin(key).get("type", "NONE")).lower()
+
+    def inherited_from(self, key: str) -> str:
+        """The dataset that an inherited property comes from; empty for one that is not inherited."""
+        origin = self.find_origin(key)
+        return str(origin.get("data", "")) if str(origin.get("type")).lower() == "inherited" else ""
+
+
 def parse_datasets(listing: Mapping[str, Any]) -> Iterator[Dataset]:
     """The datasets of a ``zfs list -j -p`` object with at least COLUMNS, in its order: parents before children."""
-    received: set[str] = set()  # those with a policy that nobody set here
+    received: set[str] = set()  # datasets with a policy that came with the disks
     for name, raw in (listing.get("datasets") or {}).items():
-        properties = raw.get("properties") or {}
-
-        def value(key: str, of: Mapping[str, Any] = properties) -> Any:
-            found = (of.get(key) or {}).get("value", "")
-            return "" if found == "-" else found
-
-        def count(key: str) -> int:
-            return parse_whole(value(key))
-
-        def stated(key: str, of: Mapping[str, Any]) -> Mapping[str, Any]:
-            """Where a property's value comes from. Of one that is not set ZFS 2.3.9 tells the source of the one before it
-            in the list (seen in its JSON)."""
-            found = of.get(key) or {}
-            return {} if found.get("value", "-") == "-" else found.get("source") or {}
-
-        def source(key: str, of: Mapping[str, Any] = properties) -> str:
-            return str(stated(key, of).get("type", "NONE")).lower()
-
-        def source_above(key: str, of: Mapping[str, Any] = properties) -> str:
-            """The dataset that an inherited property comes from."""
-            origin = stated(key, of)
-            return str(origin.get("data", "")) if str(origin.get("type")).lower() == "inherited" else ""
-
-        encryption = str(value("encryption") or "off")
-        policy_source = source(user_properties.POLICY)
+        properties = ListedProperties(raw.get("properties") or {})
+        policy_source = properties.source(user_properties.POLICY)
         if policy_source == "received":
             received.add(str(name))
-        elif source_above(user_properties.POLICY) in received:
+        elif properties.inherited_from(user_properties.POLICY) in received:
             policy_source = "waiting"
-        yield Dataset(
-            name=str(name),
-            guid=count("guid"),
-            kind=str(raw.get("type", "")).lower(),
-            created=parse_time(count("creation")) or datetime.fromtimestamp(0, UTC),
-            used=count("used"),
-            available=count("available"),
-            referenced=count("referenced"),
-            used_by_snapshots=count("usedbysnapshots"),
-            mounted=value("mounted") == "yes",
-            mountpoint=str(value("mountpoint")),
-            canmount=str(value("canmount") or "on"),
-            encryption=encryption,
-            key_status=str(value("keystatus")) if encryption != "off" else "",
-            key_format=str(value("keyformat")) if encryption != "off" else "",
-            encryption_root=str(value("encryptionroot")),
-            readonly=value("readonly") == "on",
-            share=str(value(user_properties.SHARE)),
-            share_source=source(user_properties.SHARE),
-            policy=str(value(user_properties.POLICY)),
-            policy_source=policy_source,
-            policy_from=source_above(user_properties.POLICY),
-            written=count("written"),
-            snapshots_changed=count("snapshots_changed"),
-            share_from=source_above(user_properties.SHARE),
-            access=str(value(user_properties.ACCESS)),
-            access_source=source(user_properties.ACCESS),
-            used_by_data=count("usedbydataset"),
-            used_by_children=count("usedbychildren"),
-            used_by_reservation=count("usedbyrefreservation"),
-            origin=str(value("origin")),
-            volsize=count("volsize"),
-            properties=dict(kept_properties(properties)),
-        )
+        yield parse_dataset(str(name), str(raw.get("type", "")).lower(), properties, policy_source)
+
+
+def parse_dataset(name: str, kind: str, properties: ListedProperties, policy_source: str) -> Dataset:
+    """One dataset from its properties; ``policy_source`` also depends on the datasets above it."""
+    value, count = properties.value, properties.count
+    encryption = value("encryption") or "off"
+    return Dataset(
+        name=name,
+        guid=count("guid"),
+        kind=kind,
+        created=parse_time(count("creation")) or datetime.fromtimestamp(0, UTC),
+        used=count("used"),
+        available=count("available"),
+        referenced=count("referenced"),
+        used_by_snapshots=count("usedbysnapshots"),
+        mounted=value("mounted") == "yes",
+        mountpoint=value("mountpoint"),
+        canmount=value("canmount") or "on",
+        encryption=encryption,
+        key_status=value("keystatus") if encryption != "off" else "",
+        key_format=value("keyformat") if encryption != "off" else "",
+        encryption_root=value("encryptionroot"),
+        readonly=value("readonly") == "on",
+        share=value(user_properties.SHARE),
+        share_source=properties.source(user_properties.SHARE),
+        policy=value(user_properties.POLICY),
+        policy_source=policy_source,
+        policy_from=properties.inherited_from(user_properties.POLICY),
+        written=count("written"),
+        snapshots_changed=count("snapshots_changed"),
+        share_from=properties.inherited_from(user_properties.SHARE),
+        access=value(user_properties.ACCESS),
+        access_source=properties.source(user_properties.ACCESS),
+        used_by_data=count("usedbydataset"),
+        used_by_children=count("usedbychildren"),
+        used_by_reservation=count("usedbyrefreservation"),
+        origin=value("origin"),
+        volsize=count("volsize"),
+        properties=dict(kept_properties(properties.raw)),
+    )
 
 
 def read_pools() -> tuple[Pool, ...]:

@@ -80,8 +80,8 @@ class VdevOperation(Operation):
             yield missing_pool(self.pool)
         elif pool.state == "SUSPENDED":
             yield Reason(
-                "pool-suspended",
-                "{pool} has stopped and cannot be changed. Bring its disks back, then start it again.",
+                "pool-stopped",
+                "{pool} has stopped because its disks do not answer. Reconnect them, then start the pool again on its page.",
                 pool=self.pool,
             )
 

@@ -235,7 +235,7 @@ class AdoptDrift(Decision, tag="adopt-drift"):
                 dataset = now.get(one.dataset)
                 if dataset is None:
                     raise Refused(
-                        Reason("dataset-missing", "The folder {dataset} is no longer there.", dataset=one.dataset)
+                        Reason("folder-missing", "The folder {folder} is no longer there.", folder=one.dataset)
                     )
                 setting = one.agreed_setting(dataset)
                 done.append(one)

@@ -65,7 +65,7 @@ def diagnose_share(name: str, protocol: Protocol, person: str) -> Diagnosis:
     """Look at one share of the dataset for one person. Root only; raises Refused where the dataset is not there."""
     dataset = next((one for one in status.read_datasets() if one.name == name), None)
     if dataset is None:
-        raise Refused(Reason("dataset-missing", "The folder {dataset} is no longer there.", dataset=name))
+        raise Refused(Reason("folder-missing", "The folder {folder} is no longer there.", folder=name))
     serving = SERVING[protocol]
     unit = command.run(["systemctl", "is-active", serving.units[0]], timeout=30, accept=range(256)).stdout.strip()
     setting, mounted = setting_of(dataset), dataset.mounted

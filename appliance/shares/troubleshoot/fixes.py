@@ -43,7 +43,7 @@ class RepublishShare(Operation, tag="republish-share"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         dataset = facts.dataset(self.dataset)
         if dataset is None:
-            yield Reason("dataset-missing", "The folder {dataset} is no longer there.", dataset=self.dataset)
+            yield Reason("folder-missing", "The folder {folder} is no longer there.", folder=self.dataset)
             return
         if not (setting_of(dataset) or ShareSetting()).part(self.protocol):
             yield Reason(
@@ -129,7 +129,7 @@ class OpenTopFolder(Operation, tag="open-top-folder"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         dataset = facts.dataset(self.dataset)
         if dataset is None:
-            yield Reason("dataset-missing", "The folder {dataset} is no longer there.", dataset=self.dataset)
+            yield Reason("folder-missing", "The folder {folder} is no longer there.", folder=self.dataset)
         elif not dataset.mounted:
             yield Reason("dataset-not-mounted", "{dataset} is not mounted. Mount it first.", dataset=self.dataset)
         elif dataset.readonly:

@@ -73,7 +73,7 @@ def test_another_pool_of_the_same_name_is_not_the_one_that_was_meant(kind):
 @pytest.mark.parametrize("kind", EVERY)
 def test_a_pool_that_has_stopped_is_left_alone(kind):
     stopped = replace(TANK, state="SUSPENDED", checkpoint=MOMENT)
-    assert "pool-stopped-restart" in reasons(of(kind), facts(pools=(stopped,)))
+    assert "pool-stopped" in reasons(of(kind), facts(pools=(stopped,)))
 
 
 # --- export ---------------------------------------------------------------------------------------------------

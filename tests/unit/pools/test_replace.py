@@ -89,7 +89,7 @@ def test_a_spare_that_stands_in_is_not_replaced_but_the_disk_it_stands_in_for_is
 
 def test_a_pool_that_has_stopped_takes_no_change():
     pool = replace(shapes.raidz2(), state="SUSPENDED")
-    assert refusals(swap(), shapes.facts(pool)) == ["pool-suspended"]
+    assert refusals(swap(), shapes.facts(pool)) == ["pool-stopped"]
 
 
 def test_the_probe_sees_the_new_disk_and_settles_the_erasing_too():

@@ -362,4 +362,4 @@ def test_no_other_content_can_be_named(seen):
 def test_a_folder_that_is_gone_is_said(own_files):
     found = edited("smb", "[photos]", "[pictures]")
     operation = AdoptDrift(file="smb", seen=found.seen, changes=found.changes)
-    assert "dataset-missing" in codes(operation.check(Facts()))
+    assert "folder-missing" in codes(operation.check(Facts()))

@@ -44,8 +44,8 @@ def test_nothing_speaks_against_sharing_a_mounted_folder_with_a_person():
 @pytest.mark.parametrize(
     ("operation", "found", "code"),
     [
-        (on(), [], "dataset-missing"),
-        (OFF, [], "dataset-missing"),
+        (on(), [], "folder-missing"),
+        (OFF, [], "folder-missing"),
         (on(), [dataset(canmount="off")], "dataset-not-shareable"),
         (on(), [dataset(mounted=False)], "dataset-not-mounted"),
         (on(), [dataset(key_status="unavailable", mounted=False)], "dataset-locked"),
