@@ -45,6 +45,7 @@ INSTALLED_APPS = [
     "web.shares",
     "web.benchmarks",
     "web.system",
+    "web.overview",
 ]
 
 MIDDLEWARE = [

@@ -5,11 +5,13 @@ from __future__ import annotations
 from django.conf import settings
 from django.urls import include, path
 
+from web.overview import first_steps
 from web.overview import views as overview
 from web.system import views as system
 
 urlpatterns = [
     path("", overview.show_overview, name="overview"),
+    path("first-steps/<str:key>/dismiss/", first_steps.dismiss_step, name="dismiss_step"),
     path("ready/", system.ready, name="ready"),
     path("", include("web.accounts.urls")),
     path("system/", include("web.box.urls")),

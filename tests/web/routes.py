@@ -26,6 +26,7 @@ class Route:
 
 ROUTES = [
     Route("overview", "/", READ),
+    Route("dismiss_step", "/first-steps/user/dismiss/", CHANGE),
     Route("ready", "/ready/", READ),
     Route("setup", "/setup/", BOTH),
     Route("account_login", "/login/", BOTH),

@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from django.utils import timezone
+
 from appliance.disks.inventory import disks_from
 from appliance.facts.box import Disk, Pool, PoolDetail, Use, Vdev
 from appliance.facts.datasets import Dataset, Snapshot
@@ -18,7 +20,7 @@ from appliance.shares.drift import detect
 from appliance.system.box_info import BoxInfo, Memory, Port, Sensor
 from appliance.zfs import status, vdev_tree
 from tests.unit.made import dataset, disk, recorded, recorded_pool
-from web.alerts.models import Alert
+from web.alerts.models import Alert, MailSettings, Message
 from web.disks.models import Replacement
 from web.inventory import store
 from web.inventory.box import read_box
@@ -98,6 +100,15 @@ def put(
         changed.add("groups")
     for name in (*READ, "zfs"):
         store.checked(name, changed=name in changed)
+
+
+def notified(way: str = "mail") -> None:
+    """Notifications are set up, and a test has arrived."""
+    values = {"host": "mail.example.org"} if way == "mail" else {"webhook": "https://ntfy.example.org/box"}
+    MailSettings.objects.update_or_create(pk=1, defaults=values)
+    now = timezone.now()
+    sent = {"state": Message.State.SENT, "made": now, "next_try": now}
+    Message.objects.update_or_create(key=f"test-{way}", defaults={"event": "test", "way": way, **sent})
 
 
 def recorded_box() -> Pool:

@@ -82,7 +82,9 @@ def show_folder(request: HttpRequest, key: str) -> HttpResponse:
         row = get_object_or_404(DatasetRow, key=key)
         found = build_folders([row])[0]
         below = DatasetRow.objects.filter(name__startswith=f"{row.name}/").count()
-        latest = Job.objects.filter(subject=row.name, kind="set-share").defer("plan", "log").first()
+        latest = (
+            Job.objects.filter(subject=row.name, kind__in=("set-share", "share-folder")).defer("plan", "log").first()
+        )
         shown = {"folder": found, "dataset": found.dataset, "below": below, "latest": latest}
         return {**shown, **access_context(found.dataset), **actions.folder_context(row)}
 

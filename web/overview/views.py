@@ -18,6 +18,7 @@ from web.inventory.box import Box, read_box
 from web.inventory.models import Activity, DatasetRow, Progress
 from web.inventory.pool_cards import PoolCard
 from web.jobs.models import Job
+from web.overview import first_steps
 from web.overview.trends import pool_trends
 from web.overview.week import read_week
 from web.system import service_status
@@ -71,9 +72,9 @@ def alert_messages(cards: Iterable[PoolCard]) -> Iterator[Attention]:
 
 
 def collect_attention(
-    box: Box, troubles: list[service_status.Trouble], failed: list[Job], checked: object
+    box: Box, troubles: list[service_status.Trouble], failed: list[Job], checked: object, *, heard: bool
 ) -> list[Attention]:
-    """All messages, the worst first; a single line if all is well."""
+    """All messages, the worst first; one line if nothing is wrong. ``heard``: somebody would be told of a failure."""
     messages = [
         *pool_messages(box.cards),
         *(Attention("attention", trouble.headline, trouble.meaning) for trouble in troubles),
@@ -88,7 +89,17 @@ def collect_attention(
     if checked is None:
         return [Attention("working", "Larder is looking at this box for the first time.", "This takes a few seconds.")]
     if not box.cards:
-        return [Attention("healthy", "All is well. There is no pool yet.")]
+        return [Attention("healthy", "Nothing is wrong. There is no pool yet.")]
+    if not heard:
+        return [
+            Attention(
+                "notice",
+                "Nothing is wrong now, but nobody would be told of a failure.",
+                "Set up notifications, and send a test that arrives.",
+                reverse("mail_settings"),
+                "Set up notifications",
+            )
+        ]
     return [Attention("healthy", "All is well.")]
 
 
@@ -114,7 +125,8 @@ def show_overview(request: HttpRequest) -> HttpResponse:
         progress = {row.job: row for row in Progress.objects.filter(job__in=[job.pk for job in under_way])}
         moment = timezone.now()
         trends = pool_trends([card.pool for card in box.cards], moment)
-        worst, *others = collect_attention(box, now.troubles, unseen, now.checked)
+        heard, shared = first_steps.is_heard(), shared_folders()
+        worst, *others = collect_attention(box, now.troubles, unseen, now.checked, heard=heard)
         return {
             "attention": worst,
             "others": others,
@@ -124,7 +136,8 @@ def show_overview(request: HttpRequest) -> HttpResponse:
             "activities": list(Activity.objects.filter(state__in=Activity.UNDER_WAY)),
             "jobs": [(job, progress.get(job.pk)) for job in under_way],
             "ended": unseen,
-            "shared": shared_folders(),
+            "shared": shared,
+            "steps": first_steps.open_steps(pools=bool(box.cards), shared=bool(shared), heard=heard),
         }
 
     return live.respond(request, "overview/overview.html", build)

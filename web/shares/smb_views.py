@@ -15,7 +15,7 @@ from appliance.shares.set_share import SetShare
 from appliance.shares.settings import Protocol, ShareSetting, setting_of
 from web import live
 from web.inventory import store
-from web.inventory.models import DatasetRow
+from web.inventory.models import AccountRow, DatasetRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons, refusal_page
 from web.shares import switches
@@ -65,6 +65,8 @@ def switch_share(request: HttpRequest, key: str, protocol: str, to: str) -> Http
     except Refused as refusal:
         if live.is_for_htmx(request):
             return refused_switch(request, row, kind, refusal)
+        if to == "on" and kind != "nfs" and not AccountRow.objects.exists():
+            return redirect(switches.new_share_link(key))
         details = reverse(switches.DETAILS[kind], args=[key])
         return refusal_page(request, refusal.reasons, back if to == "off" else details)
     return redirect("folders") if request.POST.get("from") == "list" else redirect(back)

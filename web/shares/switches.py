@@ -14,7 +14,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.shares.publish import SERVING
 from appliance.shares.settings import MOST_PEOPLE, Afp, Part, Protocol, ShareSetting, Smb, setting_of
-from web.inventory.models import ShareRow
+from web.inventory.models import AccountRow, ShareRow
 from web.jobs.models import Job
 
 NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_. -]")
@@ -33,6 +33,7 @@ class Switch:
     part: Part | None
     job: Job | None
     served: bool
+    users: bool = True  # whether this box has any
 
     @property
     def words(self) -> str:
@@ -53,6 +54,18 @@ class Switch:
         return self.protocol == "nfs" and self.part is None
 
     @property
+    def needs_user(self) -> bool:
+        """Whether it cannot be turned on before there is a user, who can be added in the form that shares a folder."""
+        return self.protocol != "nfs" and self.part is None and not self.users
+
+    @property
+    def first_link(self) -> str:
+        """The page to answer first; empty where one click turns it on."""
+        if self.needs_user:
+            return new_share_link(self.key)
+        return self.details if self.asks_first else ""
+
+    @property
     def turning(self) -> str:
         """``on`` or ``off`` while a job is turning it, else empty."""
         if self.job is None:
@@ -66,10 +79,11 @@ class Switch:
 
 @dataclass(frozen=True)
 class SwitchesState:
-    """What all switches of a page are drawn from; two queries, however many folders."""
+    """What all switches of a page are drawn from; three queries, however many folders."""
 
     jobs: dict[tuple[str, str], Job]
     served: frozenset[tuple[str, str, str]]
+    users: bool
 
     @classmethod
     def read(cls) -> SwitchesState:
@@ -78,7 +92,8 @@ class SwitchesState:
             (job.subject, protocol): job for job in found for protocol in SERVING if is_about(job, protocol)
         }
         rows = (row.fact for row in ShareRow.objects.all())
-        return cls(jobs, frozenset((share.protocol, share.name.lower(), share.path) for share in rows))
+        served = frozenset((share.protocol, share.name.lower(), share.path) for share in rows)
+        return cls(jobs, served, AccountRow.objects.exists())
 
     def switches(self, key: str, dataset: Dataset) -> tuple[Switch, ...]:
         setting = setting_of(dataset) or ShareSetting()
@@ -87,8 +102,14 @@ class SwitchesState:
             part = setting.part(protocol)
             name = getattr(part, "name", dataset.mountpoint).lower()
             served = bool(part and dataset.mounted and (protocol, name, dataset.mountpoint) in self.served)
-            made.append(Switch(protocol, key, dataset, part, self.jobs.get((dataset.name, protocol)), served))
+            job = self.jobs.get((dataset.name, protocol))
+            made.append(Switch(protocol, key, dataset, part, job, served, self.users))
         return tuple(made)
+
+
+def new_share_link(key: str) -> str:
+    """The form that shares this folder and can add users in place."""
+    return f"{reverse('share_new_folder')}?folder={key}"
 
 
 def is_about(job: Job, protocol: Protocol) -> bool:

@@ -30,6 +30,7 @@ KEY = str(POOL.guid)
 def at(calm, web):
     """A function that moves the clock. The recorded pool is healthy and was just read, and nothing else needs attention."""
     rows.recorded_box()
+    rows.notified()
     start = timezone.now() + timedelta(hours=2)
     with time_machine.travel(start, tick=False) as clock:
         rows.recorded_box()

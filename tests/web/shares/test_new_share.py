@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from django.http import HttpResponse
 
+from appliance.agent.registry import decode_operation
 from appliance.datasets.access_note import AccessNote, encode_note
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
@@ -23,6 +24,7 @@ from tests.web.reading import Page, assert_nothing_inline, text_of
 from tests.web.system.test_queries import queries
 from web.jobs.models import Job
 from web.shares.new_share_form import network_of
+from web.shares.templatetags import share_result
 
 TANK = dataset("tank")
 NEW = "/shares/new/"
@@ -276,3 +278,70 @@ def test_trying_again_plans_only_what_is_missing(web, calm):
     # One that was refused made nothing: the folder of that name is somebody else's.
     refused = web.get(f"/jobs/{ended('refused', operation).pk}/again/")
     assert "dataset-exists" in codes_on_page(refused)
+
+
+AGENTS = {
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64)": "Windows",
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7)": "Mac",
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X)": "iPhone and iPad",
+    "Mozilla/5.0 (Linux; Android 15; Pixel 8)": "Android",
+    "Mozilla/5.0 (X11; Linux x86_64)": "Linux, on the desktop",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_computer_that_asks_is_known_by_its_browser(agent):
+    assert share_result.computer_of(agent) == AGENTS[agent]
+
+
+@pytest.mark.parametrize(
+    ("agent", "first"),
+    [
+        ("Windows NT 10.0", "\\\\vm.local\\photos"),
+        ("Macintosh", "smb://vm.local/photos"),
+        ("nonsense", "\\\\vm.local\\photos"),
+    ],
+)
+def test_job_that_is_done_shows_the_address_for_the_computer_that_asks(web, calm, settings, agent, first):
+    settings.BOX_NAME = "vm"
+    put(TANK)
+    job = ended("done", reviewed(ask(web, nfs="on", hosts="10.0.0.0/8")))
+    put(TANK, shared())
+    response = web.get(f"/jobs/{job.pk}/", HTTP_USER_AGENT=agent)
+    page = assert_nothing_inline(response)
+    result = share_result.result_of(decode_operation(job.operation), agent)  # type: ignore[arg-type]
+    assert result is not None
+    assert result.first.address == first
+    assert first in page.text
+    assert "nfs://vm.local/tank/photos" in page.text
+    assert f"/folders/{dataset().guid}/" in links(response)
+
+
+def test_job_that_failed_or_shared_nothing_shows_no_address(web, calm):
+    put(TANK)
+    job = ended("failed", reviewed(ask(web)))
+    assert "Open tank/photos on this computer" not in text_of(web.get(f"/jobs/{job.pk}/"))
+
+
+def test_switch_without_users_leads_to_the_form_that_adds_one(web, calm):
+    photos = dataset()
+    put(TANK, photos, accounts=())
+    form = f"{NEW}?folder={photos.guid}"
+    assert form in links(web.get("/folders/"))
+    assert form in links(web.get(f"/folders/{photos.guid}/"))
+    assert form in links(web.get(f"/folders/{photos.guid}/share/"))
+    assert web.post(f"/folders/{photos.guid}/switch/smb/on/")["Location"] == form
+    assert "There are no users yet" in text_of(web.get(form))
+    assert not Job.objects.exists()
+
+
+def test_entry_is_on_overview_pool_and_folders(web, calm):
+    pool = rows.recorded_box()
+    assert NEW in links(web.get("/"))
+    assert NEW in links(web.get("/folders/"))
+    assert f"{NEW}?pool=tank" in links(web.get(f"/pools/{pool.guid}/"))
+
+
+def test_folders_page_with_pools_alone_proposes_to_share_a_folder(web, tank):
+    assert "No folders yet" in text_of(web.get("/folders/"))

@@ -105,6 +105,7 @@ def test_a_box_that_was_never_read_says_so(web, calm):
 
 def test_a_calm_box_says_that_all_is_well(web, calm):
     rows.recorded_box()
+    rows.notified()
     assert "All is well." in text_of(web.get("/"))
 
 

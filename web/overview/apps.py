@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class OverviewConfig(AppConfig):
+    name = "web.overview"
+    label = "larder_overview"

@@ -1,0 +1,98 @@
+"""The first steps with a new box: each is shown on the overview until it is done or dismissed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from web.alerts.models import MailSettings, Message, SelfTestPlan
+from web.inventory import store
+from web.inventory.models import AccountRow, DatasetRow
+from web.overview.models import DismissedStep
+
+
+@dataclass(frozen=True)
+class FirstStep:
+    """One step: what it is for in one sentence, and the page that does it."""
+
+    key: str
+    title: str
+    sentence: str
+    route: str
+    link_text: str
+
+    @property
+    def link(self) -> str:
+        return reverse(self.route)
+
+
+STEPS = (
+    FirstStep("pool", "Create a pool", "It joins disks into one place for your files.", "create_pool", "Create a pool"),
+    FirstStep(
+        "folder",
+        "Share a folder",
+        "Then other computers can keep files on this box.",
+        "share_new_folder",
+        "Share a folder",
+    ),
+    FirstStep(
+        "user", "Add a user", "A share opens with the name and password of a user.", "create_user", "Create a user"
+    ),
+    FirstStep(
+        "snapshots",
+        "Turn on automatic snapshots",
+        "They keep earlier versions of files, so that what was deleted can be restored.",
+        "snapshot_policies",
+        "See the schedules",
+    ),
+    FirstStep(
+        "notifications",
+        "Set up notifications",
+        "A test mail shows that you will hear of a failing disk.",
+        "mail_settings",
+        "Set up notifications",
+    ),
+    FirstStep(
+        "self-tests",
+        "Schedule self-tests of disks",
+        "A disk then looks for its own faults before you need what is on it.",
+        "self_test_plan",
+        "Choose a schedule",
+    ),
+)
+
+
+def is_heard() -> bool:
+    """Whether somebody hears of a failure: a test reached a mail server or webhook as it is set up now. Two queries."""
+    row = MailSettings.load_row()
+    ways = [*(["mail"] if row.host else []), *(["webhook"] if row.webhook else [])]
+    return bool(ways) and Message.objects.filter(event="test", way__in=ways, state=Message.State.SENT).exists()
+
+
+def open_steps(*, pools: bool, shared: bool, heard: bool) -> list[FirstStep]:
+    """The steps that are neither done nor dismissed. The caller knows of pools, shares and notifications."""
+    plan = SelfTestPlan.load_row()
+    done = {
+        "pool": pools,
+        "folder": shared,
+        "user": AccountRow.objects.exists(),
+        "snapshots": DatasetRow.objects.filter(facts__contains='"policy_source":"local"').exists(),
+        "notifications": heard,
+        "self-tests": (plan.short, plan.long) != ("never", "never"),
+    }
+    dismissed = set(DismissedStep.objects.values_list("key", flat=True))
+    return [step for step in STEPS if not done[step.key] and step.key not in dismissed]
+
+
+@require_POST
+def dismiss_step(request: HttpRequest, key: str) -> HttpResponse:
+    """Show a step no longer."""
+    if key not in {step.key for step in STEPS}:
+        raise Http404
+    DismissedStep.objects.get_or_create(key=key, defaults={"by": request.user.get_username()})
+    store.touch("overview")
+    return redirect("overview")
