@@ -7,6 +7,7 @@ from django.urls import include, path
 
 from web.overview import first_steps
 from web.overview import views as overview
+from web.search import views as search
 from web.system import views as system
 
 urlpatterns = [
@@ -14,6 +15,7 @@ urlpatterns = [
     path("first-steps/<str:key>/dismiss/", first_steps.dismiss_step, name="dismiss_step"),
     path("ready/", system.ready, name="ready"),
     path("", include("web.accounts.urls")),
+    path("search/", search.search, name="search"),
     path("system/", include("web.box.urls")),
     path("", include("web.disks.urls")),
     path("", include("web.alerts.urls")),

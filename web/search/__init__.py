@@ -1,0 +1,1 @@
+"""Search for pages and things of the box: pools, folders, disks, users, shares, and what can be done."""

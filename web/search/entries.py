@@ -1,0 +1,141 @@
+"""What a search finds: pages, acts and things of the box under the words that people type. Seven queries, whatever it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+from django.db.models import Q, QuerySet
+from django.urls import reverse
+
+from web.inventory.bays import list_bays, read_known_bays
+from web.inventory.models import AccountRow, DatasetRow, DiskRow, GroupRow, PoolRow, Row, ShareRow
+
+MOST = 20  # that are shown
+LONGEST = 100  # of what is typed
+KINDS = ("folder", "share", "user", "group")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A place to go to. ``kind`` says what it is; ``more`` holds further words that lead to it."""
+
+    words: str
+    kind: str
+    url: str
+    icon: str
+    more: str = ""
+
+    def rank(self, text: str, tokens: list[str]) -> int | None:
+        """How well it fits, 0 the best; None where a token is in none of its words."""
+        name, all_words = self.words.casefold(), f"{self.words} {self.kind} {self.more}".casefold()
+        if not all(token in all_words for token in tokens):
+            return None
+        if name == text:
+            return 0
+        if name.startswith(text):
+            return 1
+        return 2 if all(token in name for token in tokens) else 3
+
+
+# Words, address, icon, further words.
+PAGES = (
+    ("Overview", "overview", "overview", "home start"),
+    ("Pools", "pools", "pool", "zpool raid storage"),
+    ("Folders", "folders", "folder", "datasets shares"),
+    ("Volumes", "volumes", "pool", "zvol iscsi"),
+    ("Snapshots", "snapshots", "snapshot", ""),
+    ("Automatic snapshots", "snapshot_policies", "snapshot", "schedule retention"),
+    ("Space used by snapshots", "snapshots_space", "snapshot", ""),
+    ("Protected snapshots", "snapshot_holds", "snapshot", "hold"),
+    ("Disks", "disks", "disk", "drives smart"),
+    ("Bays", "bays", "disk", "arrange chassis"),
+    ("Self-test schedule", "self_test_plan", "disk", "smart"),
+    ("Alerts", "alerts", "health", "health problems"),
+    ("Alert levels", "alert_kinds", "bell", "severity"),
+    ("Notifications", "mail_settings", "mail", "mail smtp webhook test"),
+    ("Benchmarks", "benchmarks", "gauge", "speed measure fio"),
+    ("Users", "users", "users", "people accounts groups"),
+    ("Jobs", "jobs", "list", "work log"),
+    ("Replacements", "replacements", "refresh", "disk replace"),
+    ("System", "box", "device", "memory processor network temperature host name"),
+    ("Active sessions", "sessions", "device", "sign in"),
+    ("Password", "password", "key", "change administrator"),
+)
+ACTS = (
+    ("Create a pool", "create_pool", "plus", "add new zpool"),
+    ("Import a pool", "import_pools", "download", "bring"),
+    ("Unlock a folder", "folders", "lock-open", "encryption key passphrase"),
+    ("Create a folder", "create_folder", "plus", "add new dataset"),
+    ("Create a volume", "create_volume", "plus", "add new zvol"),
+    ("Add a user", "create_user", "plus", "create new person account"),
+    ("Add a group", "create_group", "plus", "create new"),
+    ("Restore files", "restore", "history", "deleted lost find snapshot undelete"),
+    ("Shut down or restart", "box", "power", "reboot off"),
+    ("Replace a disk", "disks", "refresh", "swap failing drive"),
+)
+POOL_ACTS = (
+    ("Scrub", "pool", "scrub", "check verify"),
+    ("Replace a disk in", "replace_disk", "refresh", "swap drive"),
+    ("Settings of", "pool_settings", "settings", "properties"),
+    ("History of", "pool_history", "history", "log"),
+)
+
+
+def find_entries(text: str) -> list[Entry]:
+    """The best entries for what was typed, at most ``MOST``; pages and acts where nothing was."""
+    text = " ".join(text.casefold().split())[:LONGEST]
+    tokens = text.split()
+    ranked = [
+        (rank, at, entry)
+        for at, entry in enumerate(list_entries(tokens))
+        if (rank := entry.rank(text, tokens)) is not None
+    ]
+    return [entry for _rank, _at, entry in sorted(ranked, key=lambda one: one[:2])[:MOST]]
+
+
+def list_entries(tokens: list[str]) -> Iterator[Entry]:
+    """All entries in the order of their kinds; folders, users and shares as far as their names fit."""
+    pools = list(PoolRow.objects.order_by("name"))
+    for row in pools:
+        yield Entry(row.name, "pool", reverse("pool", args=[row.key]), "pool")
+    yield from (Entry(words, "action", reverse(name), icon, more) for words, name, icon, more in ACTS)
+    for row in pools:
+        for words, name, icon, more in POOL_ACTS:
+            yield Entry(f"{words} {row.name}", "action", reverse(name, args=[row.key]), icon, more)
+    yield from (Entry(words, "page", reverse(name), icon, more) for words, name, icon, more in PAGES)
+    if not tokens:
+        return
+    for bay in list_bays(DiskRow.objects.all(), [row.fact for row in pools], read_known_bays()):
+        disk = bay.disk
+        words = f"{bay.label.capitalize()}: {disk.model}" if disk.model else bay.label.capitalize()
+        yield Entry(words, "disk", reverse("disk", args=[bay.key]), "disk", f"{disk.serial} {disk.name} {bay.pool}")
+    for folder in named(DatasetRow.objects.all(), tokens):
+        yield Entry(folder.name, "folder", reverse("folder", args=[folder.key]), "folder")
+    yield from share_entries(tokens)
+    for user in named(AccountRow.objects.all(), tokens):
+        yield Entry(user.fact.called, "user", reverse("user", args=[user.name]), "user", user.name)
+    for group in named(GroupRow.objects.all(), tokens):
+        yield Entry(group.name, "group", reverse("group", args=[group.name]), "users")
+
+
+def named(rows: QuerySet[Row], tokens: list[str]) -> Iterable[Row]:
+    """The first rows, by name, that hold every token."""
+    fits = Q()
+    for token in [token for token in tokens if token not in KINDS] or tokens:
+        fits &= Q(name__icontains=token) | Q(facts__icontains=token)
+    return rows.filter(fits).order_by("name")[: 2 * MOST]
+
+
+def share_entries(tokens: list[str]) -> Iterator[Entry]:
+    """The shares; each leads to the page of its folder."""
+    shares = [row.fact for row in named(ShareRow.objects.all(), tokens)]
+    served = Q(pk__in=())
+    for path in {share.path for share in shares}:
+        served |= Q(facts__contains=f'"mountpoint":{msgspec.json.encode(path).decode()}')
+    folders = {row.fact.mountpoint: row.key for row in DatasetRow.objects.filter(served)}
+    for share in shares:
+        if key := folders.get(share.path):
+            words = f"{share.name} over {share.protocol.upper()}"
+            yield Entry(words, "share", reverse("folder", args=[key]), "share", share.path)
