@@ -31,10 +31,10 @@ def update_activities(pools: Iterable[Pool]) -> bool:
 
 def update_activity(key: str, pool: Pool, work: LongWork, before: Activity | None) -> bool:
     """Store one row; whether a page shows a difference."""
-    pace = pace_before(before).seen(
+    pace = pace_before(before).add_sample(
         RateSample(time.monotonic(), work.done, work.looked), running=work.state == "running"
     )
-    left = pace.left(work.done, work.total)
+    left = pace.seconds_left(work.done, work.total)
     now = {
         "pool": pool.name,
         "state": work.state,
@@ -43,7 +43,9 @@ def update_activity(key: str, pool: Pool, work: LongWork, before: Activity | Non
         "ended": work.ended,
         "rate": pace.rate,
         "left": left,
-        "phrase": activities.describe_progress(work, left=left, standing=pace.standing) if work.under_way else "",
+        "phrase": activities.describe_progress(work, left=left, standing=pace.stalled_seconds)
+        if work.under_way
+        else "",
         "subject": work.subject[:255],
         "done": work.done,
         "total": work.total,

@@ -130,12 +130,12 @@ class Report:
     @property
     def sentence(self) -> str:
         """What came of it, and what that means."""
-        said = [self.result()]
+        said = [self.describe_result()]
         if self.errors or self.damaged:
-            said.append(self.harm())
+            said.append(self.describe_harm())
         return " ".join(said)
 
-    def result(self) -> str:
+    def describe_result(self) -> str:
         what = size_text(self.repaired)
         if self.kind == "scrub":
             if self.outcome == "stopped":
@@ -158,7 +158,7 @@ class Report:
             "initialize": "All free space has been written once.",
         }.get(self.kind, "Done.")
 
-    def harm(self) -> str:
+    def describe_harm(self) -> str:
         if self.kind in KNOWN_BY_THEIR_END:
             return f"{count_text(self.errors, 'request')} failed."
         own = sum(name.startswith(OWN_RECORDS) for name in self.files)

@@ -30,13 +30,13 @@ class PoolOperation(Operation):
     def locks(self) -> tuple[str, ...]:
         return (self.pool, str(self.guid))
 
-    def there(self, facts: Facts) -> Pool | None:
+    def find_pool(self, facts: Facts) -> Pool | None:
         """The very pool that was meant."""
         pool = facts.pool_of(self.guid)
         return pool if pool and pool.name == self.pool else None
 
     def check(self, facts: Facts) -> Iterator[Reason]:
-        pool = self.there(facts)
+        pool = self.find_pool(facts)
         if pool is None:
             yield Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=self.pool)
         elif pool.state == "SUSPENDED":

@@ -39,7 +39,7 @@ class TakeCheckpoint(PoolOperation, tag="take-checkpoint"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        pool = self.there(facts)
+        pool = self.find_pool(facts)
         if pool is None:
             return
         if pool.checkpoint and pool.checkpoint.state == "exists":
@@ -96,12 +96,12 @@ class DiscardCheckpoint(PoolOperation, tag="discard-checkpoint"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        pool = self.there(facts)
+        pool = self.find_pool(facts)
         if pool and (pool.checkpoint is None or pool.checkpoint.state != "exists"):
             yield Reason("checkpoint-missing", "{pool} has no checkpoint.", pool=self.pool)
 
     def plan(self, facts: Facts) -> Plan:
-        pool = self.there(facts)
+        pool = self.find_pool(facts)
         assert pool is not None  # noqa: S101  # check said so
         kept = pool.checkpoint
 
@@ -157,7 +157,7 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
         return facts if facts.pool_of(self.guid) else replace(facts, importable=discover.discover_pools(self.guid))
 
     def check(self, facts: Facts) -> Iterator[Reason]:
-        pool = self.there(facts)
+        pool = self.find_pool(facts)
         if pool is None and (found := facts.found(self.guid)) and found.name == self.pool and found.usable:
             if found.other_host or found.destroyed:
                 yield Reason(
@@ -175,7 +175,7 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
         return ["zpool", "import", *flags, "-d", discover.BY_ID, str(self.guid), self.pool]
 
     def plan(self, facts: Facts) -> Plan:
-        pool = self.there(facts)
+        pool = self.find_pool(facts)
         moment = taken_at(pool) if pool else "its checkpoint"
         # Where its folders are now they may be again; a pool from elsewhere may have had other places then.
         also = frozenset(one.mountpoint for one in facts.datasets if one.pool == self.pool and one.mounted)

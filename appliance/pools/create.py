@@ -56,7 +56,7 @@ class CreatePool(Operation, tag="create-pool"):
 
     def __post_init__(self) -> None:
         names.check_pool_name(self.name)
-        for field, paths in self.roles():
+        for field, paths in self.disks_by_field():
             for path in paths:
                 names.by_id(path, field=field)
         if self.rest:
@@ -85,13 +85,13 @@ class CreatePool(Operation, tag="create-pool"):
         """The disks that hold data."""
         return [path for group in self.groups for path in group]
 
-    def roles(self) -> list[tuple[str, Sequence[str]]]:
+    def disks_by_field(self) -> list[tuple[str, Sequence[str]]]:
         """Every disk, by the field that it was chosen in."""
         return [("disks", self.disks), ("logs", self.logs), ("cache", self.cache), ("spares", self.spares)]
 
     @property
-    def every(self) -> list[str]:
-        return [path for _field, paths in self.roles() for path in paths]
+    def all_disks(self) -> list[str]:
+        return [path for _field, paths in self.disks_by_field() for path in paths]
 
     @property
     def title(self) -> str:
@@ -105,10 +105,10 @@ class CreatePool(Operation, tag="create-pool"):
         return self.encrypted
 
     def locks(self) -> tuple[str, ...]:
-        return tuple(filter(None, (self.name, self.rest, *self.every)))
+        return tuple(filter(None, (self.name, self.rest, *self.all_disks)))
 
     def disks_taken(self) -> tuple[str, ...]:
-        return tuple(self.every)
+        return tuple(self.all_disks)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.zfs == "missing":
@@ -122,7 +122,7 @@ class CreatePool(Operation, tag="create-pool"):
         if not self.groups or not self.disks:
             yield Reason("disk-not-chosen", "Choose at least one disk.", field="disks")
             return
-        if len(self.every) > MOST_DISKS:
+        if len(self.all_disks) > MOST_DISKS:
             yield Reason("disks-too-many", "Choose at most {count} disks.", field="disks", count=MOST_DISKS)
         yield from create_checks.check_chosen_once(self, facts)
         least = LEAST_DISKS[self.layout]
@@ -140,19 +140,19 @@ class CreatePool(Operation, tag="create-pool"):
                 "Every group of a pool should have the same number of disks. Choose a number that divides evenly.",
                 field="layout",
             )
-        for field, paths in self.roles():
+        for field, paths in self.disks_by_field():
             for path in paths:
                 yield from create_checks.check_disk(self, path, facts, field)
         yield from create_checks.check_extras(self, facts)
         if self.partition:
             yield from create_checks.check_partitions(self, facts)
 
-    def sizes(self, facts: Facts) -> list[list[int]]:
+    def disk_sizes(self, facts: Facts) -> list[list[int]]:
         """Bytes that each disk of each group gives."""
         found = [[disk.size for path in group if (disk := facts.disk(path))] for group in self.groups]
         return [[self.partition for _size in group] for group in found] if self.partition else found
 
-    def cuts(self, facts: Facts) -> list[Cut]:
+    def plan_cuts(self, facts: Facts) -> list[Cut]:
         """How each data disk is partitioned; none where whole disks are used."""
         if not self.partition:
             return []
@@ -160,8 +160,8 @@ class CreatePool(Operation, tag="create-pool"):
         return [Cut(disk, self.partition, rest_size(disk.size, self.partition) if self.rest else 0) for disk in disks]
 
     def plan(self, facts: Facts) -> Plan:
-        disks = [disk for path in self.every if (disk := facts.disk(path))]
-        shape, cuts = self.sizes(facts), self.cuts(facts)
+        disks = [disk for path in self.all_disks if (disk := facts.disk(path))]
+        shape, cuts = self.disk_sizes(facts), self.plan_cuts(facts)
         full = [disk for disk in disks if disk.uses]
         holds = usable_bytes(self.layout, shape, self.ashift, margin=0 if self.partition else PARTITION_MARGIN)
         summary = f"The pool {self.name}: {LAYOUT_NAMES[self.layout].lower()} of {len(self.disks)} disks, about {size_text(holds)} for files."
@@ -180,11 +180,11 @@ class CreatePool(Operation, tag="create-pool"):
             if full
             else "The pool can be destroyed again; the disks are empty now.",
             type_to_confirm=self.name if full else "",
-            details=self.told(facts),
+            details=self.plan_details(facts),
             key_file=self.key_file,
         )
 
-    def told(self, facts: Facts) -> dict[str, str]:
+    def plan_details(self, facts: Facts) -> dict[str, str]:
         found = {"Survives": describe_survival(parity_of(self.layout, len(self.groups[0])))}
         if self.rest:
             found[f"Survives in {self.rest}"] = describe_survival(1 if self.rest_mirror else 0)
@@ -233,7 +233,7 @@ class CreatePool(Operation, tag="create-pool"):
             yield self.rest_step(cuts, secret)
         both = f"{self.name} and {self.rest}" if self.rest else self.name
         shown = shlex.join(status.READ_POOLS)
-        yield Step("verify", f"Read {both} back and see that every disk is in it", shown, self.verify)
+        yield Step("verify", f"Read {both} back and see that every disk is in it", shown, self.verify_pools)
 
     def rest_step(self, cuts: list[Cut], secret: Callable[[Work], str]) -> Step:
         if not self.rest_mirror:
@@ -274,7 +274,7 @@ class CreatePool(Operation, tag="create-pool"):
 
         return Step(step, f"Create {name}", shlex.join(argv), act, tuple(vdevs), f"Destroy {name}")
 
-    def verify(self, work: Work) -> None:
+    def verify_pools(self, work: Work) -> None:
         found = {pool.name: pool for pool in status.read_pools()}
         for name in filter(None, (self.name, self.rest)):
             pool = found.get(name)
@@ -289,17 +289,17 @@ class CreatePool(Operation, tag="create-pool"):
         found = {Path(device.path or device.name).name for device in pool.devices()}
         if pool.name == self.rest:
             return bool(found) and found <= {f"{Path(path).name}-part2" for path in self.disks}
-        return {name.removesuffix("-part1") for name in found} == {Path(path).name for path in self.every}
+        return {name.removesuffix("-part1") for name in found} == {Path(path).name for path in self.all_disks}
 
     def probe(self, step: str, facts: Facts) -> bool:
         def made(name: str) -> bool:
             pool = facts.pool(name)
             return pool is not None and self.made_of_our_disks(pool)
 
-        cuts = self.cuts(facts)
+        cuts = self.plan_cuts(facts)
         cut = bool(cuts) and len(cuts) == len(self.disks) and all(map(has_partitions, cuts))
         if step == "erase":
-            free = all(disk is not None and disk.free for disk in map(facts.disk, self.every))
+            free = all(disk is not None and disk.free for disk in map(facts.disk, self.all_disks))
             return made(self.name) or cut or free
         if step == "partition":
             return made(self.name) or cut
@@ -317,12 +317,12 @@ class CreatePool(Operation, tag="create-pool"):
             if self.rest and facts.pool(self.rest) is None:
                 said += f" {self.rest} is not there: the second partitions of the larger disks are still empty."
             return said
-        gone = [path.rsplit("/", 1)[-1] for path in self.every if facts.disk(path) is None]
+        gone = [path.rsplit("/", 1)[-1] for path in self.all_disks if facts.disk(path) is None]
         if gone:
             return f"{self.name} is not there, and {', '.join(gone)} does not answer. Put the disk back or choose others, then create the pool again."
-        if any(use.pool == self.name for disk in facts.disks if disk.path in self.every for use in disk.uses):
+        if any(use.pool == self.name for disk in facts.disks if disk.path in self.all_disks for use in disk.uses):
             return f"{self.name} is not in use; its disks carry traces of it that hold nothing of yours. Create it again on the same disks: Larder will show the traces and erase them."
-        if step != "partition" and any(map(has_partitions, self.cuts(facts))):
+        if step != "partition" and any(map(has_partitions, self.plan_cuts(facts))):
             return f"{self.name} is not there; its disks are partitioned and hold nothing of yours. Create it again on the same disks: Larder will show the partitions and erase them."
         return f"{self.name} is not there, and nothing of it is left on the disks. Create it again when you like."
 

@@ -37,7 +37,7 @@ def check_name(operation: CreatePool, name: str, facts: Facts, field: str) -> It
         )
     for disk in facts.disks:
         for use in disk.uses:
-            if use.kind == "exported" and use.pool == name and disk.path not in operation.every:
+            if use.kind == "exported" and use.pool == name and disk.path not in operation.all_disks:
                 yield Reason(
                     "pool-name-exported-on-disk",
                     "The name {name} belongs to a pool on {disk} that is not in use at the moment. Choose another name, so that both can be used, or erase that disk first.",
@@ -50,7 +50,7 @@ def check_name(operation: CreatePool, name: str, facts: Facts, field: str) -> It
 
 def check_chosen_once(operation: CreatePool, facts: Facts) -> Iterator[Reason]:
     seen: dict[str, str] = {}
-    for field, paths in operation.roles():
+    for field, paths in operation.disks_by_field():
         for path in paths:
             if path not in seen:
                 seen[path] = field
@@ -106,7 +106,7 @@ def check_extras(operation: CreatePool, facts: Facts) -> Iterator[Reason]:
             field="spares",
         )
         return
-    shape = operation.sizes(facts)
+    shape = operation.disk_sizes(facts)
     needed = operation.partition or max((min(group) for group in shape if group), default=0)
     for path in operation.spares:
         if disk := facts.disk(path):
@@ -130,7 +130,7 @@ def check_partitions(operation: CreatePool, facts: Facts) -> Iterator[Reason]:
                 disk=disk_label(disk),
                 size=size_text(operation.partition),
             )
-    if operation.rest and not any(cut.rest for cut in operation.cuts(facts)):
+    if operation.rest and not any(cut.rest for cut in operation.plan_cuts(facts)):
         yield Reason("rest-empty", "The disks are of one size, so nothing is left for a second pool.", field="rest")
-    elif operation.rest_mirror and not mirrors_of(operation.cuts(facts)):
+    elif operation.rest_mirror and not mirrors_of(operation.plan_cuts(facts)):
         yield Reason("rest-not-mirrored-by-one", "A mirror needs two disks that have something left.", field="rest")

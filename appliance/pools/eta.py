@@ -32,7 +32,7 @@ class WorkRate:
 
     samples: tuple[RateSample, ...] = ()
 
-    def seen(self, sample: RateSample, *, running: bool) -> WorkRate:
+    def add_sample(self, sample: RateSample, *, running: bool) -> WorkRate:
         """With one more reading. A pause, a step back or a long gap begins anew: the old speed is no longer true."""
         if not running:
             return WorkRate()
@@ -57,7 +57,7 @@ class WorkRate:
             return 0.0
         first, last = self.samples[0], self.samples[-1]
         span = last.at - first.at
-        if span < SHORTEST or last.done <= first.done or self.standing >= STANDING:
+        if span < SHORTEST or last.done <= first.done or self.stalled_seconds >= STANDING:
             return 0.0
         if span < SURE:
             middle = min(self.samples, key=lambda one: abs(one.at - (first.at + span / 2)))
@@ -70,7 +70,7 @@ class WorkRate:
         return (last.done - first.done) / span
 
     @property
-    def standing(self) -> int:
+    def stalled_seconds(self) -> int:
         """Seconds for which nothing has moved; a scan that still looks around moves."""
         if not self.samples:
             return 0
@@ -82,7 +82,7 @@ class WorkRate:
             since = one.at
         return int(last.at - since)
 
-    def left(self, done: int, total: int) -> int | None:
+    def seconds_left(self, done: int, total: int) -> int | None:
         """Seconds until it is done; None while that cannot be told."""
         rate = self.rate
         if not rate or total <= done:

@@ -109,7 +109,7 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
         return (self.pool,)
 
     def load_extra_facts(self, facts: Facts) -> Facts:
-        pool = self.there(facts)
+        pool = self.find_pool(facts)
         return replace(facts, details=(features.read_pool_detail(pool),)) if pool else facts
 
     def check(self, facts: Facts) -> Iterator[Reason]:

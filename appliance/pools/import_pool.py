@@ -244,7 +244,7 @@ class ImportPool(Operation, tag="import-pool"):
                     "tame",
                     f"Keep its folders below {home}, and let nothing of it share itself or run as root",
                     f"{zfs_mount.QUIET_TEXT}, for each folder that says otherwise\n{self.place_text}, for each folder that wants to be mounted outside {home}",
-                    lambda work: self.tame(work, found.name),
+                    lambda work: self.tame_folders(work, found.name),
                     (self.name,),
                 )
             )
@@ -263,7 +263,7 @@ class ImportPool(Operation, tag="import-pool"):
                     "keep",
                     "Bring it in again at each start of the box",
                     shlex.join(self.remember_argv()),
-                    self.keep,
+                    self.import_at_start,
                 )
             )
         return steps
@@ -310,7 +310,7 @@ class ImportPool(Operation, tag="import-pool"):
             if dataset.pool == self.name and dataset.guid in known:
                 approved.set_approved(dataset.guid, share=False)
 
-    def tame(self, work: Work, former: str) -> None:
+    def tame_folders(self, work: Work, former: str) -> None:
         # First what would share itself: ZFS mounts such a folder as soon as its place is changed (libzfs_changelist.c).
         for argv in zfs_mount.safety_commands(zfs_mount.foreign_properties(self.name), self.name):
             command.run(argv, timeout=120)
@@ -326,7 +326,7 @@ class ImportPool(Operation, tag="import-pool"):
     def mount(self, work: Work) -> None:
         zfs_mount.mount_all(zfs_mount.foreign_properties(self.name), self.name, read_only=self.read_only, work=work)
 
-    def keep(self, work: Work) -> None:
+    def import_at_start(self, work: Work) -> None:
         command.run(self.remember_argv(), timeout=120)
 
     def probe(self, step: str, facts: Facts) -> bool:

@@ -24,12 +24,12 @@ class UpgradePool(PoolOperation, tag="upgrade-pool"):
         return f"Upgrade {self.pool}"
 
     def load_extra_facts(self, facts: Facts) -> Facts:
-        pool = self.there(facts)
+        pool = self.find_pool(facts)
         return replace(facts, details=(features.read_pool_detail(pool),)) if pool else facts
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        if self.there(facts) is None:
+        if self.find_pool(facts) is None:
             return
         detail = facts.detail(self.guid)
         if detail is None:

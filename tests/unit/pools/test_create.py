@@ -323,7 +323,7 @@ def test_verifying_reads_the_pool_back(monkeypatch):
     operation = create(name="pond")
     monkeypatch.setattr("appliance.zfs.status.read_pools", lambda: (recorded_pool(), made(operation)))
     work = Working()
-    operation.verify(work)
+    operation.verify_pools(work)
     assert work.notes == ["pond is online with 4 disks"]
 
 
@@ -331,7 +331,7 @@ def test_verifying_reads_the_pool_back(monkeypatch):
 def test_verifying_fails_where_the_pool_is_not_what_was_asked(monkeypatch, pools):
     monkeypatch.setattr("appliance.zfs.status.read_pools", lambda: pools)
     with pytest.raises(Failed):
-        create().verify(Working())
+        create().verify_pools(Working())
 
 
 @pytest.mark.parametrize(
@@ -525,11 +525,11 @@ def test_verifying_reads_both_pools_back(monkeypatch):
     operation = cut_up()
     monkeypatch.setattr("appliance.zfs.status.read_pools", lambda: both(operation))
     work = Working()
-    operation.verify(work)
+    operation.verify_pools(work)
     assert work.notes == ["tank is online with 3 disks", "spill is online with 1 disks"]
     monkeypatch.setattr("appliance.zfs.status.read_pools", lambda: both(operation)[:1])
     with pytest.raises(Failed, match="spill"):
-        operation.verify(Working())
+        operation.verify_pools(Working())
 
 
 # --- keys ---------------------------------------------------------------------------------------------------

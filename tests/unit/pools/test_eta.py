@@ -20,7 +20,7 @@ TOTAL = 10**12
 def follow(*readings: tuple[float, int], running: bool = True, pace: WorkRate | None = None) -> WorkRate:
     found = pace or WorkRate()
     for at, done in readings:
-        found = found.seen(RateSample(at, done), running=running)
+        found = found.add_sample(RateSample(at, done), running=running)
     return found
 
 
@@ -31,26 +31,26 @@ def steady(start: float = 0, seconds: int = 200, every: int = 10, rate: int = 10
 def test_nothing_is_promised_before_it_was_watched():
     for seconds in (0, 10, 20):
         pace = follow(*steady(seconds=seconds))
-        assert pace.left(0, TOTAL) is None, seconds
+        assert pace.seconds_left(0, TOTAL) is None, seconds
 
 
 def test_after_half_a_minute_of_steady_work_the_time_left_is_told():
     pace = follow(*steady(seconds=40))
     assert pace.rate == pytest.approx(100 * MB)
-    assert pace.left(4 * 10**9, TOTAL) == pytest.approx((TOTAL - 4 * 10**9) / (100 * MB), rel=0.01)
+    assert pace.seconds_left(4 * 10**9, TOTAL) == pytest.approx((TOTAL - 4 * 10**9) / (100 * MB), rel=0.01)
 
 
 def test_work_that_begins_in_fits_gets_no_promise_until_it_was_watched_for_longer():
     burst = [(0.0, 0), (10.0, 5000 * MB), (20.0, 5010 * MB), (30.0, 5020 * MB), (40.0, 5030 * MB)]
-    assert follow(*burst).left(5030 * MB, TOTAL) is None
+    assert follow(*burst).seconds_left(5030 * MB, TOTAL) is None
     later = [(40.0 + at, 5030 * MB + at * MB) for at in range(10, 101, 10)]
-    assert follow(*burst, *later).left(6 * 10**9, TOTAL) is not None
+    assert follow(*burst, *later).seconds_left(6 * 10**9, TOTAL) is not None
 
 
 def test_one_slow_reading_does_not_make_the_time_left_jump():
     pace = follow(*steady(seconds=280))
-    before = pace.left(28 * 10**9, TOTAL)
-    after = follow((290, 28 * 10**9 + MB), pace=pace).left(28 * 10**9, TOTAL)
+    before = pace.seconds_left(28 * 10**9, TOTAL)
+    after = follow((290, 28 * 10**9 + MB), pace=pace).seconds_left(28 * 10**9, TOTAL)
     assert before is not None
     assert after is not None
     assert after < before * 1.1
@@ -77,7 +77,7 @@ def test_readings_a_second_apart_do_not_pile_up():
 def test_a_pause_begins_anew():
     pace = follow(*steady())
     assert follow((210, 20 * 10**9), running=False, pace=pace).samples == ()
-    assert follow((500, 20 * 10**9), (510, 21 * 10**9), pace=WorkRate()).left(0, TOTAL) is None
+    assert follow((500, 20 * 10**9), (510, 21 * 10**9), pace=WorkRate()).seconds_left(0, TOTAL) is None
 
 
 @pytest.mark.parametrize(
@@ -88,34 +88,34 @@ def test_a_pause_begins_anew():
 def test_what_cannot_be_compared_begins_anew(reading):
     pace = follow(reading, pace=follow(*steady()))
     assert [(sample.at, sample.done) for sample in pace.samples] == [reading]
-    assert pace.left(0, TOTAL) is None
+    assert pace.seconds_left(0, TOTAL) is None
 
 
 def test_work_that_stands_still_makes_no_promise_and_says_so():
     pace = follow(*steady(seconds=100), *((100.0 + at, 10 * 10**9) for at in range(10, 201, 10)))
-    assert pace.standing >= STANDING
-    assert pace.left(10 * 10**9, TOTAL) is None
+    assert pace.stalled_seconds >= STANDING
+    assert pace.seconds_left(10 * 10**9, TOTAL) is None
     work = LongWork("scrub", "running", None, None, 1, 2)
-    assert activities.describe_progress(work, left=None, standing=pace.standing) == "no progress for 3 min"
+    assert activities.describe_progress(work, left=None, standing=pace.stalled_seconds) == "no progress for 3 min"
 
 
 def test_a_scan_that_looks_around_first_does_not_stand_still():
     pace = WorkRate()
     for at in range(0, 300, 10):
-        pace = pace.seen(RateSample(at, 0, at * MB), running=True)
-    assert pace.standing == 0
-    assert pace.left(0, TOTAL) is None
+        pace = pace.add_sample(RateSample(at, 0, at * MB), running=True)
+    assert pace.stalled_seconds == 0
+    assert pace.seconds_left(0, TOTAL) is None
 
 
 def test_what_is_over_its_total_makes_no_promise():
     """zpool-scrub(8): a scrub of a pool in use may go a little beyond."""
     pace = follow(*steady())
-    assert pace.left(TOTAL, TOTAL) is None
-    assert pace.left(TOTAL + 1, TOTAL) is None
+    assert pace.seconds_left(TOTAL, TOTAL) is None
+    assert pace.seconds_left(TOTAL + 1, TOTAL) is None
 
 
 def test_what_would_take_months_is_not_promised():
-    assert follow(*steady(rate=1000)).left(0, TOTAL) is None
+    assert follow(*steady(rate=1000)).seconds_left(0, TOTAL) is None
 
 
 @given(
@@ -125,9 +125,9 @@ def test_what_would_take_months_is_not_promised():
 def test_no_sequence_of_readings_makes_a_wrong_promise(readings, total):
     pace = WorkRate()
     for at, done, running in readings:
-        pace = pace.seen(RateSample(at, done), running=running)
+        pace = pace.add_sample(RateSample(at, done), running=running)
         assert pace.rate >= 0
-        left = pace.left(done, total)
+        left = pace.seconds_left(done, total)
         assert left is None or left >= 0
         assert all(one.at <= other.at and one.done <= other.done for one, other in pairwise(pace.samples))
 

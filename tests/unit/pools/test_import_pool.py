@@ -247,7 +247,7 @@ def test_an_agreement_to_share_that_was_about_another_disk_is_forgotten(read_onl
 def test_a_new_name_moves_its_own_folder_and_what_belongs_elsewhere_stays_unmounted(commands, monkeypatch):
     found = (carried("attic", mountpoint="/old"), carried("attic/x", mountpoint="/etc"))
     monkeypatch.setattr(mount, "foreign_properties", lambda _pool: found)
-    bring_in().tame(Working(), "old")
+    bring_in().tame_folders(Working(), "old")
     assert ["zfs", "set", "-u", "mountpoint=/attic", "attic"] in commands.ran
     assert ["zfs", "set", "-u", "canmount=noauto", "attic/x"] in commands.ran
 
@@ -283,7 +283,7 @@ def test_import_switches_off_sharing_before_any_place_is_changed(commands, monke
     """ZFS mounts a folder that shares itself as soon as its place is changed, wherever a link there leads."""
     found = (carried("attic", sharenfs="on"), carried("attic/x", mountpoint="/etc"))
     monkeypatch.setattr(mount, "foreign_properties", lambda _pool: found)
-    bring_in(move_folders=True).tame(Working(), "attic")
+    bring_in(move_folders=True).tame_folders(Working(), "attic")
     assert commands.ran[0] == ["zfs", "set", "-u", "sharenfs=off", "attic"]
     assert ["zfs", "inherit", "mountpoint", "attic/x"] in commands.ran[1:]
 
