@@ -29,7 +29,7 @@ urlpatterns = [
     path("benchmarks/", include("web.benchmarks.urls")),
 ]
 if settings.DEBUG:
-    urlpatterns.append(path("components/", system.components, name="components"))
+    urlpatterns.append(path("components/", system.show_components, name="components"))
 
 handler404 = "web.system.error_pages.not_found"
 handler500 = "web.system.error_pages.server_error"

@@ -69,7 +69,7 @@ def collect_timed() -> None:
     """Read everything, and note how long that took."""
     started = time.monotonic()
     collect_all()
-    store.took("looking", time.monotonic() - started)
+    store.note_duration("looking", time.monotonic() - started)
 
 
 def collect_now() -> None:

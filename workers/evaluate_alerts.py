@@ -249,7 +249,7 @@ def state_of(row: DiskRow) -> State:
 
 def store_pool_days(pools: Iterable[Pool], now: datetime) -> None:
     """One row a pool and day, written when the day begins and when it has grown by a hundredth."""
-    roots = store.roots(pool.name for pool in pools)
+    roots = store.top_datasets(pool.name for pool in pools)
     rows = {row.guid: row for row in PoolDay.objects.filter(day=now.date())}
     for pool in pools:
         root = roots.get(pool.name)

@@ -23,7 +23,7 @@ def settings_file() -> Path:
 
 def upkeep_faults(now: datetime) -> Iterator[Fault]:
     """A restored or lost database for a month; a stage of the upkeep until it works again."""
-    notice = database.notice(settings_file())
+    notice = database.read_notice(settings_file())
     if notice and abs(now - notice.at) < NOTICE_FOR:
         kind = "settings.restored" if notice.copy else "settings.lost"
         yield Fault(kind, notice.at.isoformat(), notice.headline, notice.meaning)

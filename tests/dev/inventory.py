@@ -248,7 +248,7 @@ def put_pools(box: Box, now: datetime) -> None:
         row.left, row.rate, row.phrase = left, (row.total - row.done) / left, time_left(left)
         row.save()
     work_reports.store_reports(box.pools)
-    roots = store.roots(pool.name for pool in box.pools)
+    roots = store.top_datasets(pool.name for pool in box.pools)
     store.replace(DetailRow, [PoolDetail(pool.guid, snapshots=SnapshotRow.objects.filter(dataset__startswith=pool.name).count()) for pool in box.pools], lambda found: str(found.guid))  # fmt: skip
     lines = list(history.parse_entries(history.kept_lines(recorded_text("zpool-history-2.3.9.txt").splitlines())))
     for pool in box.pools:

@@ -134,7 +134,7 @@ def yes() -> bool:
 
 REPLACED: tuple[tuple[Any, str, Any], ...] = (
     (queue, "send", send),
-    (queue, "reachable", yes),
+    (queue, "is_reachable", yes),
     (service_status, "worker_runs", yes),
     (agent_client, "stream_replies", ask),
     (agent_client, "open_file", open_file),

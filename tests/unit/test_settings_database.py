@@ -73,10 +73,10 @@ DAMAGES = [overwrite, zero_pages, truncate, empty, not_a_database, Path.unlink]
 
 def test_sound_database_is_left_alone(settings):
     before = settings.read_bytes()
-    assert database.check(settings) == ""
+    assert database.check_file(settings) == ""
     assert database.ensure_sound(settings, NOW) is None
     assert settings.read_bytes() == before
-    assert database.notice(settings) is None
+    assert database.read_notice(settings) is None
 
 
 def test_new_box_gets_no_notice(tmp_path):
@@ -107,7 +107,7 @@ def test_damaged_database_is_replaced_by_its_newest_copy(settings, damage):
     assert found is not None
     assert words(settings) == {"first", "second"}
     assert "restored from a copy of 22 November 2026" in found.headline
-    assert database.notice(settings) == found
+    assert database.read_notice(settings) == found
     if damaged is not None:
         assert (Path(found.kept) / "settings.sqlite3").read_bytes() == damaged
         assert found.kept in found.meaning
@@ -191,7 +191,7 @@ def test_power_cut_at_any_step_of_restoring_leaves_a_way_on(settings, monkeypatc
             monkeypatch.setattr(Path, "replace", real)
             database.ensure_sound(settings, NOW)
             assert words(settings) == {"first"}, last
-            assert database.notice(settings) is not None
+            assert database.read_notice(settings) is not None
             assert list(settings.parent.glob("damaged-*/settings.sqlite3")), last
         else:
             assert last > 2
@@ -217,14 +217,14 @@ def test_copy_is_due_after_a_clock_that_was_ahead(settings):
     write(settings, "second")
     assert database.copy_due(settings, NOW)
     database.make_copy(settings, NOW)
-    assert words(database.copies(settings)[0].path) == {"first", "second"}
+    assert words(database.list_copies(settings)[0].path) == {"first", "second"}
 
 
 def test_a_few_copies_are_kept_and_nobody_else_may_read_them(settings):
     for day in range(database.COPIES_KEPT + 3):
         write(settings, str(day))
         database.make_copy(settings, NOW + day * DAY)
-    known = database.copies(settings)
+    known = database.list_copies(settings)
     assert [one.made for one in known] == [NOW + day * DAY for day in range(7, 2, -1)]
     assert {one.path.stat().st_mode & 0o777 for one in known} == {0o600}
     assert database.folder_of(settings).stat().st_mode & 0o777 == 0o700
@@ -236,7 +236,7 @@ def test_damaged_database_is_not_copied_over_good_copies(settings):
     overwrite(settings)
     with pytest.raises(sqlite3.DatabaseError):
         database.make_copy(settings, NOW + DAY)
-    assert database.copies(settings) == [good]
+    assert database.list_copies(settings) == [good]
 
 
 def test_copy_is_not_made_where_it_would_fill_the_system_disk(settings, monkeypatch):
@@ -294,7 +294,7 @@ def test_box_with_damaged_settings_starts_with_the_copy(prepared, tmp_path, dama
     damage(path)
     prepare(tmp_path / "box")
     assert ask(path, "SELECT * FROM larder_alerts_kindseverity") == [("disk.watch", "critical")]
-    found = database.notice(path)
+    found = database.read_notice(path)
     assert found is not None
     assert found.copy == NOW
 
@@ -306,7 +306,7 @@ def test_box_with_damaged_settings_and_no_copy_starts_empty(prepared, tmp_path):
     not_a_database(path)
     prepare(tmp_path / "box")
     assert ask(path, "SELECT * FROM larder_alerts_kindseverity") == []
-    found = database.notice(path)
+    found = database.read_notice(path)
     assert found is not None
     assert found.copy is None
     assert (tmp_path / "box/run/inventory/setup-code").exists()

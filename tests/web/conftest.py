@@ -116,7 +116,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         return True
 
     monkeypatch.setattr(queue, "send", send)
-    monkeypatch.setattr(queue, "reachable", lambda: True)
+    monkeypatch.setattr(queue, "is_reachable", lambda: True)
     return taken
 
 

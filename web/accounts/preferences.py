@@ -17,6 +17,6 @@ def preferences_of(request: HttpRequest) -> Preferences:
     return Preferences.objects.filter(user=request.user).first() or Preferences(user=request.user)
 
 
-def preferences(request: HttpRequest) -> dict[str, Any]:
+def show_preferences(request: HttpRequest) -> dict[str, Any]:
     """Context processor: they are read only by a page that shows something by them."""
     return {"preferences": SimpleLazyObject(lambda: preferences_of(request))}

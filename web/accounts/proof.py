@@ -39,7 +39,7 @@ def store_password(password: str, old: str = "") -> None:
     agent_client.send_request({"verb": "keep-password", "password": password, "old": old}, silence=SECONDS)
 
 
-def prove(
+def prove_job(
     operation: Operation, *, digest: str, job: str, password: str, user: AbstractBaseUser | AnonymousUser
 ) -> tuple[Reason, ...]:
     """Have the agent note that this job carries the password, and return what speaks against it."""

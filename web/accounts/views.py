@@ -27,7 +27,7 @@ from web.system import database
 @sensitive_post_parameters()
 @login_not_required
 @require_http_methods(["GET", "POST"])
-def setup(request: HttpRequest) -> HttpResponse:
+def set_up(request: HttpRequest) -> HttpResponse:
     """Make the administrator, once, with the code from the console."""
     if first_run.is_set_up():
         raise Http404
@@ -44,12 +44,12 @@ def setup(request: HttpRequest) -> HttpResponse:
             login(request, user, backend="django.contrib.auth.backends.ModelBackend")
             UserSession.objects.create_from_request(request)
             return redirect("overview")
-    context = {"form": form, "notice": database.notice(Path(str(settings.DATABASES["default"]["NAME"])))}
+    context = {"form": form, "notice": database.read_notice(Path(str(settings.DATABASES["default"]["NAME"])))}
     return render(request, "accounts/setup.html", context, status=400 if form.is_bound else 200)
 
 
 @require_GET
-def sessions(request: HttpRequest) -> HttpResponse:
+def list_sessions(request: HttpRequest) -> HttpResponse:
     """Where the administrator is signed in."""
     rows = UserSession.objects.purge_and_list(request.user)
     rows.sort(key=lambda row: (not row.is_current(), row.created_at), reverse=False)
@@ -76,7 +76,7 @@ def changed_at_agent(form: PasswordChangeForm) -> bool:
 
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
-def password(request: HttpRequest) -> HttpResponse:
+def change_password(request: HttpRequest) -> HttpResponse:
     """Change the administrator's password; every other session ends."""
     if not isinstance(request.user, User):
         raise Http404

@@ -17,7 +17,7 @@ WEEKS = timedelta(days=42)
 def usage_of_pools(pools: Iterable[Pool], now: datetime) -> Iterator[Space]:
     """One for each pool whose size is known. Two queries."""
     pools = list(pools)
-    roots = store.roots(pool.name for pool in pools)
+    roots = store.top_datasets(pool.name for pool in pools)
     history: dict[str, list[tuple[datetime, int]]] = {}
     for row in PoolDay.objects.filter(guid__in=[str(pool.guid) for pool in pools], day__gt=(now - WEEKS).date()):
         history.setdefault(row.guid, []).append((datetime.combine(row.day, datetime.min.time(), now.tzinfo), row.used))

@@ -18,7 +18,7 @@ from web.inventory import store
 from web.inventory.bays import Bay
 from web.inventory.box import read_box
 from web.inventory.models import DiskRow
-from web.jobs.views import local
+from web.jobs.views import local_address
 
 LIGHT = "The light of its bay is on for {} seconds."
 BLINK = "This bay has no light, so Larder reads from the disk: its activity light blinks for {} seconds, one second on and one off."
@@ -107,4 +107,4 @@ def locate(request: HttpRequest, key: str) -> HttpResponse:
         messages.success(request, SAID.get(str(answer.get("way")), BLINK).format(int(answer.get("seconds", 30))))  # fmt: skip
     except LarderError as error:
         messages.error(request, f"The disk cannot be located: {error}")
-    return redirect(local(request.POST.get("next", f"/disks/{key}/")))
+    return redirect(local_address(request.POST.get("next", f"/disks/{key}/")))

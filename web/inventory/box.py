@@ -64,12 +64,12 @@ def read_box() -> Box:
     pools = [row.fact for row in pool_rows]
     places = read_known_bays()
     found = list_bays(DiskRow.objects.all(), pools, places)
-    tops = store.roots(row.name for row in pool_rows)
+    tops = store.top_datasets(row.name for row in pool_rows)
     known = bays_by_key(found)
     lost = list_missing_disks(pools, known, places)
     taken = {one.number for one in found} | {one.number for one in lost}
     nothing = [EmptyBay(row.position, row.label) for row in places.values() if row.position not in taken]
-    restless = stability.unsettled(pool_rows, stability.last_read())
+    restless = stability.unsettled_pools(pool_rows, stability.last_read())
     cards = [
         build_pool_card(row, tops.get(row.name), known, places, settled=row.key not in restless) for row in pool_rows
     ]

@@ -20,7 +20,7 @@ OF_TROUBLE = Q(kind__startswith="ereport.fs.zfs.") | Q(
 def replace_pools(found: Iterable[Pool], now: datetime) -> bool:
     """Make the rows say what was found; whether anything changed, also whether a pool has come to rest meanwhile."""
     pools, before = list(found), {row.key: row for row in PoolRow.objects.all()}
-    rested = unsettled(before.values(), last_read()) - unsettled(before.values(), now)
+    rested = unsettled_pools(before.values(), last_read()) - unsettled_pools(before.values(), now)
 
     def troubled(pool: Pool) -> datetime | None:
         old = before.get(str(pool.guid))
@@ -33,7 +33,7 @@ def last_read() -> datetime | None:
     return Source.objects.filter(name="pools").values_list("checked", flat=True).first()
 
 
-def unsettled(rows: Iterable[PoolRow], read: datetime | None) -> set[str]:
+def unsettled_pools(rows: Iterable[PoolRow], read: datetime | None) -> set[str]:
     """Keys of the pools of which nothing calm can be said by what was read at that time. One query."""
     events = Event.objects.filter(OF_TROUBLE, source="zed").order_by()
     last = dict(events.values_list("subject").annotate(Max("received")))

@@ -80,7 +80,7 @@ def checked(name: str, *, changed: bool, seconds: float = 0, error: str = "", at
     )
 
 
-def took(name: str, seconds: float) -> None:
+def note_duration(name: str, seconds: float) -> None:
     """Note how long the reading took that ``claim_refresh`` asks for."""
     Source.objects.filter(name=name).update(seconds=seconds)
 
@@ -140,7 +140,7 @@ def facts() -> Facts:
     )
 
 
-def roots(names: Iterable[str]) -> dict[str, Dataset]:
+def top_datasets(names: Iterable[str]) -> dict[str, Dataset]:
     """The top dataset of each pool, in one query."""
     return {row.name: row.fact for row in DatasetRow.objects.filter(name__in=list(names))}
 
@@ -155,7 +155,7 @@ def facts_of_pools() -> Facts:
     pools = tuple(row.fact for row in PoolRow.objects.order_by("name"))
     return Facts(
         pools=pools,
-        datasets=tuple(roots(pool.name for pool in pools).values()),
+        datasets=tuple(top_datasets(pool.name for pool in pools).values()),
         disks=tuple(row.fact for row in DiskRow.objects.order_by("key")),
     )
 

@@ -26,7 +26,7 @@ QUEUE = "celery"  # Celery's default
 SECONDS_FOR_REDIS = 2.0
 
 
-def message(task: str, args: tuple[str, ...]) -> dict[str, Any]:
+def build_message(task: str, args: tuple[str, ...]) -> dict[str, Any]:
     """What Celery would send for this task."""
     task_id = str(uuid.uuid4())
     body = json.dumps([args, {}, {"callbacks": None, "errbacks": None, "chain": None, "chord": None}])
@@ -61,7 +61,7 @@ def message(task: str, args: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def push(queue: str, text: str) -> None:
+def push_message(queue: str, text: str) -> None:
     """``LPUSH`` in Redis's protocol (redis.io, "RESP"). Raises OSError where Redis is away or does not take it."""
     words = (b"LPUSH", queue.encode(), text.encode())
     command = b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
@@ -79,7 +79,7 @@ def push(queue: str, text: str) -> None:
         raise OSError(f"Redis answered {answer[:100]!r}")
 
 
-def reachable() -> bool:
+def is_reachable() -> bool:
     """Whether Redis takes connections."""
     try:
         with socket.socket(socket.AF_UNIX) as probe:
@@ -93,7 +93,7 @@ def reachable() -> bool:
 def send(task: str, *args: str) -> bool:
     """Put a task into the queue; False where Redis does not take it. The row is kept, and the worker sends it again."""
     try:
-        push(QUEUE, json.dumps(message(task, args)))
+        push_message(QUEUE, json.dumps(build_message(task, args)))
     except FileNotFoundError:
         return False
     except OSError as error:

@@ -7,10 +7,10 @@ from django.urls import path
 from web.jobs import views
 
 urlpatterns = [
-    path("", views.jobs, name="jobs"),
-    path("confirm/", views.confirmed, name="confirm"),
-    path("<uuid:pk>/", views.job, name="job"),
-    path("<uuid:pk>/stop/", views.stop, name="stop_job"),
-    path("<uuid:pk>/acknowledge/", views.acknowledge, name="acknowledge_job"),
-    path("<uuid:pk>/again/", views.again, name="again_job"),
+    path("", views.list_jobs, name="jobs"),
+    path("confirm/", views.confirm_job, name="confirm"),
+    path("<uuid:pk>/", views.show_job, name="job"),
+    path("<uuid:pk>/stop/", views.stop_job, name="stop_job"),
+    path("<uuid:pk>/acknowledge/", views.acknowledge_job, name="acknowledge_job"),
+    path("<uuid:pk>/again/", views.plan_again, name="again_job"),
 ]

@@ -30,7 +30,7 @@ PAGE = 50
 LARGEST_KEY_FILE = 4096  # bytes; a key has 64 digits
 
 
-def local(url: str) -> str:
+def local_address(url: str) -> str:
     """An address of this site to go back to; the overview where it is anything else."""
     return url if url_has_allowed_host_and_scheme(url, allowed_hosts=None) and url.startswith("/") else "/"
 
@@ -87,9 +87,9 @@ def read_answers(request: HttpRequest, operation: Operation, plan: Plan) -> tupl
 
 @sensitive_post_parameters()  # every field: the names of those of passwords have the users' names in them
 @require_POST
-def confirmed(request: HttpRequest) -> HttpResponse:
+def confirm_job(request: HttpRequest) -> HttpResponse:
     """The review page was confirmed: plan again, and make the job if it still means the same."""
-    back = local(request.POST.get("back", ""))
+    back = local_address(request.POST.get("back", ""))
     try:
         operation = decode_operation(request.POST.get("operation", ""))
         job = names.job_id(request.POST.get("job", ""))
@@ -103,7 +103,7 @@ def confirmed(request: HttpRequest) -> HttpResponse:
         secret, reasons = read_answers(request, operation, plan)
         password = request.POST.get("password", "") if operation.needs_proof(facts, plan) else ""
         if password and not reasons:
-            reasons += proof.prove(operation, digest=plan.digest(), job=job, password=password, user=request.user)
+            reasons += proof.prove_job(operation, digest=plan.digest(), job=job, password=password, user=request.user)
         if reasons:
             return confirm.review(request, operation, back=back, reasons=reasons, job=job, status=400)
         row = confirm.make_job(operation, plan, job=job, secret=secret, user=request.user.get_username())
@@ -112,7 +112,7 @@ def confirmed(request: HttpRequest) -> HttpResponse:
     return redirect("job", pk=row.pk)
 
 
-def strange() -> list[delayed_jobs.Waiting]:
+def find_strange_jobs() -> list[delayed_jobs.Waiting]:
     """What waits at the agent and was not asked for on these pages."""
     told = delayed_jobs.waiting_jobs()
     known = set(map(str, Job.objects.filter(pk__in=[one.job for one in told]).values_list("pk", flat=True)))
@@ -120,19 +120,19 @@ def strange() -> list[delayed_jobs.Waiting]:
 
 
 @require_GET
-def jobs(request: HttpRequest) -> HttpResponse:
+def list_jobs(request: HttpRequest) -> HttpResponse:
     """All jobs, the newest first."""
 
     def build() -> dict[str, object]:
         page = Paginator(Job.objects.defer("log", "plan", "operation"), PAGE).get_page(request.GET.get("page"))
         progress = {row.job: row for row in Progress.objects.filter(job__in=[job.pk for job in page if job.open])}
-        return {"page": page, "rows": [(job, progress.get(job.pk)) for job in page], "strange": strange()}
+        return {"page": page, "rows": [(job, progress.get(job.pk)) for job in page], "strange": find_strange_jobs()}
 
     return live.respond(request, "jobs/list.html", build)
 
 
 @require_GET
-def job(request: HttpRequest, pk: str) -> HttpResponse:
+def show_job(request: HttpRequest, pk: str) -> HttpResponse:
     """One job: its plan, how far it is, what became of it."""
 
     def build() -> dict[str, object]:
@@ -149,10 +149,10 @@ def job(request: HttpRequest, pk: str) -> HttpResponse:
 
 
 @require_POST
-def stop(request: HttpRequest, pk: str) -> HttpResponse:
+def stop_job(request: HttpRequest, pk: str) -> HttpResponse:
     """Ask a job to stop before its next step; one that has not begun ends at once."""
     row = Job.objects.filter(pk=pk).first()
-    if row is None and str(pk) not in {one.job for one in strange()}:
+    if row is None and str(pk) not in {one.job for one in find_strange_jobs()}:
         raise Http404
     back = reverse("job", args=[pk]) if row else reverse("jobs")
     try:
@@ -166,16 +166,16 @@ def stop(request: HttpRequest, pk: str) -> HttpResponse:
 
 
 @require_POST
-def acknowledge(request: HttpRequest, pk: str) -> HttpResponse:
+def acknowledge_job(request: HttpRequest, pk: str) -> HttpResponse:
     """The person has seen how it ended."""
     row = get_object_or_404(Job, pk=pk)
     Job.objects.filter(pk=row.pk, acknowledged=None).update(acknowledged=timezone.now())
     store.touch("jobs")
-    return redirect(local(request.POST.get("next", f"/jobs/{row.pk}/")))
+    return redirect(local_address(request.POST.get("next", f"/jobs/{row.pk}/")))
 
 
 @require_GET
-def again(request: HttpRequest, pk: str) -> HttpResponse:
+def plan_again(request: HttpRequest, pk: str) -> HttpResponse:
     """Plan the same operation anew, for a job that did not end well."""
     row = get_object_or_404(Job, pk=pk)
     try:

@@ -41,12 +41,14 @@ class Week:
 def read_week(now: datetime) -> Week:
     """The last seven days. Four queries, each with a limit."""
     since = now - WEEK
-    found = sorted([*jobs(since), *alerts(since), *reports(since)], key=lambda one: one.at, reverse=True)
+    found = sorted(
+        [*ended_jobs(since), *week_alerts(since), *week_reports(since)], key=lambda one: one.at, reverse=True
+    )
     snapshots = SnapshotRow.objects.filter(created__gt=since).count()
     return Week(found[:MOST], max(len(found) - MOST, 0), snapshots)
 
 
-def jobs(since: datetime) -> Iterator[Happening]:
+def ended_jobs(since: datetime) -> Iterator[Happening]:
     """What somebody asked for. What schedules do is told by its result, or as an alert where it fails."""
     rows = Job.objects.filter(finished__gt=since).exclude(created_by__in=AUTOMATIC).order_by("-finished")
     for row in rows.defer("plan", "log", "operation", "text")[:50]:
@@ -55,7 +57,7 @@ def jobs(since: datetime) -> Iterator[Happening]:
             yield Happening(row.finished, job_state(row.state), word, row.title, reverse("job", args=[row.pk]))
 
 
-def alerts(since: datetime) -> Iterator[Happening]:
+def week_alerts(since: datetime) -> Iterator[Happening]:
     """Alerts that began or ended, and good news. One whose fault is gone but that is not resolved yet is left out: by the
     time that it is read, it would contradict the rest of the page."""
     rows = Alert.objects.filter(first_seen__gt=since).exclude(gone__isnull=False, cleared=None)
@@ -64,7 +66,7 @@ def alerts(since: datetime) -> Iterator[Happening]:
         yield Happening(at, row.mark_state, word, row.summary, reverse("alert", args=[row.pk]))
 
 
-def reports(since: datetime) -> Iterator[Happening]:
+def week_reports(since: datetime) -> Iterator[Happening]:
     """Scrubs, rebuilds and other long work that ended."""
     for row in WorkReport.objects.filter(ended__gt=since).order_by("-ended")[:50]:
         report = row.report

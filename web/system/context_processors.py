@@ -16,7 +16,7 @@ from web.system import service_status
 NEWS = [kind.code for kind in KINDS.values() if kind.news]
 
 
-def chrome(request: HttpRequest) -> dict[str, Any]:
+def page_frame(request: HttpRequest) -> dict[str, Any]:
     """Box name, work under way, troubles, age of the facts. Four queries, none before someone is signed in."""
     if not getattr(request, "user", None) or not request.user.is_authenticated:
         return {"box_name": settings.BOX_NAME, "larder_version": settings.VERSION}

@@ -69,7 +69,7 @@ def notice_file(database: Path) -> Path:
     return database.with_name("settings-notice.json")
 
 
-def notice(database: Path) -> Notice | None:
+def read_notice(database: Path) -> Notice | None:
     """What became of a damaged database; None where it never was."""
     try:
         return msgspec.json.decode(notice_file(database).read_bytes(), type=Notice)
@@ -78,7 +78,7 @@ def notice(database: Path) -> Notice | None:
 
 
 # --- whether it is sound ----------------------------------------------------------------------------------------
-def check(path: Path) -> str:
+def check_file(path: Path) -> str:
     """What is wrong with a database file, in SQLite's words; empty where it is sound.
 
     Raises sqlite3.Error where it cannot be told: locked, or no right to open it.
@@ -106,7 +106,7 @@ def folder_of(database: Path) -> Path:
     return database.with_name("copies")
 
 
-def copies(database: Path) -> list[Copy]:
+def list_copies(database: Path) -> list[Copy]:
     """The copies, the newest first."""
     found = []
     for path in folder_of(database).glob("settings-*.sqlite3"):
@@ -118,19 +118,19 @@ def copies(database: Path) -> list[Copy]:
 
 def copy_due(database: Path, now: datetime) -> bool:
     """Whether a day has passed since the last copy, and the database has changed. A time to come is none that has been."""
-    known = copies(database)
-    return not known or (not timedelta() <= now - known[0].made < EVERY and stamp(database) != mark_of(known[0]))
+    known = list_copies(database)
+    return not known or (not timedelta() <= now - known[0].made < EVERY and last_written(database) != mark_of(known[0]))
 
 
 def is_late(database: Path, now: datetime) -> bool:
     """Whether the newest copy is older than it should be."""
-    known = copies(database)
-    return not known or (now - known[0].made > LATE and stamp(database) != mark_of(known[0]))
+    known = list_copies(database)
+    return not known or (now - known[0].made > LATE and last_written(database) != mark_of(known[0]))
 
 
-def stamp(database: Path) -> int:
+def last_written(database: Path) -> int:
     """When the database was last written to, in nanoseconds."""
-    times = [path.stat().st_mtime_ns for path in (database, beside(database, "-wal")) if path.exists()]
+    times = [path.stat().st_mtime_ns for path in (database, path_beside(database, "-wal")) if path.exists()]
     return max(times, default=0)
 
 
@@ -143,27 +143,27 @@ def make_copy(database: Path, now: datetime) -> Copy:
     """Make a copy and forget the oldest. Raises OSError where there is no room, sqlite3.Error where it cannot be read."""
     folder = folder_of(database)
     folder.mkdir(mode=0o700, exist_ok=True)
-    size = sum(path.stat().st_size for path in (database, beside(database, "-wal")) if path.exists())
+    size = sum(path.stat().st_size for path in (database, path_beside(database, "-wal")) if path.exists())
     if shutil.disk_usage(folder).free < size + ROOM:
         raise OSError("the system disk has no room for another copy of the settings")
-    new, mark = folder / "new.sqlite3", stamp(database)
+    new, mark = folder / "new.sqlite3", last_written(database)
     new.unlink(missing_ok=True)
     with closing(sqlite3.connect(database, timeout=20, isolation_level=None)) as source:
         source.execute("VACUUM INTO ?", [str(new)])
-    if wrong := check(new):
+    if wrong := check_file(new):
         new.unlink()
         raise sqlite3.DatabaseError(f"the copy is not sound: {wrong}")
     new.chmod(0o600)
     os.utime(new, ns=(mark, mark))
-    sync(new)
-    known = copies(database)
+    sync_file(new)
+    known = list_copies(database)
     number = known[0].number + 1 if known else 1
     target = folder / f"settings-{number:06d}-{now.astimezone(UTC):{TIME}}.sqlite3"
     new.replace(target)
     atomic_file.sync_folder(folder)
-    for old in copies(database)[COPIES_KEPT:]:
+    for old in list_copies(database)[COPIES_KEPT:]:
         old.path.unlink(missing_ok=True)
-    return copies(database)[0]
+    return list_copies(database)[0]
 
 
 # --- restoring --------------------------------------------------------------------------------------------------
@@ -175,17 +175,17 @@ def ensure_sound(database: Path, now: datetime) -> Notice | None:
     if not database.exists():
         if not folder_of(database).exists():
             return None  # a new box
-        return restore(database, now, "the file was gone")
-    reason = check(database)
-    return restore(database, now, reason) if reason else None
+        return restore_copy(database, now, "the file was gone")
+    reason = check_file(database)
+    return restore_copy(database, now, reason) if reason else None
 
 
-def restore(database: Path, now: datetime, reason: str) -> Notice:
+def restore_copy(database: Path, now: datetime, reason: str) -> Notice:
     """Move the database aside and put a copy in its place, or nothing where no copy is good. The notice is written first."""
-    good = next((one for one in copies(database) if not unsound(one.path)), None)
+    good = next((one for one in list_copies(database) if not unsound(one.path)), None)
     new = database.with_name("settings.sqlite3.new")
     if good:
-        bring(good.path, new)
+        place_copy(good.path, new)
     parts = [path for path in parts_of(database) if path.exists()]
     kept = place_for_damaged(database, now) if parts else None
     found = Notice(at=now, reason=reason, kept=str(kept or ""), copy=good.made if good else None)
@@ -204,17 +204,17 @@ def restore(database: Path, now: datetime, reason: str) -> Notice:
 
 def unsound(path: Path) -> str:
     try:
-        return check(path)
+        return check_file(path)
     except (OSError, sqlite3.Error) as problem:
         return str(problem)
 
 
-def bring(copy: Path, new: Path) -> None:
+def place_copy(copy: Path, new: Path) -> None:
     """A copy under a new name; where the disk has no room for a second one, the copy itself."""
     try:
         shutil.copyfile(copy, new)
         new.chmod(0o600)
-        sync(new)
+        sync_file(new)
     except OSError:
         copy.replace(new)
 
@@ -234,13 +234,13 @@ def place_for_damaged(database: Path, now: datetime) -> Path:
 
 
 def parts_of(database: Path) -> list[Path]:
-    return [database, *(beside(database, ending) for ending in ("-wal", "-shm", "-journal"))]
+    return [database, *(path_beside(database, ending) for ending in ("-wal", "-shm", "-journal"))]
 
 
-def beside(database: Path, ending: str) -> Path:
+def path_beside(database: Path, ending: str) -> Path:
     return database.with_name(database.name + ending)
 
 
-def sync(path: Path) -> None:
+def sync_file(path: Path) -> None:
     with path.open("rb") as handle:
         os.fsync(handle.fileno())

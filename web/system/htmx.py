@@ -22,7 +22,7 @@ def lead_htmx(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[
         if not asked or not here:
             return response
         if "Location" in response:
-            return redirected(response, here)
+            return keep_query(response, here)
         if asked.trigger != LIVE and is_whole_page(response):
             reswap(retarget(response, "body"), "innerHTML show:window:top")  # type: ignore[arg-type]
             if request.method == "POST":  # a page of its own in the history, but not an address that only takes forms
@@ -32,7 +32,7 @@ def lead_htmx(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[
     return middleware
 
 
-def redirected(response: HttpResponse, here: str) -> HttpResponse:
+def keep_query(response: HttpResponse, here: str) -> HttpResponse:
     """A redirect to the page that asked keeps its search and its page number; any other is a new page."""
     if urlsplit(response["Location"]).path == urlsplit(here).path:
         response["Location"] = here

@@ -46,7 +46,7 @@ def worker_runs() -> bool:
 def troubles_of(sources: list[Source], checked: datetime | None) -> list[Trouble]:
     found = []
     known = {source.name: source for source in sources}
-    worker, broker = worker_runs(), queue.reachable()
+    worker, broker = worker_runs(), queue.is_reachable()
     if not worker:
         found.append(
             Trouble(

@@ -16,6 +16,6 @@ def ready(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
 
 
 @require_GET
-def components(request: HttpRequest) -> HttpResponse:
+def show_components(request: HttpRequest) -> HttpResponse:
     """Every piece of the interface on one page, in debug mode."""
     return render(request, "components.html")

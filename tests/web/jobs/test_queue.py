@@ -62,7 +62,7 @@ def by_celery(task: str, *args: str) -> dict:
 
 
 def test_message_holds_what_celery_itself_would_send():
-    theirs, ours = by_celery("workers.run_job", "some-id"), queue.message("workers.run_job", ("some-id",))
+    theirs, ours = by_celery("workers.run_job", "some-id"), queue.build_message("workers.run_job", ("some-id",))
     assert set(ours) == set(theirs)
     assert set(ours["headers"]) <= set(theirs["headers"])
     assert set(ours["properties"]) <= set(theirs["properties"])

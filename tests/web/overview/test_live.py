@@ -144,7 +144,7 @@ def test_a_new_trouble_is_shown(web, box, monkeypatch):
     from web.jobs import queue
 
     tag = ask(web, "/pools/")["ETag"]
-    monkeypatch.setattr(queue, "reachable", lambda: False)
+    monkeypatch.setattr(queue, "is_reachable", lambda: False)
     again = ask(web, "/pools/", tag)
     assert again.status_code == 200
     assert "queue (Redis) is not running" in text_of(again)

@@ -39,7 +39,7 @@ def without_worker(monkeypatch) -> None:
 
 
 def without_queue(monkeypatch) -> None:
-    monkeypatch.setattr(queue, "reachable", lambda: False)
+    monkeypatch.setattr(queue, "is_reachable", lambda: False)
     monkeypatch.setattr(queue, "send", lambda *_words: False)
 
 
@@ -170,7 +170,7 @@ def test_the_worker_counts_as_running_only_while_it_holds_its_lock(calm, tmp_pat
 
 def test_a_queue_without_a_socket_is_noticed_at_once(settings, tmp_path):
     settings.BROKER_SOCKET = tmp_path / "no.sock"
-    assert not queue.reachable()
+    assert not queue.is_reachable()
     assert not queue.send("workers.collect")
 
 

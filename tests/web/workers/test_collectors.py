@@ -316,7 +316,7 @@ def test_what_a_drive_says_of_itself_is_kept_and_stays_while_it_sleeps(one_disk,
 def test_pages_ask_less_often_where_a_reading_takes_long(calm):
     now = timezone.now()
     assert store.claim_refresh("looking", not_since=now)
-    store.took("looking", 20)
+    store.note_duration("looking", 20)
     Source.objects.filter(name="looking").update(requested=now - timedelta(seconds=30))
     assert not store.claim_refresh("looking", not_since=now - timedelta(seconds=3))
     Source.objects.filter(name="looking").update(requested=now - timedelta(seconds=41))

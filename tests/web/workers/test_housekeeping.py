@@ -165,12 +165,12 @@ def test_records_stay_when_another_pool_of_that_name_comes(two_pools):
 def test_settings_are_copied_once_a_day(file, admin):
     housekeeping.run_housekeeping()
     housekeeping.run_housekeeping()
-    assert len(database.copies(file)) == 1
+    assert len(database.list_copies(file)) == 1
 
 
 def test_settings_are_not_copied_before_there_is_an_administrator(file):
     housekeeping.run_housekeeping()
-    assert database.copies(file) == []
+    assert database.list_copies(file) == []
 
 
 def test_failing_stage_becomes_an_alert_and_stops_no_other(file, admin, few, box):

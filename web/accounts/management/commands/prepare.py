@@ -47,5 +47,5 @@ class Command(BaseCommand):
             if not database.is_damage(problem.__cause__):
                 raise
             connections["default"].close()
-            database.restore(path, timezone.now(), str(problem))
+            database.restore_copy(path, timezone.now(), str(problem))
             call_command("migrate", database="default", interactive=False, verbosity=0)
