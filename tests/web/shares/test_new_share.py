@@ -318,6 +318,13 @@ def test_job_that_is_done_shows_the_address_for_the_computer_that_asks(web, calm
     assert f"/folders/{dataset().guid}/" in links(response)
 
 
+def test_address_of_a_folder_that_was_not_read_yet_is_where_it_was_made(web, tank):
+    job = ended("done", reviewed(ask(web, nfs="on", hosts="10.0.0.0/8")))
+    page = Page(web.get(f"/jobs/{job.pk}/"))
+    assert ":/tank/photos" in page.text
+    assert "See the folder " not in page.text
+
+
 def test_job_that_failed_or_shared_nothing_shows_no_address(web, calm):
     put(TANK)
     job = ended("failed", reviewed(ask(web)))

@@ -13,7 +13,7 @@ from appliance.agent.registry import decode_operation
 from appliance.errors import Refused
 from appliance.shares.addresses import AddressWay, share_addresses
 from appliance.shares.settings import PROTOCOLS
-from appliance.users.share_folder import ShareFolder
+from appliance.users.share_folder import ShareFolder, child_of
 from web.inventory.models import DatasetRow
 from web.jobs.models import Job
 
@@ -57,9 +57,12 @@ def share_result(context: dict[str, object], job: Job) -> ShareResult | None:
 
 
 def result_of(operation: ShareFolder, user_agent: str) -> ShareResult | None:
-    """The addresses of what was shared. Those of NFS need the folder's row, which may not have been read yet."""
-    row = DatasetRow.objects.filter(name=operation.dataset).first()
-    host, path = f"{settings.BOX_NAME}.local", row.fact.mountpoint if row else ""
+    """The addresses of what was shared. A folder that is new may not be in the inventory yet: then it is where it was made."""
+    parent = operation.dataset.rpartition("/")[0]
+    rows = {row.name: row for row in DatasetRow.objects.filter(name__in=(operation.dataset, parent))}
+    row = rows.get(operation.dataset)
+    place = row.fact if row else child_of(rows[parent].fact, operation.dataset) if parent in rows else None
+    host, path = f"{settings.BOX_NAME}.local", place.mountpoint if place else ""
     ways = [
         way
         for protocol in PROTOCOLS
