@@ -370,10 +370,10 @@ def test_one_click_shares_folder_with_all_users(web, folders):
     assert "turning on" in text_of(web.get("/folders/"))
 
 
-def test_one_click_without_users_is_refused(web, folders):
+def test_one_click_without_users_leads_to_adding_one(web, folders):
     rows.put(accounts=[])
     response = web.post(f"/folders/{PHOTOS.guid}/switch/smb/on/")
-    assert (response.status_code, codes_on_page(response)) == (409, ["share-without-users"])
+    assert response["Location"] == f"/shares/new/?folder={PHOTOS.guid}"
     assert not Job.objects.exists()
 
 
@@ -397,7 +397,7 @@ def test_refused_switch_says_why_in_its_place(web, folders):
     assert b"<html" not in answer.content
     assert answer["HX-Retarget"] == f".share:has(#smb-{PHOTOS.guid})"
     assert f"smb-{PHOTOS.guid}" in [found.get("id") for _tag, found in page.elements]
-    assert f"/folders/{PHOTOS.guid}/share/" in [found.get("href") for _tag, found in page.elements]
+    assert f"/shares/new/?folder={PHOTOS.guid}" in [found.get("href") for _tag, found in page.elements]
     assert not Job.objects.exists()
 
 
