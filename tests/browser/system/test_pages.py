@@ -44,6 +44,8 @@ PAGES = (
     "/folders/new/",
     "/users/",
     "/users/new/",
+    "/snapshots/restore/",
+    "/search/?q=tank",
     "/jobs/",
     "/account/sessions/",
     "/account/password/",
