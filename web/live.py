@@ -40,7 +40,7 @@ def respond(request: HttpRequest, template: str, build: Callable[[], dict[str, A
     response["Cache-Control"] = "no-store"
     if is_for_htmx(request) and now.checked:
         times = {"at": now.checked.isoformat(), "now": timezone.now().isoformat()}
-        trigger_client_event(response, "larder:checked", times)
+        trigger_client_event(response, "factsChecked", times)
     return response
 
 

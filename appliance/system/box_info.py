@@ -167,8 +167,8 @@ def read_sensors(folder: Path, kind: str, divisor: int) -> list[Sensor]:
             continue
         for file in sorted(chip.glob(f"{kind}*_input")):
             label = read_text(chip / file.name.replace("_input", "_label")) or file.name.removesuffix("_input")
-            if value := read_number(file):
-                found.append(Sensor(f"{name} {label}".strip(), round(value / divisor)))
+            if read_text(file).lstrip("-").isdigit():  # a sensor with nothing connected gives an error
+                found.append(Sensor(f"{name} {label}".strip(), round(read_number(file) / divisor)))
     return found
 
 

@@ -84,7 +84,7 @@ class PowerOperation(Operation):
 class RestartBox(PowerOperation, tag="restart-box"):
     """Restart the box."""
 
-    settled: ClassVar[str] = "The box was restarted."
+    settled: ClassVar[str] = "The box has gone down and was started again."
     needs_proof = never
     verb: ClassVar[str] = "Restart"
     argv: ClassVar[tuple[str, ...]] = ("systemctl", "reboot")
@@ -95,7 +95,7 @@ class RestartBox(PowerOperation, tag="restart-box"):
 class ShutDownBox(PowerOperation, tag="shut-down-box"):
     """Switch the box off."""
 
-    settled: ClassVar[str] = "The box was switched off, and has been started again since."
+    settled: ClassVar[str] = "The box has gone down, and was started again since."
     needs_proof = never
     verb: ClassVar[str] = "Shut down"
     argv: ClassVar[tuple[str, ...]] = ("systemctl", "poweroff")

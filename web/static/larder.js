@@ -26,7 +26,7 @@ data-dismiss               button that closes its .toast */
       if ("freshness" in time.dataset) time.toggleAttribute("data-stale", seconds < -STALE_AFTER);
     }
   }
-  on("larder:checked", ({ detail }) => {
+  on("factsChecked", ({ detail }) => {
     const ahead = Date.now() - Date.parse(detail.now);
     clockAhead = Math.abs(ahead) > 3000 ? ahead : 0; // less is the time that the answer took
     for (const time of all("time[data-freshness]")) time.dateTime = detail.at;

@@ -44,7 +44,7 @@ def test_restart_brings_the_box_back_with_its_pool(appliance, visitor):
     wait_for("another start", lambda: boot_of(appliance) not in {"", before}, timeout=240, every=2)
     appliance.wait_ready()
     visitor.sign_in()
-    assert "The box was restarted." in visitor.ended(job, timeout=120)
+    assert "was started again" in visitor.ended(job, timeout=120)
     visitor.wait_until("/pools/", "tank", timeout=90)
     assert appliance.run("cat", "/tank/file").strip() == "kept"
 
@@ -55,5 +55,5 @@ def test_shut_down_switches_the_box_off(appliance, visitor):
     appliance.cut_power()  # which forgets the ended QEMU
     appliance.power_on()
     visitor.sign_in()
-    assert "switched off" in visitor.ended(job, timeout=120)
+    assert "was started again" in visitor.ended(job, timeout=120)
     assert appliance.run("cat", "/tank/file").strip() == "kept"

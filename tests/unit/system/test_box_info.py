@@ -38,6 +38,7 @@ FILES = {
     "sys/class/hwmon/hwmon2/fan1_input": "812\n",
     "sys/class/hwmon/hwmon2/fan1_label": "chassis\n",
     "sys/class/hwmon/hwmon2/fan2_input": "0\n",
+    "sys/class/hwmon/hwmon2/fan3_input": "",
 }
 
 
@@ -77,10 +78,10 @@ def test_port_without_a_speed_says_so(root):
     assert [port.speed for port in read(root).ports] == [1000, 0]
 
 
-def test_sensors_leave_out_disks_and_fans_that_stand_still_or_are_not_there(root):
+def test_sensors_leave_out_disks_and_what_cannot_be_read_and_show_a_fan_that_stands_still(root):
     found = read(root)
     assert found.temperatures == (Sensor("k10temp temp1", 41),)
-    assert found.fans == (Sensor("w83795g chassis", 812),)
+    assert found.fans == (Sensor("w83795g chassis", 812), Sensor("w83795g fan2", 0))
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def ask(web, url: str, tag: str = "", **more: str):
 
 
 def times_of(response) -> dict[str, str]:
-    return json.loads(response["HX-Trigger"])["larder:checked"]
+    return json.loads(response["HX-Trigger"])["factsChecked"]
 
 
 @live
