@@ -22,8 +22,12 @@ def usage_of_pools(pools: Iterable[Pool], now: datetime) -> Iterator[Space]:
     for row in PoolDay.objects.filter(guid__in=[str(pool.guid) for pool in pools], day__gt=(now - WEEKS).date()):
         history.setdefault(row.guid, []).append((datetime.combine(row.day, datetime.min.time(), now.tzinfo), row.used))
     for pool in pools:
-        if (root := roots.get(pool.name)) and (total := root.used + root.available):
-            days = history.get(str(pool.guid), [])
-            to_notice, to_warning = (days_until(days, total, mark) for mark in (fullness.NOTICE, fullness.WARNING))
-            percent = fullness.percent_used(root.used, total)
-            yield Space(pool.guid, pool.name, percent, root.available, to_warning, to_notice)
+        if (root := roots.get(pool.name)) and root.used + root.available:
+            yield space_of(pool, root.used, root.available, history.get(str(pool.guid), []))
+
+
+def space_of(pool: Pool, used: int, available: int, days: list[tuple[datetime, int]]) -> Space:
+    """How full one pool is, with a forecast by its last weeks: moments and the bytes that were used."""
+    total = used + available
+    to_notice, to_warning = (days_until(days, total, mark) for mark in (fullness.NOTICE, fullness.WARNING))
+    return Space(pool.guid, pool.name, fullness.percent_used(used, total), available, to_warning, to_notice)

@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from appliance.facts.box import Pool
+from django.db.models import Q
+
 from web.alerts.models import PoolDay
-from web.alerts.pool_usage import usage_of_pools
+from web.alerts.pool_usage import WEEKS, space_of
+from web.inventory.pool_cards import PoolCard
 
 YEAR, EVERY = 366, 6  # days
 WIDTH, HEIGHT = 320, 40
-MOST_POINTS = YEAR // EVERY + 1
 
 
 @dataclass(frozen=True)
@@ -28,16 +29,24 @@ class Trend:
     height: int = HEIGHT
 
 
-def pool_trends(pools: Iterable[Pool], now: datetime) -> dict[str, Trend]:
-    """By the pool's guid. Three queries."""
-    pools = list(pools)
-    wanted = [now.date() - timedelta(days=back) for back in range(0, YEAR, EVERY)]
-    keys = [str(pool.guid) for pool in pools]
-    history: dict[str, list[tuple[date, float]]] = {key: [] for key in keys}
-    for row in PoolDay.objects.filter(guid__in=keys, day__in=wanted):
-        history[row.guid].append((row.day, row.used / row.total if row.total else 0.0))
-    forecasts = {str(space.guid): space.forecast_text for space in usage_of_pools(pools, now)}
-    return {key: draw_trend(days, forecasts.get(key, "")) for key, days in history.items()}
+def pool_trends(cards: Iterable[PoolCard], now: datetime) -> dict[str, Trend]:
+    """By the pool's guid. One query."""
+    cards = list(cards)
+    today = now.date()
+    wanted = Q(day__in=[today - timedelta(days=back) for back in range(0, YEAR, EVERY)]) | Q(day__gt=today - WEEKS)
+    history: dict[str, list[PoolDay]] = {card.key: [] for card in cards}
+    for row in PoolDay.objects.filter(wanted, guid__in=history):
+        history[row.guid].append(row)
+    return {card.key: trend_of(card, history[card.key], now) for card in cards}
+
+
+def trend_of(card: PoolCard, rows: list[PoolDay], now: datetime) -> Trend:
+    """The line of every sixth day of a year, and a forecast by each day of the last weeks."""
+    late = [one for one in rows if one.day > now.date() - WEEKS]
+    moments = [(datetime.combine(one.day, datetime.min.time(), now.tzinfo), one.used) for one in late]
+    forecast = space_of(card.pool, card.used, card.free, moments).forecast_text if card.total else ""
+    days = [one for one in rows if not (now.date() - one.day).days % EVERY]
+    return draw_trend([(one.day, one.used / one.total if one.total else 0.0) for one in days], forecast)
 
 
 def draw_trend(days: list[tuple[date, float]], forecast: str) -> Trend:

@@ -124,7 +124,7 @@ def show_overview(request: HttpRequest) -> HttpResponse:
         under_way = list(Job.objects.filter(state__in=Job.OPEN).defer("plan", "log", "operation")[:20])
         progress = {row.job: row for row in Progress.objects.filter(job__in=[job.pk for job in under_way])}
         moment = timezone.now()
-        trends = pool_trends([card.pool for card in box.cards], moment)
+        trends = pool_trends(box.cards, moment)
         heard, shared = first_steps.is_heard(), shared_folders()
         worst, *others = collect_attention(box, now.troubles, unseen, now.checked, heard=heard)
         return {

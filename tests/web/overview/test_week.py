@@ -10,6 +10,7 @@ from django.utils import timezone
 from tests.web import rows
 from tests.web.reading import text_of
 from web.alerts.models import Alert, PoolDay
+from web.inventory import box
 from web.inventory.models import SnapshotRow
 from web.jobs.models import AUTOMATIC, Job
 from web.overview.trends import HEIGHT, WIDTH, draw_trend, pool_trends
@@ -85,7 +86,7 @@ def test_trend_is_a_line_from_the_first_day_to_today(calm):
     pool = rows.pool_of("tank", 1000)
     rows.put(pools=[pool])
     days_of(pool.guid, [10, 20, 40])
-    trend = pool_trends([pool], NOW)[str(pool.guid)]
+    trend = pool_trends(box.read_box().cards, NOW)[str(pool.guid)]
     assert trend.points == f"0.0,{HEIGHT * 0.9:.1f} {WIDTH / 2:.1f},{HEIGHT * 0.8:.1f} {WIDTH:.1f},{HEIGHT * 0.6:.1f}"
     assert (trend.percent_then, trend.since) == (10, (NOW - 12 * DAY).date())
 
@@ -93,8 +94,9 @@ def test_trend_is_a_line_from_the_first_day_to_today(calm):
 @pytest.mark.parametrize("amounts", [[], [10], [10, 20]])
 def test_trend_of_less_than_two_weeks_has_no_line(calm, amounts):
     pool = rows.pool_of("tank", 1000)
+    rows.put(pools=[pool])
     days_of(pool.guid, amounts)
-    assert pool_trends([pool], NOW)[str(pool.guid)].points == ""
+    assert pool_trends(box.read_box().cards, NOW)[str(pool.guid)].points == ""
 
 
 def test_trend_of_a_pool_that_is_over_full_stays_in_its_box():

@@ -112,7 +112,7 @@ def test_the_switch_of_afp_lets_in_whom_smb_lets_in(web, calm):
 
 
 def test_a_new_export_counts_everybody_as_a_user_unless_somebody_chooses_otherwise(web, box_with_people):
-    chosen = Page(web.get(f"{HERE}/nfs/")).form("").data
+    chosen = Page(web.get(f"{HERE}/nfs/")).form(of="everybody_as").data
     assert chosen["everybody_as"] == "anna"
     web.post(f"{HERE}/nfs/", {**chosen, "hosts": "192.168.1.0/24"})
     assert made()["nfs"] == {"hosts": ["192.168.1.0/24"], "everybody_as": "anna"}
@@ -127,7 +127,7 @@ def test_the_page_shows_the_numbers_that_other_computers_need(web, box_with_peop
 def test_an_export_by_number_stays_by_number(web, calm):
     shared = dataset(share=json.dumps({"nfs": {"hosts": ["10.0.0.0/8"]}}), share_source="local")
     rows.put(pools=[], datasets=[shared], accounts=["anna"], disks=[], shares=[])
-    assert Page(web.get(f"{HERE}/nfs/")).form("").data["everybody_as"] == ""
+    assert Page(web.get(f"{HERE}/nfs/")).form(of="everybody_as").data["everybody_as"] == ""
 
 
 def test_root_for_everybody_as_one_user_is_refused_at_its_field(web, box_with_people):
