@@ -67,6 +67,7 @@ def test_user_restores_deleted_file_and_folder(page, appliance):
 
 def test_lost_file_is_back_after_four_clicks(page, appliance):
     """From the folder's page: restore files, search, the file, restore."""
+    steps.set_up(page, appliance)
     appliance.shell("mkdir -p '/tank/photos/Summer 2026' && echo beach > '/tank/photos/Summer 2026/Beach.txt'")
     appliance.run("zfs", "snapshot", "tank/photos@summer")
     appliance.shell("rm -r '/tank/photos/Summer 2026'")
