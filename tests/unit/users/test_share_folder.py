@@ -248,7 +248,7 @@ def test_later_parts_are_planned_from_what_is_there_when_they_run(monkeypatch):
 def test_later_part_that_something_speaks_against_by_then_stops_the_job(monkeypatch):
     monkeypatch.setattr(share_folder, "read_facts", lambda: facts(accounts=()))
     step = next(step for step in asked().plan(facts()).steps if step.name == "smb: property")
-    with refuses("dataset-missing"):
+    with refuses("folder-missing"):
         step.run(Working())
 
 

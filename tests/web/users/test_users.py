@@ -204,7 +204,7 @@ def test_access_table_shows_note_and_leads_to_review(web, folder):
 
 @pytest.mark.parametrize("chosen", [True, False])
 def test_access_takes_snapshot_first_unless_unticked(web, folder, chosen):
-    form = Page(web.get(folder)).form("")
+    form = Page(web.get(folder)).form(of="before")
     assert form.data["before"] == "on"
     fields = {name: value for name, value in form.data.items() if chosen or name != "before"}
     page = web.post(folder, fields)
@@ -241,7 +241,7 @@ def test_note_of_another_box_is_shown_as_invalid_with_real_access(web, folder):
         assert "Right now the files let in: group family (read and change), ben (read)." in text
     assert "Group family read and change" not in text
     assert "tank/photos" not in text_of(web.get("/users/anna/account/"))
-    chosen = Page(web.get(folder)).form("").data
+    chosen = Page(web.get(folder)).form(of="person-anna").data
     assert chosen["person-anna"] == "read"
 
 
