@@ -24,7 +24,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from appliance.agent.requests import LONGEST_REQUEST, converse
+from appliance.agent.requests import serve_connection
+from appliance.request import LONGEST_REQUEST
 
 SECONDS_IDLE = 30
 MOST_AT_ONCE = 32
@@ -132,7 +133,7 @@ class Server:
             self.listener.close()
             self.groups.enter(os.getpid())
             signal.alarm(LONGEST)
-            converse(connection)
+            serve_connection(connection)
             status = 0
         except SystemExit as end:
             sys.stderr.write(f"{end}\n")

@@ -1,4 +1,4 @@
-"""Jobs that wait because nobody gave the administrator's password for them: how long, who is told, how they are cancelled.
+"""Jobs that wait because nobody gave the administrator's password for them: how long, who hears it, how they are cancelled.
 
 Nothing runs meanwhile: the wait is an entry in the job's journal. It counts only time in which the box is on, by a clock
 that nobody can set (CLOCK_BOOTTIME), and begins anew after a restart of the box.
@@ -171,7 +171,7 @@ def announce(*, new: str = "") -> None:
 
 
 def tell_terminals(text: str) -> None:
-    """Write a line to whoever is signed in at a terminal, and have the console's sign-in prompt drawn anew."""
+    """Write a line to everybody signed in at a terminal, and have the console's sign-in prompt drawn anew."""
     for argv in ([["wall", text]] if text else []) + [["agetty", "--reload"]]:
         try:
             command.run(argv, timeout=10, accept=range(256))

@@ -21,9 +21,9 @@ from appliance.disks import probe
 from appliance.errors import Cancelled, LarderError, Reason, Refused, explain_error
 from appliance.facts.box import Facts
 from appliance.operation import Operation, checked_plan
+from appliance.request import Send
 from appliance.system import locks, paths
 
-Send = Callable[[dict[str, Any]], None]
 SECONDS_BETWEEN_LOOKS = 0.3
 LARGEST_SECRET = 4096
 
@@ -72,7 +72,7 @@ def remove(path: Path) -> None:
 
 
 class Running:
-    """The Work of one job: progress goes to whoever listens and to a file, notes go to the journal."""
+    """The Work of one job: progress goes to the client and to a file, notes go to the journal."""
 
     def __init__(self, record: Journal, send: Send) -> None:
         self.journal, self.send = record, send

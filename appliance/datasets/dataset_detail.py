@@ -6,10 +6,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from appliance import command
+from appliance import command, names
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset, DatasetDetail, SpaceUse
+from appliance.request import Request
+from appliance.zfs import status
 
 MOST_NAMED = 40
 MOST_USES = 1000
@@ -106,3 +108,16 @@ def read_detail(dataset: Dataset) -> DatasetDetail:
 def add_detail(facts: Facts, dataset: Dataset | None) -> Facts:
     """Return the facts with the current details of one dataset."""
     return replace(facts, dataset_details=(read_detail(dataset),)) if dataset else facts
+
+
+class ReadDataset(Request, tag="read-dataset"):
+    """What would go with a dataset, and who takes up its space; None where it is not there."""
+
+    dataset: str
+
+    def __post_init__(self) -> None:
+        names.existing_dataset(self.dataset)
+
+    def read(self) -> object:
+        found = next((one for one in status.read_datasets() if one.name == self.dataset), None)
+        return read_detail(found) if found else None

@@ -11,14 +11,15 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
+from appliance import names
 from appliance.disks import query
 from appliance.disks.inventory import missing_disk
 from appliance.errors import Failed, Refused
+from appliance.request import Exchange, Request, Send
 
 SECONDS = 30
 SECONDS_TO_SWITCH = 10
@@ -68,7 +69,7 @@ def switch_light(path: str) -> Iterator[str]:
         query.query_disk(path, ["ledctl", f"locate_off=/dev/{name}"], timeout=SECONDS_TO_SWITCH, part=LAMP)
 
 
-def show_disk(path: str, send: Callable[[dict[str, Any]], None]) -> None:
+def show_disk(path: str, send: Send) -> None:
     """Make a disk show where it is for ``SECONDS``, having sent by which way. Raises Failed, Refused."""
     with switch_light(path) as way:
         send({"facts": {"way": way, "seconds": SECONDS}})
@@ -114,6 +115,18 @@ def blink_disk(path: str, *, seconds: float = SECONDS) -> int:
     finally:
         os.close(handle)
     return read
+
+
+class Locate(Request, tag="locate"):
+    """Make the light of a disk's bay, or the disk's own, show where it is, for half a minute. Nothing is changed."""
+
+    disk: str
+
+    def __post_init__(self) -> None:
+        names.by_id(self.disk)
+
+    def answer(self, exchange: Exchange) -> None:
+        show_disk(self.disk, exchange.send)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+import msgspec
+
 from appliance.disks import query, udev
+from appliance.disks.disk_request import DiskRequest
 from appliance.errors import Failed
 from appliance.facts.box import Disk, Facts, Use
 from appliance.layout.geometry import MIB
+from appliance.request import Exchange
 
 NOTHING, AMBIVALENT = 2, 8  # blkid(8), exit status of --probe
 SECONDS = 60
@@ -58,3 +62,10 @@ def with_uses(facts: Facts, found: dict[str, Use]) -> Facts:
         replace(disk, uses=(found[disk.path],)) if disk.free and disk.path in found else disk for disk in facts.disks
     ]
     return replace(facts, disks=tuple(disks))
+
+
+class ReadContent(DiskRequest, tag="read-content"):
+    """What disks hold that look empty: somebody is about to take them, so they are woken and read."""
+
+    def answer(self, exchange: Exchange) -> None:
+        exchange.send({"facts": msgspec.to_builtins(probe_disks(exchange.read_facts(), self.disks))})

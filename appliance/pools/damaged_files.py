@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from appliance import command, names
+from appliance.request import Request
 from appliance.zfs.status import parse_json
 
 MOST_NAMED = 200
@@ -27,3 +28,15 @@ def read_damaged_files(pool: str) -> dict[str, object]:
     """Now. Raises Failed."""
     argv = ["zpool", "status", "-j", "--json-int", "-v", "--", names.existing_pool(pool)]
     return from_json(parse_json(command.run(argv, timeout=60).stdout, "zpool status"), pool)
+
+
+class ReadDamage(Request, tag="read-damage"):
+    """Which files of a pool could not be repaired."""
+
+    pool: str
+
+    def __post_init__(self) -> None:
+        names.existing_pool(self.pool)
+
+    def read(self) -> object:
+        return read_damaged_files(self.pool)

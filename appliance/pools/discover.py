@@ -22,6 +22,7 @@ from appliance.errors import Cancelled, Failed
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts
 from appliance.facts.importable import Importable, ImportablePart, Rewind
+from appliance.request import Request
 from appliance.system import locks
 from appliance.zfs import vdev_tree
 
@@ -255,3 +256,10 @@ def is_damaged(pool: Importable) -> bool:
     """Whether going back to an earlier moment could help: its disks are there, what they say does not fit together."""
     missing = "missing" in pool.status or "feature" in pool.status or pool.active_elsewhere
     return not pool.usable and not missing and not pool.log_missing
+
+
+class LookForPools(Request, tag="look-for-pools"):
+    """Which pools lie on the disks without being in use here. It opens every disk: somebody asked."""
+
+    def read(self) -> object:
+        return discover_pools()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from appliance import command, names
+from appliance.request import Request
 
 KEPT = 1500
 LONGEST = 1000
@@ -176,3 +177,15 @@ def noted_words(begins: str, sentence: str, text: str) -> str:
     if begins == "scan done" and (found := re.search(r"errors=(\d+)", text)):
         return f"{sentence} {'No errors were left.' if found[1] == '0' else f'{found[1]} errors were left.'}"
     return sentence
+
+
+class ReadHistory(Request, tag="read-history"):
+    """What was done to a pool, the latest lines."""
+
+    pool: str
+
+    def __post_init__(self) -> None:
+        names.existing_pool(self.pool)
+
+    def read(self) -> object:
+        return {"lines": read_history(self.pool)}

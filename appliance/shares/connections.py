@@ -18,6 +18,7 @@ from typing import Any
 from appliance import command
 from appliance.errors import Failed
 from appliance.facts.sharing import Session
+from appliance.request import Request
 from appliance.shares import afp
 from appliance.shares.settings import PROTOCOLS, Protocol
 from appliance.system import accounts
@@ -191,3 +192,17 @@ def read_sessions() -> tuple[Session, ...]:
         for share in one.shares
     }
     return tuple(sorted(found, key=lambda one: (one.share, one.user, one.machine)))
+
+
+class ReadSessions(Request, tag="read-sessions"):
+    """Who has which share open."""
+
+    def read(self) -> object:
+        return read_sessions()
+
+
+class ReadConnections(Request, tag="read-connections"):
+    """Who is connected over any protocol, with what open."""
+
+    def read(self) -> object:
+        return read_connections()

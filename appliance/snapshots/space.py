@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TypeVar
 
-from appliance.errors import Failed
+from appliance import names
+from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Snapshot, Span
 from appliance.formatting import size_text
+from appliance.request import Request
 from appliance.zfs import libzfs
 
 MOST_RANGES = 100
@@ -103,3 +105,19 @@ def sum_freed(runs: Sequence[Sequence[Snapshot]], known: Iterable[Span]) -> Free
     # What two runs of one dataset share is freed only with both, and the size of neither includes it.
     alone = len({run[0].dataset for run in runs}) == len(runs)
     return Freed(total, exact=alone and None not in measured)
+
+
+class ReadSpace(Request, tag="read-space"):
+    """What rows of neighbouring snapshots hold, each of one dataset, and who holds which. Full names."""
+
+    ranges: tuple[Pair, ...] = ()
+    held: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.ranges) > MOST_RANGES or len(self.held) > MOST_HELD:
+            raise Refused(Reason("request-for-too-much", "That is more than can be asked for at once."))
+        for name in (*(one for pair in self.ranges for one in pair), *self.held):
+            names.existing_snapshot(name)
+
+    def read(self) -> object:
+        return measure_space(self.ranges, self.held)

@@ -138,7 +138,7 @@ def agent_in_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[di
     def ask(request: dict[str, Any], **_more: Any) -> Iterator[dict[str, Any]]:
         sent: list[dict[str, Any]] = []
         asked.append(request)
-        requests.answer(json.dumps(request).encode(), sent.append, store.facts)
+        requests.answer_request(json.dumps(request).encode(), sent.append, store.facts)
         return map(agent_client.raise_for_refusal, sent)
 
     monkeypatch.setattr(agent_client, "stream_replies", ask)

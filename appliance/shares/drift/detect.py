@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from appliance.facts.box import Facts
+from appliance.request import Request
 from appliance.shares import discovery, publish
 from appliance.shares.drift import parse
 from appliance.shares.owned_file import MARK, OwnedFile, content_fingerprint
@@ -150,3 +151,10 @@ def without_marker(text: str) -> str:
     """Without the first line by which Larder knows its file: it differs with every change."""
     first, _, rest = text.partition("\n")
     return rest if MARK.removeprefix("# ") in first else text
+
+
+class ReadEdits(Request, tag="read-edits"):
+    """Which owned files were changed by hand, and how they differ from what would be written."""
+
+    def read(self) -> object:
+        return detect_drift(facts_now())

@@ -15,9 +15,10 @@ from pathlib import PurePosixPath
 
 import msgspec
 
-from appliance import command
+from appliance import command, names
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Dataset
+from appliance.request import Request
 from appliance.shares import afp, discovery, nfs, nfs_access
 from appliance.shares.publish import SERVING
 from appliance.shares.settings import Nfs, Protocol, ShareSetting, setting_of
@@ -333,3 +334,19 @@ def listed_checks(setting: ShareSetting, seen: Diagnosis) -> Iterator[Check]:
         yield Check("listed", "failed", f"{seen.person} is not among those who may use the share", "", "edit")
     else:
         yield Check("listed", "healthy", f"{seen.person} is among those who may use the share")
+
+
+class LookAtShare(Request, tag="look-at-share"):
+    """What lies between a user and a share: somebody asked why it cannot be seen."""
+
+    dataset: str
+    protocol: Protocol
+    person: str = ""
+
+    def __post_init__(self) -> None:
+        names.existing_dataset(self.dataset)
+        if self.person:
+            names.check_user_name(self.person)
+
+    def read(self) -> object:
+        return diagnose_share(self.dataset, self.protocol, self.person)

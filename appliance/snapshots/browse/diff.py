@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from appliance import command, names
 from appliance.errors import Reason, Refused
+from appliance.request import Request
 from appliance.snapshots.browse import listing
 
 MOST = 2000  # changes shown
@@ -88,3 +89,21 @@ def sort_changes(found: Iterable[Change]) -> list[Change]:
         ),
         key=lambda change: change.path,
     )
+
+
+class ReadDifference(Request, tag="read-difference"):
+    """What changed from a snapshot to a later one of the same dataset, or until now, as far as it is found in that time."""
+
+    snapshot: str
+    until: str = ""
+    seconds: int = SECONDS
+
+    def __post_init__(self) -> None:
+        names.existing_snapshot(self.snapshot)
+        if not 1 <= self.seconds <= SECONDS:
+            raise Refused(Reason("wait-out-of-range", "That is not a time to wait."))
+        if self.until:
+            names.existing_snapshot(self.until)
+
+    def read(self) -> object:
+        return read_diff(self.snapshot, self.until, self.seconds)

@@ -9,11 +9,13 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+
+import msgspec
 
 from appliance import names
 from appliance.errors import Reason, Refused
 from appliance.facts.datasets import Snapshot
+from appliance.request import Exchange, Request, Send
 from appliance.snapshots.browse import listing
 from appliance.zfs import list_snapshots, private_mount
 
@@ -146,9 +148,7 @@ def check_request(text: str, after: str, room: int) -> None:
         raise Refused(Reason("search-position-invalid", "That is not a position in the search.", field="q"))
 
 
-def search_names(
-    dataset: str, text: str, after: str, room: int, send: Callable[[dict[str, Any]], None]
-) -> SearchResult:
+def search_names(dataset: str, text: str, after: str, room: int, send: Send) -> SearchResult:
     """Search the snapshots that are older than the one with the guid ``after``, newest first. Raises Refused, Failed."""
     current = listing.dataset_now(dataset)
     snapshots = sorted(list_snapshots.list_snapshots([dataset]), key=lambda snapshot: snapshot.txg, reverse=True)
@@ -174,3 +174,20 @@ def search_from(snapshots: Sequence[Snapshot], begin: int, search: Search, now: 
     full = len(search.found) >= search.room
     after = str(snapshots[at - 1].guid) if at < len(snapshots) and not full else ""
     return SearchResult(tuple(search.found), at, len(snapshots), after, full, search.complete)
+
+
+class SearchNames(Request, tag="search-names"):
+    """Files and folders by a part of their name, in the snapshots that are older than the guid ``after``."""
+
+    dataset: str
+    text: str
+    after: str = ""
+    room: int = MOST
+
+    def __post_init__(self) -> None:
+        names.existing_dataset(self.dataset)
+        check_request(self.text, self.after, self.room)
+
+    def answer(self, exchange: Exchange) -> None:
+        found = search_names(self.dataset, self.text, self.after, self.room, exchange.send)
+        exchange.send({"facts": msgspec.to_builtins(found)})

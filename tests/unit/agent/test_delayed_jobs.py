@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from appliance.agent import console, delayed_jobs, execution, journal, proof, requests
+from appliance.agent import console, delayed_jobs, execution, journal, proof
 from appliance.agent.execution import execute
 from appliance.agent.registry import Registered
+from appliance.agent.request_registry import RegisteredRequest
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.operation import Operation, Plan, always, as_json, kind_of
@@ -254,7 +255,7 @@ def test_root_can_have_the_password_forgotten_and_nobody_else_through_the_agent(
     proof.store_hash(PASSWORD)
     console.run(["forget-password"])
     assert not proof.is_set()
-    assert not any("forget" in str(verb) for verb in typing.get_args(requests.Request))
+    assert not any("forget" in str(verb) for verb in typing.get_args(RegisteredRequest))
 
 
 @pytest.mark.parametrize("words", [["stop"], ["forget-password", "x"], ["list"]])

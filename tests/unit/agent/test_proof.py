@@ -134,7 +134,7 @@ def test_a_wrong_password_grants_nothing():
 # --- as web and worker reach it ---------------------------------------------------------------------------------
 def ask(request: dict[str, object]) -> dict[str, object]:
     sent: list[dict[str, object]] = []
-    requests.answer(json.dumps(request).encode(), sent.append, lambda: None)  # type: ignore[arg-type,return-value]
+    requests.answer_request(json.dumps(request).encode(), sent.append, lambda: None)  # type: ignore[arg-type,return-value]
     assert len(sent) == 1
     return sent[0]
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import pkgutil
 import socket
 import tempfile
 import threading
@@ -12,11 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import appliance
 from appliance import agent_client, command
 from appliance.agent import journal, requests
 from appliance.agent.registry import decode_operation
+from appliance.agent.request_registry import RegisteredRequest, decode_request
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
+from appliance.request import LONGEST_REQUEST, Request, verb_of
 from appliance.system import paths as system_paths
 from tests.unit.made import ANNA, JOB, OTHER_JOB, box, dataset, path_of
 
@@ -99,7 +104,7 @@ EVERY_REQUEST: list[dict[str, Any]] = [
     {"verb": "prove", "job": JOB, "digest": "0" * 16, "operation": REQUESTS[0]["operation"], "password": "not the one"},
     {"verb": "keep-password", "password": "a long word", "old": "another one"},
 ]
-VERBS = {kind.__struct_config__.tag for kind in get_args(requests.Request)}
+VERBS = {verb_of(kind) for kind in get_args(RegisteredRequest)}
 # Looking for pools, whole: with another word behind it that would be importing one. An import looks before its digest counts.
 LOOKS = [["zpool", "import", "-d", "/dev/disk/by-id"], ["zpool", "import", "-D", "-d", "/dev/disk/by-id"]]
 LOOKING = {"run", "look-for-pools"}
@@ -136,6 +141,20 @@ def test_every_request_of_the_agent_is_tried_and_what_it_may_run_is_listed():
     assert {request["verb"] for request in EVERY_REQUEST} == VERBS == set(MAY_RUN)
 
 
+def leaves(kind: type[Request]) -> set[type[Request]]:
+    """Every class below a base that is itself no base."""
+    below = kind.__subclasses__()
+    return set().union(*map(leaves, below)) if below else {kind}
+
+
+def test_every_request_that_the_appliance_defines_is_registered():
+    for module in pkgutil.walk_packages(appliance.__path__, "appliance."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    ours = {kind for kind in leaves(Request) if kind.__module__.startswith("appliance.")}
+    assert ours == set(get_args(RegisteredRequest))
+
+
 def facts() -> Facts:
     return box(
         datasets=(
@@ -150,7 +169,7 @@ def facts() -> Facts:
 def ask(request: Any) -> list[dict[str, Any]]:
     line = request if isinstance(request, bytes) else json.dumps(request).encode()
     sent: list[dict[str, Any]] = []
-    requests.answer(line, sent.append, facts)
+    requests.answer_request(line, sent.append, facts)
     return sent
 
 
@@ -247,6 +266,110 @@ def test_an_unknown_or_missing_field_is_refused(request_, commands):
     assert commands.ran == []
 
 
+# Fields of any text: a password, a digest (compared as it is), a part of a file's name, the last entry of a page.
+ANY_TEXT = {("digest",), ("password",), ("old",), ("text",), ("after",)}
+NOT_A_NAME = [
+    "-{}",
+    "--{}",
+    "../{}",
+    "{}/../..",
+    "{}/..",
+    "/{}/",
+    "{}\n",
+    "{}\0",
+    "{}\r",
+    "{}\x1b[2J",
+    "{}\u202e",
+    "{}" * 300,
+]
+# Way down to a file: each part is percent-encoded, and a file's name may begin with a dash.
+NOT_A_PATH = [
+    "../{}",
+    "{}/../..",
+    "{}/..",
+    "/{}",
+    "{}/",
+    "{}//x",
+    "{}\n",
+    "{}\0",
+    "{}\x1b[2J",
+    "%2e%2e/{}",
+    "{}%2f..",
+    "{}/%zz",
+]
+MORE_AT = {
+    "dataset": ["{}@x", "@{}"],
+    "pool": ["{}@x", "{}/x"],
+    "snapshot": ["{}@x", "{}/x"],
+    "until": ["{}@x", "{}/x"],
+}
+EVERY_TEXT = [
+    pytest.param(request, path, id=f"{request['verb']}-{'-'.join(map(str, path))}")
+    for request in EVERY_REQUEST
+    for path in paths(request)
+    if path not in ANY_TEXT and path[0] != "operation"
+]
+
+
+@pytest.mark.parametrize(("request_", "path"), EVERY_TEXT)
+def test_no_name_of_any_request_begins_with_a_dash_climbs_or_holds_control_characters(request_, path, commands):
+    good = request_
+    for key in path:
+        good = good[key]
+    bad = NOT_A_PATH if path == ("path",) else [*NOT_A_NAME, *MORE_AT.get(str(path[0]), [])]
+    for hostile in bad:
+        spoiled = with_value(request_, path, hostile.replace("{}", good))
+        # By the request itself: what reads may check once more, but does not have to.
+        with pytest.raises(Refused):
+            decode_request(json.dumps(spoiled).encode())
+        assert set(final(spoiled)) == {"refused"}, repr(hostile)
+    assert commands.ran == []
+
+
+DISKS = [f"/dev/disk/by-id/ata-{number}" for number in range(129)]
+PAIR = [SNAPSHOT, "tank/photos@after"]
+# What is still allowed, and the next one that is not.
+BOUNDS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"verb": "read-smart", "disks": DISKS[:128]}, {"disks": DISKS}),
+    ({"verb": "read-content", "disks": DISKS[:128]}, {"disks": DISKS}),
+    ({"verb": "let-sleep", "disks": dict.fromkeys(DISKS[:128], 20)}, {"disks": dict.fromkeys(DISKS, 20)}),
+    ({"verb": "let-sleep", "disks": {DISKS[0]: 0}}, {"disks": {DISKS[0]: 7}}),
+    *(
+        ({"verb": "let-sleep", "disks": {DISKS[0]: 20}}, {"disks": {bad: 20}})
+        for bad in (f"{DISKS[0]}\n", f"-{DISKS[0]}", f"{DISKS[0]}/../sda", "/dev/sda", "", f"{DISKS[0]}@/x")
+    ),
+    ({"verb": "read-difference", "snapshot": SNAPSHOT, "seconds": 1}, {"seconds": 0}),
+    ({"verb": "read-difference", "snapshot": SNAPSHOT, "seconds": 60}, {"seconds": 61}),
+    ({"verb": "read-space", "ranges": [PAIR] * 100}, {"ranges": [PAIR] * 101}),
+    ({"verb": "read-space", "held": [SNAPSHOT] * 200}, {"held": [SNAPSHOT] * 201}),
+    ({"verb": "search-names", "dataset": "tank", "text": "a" * 200}, {"text": "a" * 201}),
+    ({"verb": "search-names", "dataset": "tank", "text": "a", "room": 200}, {"room": 201}),
+    ({"verb": "search-names", "dataset": "tank", "text": "a", "room": 1}, {"room": 0}),
+    ({"verb": "search-names", "dataset": "tank", "text": "a"}, {"text": "a/b"}),
+    ({"verb": "search-names", "dataset": "tank", "text": "a", "after": "17"}, {"after": "x"}),
+    ({"verb": "look-at-share", "dataset": "tank", "protocol": "afp"}, {"protocol": "ftp"}),
+]
+
+
+@pytest.mark.parametrize(("allowed", "beyond"), BOUNDS)
+def test_a_request_is_bounded_before_anything_is_read(allowed, beyond):
+    assert verb_of(decode_request(json.dumps(allowed).encode())) == allowed["verb"]
+    with pytest.raises(Refused):
+        decode_request(json.dumps(allowed | beyond).encode())
+
+
+@pytest.mark.parametrize("request_", EVERY_REQUEST, ids=lambda request: request["verb"])
+def test_every_request_refuses_unknown_fields_wrong_types_and_too_long_a_line(request_, commands):
+    assert set(final(request_ | {"force": True})) == {"refused"}
+    shapes: tuple[object, ...] = (None, 1.5, True, 2**70, [[]], {"name": 7}, [None])
+    for key in request_:
+        for value in shapes:
+            assert set(final(request_ | {key: value})) == {"refused"}, (key, value)
+    line = json.dumps(request_).encode()
+    assert set(final(line + b" " * LONGEST_REQUEST)) == {"refused"}
+    assert commands.ran == []
+
+
 @given(line=st.binary(max_size=400))
 def test_every_byte_string_gets_one_refusal_and_runs_nothing(line, commands):
     assert set(final(line)) == {"refused"}
@@ -323,7 +446,7 @@ def test_a_line_made_to_break_the_reader_is_refused(line, commands):
 
 def test_a_good_request_in_too_long_a_line_is_refused(commands):
     line = json.dumps(REQUESTS[-1]).encode()
-    assert set(final(line + b" " * requests.LONGEST_REQUEST)) == {"refused"}
+    assert set(final(line + b" " * LONGEST_REQUEST)) == {"refused"}
     assert commands.ran == []
     assert set(final(line + b" ")) == {"facts"}
 
@@ -441,10 +564,10 @@ def test_more_disks_than_anyone_has_are_refused(commands):
 def test_a_connection_of_another_user_is_refused(monkeypatch):
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        assert requests.allowed(theirs)
+        assert requests.may_ask(theirs)
         me = os.getuid()
         monkeypatch.setattr("struct.unpack", lambda *_args: (1, me + 4711, 1))
-        assert not requests.allowed(theirs)
+        assert not requests.may_ask(theirs)
 
 
 class Listening:

@@ -30,7 +30,7 @@ def converse(connection):
         time.sleep(600)
     if line == b"fail\\n":
         raise RuntimeError("canary")
-server.converse = converse
+server.serve_connection = converse
 server.MOST_AT_ONCE = 4
 server.SECONDS_IDLE = server.Server.run.__defaults__ = (%s,)
 server.main()

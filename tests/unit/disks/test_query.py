@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from appliance import command
-from appliance.agent import requests
-from appliance.disks import health, query, selftest, smart, standby
+from appliance.disks import disk_request, health, query, selftest, smart, standby
 from appliance.errors import Failed
 from appliance.system import paths
 
@@ -131,7 +130,7 @@ def soon(what: Callable[[], str]) -> str:
 def test_one_that_hangs_keeps_no_other_from_being_asked(box, powerless, impatient):
     hung, well = box.disk("hangs", HANG), box.disk("works")
     for _ in range(3):
-        found = requests.one_by_one([hung, well], requests.smart_of, lambda _word: None)
+        found = disk_request.ask_each([hung, well], disk_request.query_smart, lambda _word: None)
         reading = smart.read_smart(found[hung])
         assert not reading.answered
         assert not reading.asleep
@@ -144,7 +143,7 @@ def test_one_that_hangs_keeps_no_other_from_being_asked(box, powerless, impatien
 
 def test_nothing_else_is_begun_at_a_disk_that_hangs(box, powerless, impatient):
     disk = box.disk("hangs", HANG)
-    requests.smart_of(disk)
+    disk_request.query_smart(disk)
     assert "has not answered since" in standby.set_timer(disk, 20)
     with pytest.raises(Failed, match="has not answered since"):
         selftest.read_selftests(disk)

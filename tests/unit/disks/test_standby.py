@@ -6,7 +6,8 @@ import pytest
 
 from appliance import command
 from appliance.agent import requests
-from appliance.disks import standby
+from appliance.agent.request_registry import decode_request
+from appliance.disks import disk_request, standby
 from appliance.errors import Failed, Refused
 from tests.reasons import refuses
 from tests.unit.made import path_of
@@ -69,7 +70,7 @@ def test_a_disk_that_hangs_is_told_of_and_does_not_hide_the_others(monkeypatch):
     monkeypatch.setattr(command, "run", run)
     answers: list[dict[str, Any]] = []
     request = f'{{"verb": "let-sleep", "disks": {{"{path_of(1)}": 20, "{path_of(2)}": 0}}}}'
-    requests.answer(request.encode(), answers.append)
+    requests.answer_request(request.encode(), answers.append)
     assert "took too long" in answers[-1]["facts"][path_of(1)]
     assert answers[-1]["facts"][path_of(2)] == standby.TOLD
 
@@ -79,7 +80,7 @@ def test_a_disk_that_hangs_is_told_of_and_does_not_hide_the_others(monkeypatch):
 )
 def test_the_agent_takes_only_disks_and_times_that_can_be(disks):
     with pytest.raises(Refused):
-        requests.decode(f'{{"verb": "let-sleep", "disks": {disks}}}'.encode())
+        decode_request(f'{{"verb": "let-sleep", "disks": {disks}}}'.encode())
 
 
 def test_what_a_disk_was_told_counts_until_it_may_have_lost_power(monkeypatch, tmp_path):
@@ -102,7 +103,7 @@ def test_only_what_can_sleep_is_left_asleep(monkeypatch, tmp_path, says, asked):
         (tmp_path / "ata-X/queue").mkdir(parents=True)
         (tmp_path / "ata-X/queue/rotational").write_text(f"{says}\n")
     argv = answering(monkeypatch, 0)
-    requests.smart_of("/dev/disk/by-id/ata-X")
+    disk_request.query_smart("/dev/disk/by-id/ata-X")
     assert argv == [["smartctl", "--json", *asked, "-a", "/dev/disk/by-id/ata-X"]]
 
 

@@ -438,10 +438,10 @@ def test_agent_hands_over_open_file(roots, tmp_path, monkeypatch):
         if not pid:
             connection, _ = listening.accept()
             asked = connection.recv(65536)
-            requests.answer(
+            requests.answer_request(
                 asked,
                 lambda message: connection.sendall(json.dumps(message).encode() + b"\n"),
-                hand_over=lambda message, handle: pass_on(connection, message, handle),
+                send_file=lambda message, handle: pass_on(connection, message, handle),
             )
             os._exit(0)
         facts, handle = agent_client.open_file({"verb": "open-file", "snapshot": SNAP.name, "path": "a.txt"})
@@ -469,5 +469,5 @@ def test_agent_hands_over_open_file(roots, tmp_path, monkeypatch):
 )
 def test_agent_refuses_invalid_requests(roots, request_):
     replies: list[dict[str, Any]] = []
-    requests.answer(json.dumps(request_).encode(), replies.append)
+    requests.answer_request(json.dumps(request_).encode(), replies.append)
     assert list(replies[-1]) == ["refused"], replies

@@ -1,0 +1,62 @@
+"""The registry of requests: everything that web and worker may ask the agent. What is not here is not answered."""
+
+from __future__ import annotations
+
+import msgspec
+
+from appliance.agent.job_requests import Follow, KeepPassword, Prove, Run, Stop
+from appliance.datasets.dataset_detail import ReadDataset
+from appliance.disks.disk_request import LetSleep, ReadSmart
+from appliance.disks.locate import Locate
+from appliance.disks.probe import ReadContent
+from appliance.errors import Reason, Refused
+from appliance.pools.damaged_files import ReadDamage
+from appliance.pools.discover import LookForPools
+from appliance.pools.history import ReadHistory
+from appliance.request import LONGEST_REQUEST, Request
+from appliance.shares.connections import ReadConnections, ReadSessions
+from appliance.shares.drift.detect import ReadEdits
+from appliance.shares.troubleshoot.diagnose import LookAtShare
+from appliance.snapshots.browse.diff import ReadDifference
+from appliance.snapshots.browse.requests import ListFolder, OpenFile, ReadVersions
+from appliance.snapshots.browse.search import SearchNames
+from appliance.snapshots.space import ReadSpace
+
+RegisteredRequest = (
+    Run
+    | Follow
+    | Stop
+    | Prove
+    | KeepPassword
+    | ReadSmart
+    | ReadContent
+    | LetSleep
+    | Locate
+    | LookForPools
+    | ReadDamage
+    | ReadHistory
+    | ReadDataset
+    | ReadSpace
+    | ListFolder
+    | OpenFile
+    | ReadVersions
+    | SearchNames
+    | ReadDifference
+    | ReadSessions
+    | ReadConnections
+    | ReadEdits
+    | LookAtShare
+)
+
+
+def decode_request(line: bytes) -> Request:
+    """A request from its line. Raises Refused for anything that is none."""
+    if len(line) > LONGEST_REQUEST:
+        raise Refused(Reason("request-too-long", "The request is too long."))
+    try:
+        request: Request = msgspec.json.decode(line, type=RegisteredRequest)
+        return request
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Refused(
+            Reason("request-unknown", "The agent does not know that request: {error}", error=error)
+        ) from error
