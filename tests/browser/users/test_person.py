@@ -48,5 +48,5 @@ def test_a_person_is_made_let_in_given_a_new_password_disabled_and_removed(page,
     page.get_by_role("button", name="Remove anna").click()
     steps.finished(page)
     page.goto("/users/")
-    expect(page.get_by_role("heading", name="Nobody yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="No users yet")).to_be_visible()
     assert appliance.run("getent", "passwd", "anna", check=False) == ""

@@ -41,7 +41,6 @@ def test_restart_brings_the_box_back_with_its_pool(appliance, visitor):
     appliance.shell("echo kept > /tank/file; zpool sync tank")
     before = boot_of(appliance)
     job = confirm_power(visitor, "restart")
-    assert visitor.ended(job, timeout=60).startswith("Done.")
     appliance.close_ssh()
     wait_for("another start", lambda: boot_of(appliance) not in {"", before}, timeout=240, every=2)
     appliance.wait_ready()
