@@ -253,7 +253,7 @@ def test_killed_in_the_middle_nothing_is_mounted_and_the_way_on_works(visitor, a
         struck(watcher)
     said = visitor.ended(job, timeout=180)
     assert said.startswith("Interrupted."), said
-    assert "Export it, then bring it in again" in said
+    assert "Export it, then import it again" in said
     assert appliance.run("zpool", "get", "-H", "-o", "value", "cachefile", "cut").strip() == "none"
     no_lock_left(appliance)
     moving.done(visitor, moving.end_review(visitor, guid, "export"))
