@@ -19,8 +19,9 @@ RUN = "/run/larder/inventory"
 # A short watchdog, so that nobody waits five minutes for it.
 QUICK = "[Service]\nWatchdogSec=45\nTimeoutAbortSec=5\n"
 DROP_IN = "/run/systemd/system/larder-worker.service.d/quick.conf"
-# A benchmark of another version of Larder: neither its cases nor its disks can be understood.
-ODD_SWEEP = "insert into sweeps_sweeprow (id, title, preset, spec, state, text, versions, created, created_by) values ('00000000000040008000000000000001', 'Odd', '', '{\"where\":\"tape\"}', 'running', '', '', '2026-01-01 00:00:00', 'admin')"  # fmt: skip
+# A benchmark of another version of Larder: its next case cannot be understood.
+ODD_SWEEP = "insert into sweeps_sweeprow (id, title, preset, spec, state, text, versions, created, created_by) values ('00000000000040008000000000000001', 'Odd', '', '{}', 'running', '', '', '2026-01-01 00:00:00', 'admin')"  # fmt: skip
+ODD_CASE = "insert into sweeps_caserow (sweep_id, number, spec, state, token, ended, attempts, text) values ('00000000000040008000000000000001', 1, '{\"where\":\"tape\"}', 'waiting', '', '', 0, '')"  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,8 @@ def test_a_worker_that_works_is_left_alone_by_the_watchdog(appliance):
 
 def test_a_benchmark_that_cannot_be_understood_stops_nothing(appliance, visitor, post):
     alerting.begin(appliance, post)
-    appliance.run("python3", "-c", alerting.DO, alerting.SETTINGS, ODD_SWEEP)
+    for row in (ODD_SWEEP, ODD_CASE):
+        appliance.run("python3", "-c", alerting.DO, alerting.SETTINGS, row)
     rows = wait_for("the benchmark to be held", lambda: alerting.ask(appliance, "select text from sweeps_sweeprow where title = 'Odd' and state = 'paused'"), timeout=120)  # fmt: skip
     assert rows[0][0].startswith("Larder cannot continue this benchmark")
     alerting.make_tank(appliance)
