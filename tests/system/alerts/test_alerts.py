@@ -19,7 +19,7 @@ def told(appliance: Machine, visitor: Visitor, post: Mailbox) -> None:
 
 def test_a_test_mail_shows_the_servers_answer(visitor, post):
     assert "The mail server accepted it." in alerting.try_mail(visitor, "The mail server accepted it.")
-    alerting.arrived(post, "Test from")
+    alerting.arrived(post, ": test")
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_a_trusted_server_takes_password_and_mail(visitor, boxes, trusted, secur
     alerting.tell(visitor, box, security=security, user=USER, password=PASSWORD)
     alerting.try_mail(visitor, "The mail server accepted it.")
     assert box.signed_in == [f"\0{USER}\0{PASSWORD}"]
-    alerting.arrived(box, "Test from")
+    alerting.arrived(box, ": test")
 
 
 def fault_while_mail_fails(appliance: Machine, visitor: Visitor, box: Mailbox, answer: str) -> None:
