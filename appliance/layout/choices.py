@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from appliance.layout.geometry import GIB, LEAST_DISKS, MIB
 
@@ -126,6 +127,12 @@ def possible_layouts(disks: int) -> Iterator[LayoutChoice]:
             for groups in range(1, disks + 1):
                 if is_possible(choice := LayoutChoice(layout, groups, spares), disks):
                     yield choice
+
+
+def only_layout(disks: int) -> LayoutChoice | None:
+    """The layout of a number of disks that allows no other; None where there is a choice."""
+    found = list(islice(possible_layouts(disks), 2))
+    return found[0] if len(found) == 1 else None
 
 
 def sensible_layouts(sizes: Sequence[int]) -> list[LayoutChoice]:

@@ -15,7 +15,8 @@ from appliance.disks.partitions import Cut, has_partitions, is_uneven, mirrors_o
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Disk, Facts, Pool
 from appliance.formatting import disk_label, size_text
-from appliance.layout.choices import NOTABLY_UNEQUAL, rest_size
+from appliance.layout.choices import NOTABLY_UNEQUAL, LayoutChoice, rest_size
+from appliance.layout.descriptions import explain_layout
 from appliance.layout.geometry import LEAST_DISKS, MIB, PARTITION_MARGIN, parity_of, usable_bytes
 from appliance.operation import Loss, Operation, Plan, Step, Work, if_lost
 from appliance.pools import create_checks
@@ -164,7 +165,8 @@ class CreatePool(Operation, tag="create-pool"):
         shape, cuts = self.disk_sizes(facts), self.plan_cuts(facts)
         full = [disk for disk in disks if disk.uses]
         holds = usable_bytes(self.layout, shape, self.ashift, margin=0 if self.partition else PARTITION_MARGIN)
-        summary = f"The pool {self.name}: {LAYOUT_NAMES[self.layout].lower()} of {len(self.disks)} disks, about {size_text(holds)} for files."
+        made = f"{LAYOUT_NAMES[self.layout].lower()} of {len(self.disks)} disks" if self.disks[1:] else "one disk alone"
+        summary = f"The pool {self.name}: {made}, about {size_text(holds)} for files."
         rests = [cut.rest for cut in cuts if cut.rest]
         if rests:
             pairs = [[cut.rest for cut in group] for group in mirrors_of(cuts)] if self.rest_mirror else []
@@ -185,7 +187,11 @@ class CreatePool(Operation, tag="create-pool"):
         )
 
     def plan_details(self, facts: Facts) -> dict[str, str]:
-        found = {"Survives": describe_survival(parity_of(self.layout, len(self.groups[0])))}
+        layout = LayoutChoice(self.layout, len(self.groups))
+        found = {
+            LAYOUT_NAMES[self.layout] if self.disks[1:] else "One disk": explain_layout(layout, len(self.groups[0])),
+            "Survives": describe_survival(parity_of(self.layout, len(self.groups[0]))),
+        }
         if self.rest:
             found[f"Survives in {self.rest}"] = describe_survival(1 if self.rest_mirror else 0)
         for word, paths in (("Log", self.logs), ("Cache", self.cache), ("Spare", self.spares)):

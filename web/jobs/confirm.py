@@ -47,10 +47,12 @@ def review(
     job: str = "",
     status: int = 200,
     facts: Facts | None = None,
+    titles: Sequence[str] = (),
 ) -> HttpResponse:
     """The page that shows the plan and asks for confirmation. Raises Refused where something speaks against it.
 
     ``reasons`` are what is wrong with its answers, by the fields of the page. ``facts`` are the inventory's, unless the page has read more for its sentences; the digest does not depend on that.
+    ``titles`` are the steps that its wizard took, where it skipped some.
     """
     operation = as_read(operation)
     facts = facts or store.facts_for(operation)
@@ -63,7 +65,7 @@ def review(
         "digest": plan.digest(),
         "secrets": asked_secrets(operation, plan, errors),
         "key_name": operation.subject.replace("/", "-"),
-        "wizard": operation_ui.UI[type(operation)].steps,
+        "wizard": [title for title in operation_ui.UI[type(operation)].steps if not titles or title in titles],
         "job": job or str(uuid.uuid4()),
         "back": back,
         "reasons": reasons,

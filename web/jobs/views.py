@@ -89,7 +89,7 @@ def read_answers(request: HttpRequest, operation: Operation, plan: Plan) -> tupl
 @require_POST
 def confirm_job(request: HttpRequest) -> HttpResponse:
     """The review page was confirmed: plan again, and make the job if it still means the same."""
-    back = local_address(request.POST.get("back", ""))
+    back, titles = local_address(request.POST.get("back", "")), request.POST.getlist("titles")
     try:
         operation = decode_operation(request.POST.get("operation", ""))
         job = names.job_id(request.POST.get("job", ""))
@@ -99,13 +99,13 @@ def confirm_job(request: HttpRequest) -> HttpResponse:
         plan = checked_plan(operation, facts)
         if plan.digest() != request.POST.get("digest"):
             notice = "Something changed since you looked: a disk, a pool, or what is on them. Nothing was done. This is the plan as things are now."
-            return confirm.review(request, operation, back=back, notice=notice, job=job, status=409)
+            return confirm.review(request, operation, back=back, notice=notice, job=job, titles=titles, status=409)
         secret, reasons = read_answers(request, operation, plan)
         password = request.POST.get("password", "") if operation.needs_proof(facts, plan) else ""
         if password and not reasons:
             reasons += proof.prove_job(operation, digest=plan.digest(), job=job, password=password, user=request.user)
         if reasons:
-            return confirm.review(request, operation, back=back, reasons=reasons, job=job, status=400)
+            return confirm.review(request, operation, back=back, reasons=reasons, job=job, titles=titles, status=400)
         row = confirm.make_job(operation, plan, job=job, secret=secret, user=request.user.get_username())
     except Refused as refusal:
         return refusal_page(request, refusal.reasons, back)

@@ -1,4 +1,4 @@
-"""The pages of the create-pool wizard: the advisor's proposals first, with every other layout below them."""
+"""The pages of the create-pool wizard: the suggested layouts as cards first, and all of them to compare."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from web.jobs.operation_ui import UI
 from web.jobs.refusals import add_reasons
 from web.pools.forms import is_usable
 from web.pools.layout_offers import offer_layouts
-from web.pools.wizard_answers import FIELDS, ORDER, SHOWN_AT, STEP_OF, Answers
+from web.pools.wizard_answers import FIELDS, LISTED, ORDER, STEP_OF, Answers
 
 NO_FREE_DISK = "There is no free disk in this box. Add a disk, or free one, then come back."
 
@@ -34,6 +34,8 @@ def create_pool(request: HttpRequest) -> HttpResponse:
     step = answers.step
     # The first earlier step without good answers is shown instead of the one that was asked for.
     for earlier in ORDER[: ORDER.index(step)]:
+        if answers.skips(earlier):
+            continue
         if earlier == "disks" and answers.needs_disks:
             return step_page(request, answers, "disks", answers.build_form("disks", bound=False))
         form = answers.build_form(earlier)
@@ -43,7 +45,8 @@ def create_pool(request: HttpRequest) -> HttpResponse:
         return refused_step(request, answers, reasons)
     if step == "review":
         try:
-            return confirm.review(request, answers.build_operation(), back=answers.step_url("options"))
+            back, titles = answers.step_url("options"), step_titles(answers.list_steps(step))
+            return confirm.review(request, answers.build_operation(), back=back, titles=titles)
         except Refused as refusal:
             return refused_step(request, answers, refusal.reasons)
     # A layout that was chosen for other disks is no error: the page proposes another one.
@@ -63,16 +66,15 @@ def refused_step(request: HttpRequest, answers: Answers, reasons: Iterable[Reaso
 
 def step_page(request: HttpRequest, answers: Answers, step: str, form: forms.Form, status: int = 200) -> HttpResponse:
     """The page of one step."""
-    at = ORDER.index(step)
-    back = "name" if step == "layout" else ORDER[at - 1]
+    listed = answers.list_steps(step)
     context: dict[str, object] = {
         "form": form,
         "step": step,
-        "titles": UI[CreatePool].steps,
-        "at": SHOWN_AT[step],
-        "next": "layout" if step == "name" else ORDER[at + 1],
+        "titles": step_titles(listed),
+        "at": listed.index("layout" if step == "disks" else step),
+        "next": "layout" if step == "name" else ORDER[ORDER.index(step) + 1],
         "kept": answers.other_fields(step),
-        "back": answers.step_url(back) if step != "name" else reverse("pools"),
+        "back": answers.step_url(answers.step_before(step)) if step != "name" else reverse("pools"),
         "notice": NO_FREE_DISK if not any(map(is_usable, answers.bays)) else "",
     }
     if step == "disks":
@@ -84,6 +86,11 @@ def step_page(request: HttpRequest, answers: Answers, step: str, form: forms.For
     return render(request, "pools/create.html", context, status=status)
 
 
+def step_titles(steps: list[str]) -> list[str]:
+    """The titles of these steps."""
+    return [title for step, title in zip(LISTED, UI[CreatePool].steps, strict=True) if step in steps]
+
+
 def disks_context(answers: Answers) -> dict[str, object]:
     return {
         "usable": [bay for bay in answers.bays if is_usable(bay)],
@@ -93,16 +100,23 @@ def disks_context(answers: Answers) -> dict[str, object]:
 
 
 def layout_context(answers: Answers) -> dict[str, object]:
-    """The proposals side by side, and every other layout of the same disks."""
-    offers, layout = offer_layouts(answers.chosen), answers.query.get("layout", "")
+    """The suggested layouts as cards, or the table of all of them: where it is asked for, or where one of it was chosen."""
+    offers = offer_layouts(answers.chosen)
+    layout = offers.select(answers.query.get("layout", ""))
+    compares = answers.compares or not offers.suggests(layout)
+    shown = offers.proposed if compares else [card.offer for card in offers.suggested]
     return {
         "chosen": answers.chosen,
         "choose": answers.step_url("disks"),
-        "common": offers.common_warnings,
-        "offers": offers.proposed,
+        "common": offers.common_warnings if compares else offers.shared_warnings,
+        "offers": offers.proposed if compares else [],
         "others": offers.others,
         "other_chosen": offers.is_other(layout),
-        "layout": offers.select(layout),
+        "suggested": offers.suggested,
+        "layout": layout,
+        "uses": {part.use for offer in shown for part in offer.picture.parts},
+        "compare": answers.step_url("compare") if offers.count > 1 else "",
+        "suggest": answers.step_url("layout", without=() if offers.suggests(layout) else ("layout",)),
     }
 
 

@@ -11,6 +11,8 @@ from appliance.disks.smr_models import is_shingled
 from appliance.formatting import capitalize_opening
 from appliance.layout import choices, risk
 from appliance.layout.advice import Candidate, Proposal, choose_data_disks, judge_layout, propose_layouts
+from appliance.layout.descriptions import describe_failures, explain_layout
+from appliance.layout.shortlist import Suggestion, shorten_proposals
 from appliance.pools.create import describe_survival
 from web.benchmarks.models import CaseRow
 from web.inventory.bays import Bay
@@ -26,6 +28,7 @@ class LayoutOffer:
 
     proposal: Proposal
     picture: layout_diagram.LayoutDiagram
+    explained: str  # what protects the files, as half a sentence
     survives: str
     second: str
     third: str
@@ -35,12 +38,37 @@ class LayoutOffer:
 
 
 @dataclass(frozen=True)
+class LayoutCard:
+    """One of the few suggested layouts: which goals it serves, and how many disks may fail, as a sentence."""
+
+    title: str
+    recommended: bool
+    failures: str
+    offer: LayoutOffer
+    warnings: tuple[str, ...]  # without those that every card has
+
+
+@dataclass(frozen=True)
 class LayoutOffers:
-    """The proposed layouts, the recommended one first; every other possible layout; warnings that most of them share."""
+    """The proposed layouts, the recommended one first; every other possible layout; the suggested few of the proposed.
+
+    Warnings that most of the proposed layouts share, and those that all suggested ones do, stand apart.
+    """
 
     proposed: list[LayoutOffer]
     others: list[LayoutOffer]
     common_warnings: list[str]
+    suggested: list[LayoutCard]
+    shared_warnings: list[str]
+
+    @property
+    def count(self) -> int:
+        """How many layouts there are to choose from."""
+        return len(self.proposed) + len(self.others)
+
+    def suggests(self, value: str) -> bool:
+        """Whether that layout is one of the suggested ones."""
+        return value in {card.offer.proposal.choice.value for card in self.suggested}
 
     def is_other(self, value: str) -> bool:
         """Whether that layout is possible but not proposed."""
@@ -81,14 +109,16 @@ def offer_layouts(bays: list[Bay]) -> LayoutOffers:
     """Every layout of the disks in these bays. Two queries."""
     disks, paths = [layout_candidate(bay) for bay in bays], [bay.disk.path for bay in bays]
     proposals = propose_layouts(disks)
+    chosen = {proposal.choice for proposal in proposals}
     common, measured = common_warnings(proposals), read_measured_cases()
-    proposed = {proposal.choice for proposal in proposals}
-    others = [judge_layout(disks, choice) for choice in choices.possible_layouts(len(disks)) if choice not in proposed]
+    others = [judge_layout(disks, choice) for choice in choices.possible_layouts(len(disks)) if choice not in chosen]
 
     def offer(proposal: Proposal) -> LayoutOffer:
         return make_offer(proposal, disks, common, paths, measured)
 
-    return LayoutOffers([offer(proposal) for proposal in proposals], [offer(other) for other in others], common)
+    proposed = [offer(proposal) for proposal in proposals]
+    cards, shared = make_cards(proposed)
+    return LayoutOffers(proposed, [offer(other) for other in others], common, cards, shared)
 
 
 def make_offer(
@@ -101,12 +131,35 @@ def make_offer(
     return LayoutOffer(
         proposal,
         layout_diagram.draw_layout(proposal, disks),
+        explain_layout(choice, len(proposal.groups[0])),
         describe_survival(proposal.survives),
         risk.percent_text(proposal.second_loss),
         risk.percent_text(proposal.third_loss),
         tuple(text for text in proposal.warnings if text not in common),
         proposal.waste if proposal.waste * NOTABLE_SHARE > proposal.raw else 0,
         layout_results.results_text(cases),
+    )
+
+
+def make_cards(proposed: list[LayoutOffer]) -> tuple[list[LayoutCard], list[str]]:
+    """The balanced, the safest and the roomiest of the proposed layouts, and the warnings that all of them share."""
+    offers = {offer.proposal.choice: offer for offer in proposed}
+    found = shorten_proposals([offer.proposal for offer in proposed])
+    every = Counter(text for suggestion in found for text in suggestion.proposal.warnings)
+    shared = [text for text, count in every.items() if 1 < count == len(found)]
+    return [make_card(suggestion, offers[suggestion.proposal.choice], shared) for suggestion in found], shared
+
+
+def make_card(suggestion: Suggestion, offer: LayoutOffer, shared: list[str]) -> LayoutCard:
+    """A suggested layout as its card shows it."""
+    proposal = suggestion.proposal
+    disks = sum(map(len, proposal.groups)) + len(proposal.spares)
+    return LayoutCard(
+        suggestion.title,
+        "balanced" in suggestion.goals,
+        describe_failures(proposal.survives, disks),
+        offer,
+        tuple(text for text in proposal.warnings if text not in shared),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from django import forms
@@ -20,9 +20,9 @@ from web.inventory.box import read_box
 from web.pools.forms import DisksForm, ExtrasForm, LayoutForm, NameForm, OptionsForm, is_usable
 from web.pools.layout_offers import propose_disks
 
-# The order in which answers are needed, and the position of each step in the list on the page.
+# The order in which answers are needed, and the steps with titles of their own: choosing disks is part of the layout.
 ORDER = ("name", "disks", "layout", "extras", "options", "review")
-SHOWN_AT = {"name": 0, "disks": 1, "layout": 1, "extras": 2, "options": 3, "review": 4}
+LISTED = ("name", "layout", "extras", "options", "review")
 FIELDS = {
     "name": ("name",),
     "disks": ("disks",),
@@ -47,13 +47,23 @@ class Answers:
         answers = cls(query, bays, "disks" in query)
         if not answers.disks_given and not answers.has_answered("disks"):
             query.setlist("disks", propose_disks(bays))
+        for step in filter(answers.skips, ("layout", "extras")):
+            for field in FIELDS[step]:
+                query.pop(field, None)  # an answer for other disks would come back with them
         return answers
 
     @property
     def step(self) -> str:
-        """The step that the address asks for."""
-        step = self.query.get("step", "name")
-        return step if step in ORDER else "name"
+        """The step that the address asks for, or the next one where that has nothing to choose."""
+        step = "layout" if self.compares else self.query.get("step", "name")
+        if step not in ORDER:
+            return "name"
+        return next(other for other in ORDER[ORDER.index(step) :] if not self.skips(other))
+
+    @property
+    def compares(self) -> bool:
+        """Whether the address asks for the table of all layouts instead of the suggestions."""
+        return self.query.get("step") == "compare"
 
     @property
     def name(self) -> str:
@@ -72,7 +82,13 @@ class Answers:
 
     @property
     def choice(self) -> LayoutChoice | None:
-        return choices.parse_layout(self.query.get("layout", ""))
+        return self.only_choice or choices.parse_layout(self.query.get("layout", ""))
+
+    @property
+    def only_choice(self) -> LayoutChoice | None:
+        """The layout where these disks allow no other and there are no more of them, or they were chosen by hand."""
+        is_settled = self.has_answered("disks") or not self.others
+        return choices.only_layout(len(self.chosen)) if is_settled else None
 
     @property
     def needs_disks(self) -> bool:
@@ -82,6 +98,24 @@ class Answers:
     def has_answered(self, step: str) -> bool:
         """Whether this step's form was sent before."""
         return step in self.query.getlist("answered")
+
+    def skips(self, step: str) -> bool:
+        """Whether a step has nothing to choose. A device that is no longer there is said at its field."""
+        if step == "layout":
+            return self.only_choice is not None
+        named = {path for field in FIELDS["extras"] for path in self.query.getlist(field)}
+        return step == "extras" and not self.others and named <= set(self.query.getlist("disks"))
+
+    def list_steps(self, current: str) -> list[str]:
+        """The steps that this pool takes, for the list on the page; the current one is always among them."""
+        here = "layout" if current == "disks" or self.has_answered("disks") else current
+        return [step for step in LISTED if step in {here, current} or not self.skips(step)]
+
+    def step_before(self, step: str) -> str:
+        """The step that "Back" leads to; the first has none before it."""
+        listed = self.list_steps(step)
+        before = listed[listed.index("layout" if step == "disks" else step) - 1]
+        return "disks" if before == "layout" and self.skips("layout") else before
 
     def build_form(self, step: str, *, bound: bool = True) -> forms.Form:
         query = self.query if bound else None
@@ -95,9 +129,11 @@ class Answers:
             return ExtrasForm(query, bays=self.others)
         return OptionsForm(query, choice=self.choice, name=self.name)
 
-    def step_url(self, step: str) -> str:
-        """The wizard's address at a step, with every answer so far."""
+    def step_url(self, step: str, *, without: Iterable[str] = ()) -> str:
+        """The wizard's address at a step, with every answer so far but these."""
         query = self.query.copy()
+        for field in without:
+            query.pop(field, None)
         query["step"] = step
         return f"{reverse('create_pool')}?{query.urlencode()}"
 
@@ -115,8 +151,9 @@ class Answers:
 
     def reasons_before(self, step: str) -> list[Reason]:
         """Reasons of the operation against earlier answers, where the review would be too late to say so."""
-        if step in {"disks", "layout"}:
-            return list(self.check_name(store.facts(), step))
+        follows_name = step in {"disks", "layout"} or (step != "review" and self.skips("layout"))
+        if follows_name and step != "name" and (reasons := list(self.check_name(store.facts(), step))):
+            return reasons
         if step == "options":
             try:
                 reasons = list(self.build_operation().check(store.facts()))

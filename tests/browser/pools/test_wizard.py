@@ -42,7 +42,7 @@ def test_a_pool_is_made_from_the_proposal_with_the_keyboard_alone(page, applianc
 
     # The proposal for all six disks; arrows move among the layouts, and back to the recommended one.
     expect(page.get_by_text("recommended", exact=True)).to_have_count(1)
-    best = page.get_by_role("radio", name="raidz2 of 6", exact=True)
+    best = page.get_by_role("radio", name="Balanced raidz2 of 6", exact=True)
     expect(best).to_be_checked()
     for _ in range(MOST_TABS):
         if page.evaluate("document.activeElement.name") == "layout":
@@ -54,8 +54,7 @@ def test_a_pool_is_made_from_the_proposal_with_the_keyboard_alone(page, applianc
     expect(best).to_be_checked()
     press(page, "Continue")
 
-    expect(page.get_by_role("group", name="Log", exact=True)).to_be_visible()
-    press(page, "Continue")
+    # No disk is left for a log, cache or spare, so these are not asked for.
     expect(page.get_by_label("Encrypt everything in it")).to_be_visible()
     press(page, "Review")
     expect(page.get_by_role("heading", name="What will happen")).to_be_visible()
@@ -76,6 +75,9 @@ def test_a_key_is_saved_before_the_pool_is_made_and_every_page_of_the_wizard_can
     page.get_by_label("Name of the pool").fill("safe")
     page.get_by_role("button", name="Continue").click()
     expect(page.get_by_role("link", name="Choose the disks myself")).to_be_visible()
+    look(page)
+    page.get_by_role("link", name="Compare all layouts").click()
+    expect(page.get_by_role("radio", name="Stripe of 6", exact=True)).to_be_visible()
     look(page)
     page.get_by_role("link", name="Choose the disks myself").click()
     for _ in range(3):

@@ -41,7 +41,7 @@ def offer(title: str, reason: str) -> Some:
         percent=66, rest=0, random_read=1, random_write=1, sequential_read=3, sequential_write=3,
     )  # fmt: skip
     picture = Some(width=120, height=60, disk=20, words="three disks", parts=[Some(use="data", x=number * 30, y=0, height=60) for number in range(4)])  # fmt: skip
-    return Some(proposal=proposal, picture=picture, known="", warnings=["These disks are of different size: 1 TB of the largest is not used."], idle=TB, survives="1 disk", second="50 %", third="always")  # fmt: skip
+    return Some(proposal=proposal, picture=picture, explained="one disk's worth of space protects the others", known="", warnings=["These disks are of different size: 1 TB of the largest is not used."], idle=TB, survives="1 disk", second="50 %", third="always")  # fmt: skip
 
 
 def table() -> str:

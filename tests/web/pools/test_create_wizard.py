@@ -204,6 +204,78 @@ def test_walking_through_shows_each_question_and_makes_nothing_before_the_review
     assert not Job.objects.exists()
 
 
+# --- steps with nothing to choose ---------------------------------------------------------------------------
+ALL_STEPS = ["Name", "Disks and layout", "Log, cache, spares", "Options", "Review"]
+
+
+def listed(page: Page) -> list[str]:
+    """The titles in the list of steps, which ends with the review."""
+    texts = [text.strip() for text in page.texts]
+    return [title for title in ALL_STEPS if title in texts[: texts.index("Review") + 1]]
+
+
+def test_without_a_disk_left_over_log_cache_and_spares_are_not_asked_for(web, calm):
+    disks = rows.empty_box(4)
+    page = Page(good(web, "layout", disks))
+    assert listed(page) == ["Name", "Disks and layout", "Options", "Review"]
+    response = web.get(submit(page))
+    page = Page(response)
+    assert step_of(response) == "options"
+    assert step_of(web.get(back(page))) == "layout"
+    review = Page(web.get(submit(page)))
+    assert listed(review) == ["Name", "Disks and layout", "Options", "Review"]
+    fewer = Page(good(web, "layout", disks, 3, layout="raidz1-1"))
+    assert listed(fewer) == ALL_STEPS
+    assert step_of(web.get(submit(fewer))) == "extras"
+
+
+def test_a_device_that_became_a_data_disk_is_no_longer_beside_the_data(web, calm):
+    disks = rows.empty_box(4)
+    spare = {"spares": disks[3].path}
+    assert f"spare {disks[3].path}" in text_of(good(web, "review", disks, 3, layout="raidz1-1", **spare))
+    response = good(web, "review", disks, 4, **spare)
+    assert step_of(response) == "review"
+    assert " spare " not in text_of(response)
+
+
+def test_a_device_that_is_gone_is_said_even_where_no_disk_is_left_over(web, calm):
+    disks = rows.empty_box(4)
+    response = good(web, "review", disks, spares="/dev/disk/by-id/gone")
+    assert_refused(response, "extras", "spares", "invalid_choice")
+    assert listed(Page(response)) == ALL_STEPS
+
+
+def test_one_disk_alone_is_not_asked_about_and_the_review_says_what_it_means(web, calm):
+    disks = rows.empty_box(1)
+    page = Page(web.get(submit(Page(web.get(URL)), name="tank")))
+    assert listed(page) == ["Name", "Options", "Review"]
+    assert values(page)["answered"][-1] == "options"
+    assert step_of(web.get(back(page))) == "name"
+    review = Page(web.get(submit(page)))
+    assert listed(review) == ["Name", "Options", "Review"]
+    assert "One failed disk loses everything in this pool." in review.text
+    assert f"-- tank {disks[0].path}" in review.text
+
+
+def test_a_disk_that_was_chosen_alone_leads_past_the_layout_and_back_to_the_disks(web, disks):
+    page = Page(web.get(choose_myself(Page(good(web, "layout", disks, layout="raidz1-1")))))
+    response = web.get(submit(page, disks=disks[0].path))
+    assert step_of(response) == "extras"
+    response = web.get(back(Page(response)))
+    assert step_of(response) == "disks"
+    more = Page(web.get(submit(Page(response), disks=[one.path for one in disks[:3]])))
+    assert values(more)["layout"] == ["raidz1-1"]
+
+
+def test_a_taken_name_is_said_at_once_also_where_the_layout_is_not_asked_for(web, calm):
+    rows.empty_box(1, taken := disk(9))
+    rows.put(
+        pools=[rows.pool_of("family", 5000, taken)],
+        disks=[disk(1), replace(taken, uses=(Use("pool", "part of the pool family", "5000", "family"),))],
+    )
+    assert_refused(ask(web, "layout", name="family"), "name", "name", "pool-name-taken")
+
+
 def submit(page: Page, **changes: Any) -> str:
     """The address that a browser calls when the form is sent with these answers."""
     query = QueryDict(mutable=True)
@@ -229,7 +301,12 @@ def values(page: Page) -> dict[str, list[str]]:
 
 def choose_myself(page: Page) -> str:
     """The address of "Choose the disks myself"."""
-    return next(found["href"] for _tag, found in page.elements if "step=disks" in found.get("href", ""))
+    return link(page, "step=disks")
+
+
+def link(page: Page, part: str) -> str:
+    """The address of the first link with that part."""
+    return next(found["href"] for _tag, found in page.elements if part in found.get("href", ""))
 
 
 @pytest.fixture
@@ -350,19 +427,21 @@ def test_a_pool_without_protection_is_warned_of(web, disks, layout):
     assert "One failed disk loses everything in this pool." in text_of(good(web, "review", disks, 1, layout=layout))
 
 
-def test_every_layout_that_is_offered_leads_to_a_review(web, disks):
+@pytest.mark.parametrize("step", ["layout", "compare"])
+def test_every_layout_that_is_offered_leads_to_a_review(web, disks, step):
     for count in range(1, 5):
-        page = Page(good(web, "layout", disks, count))
+        page = Page(good(web, step, disks, count))
         offered = [found["value"] for _tag, found in page.elements if found.get("name") == "layout"]
         assert offered
         for layout in offered:
             assert step_of(good(web, "review", disks, count, layout=layout)) == "review"
 
 
-def test_exactly_one_layout_is_recommended_and_chosen(web, disks):
+@pytest.mark.parametrize("step", ["layout", "compare"])
+def test_exactly_one_layout_is_recommended_and_chosen(web, disks, step):
     for count in range(1, 5):
-        page = Page(ask(web, "layout", disks[:count], name="tank"))
-        assert page.text.count("recommended") == 1
+        page = Page(ask(web, step, disks[:count], name="tank"))
+        assert page.text.count("recommended") == (1 if count > 1 or step == "compare" else 0)
         assert sum("checked" in found for _tag, found in page.elements if found.get("name") == "layout") == 1
 
 
@@ -377,12 +456,51 @@ def test_after_the_name_the_free_disks_are_proposed_for_without_a_question(web, 
     assert values(page)["layout"] == ["mirror-2"]
     assert "4 disks" in page.text
     assert "Choose the disks myself" in page.text
-    for words in ("2 × Mirror of 2", "raidz1 of 4", "raidz2 of 4", "Stripe of 4", "Either disk of each pair may fail"):
+    for words in ("2 × Mirror of 2", "raidz1 of 4", "raidz2 of 4"):
         assert words in page.text
+    every = Page(web.get(link(page, "step=compare")))
+    assert values(every)["layout"] == ["mirror-2"]
+    assert "Stripe of 4" in every.text
+    assert "Either disk of each pair may fail" in every.text
+
+
+def test_each_suggestion_says_what_may_fail_what_it_holds_and_what_protects_the_files(web, disks):
+    page = Page(good(web, "layout", disks, layout=""))
+    assert layouts(page) == ["mirror-2", "raidz2-1", "raidz1-1"]
+    held = [
+        size_text(usable_bytes(*shape))
+        for shape in (("mirror", [[2 * 10**12] * 2] * 2), ("raidz1", [[2 * 10**12] * 4]))
+    ]
+    for words in (
+        "Balanced",
+        "Safest",
+        "Most room",
+        *held,
+        "Any two of the four disks can fail at once without losing a file.",
+    ):
+        assert words in page.texts
+    assert "two disks' worth of space protects the others" in page.text
+    names = [found["aria-labelledby"].split() for _tag, found in page.elements if found.get("name") == "layout"]
+    ids = [found["id"] for _tag, found in page.elements if "id" in found]
+    assert all(ids.count(one) == 1 for pair in names for one in pair)
+
+
+def test_a_layout_that_serves_several_goals_is_one_suggestion(web, disks):
+    page = Page(good(web, "layout", disks, 2))
+    assert layouts(page) == ["mirror-1"]
+    assert "Balanced, safest and most room" in page.text
+
+
+def test_one_disk_beside_others_is_said_to_lose_everything(web, disks):
+    page = Page(good(web, "layout", disks, 1))
+    assert layouts(page) == ["stripe-1"]
+    assert "No protection" in page.text
+    assert "One failed disk loses everything in this pool." in page.text
+    assert not any("step=compare" in found.get("href", "") for _tag, found in page.elements)
 
 
 def test_every_proposal_says_what_it_holds_survives_risks_and_does(web, disks):
-    page = Page(good(web, "layout", disks))
+    page = Page(good(web, "compare", disks))
     held = size_text(usable_bytes("raidz1", [[2 * 10**12] * 4]))
     assert {held, "33 %", "never", "always", "4 ×, 2 ×", "1 ×, 1 ×"} <= {text.strip() for text in page.texts}
     assert "Add one disk of 2 TB to a group" in page.text
@@ -392,12 +510,15 @@ def test_every_proposal_says_what_it_holds_survives_risks_and_does(web, disks):
 
 
 def test_layouts_that_are_not_proposed_can_be_chosen_by_hand(web, disks):
-    page = Page(good(web, "layout", disks))
+    page = Page(good(web, "compare", disks))
     assert "Choose the layout myself" in page.text
     assert "mirror-1" in layouts(page)
     assert step_of(good(web, "extras", disks, layout="mirror-1")) == "extras"
     again = Page(good(web, "layout", disks, layout="mirror-1"))
     assert values(again)["layout"] == ["mirror-1"]
+    suggested = Page(web.get(link(again, "step=layout")))
+    assert values(suggested)["layout"] == ["mirror-2"]
+    assert "mirror-1" not in layouts(suggested)
 
 
 def test_old_data_is_never_proposed_to_be_erased(web, calm):
@@ -484,7 +605,7 @@ def unequal(calm) -> list[Disk]:
 
 
 def test_unequal_disks_are_offered_in_equal_partitions_and_the_second_pool_is_asked_for(web, unequal):
-    page = Page(ask(web, "layout", unequal[:4], name="tank"))
+    page = Page(ask(web, "compare", unequal[:4], name="tank"))
     assert "raidz2-1-0-equal" in layouts(page)
     assert "unprotected" in page.text
     options = Page(ask(web, "options", unequal[:4], name="tank", layout="raidz1-1-0-equal"))
@@ -506,7 +627,7 @@ def test_the_review_of_equal_partitions_shows_the_cuts_and_both_pools(web, unequ
 
 def test_what_is_left_of_two_larger_disks_is_offered_as_a_mirror_too(web, calm):
     found = rows.empty_box(2, disk(3, size=3 * 10**12), disk(4, size=3 * 10**12))[:4]
-    page = Page(ask(web, "layout", found, name="tank"))
+    page = Page(ask(web, "compare", found, name="tank"))
     assert {"raidz1-1-0-equal", "raidz1-1-0-equal-mirror"} <= set(layouts(page))
     options = Page(ask(web, "options", found, name="tank", layout="raidz1-1-0-equal-mirror"))
     assert "one disk of each may fail" in options.text
@@ -576,7 +697,7 @@ def test_the_review_shows_the_steps_of_the_wizard(web, disks):
 
 
 def test_what_is_true_of_the_disks_is_said_once_and_not_in_every_row(web, unequal):
-    text = text_of(ask(web, "layout", unequal[:4], name="tank"))
+    text = text_of(ask(web, "compare", unequal[:4], name="tank"))
     assert text.count("The disks differ in size.") == 1
     assert text.count("One failed disk loses everything in this pool.") == 1
     assert "931 GiB unused" in text

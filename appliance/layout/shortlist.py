@@ -1,0 +1,62 @@
+"""The few layouts to choose from first: balanced, safest, most room. Pure functions of the advisor's proposals.
+
+- **Balanced** is the recommended layout (``advice.choose_recommended``).
+- **Safest** survives the most failed disks wherever they are; of those that survive as many, the one that loses data least
+  often at two and then at three failed disks, then the one that holds the most.
+- **Most room** holds the most of all layouts that survive a failed disk. A stripe holds more, but it is never suggested.
+
+Equal partitions make two pools to look after, so they are compared but not suggested. Where nothing survives a failed disk
+there is one suggestion without a goal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from appliance.formatting import capitalize_opening
+from appliance.layout.advice import Proposal
+
+Goal = Literal["balanced", "safest", "most room"]
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A layout and the goals that it serves best. Without a goal nothing protects its files."""
+
+    goals: tuple[Goal, ...]
+    proposal: Proposal
+
+    @property
+    def title(self) -> str:
+        """The goals as a heading: ``Balanced``, ``Balanced and safest``."""
+        if not self.goals:
+            return "No protection"
+        *others, last = self.goals
+        return capitalize_opening(f"{', '.join(others)} and {last}" if others else last)
+
+
+def shorten_proposals(proposals: Sequence[Proposal]) -> tuple[Suggestion, ...]:
+    """The balanced, the safest and the roomiest of ``propose_layouts``, each layout once."""
+    protected = [proposal for proposal in proposals if proposal.survives and not proposal.choice.equal]
+    if not protected:
+        return tuple(Suggestion((), proposal) for proposal in proposals[:1])
+    found: dict[Goal, Proposal] = {
+        "balanced": next(proposal for proposal in protected if proposal.reason),
+        "safest": min(protected, key=rank_safety),
+        "most room": min(protected, key=lambda proposal: (-proposal.usable, rank_safety(proposal))),
+    }
+    layouts = dict.fromkeys(proposal.choice for proposal in found.values())
+    return tuple(
+        Suggestion(
+            tuple(goal for goal, proposal in found.items() if proposal.choice == layout),
+            next(proposal for proposal in found.values() if proposal.choice == layout),
+        )
+        for layout in layouts
+    )
+
+
+def rank_safety(proposal: Proposal) -> tuple[object, ...]:
+    """A key by which the safest proposal comes first."""
+    return (-proposal.survives, proposal.second_loss, proposal.third_loss, -proposal.usable, proposal.choice.value)
