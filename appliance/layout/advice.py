@@ -217,7 +217,7 @@ def recommendation_reason(best: Proposal, usual: Proposal, disks: int) -> str:
         more = f", but any {COUNTS[usual.survives]} may fail there" if usual.survives > best.survives else ""
         return f"Any {COUNTS[best.survives]} {where}may fail, and it holds {holds}, {best.percent} % of the disks. They differ in size: {usual.title} would hold only {size_text(usual.usable)}{more}."
     if disks == 1:
-        return "One disk has no protection. Add a second one of the same size later and it becomes a mirror."
+        return "Add a second disk of the same size later, and the pool becomes a mirror, which survives a failed disk."
     if best.choice.layout == "mirror" and best.choice.groups == 1:
         return f"Both disks hold the same data: one may fail and nothing is lost, and it holds {holds}."
     if best.choice.layout == "mirror":

@@ -709,3 +709,29 @@ def test_what_was_measured_with_these_disks_stands_beside_the_layout(web, disks)
     said = text_of(good(web, "layout", disks, 3, layout="raidz1-1"))
     assert said.count("Measured with these disks: it writes large files with 132 MiB/s.") == 1
     assert "Measured with these disks" not in text_of(good(web, "layout", disks, 4))
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ("layout", "two disks' worth of space protects the others"),
+        ("compare", "Files are spread over the disks, and nothing protects them."),
+        ("compare", "all four disks hold the same files"),
+        ("extras", "A fast disk that keeps the newest writes until they are on the data disks."),
+        ("extras", "A fast disk that keeps what is read again and again"),
+        ("extras", "A disk that waits, and takes the place of a disk that fails."),
+        ("review", "raidz2 two disks' worth of space protects the others"),
+    ],
+)
+def test_words_of_zfs_are_explained_where_they_stand(web, disks, step, words):
+    assert words in text_of(good(web, step, disks))
+
+
+def test_an_error_on_the_review_keeps_its_list_of_steps(web, calm):
+    disks = rows.empty_box(4)
+    form = Page(good(web, "review", disks, encrypted="on")).form("/jobs/confirm/")
+    answer = Page(
+        web.post("/jobs/confirm/", {**form.data, "titles": [value for name, value in form.values if name == "titles"]})
+    )
+    assert answer.form("/jobs/confirm/")
+    assert listed(answer) == ["Name", "Disks and layout", "Options", "Review"]
