@@ -27,6 +27,7 @@ class Suggestion:
 
     goals: tuple[Goal, ...]
     proposal: Proposal
+    note: str = ""  # what speaks for the balanced layout where the safest holds as much
 
     @property
     def title(self) -> str:
@@ -51,10 +52,19 @@ def shorten_proposals(proposals: Sequence[Proposal]) -> tuple[Suggestion, ...]:
     return tuple(
         Suggestion(
             tuple(goal for goal, proposal in found.items() if proposal.choice == layout),
-            next(proposal for proposal in found.values() if proposal.choice == layout),
+            proposal := next(one for one in found.values() if one.choice == layout),
+            note_smaller_groups(proposal, found["safest"]),
         )
         for layout in layouts
     )
+
+
+def note_smaller_groups(proposal: Proposal, safest: Proposal) -> str:
+    """Why to prefer a layout to a safer one that holds as much; empty where it does not, or where nothing speaks for it."""
+    is_smaller = len(proposal.groups[0]) < len(safest.groups[0])
+    if not is_smaller or proposal.usable > safest.usable or not proposal.reason:
+        return ""
+    return "Its groups of disks are smaller than those of the safest layout, so a rebuild reads fewer disks."
 
 
 def rank_safety(proposal: Proposal) -> tuple[object, ...]:

@@ -44,6 +44,7 @@ class LayoutCard:
     title: str
     recommended: bool
     failures: str
+    note: str  # what speaks for it where another seems better
     offer: LayoutOffer
     warnings: tuple[str, ...]  # without those that every card has
 
@@ -158,6 +159,7 @@ def make_card(suggestion: Suggestion, offer: LayoutOffer, shared: list[str]) -> 
         suggestion.title,
         "balanced" in suggestion.goals,
         describe_failures(proposal.survives, disks),
+        suggestion.note,
         offer,
         tuple(text for text in proposal.warnings if text not in shared),
     )

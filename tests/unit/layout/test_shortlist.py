@@ -72,6 +72,13 @@ def test_the_suggestions_for_equal_disks(count, expected):
     assert [(suggestion.title, suggestion.proposal.choice.value) for suggestion in found] == expected
 
 
+def test_balanced_says_what_speaks_for_it_where_the_safest_holds_more():
+    found = {suggestion.title: suggestion for suggestion in suggest(*[4 * TB] * 12)}
+    assert found["Safest"].proposal.usable > found["Balanced"].proposal.usable
+    assert [bool(found[title].note) for title in ("Balanced", "Safest", "Most room")] == [True, False, False]
+    assert not any(suggestion.note for suggestion in suggest(*[4 * TB] * 4))
+
+
 def test_without_disks_nothing_is_suggested():
     assert shorten_proposals(()) == ()
 

@@ -478,7 +478,7 @@ def test_each_suggestion_says_what_may_fail_what_it_holds_and_what_protects_the_
         *held,
         "Any two of the four disks can fail at once without losing a file.",
     ):
-        assert words in page.texts
+        assert words in page.text
     assert "two disks' worth of space protects the others" in page.text
     names = [found["aria-labelledby"].split() for _tag, found in page.elements if found.get("name") == "layout"]
     ids = [found["id"] for _tag, found in page.elements if "id" in found]
