@@ -188,8 +188,12 @@ class CreatePool(Operation, tag="create-pool"):
 
     def plan_details(self, facts: Facts) -> dict[str, str]:
         layout = LayoutChoice(self.layout, len(self.groups))
+        disks = [disk_label(disk) for path in self.disks if (disk := facts.disk(path))]
         found = {
-            LAYOUT_NAMES[self.layout] if self.disks[1:] else "One disk": explain_layout(layout, len(self.groups[0])),
+            "Disks" if disks[1:] else "Disk": ", ".join(disks),
+            LAYOUT_NAMES[self.layout] if self.disks[1:] else "One disk alone": explain_layout(
+                layout, len(self.groups[0])
+            ),
             "Survives": describe_survival(parity_of(self.layout, len(self.groups[0]))),
         }
         if self.rest:

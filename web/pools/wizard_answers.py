@@ -151,8 +151,8 @@ class Answers:
 
     def reasons_before(self, step: str) -> list[Reason]:
         """Reasons of the operation against earlier answers, where the review would be too late to say so."""
-        follows_name = step in {"disks", "layout"} or (step != "review" and self.skips("layout"))
-        if follows_name and step != "name" and (reasons := list(self.check_name(store.facts(), step))):
+        after_name = step in {"disks", "layout"} or (step in {"extras", "options"} and self.skips("layout"))
+        if after_name and (reasons := list(self.check_name(store.facts(), step))):
             return reasons
         if step == "options":
             try:

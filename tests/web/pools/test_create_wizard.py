@@ -254,6 +254,7 @@ def test_one_disk_alone_is_not_asked_about_and_the_review_says_what_it_means(web
     review = Page(web.get(submit(page)))
     assert listed(review) == ["Name", "Options", "Review"]
     assert "One failed disk loses everything in this pool." in review.text
+    assert f"Disk {disks[0].model} (serial {disks[0].serial})" in review.text
     assert f"-- tank {disks[0].path}" in review.text
 
 
