@@ -3,25 +3,65 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
 
 from appliance.facts.box import Disk
 
-UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+class Units(NamedTuple):
+    """Names of units, each ``base`` times the one before."""
+
+    base: int
+    names: tuple[str, ...]
 
 
-def size_text(size: int) -> str:
-    """Bytes with a binary unit and three figures: ``1.82 TiB``."""
-    value, unit = float(size), UNITS[0]
-    for unit in UNITS:
-        if abs(value) < 1024 or unit == UNITS[-1]:
+DECIMAL = Units(1000, ("B", "kB", "MB", "GB", "TB", "PB"))
+BINARY = Units(1024, ("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
+
+chosen_units: ContextVar[Callable[[], Units]] = ContextVar("chosen_units", default=lambda: DECIMAL)
+
+
+@contextmanager
+def space_in(choose: Callable[[], Units]) -> Iterator[None]:
+    """Meanwhile ``size_text`` uses the units that ``choose`` returns. It is called only where a size is shown."""
+    token = chosen_units.set(choose)
+    try:
+        yield
+    finally:
+        chosen_units.reset(token)
+
+
+def text_in(units: Units, size: int) -> str:
+    """Bytes in the largest fitting unit with three figures: ``1.82 TB``."""
+    value, unit = float(size), units.names[0]
+    for unit in units.names:
+        if abs(value) < units.base - 0.5 or unit == units.names[-1]:
             break
-        value /= 1024
+        value /= units.base
     if unit == "B":
         return f"{size} B"
     return f"{value:.3g} {unit}" if abs(value) < 999.5 else f"{value:.0f} {unit}"
 
 
-def maker_size(size: int) -> str:
+def size_text(size: int) -> str:
+    """Space for files: ``1.82 TB``, or ``1.66 TiB`` on a page for somebody who chose that."""
+    return text_in(chosen_units.get()(), size)
+
+
+def binary_text(size: int) -> str:
+    """Memory, and the sizes of blocks and records, which are powers of two: ``16 KiB``."""
+    return text_in(BINARY, size)
+
+
+def rate_text(rate: int) -> str:
+    """Bytes a second, as makers of disks and networks count: ``118 MB/s``."""
+    return f"{text_in(DECIMAL, rate)}/s"
+
+
+def disk_size(size: int) -> str:
     """Bytes as printed on a disk's label, in powers of ten: ``2 TB``."""
     for unit, factor in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
         if size >= factor:
@@ -31,16 +71,18 @@ def maker_size(size: int) -> str:
 
 
 def size_typed(size: int) -> str:
-    """Bytes as a person would type them, exactly: ``500 GiB``, or the plain number where no unit fits."""
-    for at in range(len(UNITS) - 1, 0, -1):
-        if size and size % 1024**at == 0:
-            return f"{size // 1024**at} {UNITS[at]}"
-    return str(size)
+    """Bytes as a person would type them, exactly: ``500 GB``, ``8 GiB``, or the plain number where no unit fits."""
+    found = [str(size)]
+    for base, names in (DECIMAL, BINARY):
+        power = next((power for power in range(len(names) - 1, 0, -1) if size % base**power == 0), 0) if size else 0
+        if power:
+            found.append(f"{size // base**power} {names[power]}")
+    return min(found[1:] or found, key=len)
 
 
 def size_of(text: str) -> int:
     """Whole bytes of what a person typed: ``500 GiB``, ``1.5T``, ``20 GB`` (powers of ten). Raises ValueError."""
-    found = re.fullmatch(r"([0-9]{1,15})(?:[.,]([0-9]{1,6}))?\s*(?:([KMGTP])(I?B?)|B?)", text.strip().upper(), re.ASCII)
+    found = re.fullmatch(r"([0-9]{1,20})(?:[.,]([0-9]{1,6}))?\s*(?:([KMGTP])(I?B?)|B?)", text.strip().upper(), re.ASCII)
     if not found:
         raise ValueError(text)
     whole, part, unit, rest = found[1], found[2] or "", found[3], found[4]

@@ -7,7 +7,7 @@ from typing import Literal
 
 from appliance import names
 from appliance.errors import Reason, Refused
-from appliance.formatting import link_label, size_text
+from appliance.formatting import binary_text, link_label, size_text
 from appliance.layout.geometry import KIB, LEAST_DISKS, MIB
 from appliance.shares import nfs_clients
 from appliance.strict_struct import StrictStruct
@@ -102,7 +102,7 @@ class Case(SharedSettings):
         }  # fmt: skip
         for field, (value, least, most) in whole.items():
             if not least <= value <= most:
-                low, high = (size_text(least), size_text(most)) if most == LARGEST else (str(least), str(most))
+                low, high = (binary_text(least), binary_text(most)) if most == LARGEST else (str(least), str(most))
                 raise Refused(
                     Reason(
                         "case-value-out-of-range",
@@ -167,7 +167,7 @@ class Case(SharedSettings):
             yield Reason(
                 "memory-limit-useless",
                 "Memory can be limited only for a pool or a folder, with at least {size} of data, and only if reads use memory.",
-                size=size_text(LEAST_LIMITED),
+                size=binary_text(LEAST_LIMITED),
             )
         if self.protocol and (not self.makes_folder or self.workload == "resilver"):
             yield Reason(
@@ -246,8 +246,8 @@ class Case(SharedSettings):
             found["Cache device"] = link_label(self.cache.rsplit("/", 1)[-1]) if self.cache else "none"
         else:
             found["Pool"] = self.pool
-        found["Record size"] = "none" if self.volblocksize else size_text(self.recordsize)
-        found["Volume blocks"] = size_text(self.volblocksize) if self.volblocksize else "none"
+        found["Record size"] = "none" if self.volblocksize else binary_text(self.recordsize)
+        found["Volume blocks"] = binary_text(self.volblocksize) if self.volblocksize else "none"
         found["Compression"] = self.compression
         if self.sample:
             found["Data"] = f"files of {self.sample}"

@@ -11,7 +11,7 @@ from appliance.benchmarks.afp_client import REQUEST
 from appliance.benchmarks.case import NETWORK, WAYS, memory_for
 from appliance.benchmarks.results import Block, ResultRow, value_text
 from appliance.benchmarks.statistics import Difference, change_text, find_difference, find_outlier, percent_change
-from appliance.formatting import link_label, size_text
+from appliance.formatting import binary_text, link_label, rate_text
 
 GIGABIT = 117 * 2**20  # bytes a second that TCP carries over gigabit Ethernet at the usual MTU of 1500
 FAST_ETHERNET = 12 * 2**20  # bytes a second
@@ -183,7 +183,7 @@ def describe_link(block: Block) -> Iterator[str]:
         if speed < FAST_ETHERNET:
             yield f"{block.kind.title}: {row.value} is what 100 Mbit/s Ethernet or a poor radio link carries. Look at cable, socket and switch: one bad wire makes a gigabit connection fall back to this."
         elif speed < HELD_UP * GIGABIT:
-            yield f"{block.kind.title}: {row.value}, where a gigabit network carries about {size_text(GIGABIT)}/s. Radio, the other computer or a busy network holds it up."
+            yield f"{block.kind.title}: {row.value}, where a gigabit network carries about {rate_text(GIGABIT)}. Radio, the other computer or a busy network holds it up."
         elif speed < GIGABIT * 1.1:
             yield f"{block.kind.title}: {row.value}, all that a gigabit network carries."
         else:
@@ -216,13 +216,13 @@ def describe_network_limit(blocks: Iterable[Block]) -> Iterator[str]:
     """Note that a gigabit network would be the limit for every case."""
     large = [row for block in blocks if block.workload in {"seq-read", "seq-write"} for row in valid_rows(block)]
     if large and all(median_of(row) > GIGABIT for row in large):
-        yield f"All of these are faster than a gigabit network, which carries about {size_text(GIGABIT)}/s. Over such a network large files will be equally fast with each of them."
+        yield f"All of these are faster than a gigabit network, which carries about {rate_text(GIGABIT)}. Over such a network large files will be equally fast with each of them."
 
 
 def describe_afp_client(blocks: Iterable[Block]) -> Iterator[str]:
     """Note which client measured AFP, because the other protocols use the kernel's."""
     if any(row.measured.case.protocol == "afp" for block in blocks for row in valid_rows(block)):
-        yield f"Over AFP a client of Larder's own measured, since Debian has none that mounts such a folder: it asks for up to {size_text(REQUEST)} at a time, waits for each answer and keeps nothing. That shows what server and protocol take, not how fast a Mac is; the best of the ways in is named without it."
+        yield f"Over AFP a client of Larder's own measured, since Debian has none that mounts such a folder: it asks for up to {binary_text(REQUEST)} at a time, waits for each answer and keeps nothing. That shows what server and protocol take, not how fast a Mac is; the best of the ways in is named without it."
 
 
 def describe_memory(blocks: Iterable[Block]) -> Iterator[str]:
@@ -232,7 +232,7 @@ def describe_memory(blocks: Iterable[Block]) -> Iterator[str]:
         yield "Memory was kept out of reads, so nothing was read ahead: in daily use large files are read faster than this. Compare these figures with each other only."
     sizes = {memory_for(case.size) for case in cases if case.limited}
     if sizes:
-        yield f"ZFS's memory was held at {size_text(max(sizes))} meanwhile, so that the disks were measured and not it. What is asked for again and again is faster in daily use."
+        yield f"ZFS's memory was held at {binary_text(max(sizes))} meanwhile, so that the disks were measured and not it. What is asked for again and again is faster in daily use."
 
 
 def count_invalid(blocks: Iterable[Block]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from appliance.benchmarks.case import Case, memory_for
 from appliance.benchmarks.workloads import KINDS
-from appliance.formatting import duration_text, size_text
+from appliance.formatting import binary_text, duration_text
 
 PLAIN = "none"  # settings with this value are left out
 SINCE = " since case "
@@ -29,7 +29,7 @@ def run_conditions(cases: Sequence[Case]) -> dict[str, str]:
     amounts = first.where != "network" and any(not kind.timed or kind.needs_file for kind in kinds)
     found = {
         "Runs": f"{first.repeats} of each case{f', after {first.warmups} that do not count' if first.warmups else ''}",
-        "Data of one run": size_text(first.size) if amounts and any(case.workload != "resilver" for case in cases) else "",
+        "Data of one run": binary_text(first.size) if amounts and any(case.workload != "resilver" for case in cases) else "",
         "A timed run lasts": duration_text(first.seconds) if any(kind.timed for kind in kinds) else "",
         "At the same time": f"{first.writers} writers" if first.writers > 1 else "",
         "What is written": data_text(first) if first.makes_folder else "",
@@ -50,7 +50,7 @@ def data_text(case: Case) -> str:
 
 def memory_text(case: Case) -> str:
     if case.limited:
-        return f"held at {size_text(memory_for(case.size))}"
+        return f"held at {binary_text(memory_for(case.size))}"
     return "kept out of reads" if case.aside else "as in daily use"
 
 

@@ -17,7 +17,7 @@ from appliance.disks.smart import read_temperature
 from appliance.errors import Failed
 from appliance.facts import vdev_state
 from appliance.facts.box import Pool
-from appliance.formatting import link_label, size_text
+from appliance.formatting import binary_text, link_label
 from appliance.layout.geometry import KIB, MIB
 from appliance.zfs import kstat, status
 
@@ -131,7 +131,7 @@ def describe_other_io(before: Mapping[str, int], after: Mapping[str, int], secon
     """Pools and datasets with much I/O between two readings, the busiest first, in sentences."""
     found = {name: now - before.get(name, 0) for name, now in after.items()}
     busy = sorted((name for name in found if found[name] >= LEAST_USE * max(seconds, 1.0)), key=lambda name: -found[name])  # fmt: skip
-    return tuple(f"{name} was in use: {size_text(found[name])} were read or written." for name in busy[:MOST_TOLD])
+    return tuple(f"{name} was in use: {binary_text(found[name])} were read or written." for name in busy[:MOST_TOLD])
 
 
 def has_other_scratch_pool(pools: Iterable[Pool], but: str) -> bool:
@@ -180,7 +180,7 @@ def read_hardware() -> dict[str, str]:
             found["Processor"] = f"{' '.join(model[1].split())}, {os.cpu_count() or 1} cores"
     for text in kstat.read_texts([MEMORY]):
         if total := re.search(r"^MemTotal:\s*([0-9]+) kB$", text, re.MULTILINE):
-            found["Memory of the box"] = size_text(int(total[1]) * KIB)
+            found["Memory of the box"] = binary_text(int(total[1]) * KIB)
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from appliance.errors import Failed
-from appliance.formatting import size_text
+from appliance.formatting import rate_text
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +143,7 @@ def from_bonnie(text: str) -> Figures:
     found = {name: parse_count(line[at]) for name, at in BONNIE.items() if at < len(line)}
     if not found["written"]:
         raise Failed("bonnie++ ended too soon to tell a speed. Measure with more data", text[:200])
-    sizes = [f"{size_text(found[name] * 1024)}/s {name}" for name in ("rewritten", "read") if found[name]]
+    sizes = [f"{rate_text(found[name] * 1024)} {name}" for name in ("rewritten", "read") if found[name]]
     counts = [f"{found[name]:,} {what} a second" for name, what in (("seeks", "seeks"), ("created", "files made"), ("deleted", "files removed")) if found.get(name)]  # fmt: skip
     return Figures(
         rate=found["written"] * 1024,

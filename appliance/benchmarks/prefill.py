@@ -9,7 +9,7 @@ from appliance import command
 from appliance.benchmarks import estimate, sample_data, scratch, workloads
 from appliance.benchmarks.progress import HOURS, progress_reporter
 from appliance.benchmarks.target import BenchmarkTarget
-from appliance.formatting import size_text
+from appliance.formatting import binary_text
 from appliance.layout.geometry import MIB
 from appliance.operation import Work
 
@@ -39,5 +39,5 @@ def fill_pool(target: BenchmarkTarget, work: Work) -> None:
     """Fill the pool to the percentage of the case. Raises Failed, Cancelled."""
     room = os.statvfs(target.folder)
     size = room.f_bavail * room.f_frsize * target.case.fill // 100 // MIB * MIB
-    look = progress_reporter(target, work, f"Writing {size_text(size)}", size / estimate.GUESSED_RATE)
+    look = progress_reporter(target, work, f"Writing {binary_text(size)}", size / estimate.GUESSED_RATE)
     command.run(workloads.fill_command(target.folder, size, target.case.gentle), timeout=HOURS, meanwhile=look)

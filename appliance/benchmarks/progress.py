@@ -8,7 +8,7 @@ from collections.abc import Callable
 from appliance.benchmarks import environment
 from appliance.benchmarks.target import BenchmarkTarget
 from appliance.errors import Failed
-from appliance.formatting import size_text
+from appliance.formatting import rate_text
 from appliance.operation import Work
 
 HOURS = 6 * 3600  # seconds: the longest that one run may take
@@ -31,7 +31,7 @@ def progress_reporter(target: BenchmarkTarget, work: Work, doing: str, expected:
         done = environment.io_between(last, now)
         last = now
         seconds = time.monotonic() - began
-        speed = f": {size_text(done.read)}/s read, {size_text(done.written)}/s written" if devices else ""
+        speed = f": {rate_text(done.read)} read, {rate_text(done.written)} written" if devices else ""
         work.progress(min(99, int(seconds * 100 / max(expected, 1))), f"{doing}{speed}")
 
     return look

@@ -20,7 +20,7 @@ from appliance.benchmarks.statistics import (
 )
 from appliance.benchmarks.validity import Circumstances
 from appliance.benchmarks.workloads import KINDS, Unit, WorkloadKind
-from appliance.formatting import duration_text, size_text
+from appliance.formatting import duration_text, rate_text
 
 # Prefixes of the lines in a job's log that carry a run's result, and the versions it depends on.
 RESULT, VERSIONS = "Result: ", "Versions and settings: "
@@ -167,7 +167,7 @@ def setting_phrase(column: str, value: str) -> str:
 def value_text(value: float, unit: Unit) -> str:
     """A figure with its unit: ``132 MiB/s``, ``6,000 a second``, ``3 h 10 min``."""
     if unit == "B/s":
-        return f"{size_text(round(value))}/s"
+        return rate_text(round(value))
     if unit == "seconds":
         return duration_text(round(value)) if value >= 10 else f"{value:.1f} s"
     return f"{value:,.0f} a second" if value >= 10 else f"{value:.1f} a second"

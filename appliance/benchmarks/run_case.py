@@ -30,7 +30,7 @@ from appliance.benchmarks.workloads import KINDS, SYNCED
 from appliance.disks.partitions import Cut, partition_step
 from appliance.errors import Reason
 from appliance.facts.box import Facts
-from appliance.formatting import size_text
+from appliance.formatting import binary_text
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.pools.vdevs import retry
 
@@ -107,7 +107,7 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
         if case.limited:
             size = memory_for(case.size)
             shown = "\n".join(f"write {text} into {path}" for path, text in arc_limit.limit_writes(size))
-            yield Step("memory", f"Hold ZFS's memory at {size_text(size)}, for the whole box", shown, self.limit_memory, (), "It is as it was at the end")  # fmt: skip
+            yield Step("memory", f"Hold ZFS's memory at {binary_text(size)}, for the whole box", shown, self.limit_memory, (), "It is as it was at the end")  # fmt: skip
         if case.partition:
             cuts = [Cut(disk, case.partition) for path in case.disks if (disk := facts.disk(path))]
             yield partition_step(cuts, [name])
@@ -117,7 +117,7 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
         elif case.where == "dataset":
             yield self.command_step("create", f"Create the scratch folder {case.pool}/{name}", scratch.create_dataset_command(case, self.token, checks.dataset_quota(case)))  # fmt: skip
         if case.volblocksize:
-            yield self.command_step("volume", f"Create a volume with blocks of {size_text(case.volblocksize)}", scratch.create_volume_command(case, self.token))  # fmt: skip
+            yield self.command_step("volume", f"Create a volume with blocks of {binary_text(case.volblocksize)}", scratch.create_volume_command(case, self.token))  # fmt: skip
 
     def prefill_steps(self, prefilled: Prefill) -> Iterator[Step]:
         """Steps that write data before the first run."""
@@ -126,7 +126,7 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
             yield Step("lay", f"Read files of {case.sample} as a sample, without their names", sample_commands_text(case, sample_data.prefill_command(target, 0, part)), lambda work: prefill.prepare_sample(target, work, prefilled))  # fmt: skip
         elif KINDS[case.workload].needs_file:
             words = workloads.prefill_command(case, target.place)
-            yield Step("lay", f"Write {size_text(case.size)} to be read or changed", shlex.join(words), lambda work: prefill.write_test_data(target, work))  # fmt: skip
+            yield Step("lay", f"Write {binary_text(case.size)} to be read or changed", shlex.join(words), lambda work: prefill.write_test_data(target, work))  # fmt: skip
         elif case.workload == "resilver":
             words = workloads.fill_command(target.folder, 0, case.gentle)
             shown = f"{shlex.join(words)}\n# with the size that makes {case.fill} % of the new pool"
@@ -156,7 +156,7 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
         scratch.scratch_folder(self.token).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def limit_memory(self, work: Work) -> None:
-        work.note(f"ZFS's memory is held at {size_text(arc_limit.limit_arc(self.token, self.case.size))}")
+        work.note(f"ZFS's memory is held at {binary_text(arc_limit.limit_arc(self.token, self.case.size))}")
 
     def probe(self, step: str, facts: Facts) -> bool:
         # The figures of an interrupted run are lost, so an interrupted case always counts as not done.
@@ -174,7 +174,7 @@ def run_command(target: BenchmarkTarget, facts: Facts) -> list[str]:
 
 def sample_commands_text(case: Case, argv: Sequence[str]) -> str:
     """The command that copies the first part of a sample, and a line about the other parts."""
-    return f"{shlex.join(argv)}\n# and so on for each part, until {size_text(case.size)} are written"
+    return f"{shlex.join(argv)}\n# and so on for each part, until {binary_text(case.size)} are written"
 
 
 def run_numbered(runs: CaseRunner, number: int) -> Callable[[Work], None]:

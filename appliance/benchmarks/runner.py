@@ -29,7 +29,7 @@ from appliance.benchmarks.target import BenchmarkTarget
 from appliance.benchmarks.workloads import DATA, KINDS, SYNCED
 from appliance.disks.partitions import size_of
 from appliance.facts.box import Pool
-from appliance.formatting import size_text
+from appliance.formatting import binary_text
 from appliance.operation import Work
 
 MOST_WARMUPS = 60  # most runs to fill a cache device
@@ -55,7 +55,7 @@ class CaseRunner:
             if number >= case.warmups and (validity.is_cache_warm(moved) or taken >= size_of(case.cache)):
                 break
         if case.cache:
-            work.note(f"{size_text(taken)} went to the cache device in {number} runs that do not count")
+            work.note(f"{binary_text(taken)} went to the cache device in {number} runs that do not count")
 
     def io_since(self, before: dict[str, environment.DiskIo]) -> validity.Circumstances:
         """I/O of the disks since ``before``, and how much went to the cache device."""

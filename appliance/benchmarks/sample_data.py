@@ -27,7 +27,7 @@ from appliance.benchmarks.target import BenchmarkTarget
 from appliance.benchmarks.workloads import DATA, KINDS, sample_copy_command
 from appliance.errors import Failed, Refused
 from appliance.files import traversal
-from appliance.formatting import size_text
+from appliance.formatting import binary_text
 from appliance.layout.geometry import MIB
 from appliance.operation import Work
 from appliance.snapshots.browse import listing
@@ -70,7 +70,7 @@ class SampleData:
             self.unique_bytes += len(chunk)
             yield chunk
         if self.unique_bytes < min(LEAST, self.most):
-            raise Failed(f"The folder holds too little to stand for anything: {size_text(self.unique_bytes)} in ordinary files, where it takes {size_text(LEAST)}")  # fmt: skip
+            raise Failed(f"The folder holds too little to stand for anything: {binary_text(self.unique_bytes)} in ordinary files, where it takes {binary_text(LEAST)}")  # fmt: skip
         while True:
             empty = True
             for chunk in self.read_files():
@@ -199,7 +199,7 @@ def write_sample(target: BenchmarkTarget, work: Work) -> int:
                 command.run(prefill_command(target, at, size), timeout=HOURS, meanwhile=look)
     if reads:
         sample_part_path(token).unlink()
-    work.note(f"{size_text(sample.unique_bytes)} of the files in {case.sample} are the sample")
+    work.note(f"{binary_text(sample.unique_bytes)} of the files in {case.sample} are the sample")
     return sample.unique_bytes
 
 

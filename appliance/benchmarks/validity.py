@@ -12,7 +12,7 @@ import msgspec
 from appliance.benchmarks.case import Case
 from appliance.benchmarks.parse_results import Figures
 from appliance.benchmarks.workloads import KINDS
-from appliance.formatting import size_text
+from appliance.formatting import binary_text
 
 TIMES_MEMORY = 2  # data has to be at least this many times the maximum of the ARC
 TOLERANCE = 0.7  # least share of the expected I/O, because compression is never exact
@@ -45,16 +45,16 @@ def invalid_reasons(case: Case, figures: Figures, around: Circumstances) -> Iter
     if case.zeros and case.compression != "off":
         yield "Zeros on a pool that compresses are not written at all. Choose data that holds something, or switch compression off."
     if kind.reads and case.makes_folder and not case.aside and case.size < TIMES_MEMORY * around.memory:
-        yield f"{size_text(case.size)} fit into memory, which may keep up to {size_text(around.memory)}. It takes at least {size_text(TIMES_MEMORY * around.memory)}, or memory limited meanwhile."
+        yield f"{binary_text(case.size)} fit into memory, which may keep up to {binary_text(around.memory)}. It takes at least {binary_text(TIMES_MEMORY * around.memory)}, or memory limited meanwhile."
     stored = 0.0 if case.zeros else 1 - (case.compressible / 100 if case.compression != "off" else 0.0)
     stored = 1.0 if case.zeros and case.compression == "off" else stored
     if case.sample:
         stored = around.kept / around.deduped
         if case.dedup and around.sample < case.size:
-            yield f"The sample holds only {size_text(around.sample)} and was repeated until it was {size_text(case.size)}: dedup finds what is not so in your files. Choose a larger folder, or less data."
+            yield f"The sample holds only {binary_text(around.sample)} and was repeated until it was {binary_text(case.size)}: dedup finds what is not so in your files. Choose a larger folder, or less data."
     for way, logical, physical in (("read", figures.read, around.read), ("written", figures.written, around.written)):
         if case.workload != "resilver" and logical >= TRUSTED and physical < TOLERANCE * stored * logical:
-            yield f"{size_text(logical)} were {way}, but only {size_text(physical)} of it {'from' if way == 'read' else 'to'} the disks. Memory did the rest."
+            yield f"{binary_text(logical)} were {way}, but only {binary_text(physical)} of it {'from' if way == 'read' else 'to'} the disks. Memory did the rest."
     if around.lost:
         yield f"While it ran, {' and '.join(around.lost)} stopped answering."
 
@@ -77,11 +77,11 @@ def run_remarks(case: Case, around: Circumstances) -> Iterator[str]:
     if around.beside:
         yield "Another benchmark ran at the same time."
     if case.cache and not is_cache_warm(around):
-        yield f"{size_text(around.filling)} went to the cache device meanwhile: it was not warm yet, and would help more later."
+        yield f"{binary_text(around.filling)} went to the cache device meanwhile: it was not warm yet, and would help more later."
     if around.hottest >= HOT:
         yield f"A disk was at {around.hottest} °C."
     if case.sample and around.sample < case.size:
-        yield f"{size_text(around.sample)} of the sample were repeated until it was {size_text(case.size)}."
+        yield f"{binary_text(around.sample)} of the sample were repeated until it was {binary_text(case.size)}."
     if case.sample and case.compression != "off":
         yield f"Compression left {around.kept * 100:.0f} % of the sample."
     if case.sample and case.dedup:

@@ -12,7 +12,7 @@ from appliance.datasets.base import DatasetOperation
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset, Property
-from appliance.formatting import size_text
+from appliance.formatting import binary_text, size_text
 from appliance.operation import Plan, command_step, never
 
 KIB, MIB = 2**10, 2**20
@@ -48,7 +48,7 @@ KNOWN: dict[str, DatasetPropertyWords] = {
     ),
     "recordsize": DatasetPropertyWords(
         "Largest piece of a file", "Large pieces suit films and photos, small ones databases and machines. It holds for files made from now on.",
-        {str(size * KIB): f"{size_text(size * KIB)}" for size in (16, 32, 64, 128, 256, 512, 1024)}, only="filesystem",
+        {str(size * KIB): binary_text(size * KIB) for size in (16, 32, 64, 128, 256, 512, 1024)}, only="filesystem",
     ),
     "atime": DatasetPropertyWords("Note when a file was read", "Each reading then writes something. Hardly any program needs it.", SWITCH, only="filesystem"),
     "sync": DatasetPropertyWords(
@@ -87,7 +87,7 @@ def value_text(name: str, value: str) -> str:
     if KNOWN[name].is_size:
         return size_text(int(value)) if value.isdigit() and int(value) else "none"
     if name == "recordsize" and value.isdigit():
-        return size_text(int(value))
+        return binary_text(int(value))
     return KNOWN[name].choices.get(value, value or "not known")
 
 

@@ -30,7 +30,7 @@ def dataset_is_pool() -> Reason:
 
 
 def size_malformed(field: str) -> Reason:
-    return Reason("size-malformed", "Give a size, for example 100 GiB.", field=field)
+    return Reason("size-malformed", "Give a size, for example 100 GB.", field=field)
 
 
 def snapshot_name_not_before() -> Reason:

@@ -11,7 +11,8 @@ from appliance.datasets import reasons
 from appliance.datasets.base import DatasetOperation
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
-from appliance.formatting import size_text
+from appliance.facts.datasets import Dataset
+from appliance.formatting import binary_text, size_text
 from appliance.operation import Operation, Plan, command_step, never
 
 KIB, MIB = 2**10, 2**20
@@ -26,8 +27,13 @@ def not_multiple(block: int) -> Reason:
         "volume-size-not-multiple",
         "The size has to be a multiple of the block size, {block}.",
         field="size",
-        block=size_text(block),
+        block=binary_text(block),
     )
+
+
+def whole_blocks(size: int, block: int) -> int:
+    """The next size that is a multiple of the block size, as a volume's has to be."""
+    return -(-size // block) * block
 
 
 class CreateVolume(Operation, tag="create-volume"):
@@ -134,6 +140,11 @@ class CreateVolume(Operation, tag="create-volume"):
         return f"{self.full_name} is {'there' if there else 'not there. Create it again'}."
 
 
+def block_of(volume: Dataset) -> int:
+    """Bytes of a volume's blocks; where that was not read, what is a multiple of every block size."""
+    return int(volume.properties["volblocksize"].value) if "volblocksize" in volume.properties else MIB
+
+
 class GrowVolume(DatasetOperation, tag="grow-volume"):
     """Make a volume larger. It can never shrink, which would cut off its end."""
 
@@ -158,7 +169,7 @@ class GrowVolume(DatasetOperation, tag="grow-volume"):
         if volume.kind != "volume":
             yield Reason("dataset-not-volume", "{dataset} is not a volume, so it has no size.", dataset=self.dataset)
             return
-        block = int(volume.properties["volblocksize"].value) if "volblocksize" in volume.properties else MIB
+        block = block_of(volume)
         kept = volume.properties.get("refreservation")
         if self.size <= volume.volsize:
             yield Reason(

@@ -30,7 +30,7 @@ from appliance.disks.udev import reread_disks
 from appliance.errors import Bug, Failed, Reason
 from appliance.facts import vdev_state
 from appliance.facts.box import Disk, Facts, Pool
-from appliance.formatting import disk_label, link_label, maker_size, time_left
+from appliance.formatting import disk_label, disk_size, link_label, time_left
 from appliance.layout.geometry import MIB
 from appliance.operation import Loss, Operation, Plan, Step, Work, always
 from appliance.zfs import vdev_tree
@@ -157,7 +157,7 @@ class EraseDisk(Operation, tag="erase-disk"):
             else "Do not count on getting anything back.",
             warnings=(offline_warning(away[0]),) if away else (),
             type_to_confirm=confirm_text(disk),
-            details={"Serial number": disk.serial or "not reported", "Size": maker_size(disk.size)},
+            details={"Serial number": disk.serial or "not reported", "Size": disk_size(disk.size)},
         )
 
     def clear_ends(self, work: Work) -> None:
@@ -245,7 +245,7 @@ def confirm_text(disk: Disk) -> str:
 
 def progress_text(done: int, size: int, seconds: float) -> str:
     """The progress in words, with the time left once it can be estimated."""
-    words = f"{maker_size(done)} of {maker_size(size)} written"
+    words = f"{disk_size(done)} of {disk_size(size)} written"
     if seconds < 10 or done < 64 * MIB:
         return f"{words}, estimating the time left"
     return f"{words}, {time_left(round((size - done) * seconds / done))}"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from appliance.formatting import maker_size, size_text
+from appliance.formatting import disk_size, size_text
 from appliance.layout import risk
 from appliance.layout.choices import (
     LayoutChoice,
@@ -236,7 +236,7 @@ def list_growth(proposal: Proposal, groups: Sequence[Sequence[int]], ashift: int
     """What can be done later to hold more or to survive more, and what it adds."""
     layout, now = proposal.choice.layout, proposal.usable
     smallest, width = min(min(group) for group in groups), len(groups[0])
-    common = maker_size(smallest)
+    common = disk_size(smallest)
 
     def gain_from(after: Sequence[Sequence[int]]) -> int:
         return max(usable_bytes(layout, after, ashift, margin=margin) - now, 0)
@@ -273,7 +273,7 @@ def list_growth(proposal: Proposal, groups: Sequence[Sequence[int]], ashift: int
     larger = [[2 * smallest] * width, *groups[1:]] if layout != "stripe" else [[2 * size for size in groups[0]]]
     what = f"the {width} disks of one group" if several else "every disk" if width > 1 else "the disk"
     yield Growth(
-        f"Replace {what} by one of {maker_size(2 * smallest)}" + (", one after the other" if width > 1 else ""),
+        f"Replace {what} by one of {disk_size(2 * smallest)}" + (", one after the other" if width > 1 else ""),
         gain_from(larger),
         "The space appears when the last one is rebuilt.",
     )
@@ -288,7 +288,7 @@ def layout_warnings(
     if layout == "stripe":
         yield "One failed disk loses everything in this pool. Keep a copy elsewhere."
     if layout == "raidz1" and (largest >= LARGE or width > WIDE_RAIDZ1):
-        what = f"disks of {maker_size(largest)}" if largest >= LARGE else f"a group of {width} disks"
+        what = f"disks of {disk_size(largest)}" if largest >= LARGE else f"a group of {width} disks"
         yield f"Rebuilding {what} takes a day or more, and a second failure in that time loses everything. raidz2 survives it."
     if layout != "mirror" and width > WIDE and layout != "stripe":
         yield f"A group of {width} disks rebuilds slowly, because every one of them has to be read. Two groups are better."

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from appliance.facts.box import Caching
-from appliance.formatting import size_text
+from appliance.formatting import binary_text, size_text
 from appliance.layout.geometry import GIB, TYPICAL_BLOCK
 
 HEADER = 96  # bytes of memory for each block in a cache device
@@ -73,7 +73,7 @@ def cache_advice(caching: Caching, size: int = 0) -> AuxAdvice:
         )
     whole = size or 100 * GIB
     heavy = (
-        f" More than a quarter of what this box keeps in memory ({size_text(caching.memory)}) would go to the index."
+        f" More than a quarter of what this box keeps in memory ({binary_text(caching.memory)}) would go to the index."
         if is_index_heavy(whole, caching.memory)
         else ""
     )
@@ -81,7 +81,7 @@ def cache_advice(caching: Caching, size: int = 0) -> AuxAdvice:
         None if hits is None else hits < WELL_CACHED,
         measured,
         "Keeps a second copy of data that is read often, on a solid-state disk. It hardly helps with films and other large files that are read once. It may fail without loss.",
-        f"Memory for its index, {HEADER} bytes for each block: {size_text(whole)} of cache take about {size_text(index_memory(whole))} with blocks of 128 KiB, {size_text(index_memory(whole, SMALL_BLOCK))} with blocks of 16 KiB, and more with smaller ones. That memory no longer caches data.{heavy}",
+        f"Memory for its index, {HEADER} bytes for each block: {size_text(whole)} of cache take about {binary_text(index_memory(whole))} with blocks of 128 KiB, {binary_text(index_memory(whole, SMALL_BLOCK))} with blocks of 16 KiB, and more with smaller ones. That memory no longer caches data.{heavy}",
     )
 
 

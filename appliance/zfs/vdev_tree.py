@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.facts.box import Disk, Facts, Pool, Vdev
-from appliance.formatting import disk_label, link_label, maker_size
+from appliance.formatting import disk_label, disk_size, link_label
 
 LABEL_STEP = 256 * 2**10  # vdev_open() counts a device in whole labels
 # zpool_label_disk(): the start of the first partition, the small ninth one, and the step in which the first ends.
@@ -147,4 +147,4 @@ def missing_bytes(disk: Disk, place: Place) -> int:
 
 def shortage_text(missing: int) -> str:
     """``7 MB (7,340,032 bytes)``."""
-    return f"{maker_size(missing) if missing >= 10**6 else 'less than 1 MB'} ({missing:,} bytes)"
+    return f"{disk_size(missing) if missing >= 10**6 else 'less than 1 MB'} ({missing:,} bytes)"

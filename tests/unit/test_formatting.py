@@ -1,41 +1,100 @@
 from __future__ import annotations
 
+import threading
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.formatting import about_days, capitalize_opening, disk_label, link_label, maker_size, size_text
+from appliance.formatting import (
+    BINARY,
+    DECIMAL,
+    about_days,
+    binary_text,
+    capitalize_opening,
+    disk_label,
+    disk_size,
+    link_label,
+    rate_text,
+    size_of,
+    size_text,
+    size_typed,
+    space_in,
+    text_in,
+)
 from tests.unit.made import disk
+
+UNITS = pytest.mark.parametrize("units", [DECIMAL, BINARY], ids=["decimal", "binary"])
+
+
+@pytest.mark.parametrize(
+    ("size", "decimal", "binary"),
+    [
+        (0, "0 B", "0 B"),
+        (999, "999 B", "999 B"),
+        (1000, "1 kB", "1000 B"),
+        (1024, "1.02 kB", "1 KiB"),
+        (1536, "1.54 kB", "1.5 KiB"),
+        (2 * 10**12, "2 TB", "1.82 TiB"),
+        (3748834235840, "3.75 TB", "3.41 TiB"),
+        (1023 * 2**30, "1.1 TB", "1023 GiB"),
+        (int(999.7 * 10**9), "1 TB", "931 GiB"),
+        (2**60, "1153 PB", "1024 PiB"),
+    ],
+)
+def test_size_has_three_figures_and_a_unit(size, decimal, binary):
+    assert (size_text(size), binary_text(size)) == (decimal, binary)
+    with space_in(lambda: BINARY):
+        assert size_text(size) == binary
+    assert size_text(size) == decimal
+
+
+def test_rates_and_disk_sizes_stay_decimal_whatever_was_chosen():
+    with space_in(lambda: BINARY):
+        assert rate_text(117_900_000) == "118 MB/s"
+        assert disk_size(2000398934016) == "2 TB"
+
+
+def test_units_chosen_in_one_thread_do_not_reach_another():
+    seen = []
+    with space_in(lambda: BINARY):
+        other = threading.Thread(target=lambda: seen.append(size_text(10**12)))
+        other.start()
+        other.join()
+    assert seen == ["1 TB"]
+
+
+def test_units_are_back_after_an_error():
+    with pytest.raises(ValueError, match="wrong"), space_in(lambda: BINARY):
+        raise ValueError("wrong")
+    assert size_text(10**12) == "1 TB"
+
+
+@UNITS
+@given(size=st.integers(min_value=0, max_value=2**64))
+def test_what_it_says_is_within_one_percent_and_has_no_exponent(units, size):
+    number, unit = text_in(units, size).split()
+    assert "e" not in number
+    assert abs(float(number) * units.base ** units.names.index(unit) - size) <= size / 100
 
 
 @pytest.mark.parametrize(
     ("size", "text"),
     [
-        (0, "0 B"),
-        (1023, "1023 B"),
-        (1024, "1 KiB"),
-        (1536, "1.5 KiB"),
-        (2 * 10**12, "1.82 TiB"),
-        (3748834235840, "3.41 TiB"),
-        (1023 * 2**30, "1023 GiB"),
-        (int(999.7 * 2**20), "1000 MiB"),
-        (2**60, "1024 PiB"),
+        (500 * 10**9, "500 GB"),
+        (8 * 2**30, "8 GiB"),
+        (614 * 2**20, "614 MiB"),
+        (1, "1"),
+        (0, "0"),
     ],
 )
-def test_it_says_bytes_with_a_binary_unit(size, text):
-    assert size_text(size) == text
+def test_size_is_typed_in_the_unit_with_the_fewest_figures(size, text):
+    assert size_typed(size) == text
 
 
 @given(st.integers(min_value=0, max_value=2**64))
-def test_it_never_says_bytes_with_an_exponent(size):
-    assert "e" not in size_text(size)
-
-
-@given(st.integers(min_value=0, max_value=2**64))
-def test_what_it_says_is_within_one_percent(size):
-    number, unit = size_text(size).split()
-    said = float(number) * 1024 ** ("B", "KiB", "MiB", "GiB", "TiB", "PiB").index(unit)
-    assert abs(said - size) <= size / 100
+def test_what_stands_in_a_form_is_read_as_the_same_bytes(size):
+    assert size_of(size_typed(size)) == size
 
 
 @pytest.mark.parametrize(
@@ -51,7 +110,7 @@ def test_what_it_says_is_within_one_percent(size):
     ],
 )
 def test_it_says_a_disks_size_as_its_label_does(size, text):
-    assert maker_size(size) == text
+    assert disk_size(size) == text
 
 
 def test_it_names_a_disk_by_what_is_on_its_sticker():

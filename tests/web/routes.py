@@ -36,6 +36,7 @@ ROUTES = [
     Route("sessions", "/account/sessions/", READ),
     Route("end_session", "/account/sessions/1/end/", CHANGE),
     Route("password", "/account/password/", BOTH),
+    Route("preferences", "/account/preferences/", BOTH),
     Route("show_commands", "/account/commands/", CHANGE),
     Route("box", "/system/", READ),
     Route("review_power", "/system/power/restart/", READ),

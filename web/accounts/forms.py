@@ -1,8 +1,8 @@
-"""The set-up form."""
+"""The forms of set-up and of preferences."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib.auth import password_validation
@@ -10,6 +10,12 @@ from django.contrib.auth.models import User
 from django.contrib.auth.validators import ASCIIUsernameValidator
 
 from web.accounts import first_run
+from web.accounts.models import Preferences
+
+if TYPE_CHECKING:
+    PreferencesModelForm = forms.ModelForm[Preferences]
+else:
+    PreferencesModelForm = forms.ModelForm  # at run time it takes no parameter
 
 
 class SetUpForm(forms.Form):
@@ -68,3 +74,14 @@ class SetUpForm(forms.Form):
             except forms.ValidationError as error:
                 self.add_error("password", error)
         return data
+
+
+class PreferencesForm(PreferencesModelForm):
+    """How pages show things to one user."""
+
+    class Meta:
+        model = Preferences
+        fields = ("units", "show_commands")
+        labels = {"units": "Space for files is shown in", "show_commands": "Always show the commands of a plan"}
+        help_texts = {"units": "Disks are always shown as their labels say, in TB. Mails use TB too."}
+        widgets = {"units": forms.RadioSelect}

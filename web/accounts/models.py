@@ -9,8 +9,15 @@ from django.db import models
 class Preferences(models.Model):
     """A row for each user who chose something; without one the defaults hold."""
 
+    class Units(models.TextChoices):
+        """How space for files is counted. Disks are always shown as their labels say."""
+
+        DECIMAL = "TB", "TB and GB, as on the labels of disks"
+        BINARY = "TiB", "TiB and GiB, as Windows and ZFS count"
+
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="preferences")
     show_commands = models.BooleanField(default=False)
+    units = models.CharField(max_length=3, choices=Units, default=Units.DECIMAL)
 
     def __str__(self) -> str:
         return str(self.user)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.functional import SimpleLazyObject
 
+from appliance import formatting
 from web.accounts.models import Preferences
 
 
 def preferences_of(request: HttpRequest) -> Preferences:
-    """Those that are stored, or unsaved ones with the defaults."""
+    """Those that are stored, or unsaved ones with the defaults; read once for a request."""
+    known: Preferences | None = getattr(request, "preferences", None)
+    if known is None:
+        known = read_preferences(request)
+        request.preferences = known  # type: ignore[attr-defined]  # ours
+    return known
+
+
+def read_preferences(request: HttpRequest) -> Preferences:
     if not request.user.is_authenticated:
         return Preferences()
     return Preferences.objects.filter(user=request.user).first() or Preferences(user=request.user)
@@ -20,3 +30,17 @@ def preferences_of(request: HttpRequest) -> Preferences:
 def show_preferences(request: HttpRequest) -> dict[str, Any]:
     """Context processor: they are read only by a page that shows something by them."""
     return {"preferences": SimpleLazyObject(lambda: preferences_of(request))}
+
+
+def in_chosen_units(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Middleware: sizes on the page are in the units that its user has chosen. Mails and the agent keep to TB."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        def units() -> formatting.Units:
+            chosen = preferences_of(request).units
+            return formatting.BINARY if chosen == Preferences.Units.BINARY else formatting.DECIMAL
+
+        with formatting.space_in(units):
+            return get_response(request)
+
+    return middleware

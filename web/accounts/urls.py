@@ -21,5 +21,6 @@ urlpatterns = [
     path("account/sessions/", views.list_sessions, name="sessions"),
     path("account/sessions/<int:pk>/end/", views.end_session, name="end_session"),
     path("account/password/", views.change_password, name="password"),
+    path("account/preferences/", views.edit_preferences, name="preferences"),
     path("account/commands/", views.show_commands, name="show_commands"),
 ]

@@ -19,7 +19,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from appliance.errors import LarderError, explain_error
 from web.accounts import first_run, proof
-from web.accounts.forms import SetUpForm
+from web.accounts.forms import PreferencesForm, SetUpForm
 from web.accounts.preferences import preferences_of
 from web.system import database
 
@@ -95,6 +95,17 @@ def change_password(request: HttpRequest) -> HttpResponse:
         messages.success(request, "Your password is changed. Every other session was signed out.")
         return redirect("sessions")
     return render(request, "accounts/password.html", {"form": form}, status=400 if form.is_bound else 200)
+
+
+@require_http_methods(["GET", "POST"])
+def edit_preferences(request: HttpRequest) -> HttpResponse:
+    """What the user has chosen for the pages."""
+    form = PreferencesForm(request.POST or None, instance=preferences_of(request))
+    if request.method == "POST" and form.is_valid():
+        form.save()
+        messages.success(request, "Your preferences are saved.")
+        return redirect("preferences")
+    return render(request, "accounts/preferences.html", {"form": form}, status=400 if form.is_bound else 200)
 
 
 @require_POST

@@ -8,13 +8,13 @@ from django import forms
 
 from appliance import formatting, names
 from appliance.datasets.presets import PRESETS
-from appliance.datasets.volumes import BLOCKS
+from appliance.datasets.volumes import BLOCKS, whole_blocks
 from appliance.errors import Refused
 from web.jobs.refusals import validation_error
 
 
 class SizeField(forms.Field):
-    """A size with a unit, such as 1.5 GiB; cleaned to whole bytes, 0 if empty."""
+    """A size with a unit, such as 1.5 GB; cleaned to whole bytes, 0 if empty."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "text"}), **more)
@@ -27,7 +27,7 @@ class SizeField(forms.Field):
             return formatting.size_of(text)
         except ValueError as error:
             raise forms.ValidationError(
-                "Give a size with its unit, for example 500 GiB.", code="size-malformed"
+                "Give a size with its unit, for example 500 GB.", code="size-malformed"
             ) from error
 
     def prepare_value(self, value: object) -> object:
@@ -74,7 +74,7 @@ class FolderForm(PlaceForm):
     limit = SizeField(
         label="Limit",
         required=False,
-        help_text="It never uses more than this, with everything below. For example 500 GiB. Set one for backups: they fill all the space they get.",
+        help_text="It never uses more than this, with everything below. For example 500 GB. Set one for backups: they fill all the space they get.",
     )
     key = forms.ChoiceField(
         label="Encryption",
@@ -96,11 +96,11 @@ class VolumeForm(PlaceForm):
     """A new volume."""
 
     name = name_field("disk1", "the volume")
-    size = SizeField(label="Size", help_text="For example 100 GiB. It can be made larger later, never smaller.")
+    size = SizeField(label="Size", help_text="For example 100 GB. It can be made larger later, never smaller.")
     block = forms.TypedChoiceField(
         label="Block size",
         coerce=int,
-        choices=[(size, formatting.size_text(size)) for size in BLOCKS],
+        choices=[(size, formatting.binary_text(size)) for size in BLOCKS],
         initial=16 * 1024,
         help_text="16 KiB suits most machines. Smaller suits databases; larger is faster for long files. It cannot be changed later.",
     )
@@ -111,9 +111,23 @@ class VolumeForm(PlaceForm):
         help_text="Uses space only as data is written. Off: reserves the full size now, so it can never run out of space.",
     )
 
+    def clean(self) -> dict[str, Any]:
+        """A size such as 100 GB is seldom a multiple of the block size, so it is rounded up to one."""
+        values = dict(super().clean() or {})
+        if "size" in values and "block" in values:
+            values["size"] = whole_blocks(values["size"], values["block"])
+        return values
+
 
 class GrowForm(forms.Form):
-    size = SizeField(label="New size", help_text="For example 100 GiB. A volume can only grow.")
+    size = SizeField(label="New size", help_text="For example 100 GB. A volume can only grow.")
+
+    def __init__(self, data: object = None, *, block: int, initial: dict[str, object]) -> None:
+        super().__init__(data, initial=initial)  # type: ignore[arg-type]  # Django takes a QueryDict here
+        self.block = block
+
+    def clean_size(self) -> int:
+        return whole_blocks(self.cleaned_data["size"], self.block)
 
 
 class SpaceQuotaForm(forms.Form):
@@ -126,4 +140,4 @@ class SpaceQuotaForm(forms.Form):
         error_messages={"required": "Give the name of a user or group of this box."},
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
     )
-    size = SizeField(label="At most", required=False, help_text="For example 100 GiB. Nothing: no limit.")
+    size = SizeField(label="At most", required=False, help_text="For example 100 GB. Nothing: no limit.")

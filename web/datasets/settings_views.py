@@ -74,7 +74,7 @@ class ValueForm(forms.Form):
                 label=words.title,
                 required=False,
                 initial=int(now) if now.isdigit() else 0,
-                help_text=f"{words.meaning} For example 500 GiB. Leave it empty for none.",
+                help_text=f"{words.meaning} For example 500 GB. Leave it empty for none.",
             )
         else:
             choices = list(words.choices.items())

@@ -8,7 +8,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
-from appliance.datasets.volumes import CreateVolume, GrowVolume
+from appliance.datasets.volumes import CreateVolume, GrowVolume, block_of
 from appliance.errors import Refused
 from appliance.facts.datasets import Dataset
 from web import live
@@ -55,7 +55,7 @@ def grow_volume(request: HttpRequest, key: str) -> HttpResponse:
     if volume.kind != "volume":
         raise Http404
     back = reverse("folder", args=[key])
-    form = GrowForm(request.POST or None, initial={"size": volume.volsize})
+    form = GrowForm(request.POST or None, block=block_of(volume), initial={"size": volume.volsize})
     if request.method == "POST" and form.is_valid():
         try:
             return confirm.review(

@@ -10,7 +10,7 @@ from django.utils.http import urlencode
 
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool
-from appliance.formatting import capitalize_opening, maker_size
+from appliance.formatting import capitalize_opening, disk_size
 from appliance.pools import health
 from appliance.pools.vdevs import clear_errors, online_offline
 from appliance.pools.vdevs.expand import autoexpand_gain, data_groups
@@ -85,7 +85,7 @@ def topology_rows(pool: Pool, box: Box) -> tuple[TopologyRow, ...]:
             name, detail = KIND_WORDS.get(vdev.kind, (vdev.name.rsplit("-", 1)[0], f"of {len(vdev.children)}"))
         elif bay:
             name = capitalize_opening(bay.label)
-            detail = " · ".join(filter(None, [bay.disk.model, bay.disk.serial, maker_size(bay.disk.size)]))
+            detail = " · ".join(filter(None, [bay.disk.model, bay.disk.serial, disk_size(bay.disk.size)]))
         else:
             name, detail = vdev_tree.vdev_label(vdev, facts), ""
             if vdev.guid in lost and lost[vdev.guid].label:

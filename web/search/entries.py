@@ -61,6 +61,7 @@ PAGES = (
     ("Replacements", "replacements", "refresh", "disk replace"),
     ("System", "box", "device", "memory processor network temperature host name"),
     ("Active sessions", "sessions", "device", "sign in"),
+    ("Preferences", "preferences", "settings", "units tb tib gb gib sizes commands"),
     ("Password", "password", "key", "change administrator"),
 )
 ACTS = (

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from appliance.errors import Reason
 from appliance.facts.box import Disk
-from appliance.formatting import disk_label, size_text
+from appliance.formatting import binary_text, disk_label, size_text
 from appliance.layout.aux_devices import index_memory
 
 MOST_LOGS = 3
@@ -58,4 +58,4 @@ def aux_warnings(logs: Sequence[Disk], cache: Sequence[Disk]) -> Iterator[str]:
     yield from cache_warnings(cache)
     if cache:
         size = sum(disk.size for disk in cache)
-        yield f"The cache's index takes memory: about {size_text(index_memory(size))} when its {size_text(size)} are full of large files, more with small ones. It may fail without loss."
+        yield f"The cache's index takes memory: about {binary_text(index_memory(size))} when its {size_text(size)} are full of large files, more with small ones. It may fail without loss."

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from appliance.errors import Reason
 from appliance.facts.box import Facts, Pool, Vdev
-from appliance.formatting import size_text
+from appliance.formatting import binary_text, size_text
 from appliance.layout.geometry import slop_bytes
 from appliance.operation import Plan, command_step, never
 from appliance.pools.vdevs.base import VdevChange, check_not_rebuilding
@@ -62,7 +62,7 @@ class RemoveVdev(VdevChange, tag="remove-vdev"):
             ),
             identity=self.identity(facts),
             warnings=(
-                f"The pool becomes smaller by {size_text(group.space)}. A table of the moved data stays in memory for as long as the pool exists, about {size_text(max(group.used // 2000, 2**20))}.",
+                f"The pool becomes smaller by {size_text(group.space)}. A table of the moved data stays in memory for as long as the pool exists, about {binary_text(max(group.used // 2000, 2**20))}.",
             )
             if has_data
             else (),

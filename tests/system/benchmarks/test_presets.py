@@ -284,7 +284,7 @@ def test_volumes_and_bonnie_give_figures(visitor, appliance):
     blocks = {"volblocksizes": [8192, 65536], "workloads": ["seq-write", "seq-read", "random-write"]}
     said = complete(visitor, review(visitor, "volumes", disks, layouts=["mirror"], repeats=1, **blocks))
     assert said.text.count('class="measured"') == 6
-    assert re.search(r"Volume blocks .* 64 KiB [0-9.]+ MiB/s", said.words), said.words
+    assert re.search(r"Volume blocks .* 64 KiB [0-9.]+ MB/s", said.words), said.words
     nothing_left(appliance, *disks)
     said = complete(visitor, review(visitor, "ashift", disks, layouts=["mirror"], workloads=["bonnie"], size="128 MiB", repeats=1))  # fmt: skip
     assert "As bonnie++ says it" in said.words

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from appliance.formatting import size_text
 from deploy.image.machine import wait_for
 from tests.system import moving
 from tests.visitor import create_pool, disk_paths
@@ -63,7 +64,7 @@ def test_a_persons_limit_holds(visitor, appliance, tank):
     appliance.run("chmod", "777", "/tank/shared")
     wrote = "for i in $(seq 60); do head -c 1M /dev/urandom >> /tank/shared/f || exit 0; sync; done; exit 1"
     appliance.run("setpriv", "--reuid=games", "--clear-groups", "sh", "-c", wrote)
-    visitor.wait_until(f"/folders/{key}/space/", "games", "4 MiB", timeout=90)
+    visitor.wait_until(f"/folders/{key}/space/", "games", size_text(4 * 2**20), timeout=90)
 
 
 def test_a_rename_behind_the_pages_back_is_told_and_nothing_else_is_touched(visitor, appliance, tank):

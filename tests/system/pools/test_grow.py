@@ -26,7 +26,7 @@ def tank(appliance, visitor) -> str:
     return path
 
 
-UNITS = {"GiB": 2**30, "TiB": 2**40}
+UNITS = {"GB": 10**9, "TB": 10**12}
 
 
 def test_a_raidz_is_expanded_and_yields_what_was_said(appliance, visitor, tank):
@@ -36,7 +36,7 @@ def test_a_raidz_is_expanded_and_yields_what_was_said(appliance, visitor, tank):
     now, after = (
         float(found[1]) * UNITS[found[2]]
         for found in (
-            re.search(rf"{words} about ([0-9.]+) ([GT]iB)", review.words)
+            re.search(rf"{words} about ([0-9.]+) ([GT]B)", review.words)
             for words in ("Space for files now", "Afterwards")
         )
         if found

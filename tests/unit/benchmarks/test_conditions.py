@@ -77,7 +77,7 @@ def test_versions_include_the_hardware(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("least", "most", "unit", "said"),
     [
-        (81 * MIB, 84.9 * MIB, "B/s", "81 to 84.9 MiB/s"), (900 * MIB, 2 * GIB, "B/s", "900 MiB/s to 2 GiB/s"),
+        (81 * MIB, 84.9 * MIB, "B/s", "84.9 to 89 MB/s"), (900 * MIB, 2 * GIB, "B/s", "944 MB/s to 2.15 GB/s"),
         (147, 152, "per second", "147 to 152 a second"), (147, 147, "per second", "147 a second"), (7, 8.5, "seconds", "7.0 to 8.5 s"),
         (3600 * 2, 3600 * 3 + 600, "seconds", "2 h to 3 h 10 min"),
     ],

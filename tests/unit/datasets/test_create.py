@@ -12,6 +12,7 @@ from appliance.datasets.encryption import key_store
 from appliance.datasets.encryption.unlock import UnlockAll, UnlockDataset
 from appliance.errors import Failed, Refused
 from appliance.facts.datasets import Property
+from appliance.formatting import size_text
 from appliance.operation import checked_plan
 from appliance.shares import publish
 from appliance.zfs import status
@@ -235,7 +236,7 @@ def test_every_preset_has_reasons_and_is_recorded(preset):
 def test_create_sets_limit():
     plan = create(limit=5 * 2**30).plan(box(datasets=(TANK,)))
     assert "quota=5368709120" in plan.steps[0].command_text
-    assert "5 GiB" in plan.summary
+    assert size_text(5 * 2**30) in plan.summary
 
 
 @pytest.mark.parametrize("limit", [-1, 1, 2**62])

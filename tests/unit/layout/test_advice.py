@@ -309,7 +309,7 @@ def test_six_disks_of_three_sizes_are_advised_as_pairs():
     assert best.title == "3 × Mirror of 2"
     assert (
         best.reason
-        == "Any one disk of each group may fail, and it holds 4.86 TiB, 48 % of the disks. They differ in size: raidz2 of 6 would hold only 1.75 TiB, but any two disks may fail there."
+        == "Any one disk of each group may fail, and it holds 5.34 TB, 48 % of the disks. They differ in size: raidz2 of 6 would hold only 1.93 TB, but any two disks may fail there."
     )
 
 

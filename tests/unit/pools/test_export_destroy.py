@@ -16,6 +16,7 @@ from appliance import command
 from appliance.errors import Failed
 from appliance.facts.box import Checkpoint, Facts, PoolDetail
 from appliance.facts.sharing import Session, Share
+from appliance.formatting import size_text
 from appliance.operation import Operation, checked_plan
 from appliance.pools import discover, features
 from appliance.pools.checkpoint import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
@@ -193,7 +194,7 @@ def test_an_export_that_was_cut_off_tells_what_is_so():
 def test_destroying_lists_what_goes_and_wants_the_name_typed():
     plan = checked_plan(of(DestroyPool), facts(datasets=(dataset("tank"), shared(used_by_snapshots=3 * 2**30))))
     assert [loss.what for loss in plan.losses] == ["the folder tank", "the folder tank/photos", "the share photos"]
-    assert plan.details["Snapshots"] == "214, holding 3 GiB"
+    assert plan.details["Snapshots"] == f"214, holding {size_text(3 * 2**30)}"
     assert plan.type_to_confirm == "tank"
     assert plan.steps[-1].command_text == "zpool destroy -- tank"
     assert "recovered" in plan.undo

@@ -23,7 +23,7 @@ def test_a_clean_scrub_says_so_and_how_long_it_took():
 def test_repaired_is_not_damaged():
     found = replace(CLEAN, repaired=12 * 2**20)
     assert (found.state, found.word) == ("repaired", "repaired")
-    assert found.sentence == "12 MiB was damaged on a disk and was rewritten from the others. Nothing was lost."
+    assert found.sentence == "12.6 MB was damaged on a disk and was rewritten from the others. Nothing was lost."
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_stopped_scrub_does_not_say_that_all_is_well():
     found = replace(CLEAN, outcome="stopped", repaired=2**20)
     assert (found.state, found.word) == ("empty", "stopped")
     assert "unchecked" in found.sentence
-    assert "1 MiB was repaired until then" in found.sentence
+    assert "1.05 MB was repaired until then" in found.sentence
 
 
 @pytest.mark.parametrize(("started", "ended"), [(None, START), (START, None), (START, START - timedelta(days=1))])

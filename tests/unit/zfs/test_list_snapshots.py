@@ -178,7 +178,7 @@ def test_destroying_names_what_stays_and_why(library):
     spans = tuple(Span(one.name, one.name, 1000) for one in (found[0], found[3]))
     plan = checked_plan(chosen, replace(facts(*found), spans=spans))
     plan.steps[0].run(work)
-    assert any("at least 1.95 KiB" in note for note in work.notes)
+    assert any("at least 2 kB" in note for note in work.notes)
     assert chosen.probe("destroy", facts(*found[1:3]))
     assert not chosen.probe("destroy", facts(*found))
 

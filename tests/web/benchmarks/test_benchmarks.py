@@ -311,9 +311,9 @@ def test_results_have_a_table_with_changes_bars_and_sentences(web, empty):
     row = sweeps_made.finished()
     response = web.get(f"/benchmarks/{row.pk}/")
     said = text_of(response)
-    assert "ashift 12 is best, with 133 MiB/s" in said
+    assert "ashift 12 is best, with 140 MB/s" in said
     assert "+68.2 %" in said
-    assert "79.1 to 79.3 MiB/s" in said
+    assert "82.9 to 83.2 MB/s" in said
     assert response.content.count(b'class="measured"') == 2
     assert b"style=" not in response.content
     assert "2.3.9" in said
@@ -507,7 +507,7 @@ def test_page_draws_the_io_of_the_running_case(web, empty):
     Progress.objects.create(job=Job.objects.get().pk, speeds=[[0, 10 * MIB], [5 * MIB, 20 * MIB]])
     page = web.get(f"/benchmarks/{row.pk}/")
     assert b'class="line-2" points="0.0,40.0 600.0,1.0"' in page.content
-    assert "at most 20 MiB/s" in text_of(page)
+    assert "at most 21 MB/s" in text_of(page)
     Progress.objects.update(speeds=[])
     assert b"live-graph" not in web.get(f"/benchmarks/{row.pk}/").content
 

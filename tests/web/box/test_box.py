@@ -26,14 +26,14 @@ def test_page_tells_model_memory_network_and_sensors(web, calm):
     text = text_of(web.get("/system/"))
     for words in (
         "HP ProLiant MicroServer",
-        "1 of 4 GiB used by programs",
+        "1 GiB of 4 GiB used by programs",
         "192.168.1.5/24",
         "1000 Mbit/s",
         "41 °C",
         "812 rpm",
     ):
         assert words in text
-    assert "2 KiB/s in" in text
+    assert "2.05 kB/s in" in text
 
 
 def test_page_asks_for_a_reading_and_says_so_before_the_first(web, calm):

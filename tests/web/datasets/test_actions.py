@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.facts.datasets import DatasetDetail, Property, SpaceUse
+from appliance.formatting import size_text
 from tests.reasons import codes_of_form, codes_on_page
 from tests.unit.made import dataset
 from tests.web import rows
@@ -124,7 +125,7 @@ def test_replaced_folder_is_not_destroyed(web, folders):
 def test_space_by_user_is_listed_and_can_be_limited(web, folders):
     known(uses=(SpaceUse("user", "<b>anna</b>", 2**30, 2**31),))
     response = web.get(f"{AT}space/")
-    assert "1 GiB" in text_of(response)
+    assert size_text(2**30) in text_of(response)
     assert b"<b>anna" not in response.content
     assert web.post(f"{AT}space/", {"of": "user", "who": "anna", "size": "5 GiB"}).status_code == 302
     assert operation()["size"] == 5 * 2**30
@@ -154,6 +155,14 @@ def test_volumes_are_listed_created_and_grown(web, folders):
     refused = web.post(f"/folders/{VOLUME.guid}/grow/", {"size": "1 MiB"})
     assert codes_of_form(refused, "size") == ["volume-not-shrunk"]
     assert "volsize=2147483648" in text_of(web.post(f"/folders/{VOLUME.guid}/grow/", {"size": "2 GiB"}))
+
+
+def test_volume_size_is_rounded_up_to_whole_blocks(web, folders):
+    answers = {"parent": "tank", "name": "disk2", "size": "100 GB", "block": "16384", "thin": "on"}
+    assert web.post("/folders/volumes/new/", answers).status_code == 302
+    assert operation()["size"] == -(-100 * 10**9 // 16384) * 16384
+    page = text_of(web.post(f"/folders/{VOLUME.guid}/grow/", {"size": "2 GB"}))
+    assert f"volsize={-(-2 * 10**9 // 2**20) * 2**20}" in page  # its block size was not read
 
 
 def test_folder_pages_make_as_many_queries_in_large_box(web, folders):

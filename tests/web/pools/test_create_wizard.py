@@ -701,14 +701,14 @@ def test_what_is_true_of_the_disks_is_said_once_and_not_in_every_row(web, unequa
     text = text_of(ask(web, "compare", unequal[:4], name="tank"))
     assert text.count("The disks differ in size.") == 1
     assert text.count("One failed disk loses everything in this pool.") == 1
-    assert "931 GiB unused" in text
+    assert "1 TB unused" in text
 
 
 def test_what_was_measured_with_these_disks_stands_beside_the_layout(web, disks):
     measured = sweeps_made.spec(layouts=["raidz1"], ashifts=[12], disks=[disk.path for disk in disks[:3]])
     sweeps_made.finished(measured, rates=(132.0,))
     said = text_of(good(web, "layout", disks, 3, layout="raidz1-1"))
-    assert said.count("Measured with these disks: it writes large files with 132 MiB/s.") == 1
+    assert said.count("Measured with these disks: it writes large files with 139 MB/s.") == 1
     assert "Measured with these disks" not in text_of(good(web, "layout", disks, 4))
 
 

@@ -13,6 +13,7 @@ from appliance.errors import Failed
 from appliance.facts.box import Checkpoint, PoolDetail, Use
 from appliance.facts.importable import Importable
 from appliance.facts.sharing import Share
+from appliance.formatting import size_text
 from appliance.pools import features
 from tests.reasons import codes_of_form, codes_on_page
 from tests.unit.made import dataset, disk, recorded_pool, shared
@@ -223,7 +224,7 @@ def test_a_checkpoint_is_shown_with_its_age_and_cost(web, tank):
     rows.put(pools=[replace(TANK, checkpoint=moment)])
     page = Page(web.get(f"/pools/{TANK.guid}/"))
     links = {attributes.get("href") for tag, attributes in page.elements if tag == "a"}
-    assert "5 GiB" in page.text
+    assert size_text(5 * 2**30) in page.text
     assert {f"{END}discard/", f"{END}rewind/"} <= links
     assert f"{END}checkpoint/" not in links
 

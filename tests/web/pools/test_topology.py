@@ -125,8 +125,8 @@ def test_a_vdev_that_is_not_there_is_refused(web, calm, guid, code):
 def test_expanding_says_what_it_yields_before_a_disk_is_chosen_and_in_the_review(web, calm):
     put(shapes.raidz2())
     text = text_of(web.get(f"{POOL}add/expand/?vdev=50"))
-    assert "Space for files now about 3.41 TiB" in text
-    assert "With one more disk about 4.28 TiB" in text
+    assert "Space for files now about 3.75 TB" in text
+    assert "With one more disk about 4.71 TB" in text
     review = text_of(web.get(f"{POOL}add/expand/?vdev=50&answered=yes&disks={path_of(5)}"))
     assert f"zpool attach -o ashift=12 -- tank raidz2-0 {path_of(5)}" in review
     assert "cannot be undone" in review

@@ -134,9 +134,9 @@ def test_space_of_automatic_snapshots_is_range_where_unknown(web, calm):
     assert found[str(mixed.guid)] == Cost(1, 10 * 2**20, 50 * 2**20)
     assert str(none.guid) not in found
     words = " ".join(re.sub(r"<[^>]+>", " ", web.get(f"/snapshots/of/{made.guid}/policy/").content.decode()).split())
-    assert "3 automatic snapshots exist now, in 2 folders, and use 100 MiB to 140 MiB" in words
+    assert "3 automatic snapshots exist now, in 2 folders, and use 105 MB to 147 MB" in words
     listed = " ".join(re.sub(r"<[^>]+>", " ", web.get("/snapshots/policies/").content.decode()).split())
-    assert "10 MiB to 50 MiB" in listed
+    assert "10.5 MB to 52.4 MB" in listed
 
 
 def test_full_pool_says_what_snapshots_use(web, calm):
@@ -148,7 +148,7 @@ def test_full_pool_says_what_snapshots_use(web, calm):
     SnapshotReading.objects.create(dataset_key="7", dataset="tank/a", at=timezone.now(), used=3 * 2**30)
     SnapshotReading.objects.create(dataset_key="8", dataset="tanks/a", at=timezone.now(), used=2**30)
     assert "Old snapshots hold" not in page(50)
-    assert "Old snapshots hold 3 GiB of tank." in page(95)
+    assert "Old snapshots hold 3.22 GB of tank." in page(95)
     SnapshotReading.objects.update(used=0)
     assert "Old snapshots hold" not in page(95)
 
@@ -206,7 +206,7 @@ def test_folders_with_most_snapshot_space_come_first(web, calm):
     page = web.get("/snapshots/space/")
     assert [line["dataset"].name for line in page.context["lines"]][:2] == ["tank/f149", "tank/f148"]
     held = sum(range(150)) * 2**20
-    assert f"tank {size_text(held)} of the 90 GiB in use" in plain(page)
+    assert f"tank {size_text(held)} of the {size_text(90 * 2**30)} in use" in plain(page)
     rest = web.get("/snapshots/space/", {"after": page.context["next"]})
     assert [line["dataset"].name for line in rest.context["lines"]][
         -1

@@ -11,7 +11,9 @@ from appliance.files.posix_acl import MAY
 
 register = template.Library()
 register.filter("size", formatting.size_text)
-register.filter("maker_size", formatting.maker_size)
+register.filter("disk_size", formatting.disk_size)
+register.filter("memory", formatting.binary_text)
+register.filter("rate", formatting.rate_text)
 register.filter("duration", formatting.duration_text)
 register.filter("may", lambda level: MAY[level])
 
@@ -91,7 +93,7 @@ def exact(size: int) -> str:
 
 @register.filter
 def used_of(used: int, total: int) -> str:
-    """Used and whole space with the unit once where both have the same: ``5.1 of 8.2 TiB``."""
+    """Used and whole space with the unit once where both have the same: ``5.1 of 8.2 TB``."""
     (number, unit), whole = formatting.size_text(used).split(" "), formatting.size_text(total)
     return f"{number} of {whole}" if whole.endswith(f" {unit}") else f"{number} {unit} of {whole}"
 
