@@ -26,6 +26,8 @@ SECONDS_TO_DIE = 2.0
 SECONDS_BETWEEN_LOOKS = 1.0
 # Open files that every process holds too until it has ended: the locks of the job that it belongs to.
 HELD_BY_ALL: set[int] = set()
+Process = subprocess.Popen[bytes]
+NOWHERE = subprocess.DEVNULL  # for an output that nobody reads
 PART = 64 * 1024  # bytes read at once
 MOST_SAID = 4000  # bytes kept of what a command complains about
 
@@ -133,11 +135,13 @@ def wait_for_output(
     return process.communicate(given, timeout=max(until - time.monotonic(), 0))
 
 
-def start_process(argv: Sequence[str]) -> subprocess.Popen[bytes]:
-    """A process whose output is read as it comes. Raises CommandMissing, Failed."""
+def start_process(
+    argv: Sequence[str], *, stdin: int = subprocess.DEVNULL, stdout: int = subprocess.PIPE
+) -> subprocess.Popen[bytes]:
+    """A process whose output is read as it comes. ``stdin`` and ``stdout`` may be open files. Raises CommandMissing, Failed."""
     try:
         return subprocess.Popen(
-            list(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT,
+            list(argv), stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, env=ENVIRONMENT,
             start_new_session=True, pass_fds=tuple(HELD_BY_ALL),
         )  # fmt: skip
     except (FileNotFoundError, PermissionError) as error:
@@ -231,6 +235,22 @@ def in_time(stream: IO[bytes] | None, until: float) -> Iterator[bytes]:
             return
         *lines, rest = (rest + part).split(b"\n")
         yield from lines
+
+
+def wait_for_exit(process: Process, seconds: float) -> int | None:
+    """The status of a process; None where it has not ended in that time."""
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """Ask a process to end (SIGTERM). It is not waited for."""
+    try:
+        os.killpg(process.pid, signal.SIGTERM)
+    except ProcessLookupError:
+        pass
 
 
 def kill_process(process: subprocess.Popen[bytes]) -> int | None:

@@ -40,6 +40,7 @@ INSTALLED_APPS = [
     "web.jobs",
     "web.pools",
     "web.snapshots",
+    "web.backups",
     "web.datasets",
     "web.users",
     "web.shares",

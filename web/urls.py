@@ -22,6 +22,7 @@ urlpatterns = [
     path("pools/", include("web.pools.urls")),
     path("folders/", include("web.datasets.urls")),
     path("snapshots/", include("web.snapshots.urls")),
+    path("backups/", include("web.backups.urls")),
     path("folders/", include("web.shares.urls")),
     path("shares/", include("web.shares.troubleshoot_urls")),
     path("", include("web.users.urls")),

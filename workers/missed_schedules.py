@@ -12,7 +12,7 @@ from appliance.snapshots.policy import AHEAD, next_opening, overdue_grains, unch
 from web.alerts import reconcile
 from web.inventory import store
 from web.pools import maintenance
-from workers import clock, pending_faults
+from workers import backups, clock, pending_faults
 from workers.interval import Interval
 from workers.snapshot_policies import datasets_due, datasets_with_policies
 
@@ -26,6 +26,7 @@ def update_overdue(facts: Facts, now: datetime) -> Iterator[Fault]:
     yield from overdue_scrubs(facts, now)
     shift = clock.clock_shift()
     yield from snapshots.update_faults(facts, now + shift)
+    yield from backups.overdue_backups(now)
     if shift and datasets_with_policies():
         believed = f"{(now + shift).astimezone(schedule.box_zone()):%d %B %Y, %H:%M}"
         yield Fault("clock.doubted", "clock", "The clock may be wrong.", f"By how long the box has been running it is {believed} at the earliest. Snapshots are taken as if it were.")  # fmt: skip

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from workers import (
     background,
+    backups,
     benchmarks,
     collectors,
     deliver,
@@ -97,6 +98,11 @@ def start_policies() -> None:
         snapshot_policies.run_due_policies()
 
 
+def start_backups() -> None:
+    if backups.looks.claim_turn():
+        backups.start_due_backups()
+
+
 def start_housekeeping() -> None:
     if housekeeping.looks.claim_turn():
         background.start_thread("run-housekeeping", housekeeping.run_housekeeping)
@@ -114,6 +120,7 @@ STAGES = (
     Stage("tick-scrubs", start_maintenance),
     Stage("tick-self-tests", start_selftests),
     Stage("tick-policies", start_policies),
+    Stage("tick-backups", start_backups),
     Stage("tick-housekeeping", start_housekeeping),
 )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from appliance.backups.run_backup import RunBackup
+from appliance.backups.set_backup import SetBackup
 from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.datasets.create import CreateDataset
@@ -55,7 +57,9 @@ from appliance.users.remove import RemoveAccount
 from appliance.users.share_folder import ShareFolder
 
 Registered = (
-    CleanUpBenchmark
+    RunBackup
+    | SetBackup
+    | CleanUpBenchmark
     | RunBenchmarkCase
     | CreateDataset
     | DestroyDataset

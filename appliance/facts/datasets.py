@@ -52,6 +52,10 @@ class Dataset:
     volsize: int = 0
     properties: dict[str, Property] = field(default_factory=dict)  # those of ``zfs/dataset_properties.py``
     share_from: str = ""  # where it is inherited: the dataset that has it
+    backup: str = ""  # the text of larder:backup, as found: hostile until parsed
+    backup_source: str = ""  # as share_source
+    copy_of: str = ""  # the text of larder:copy-of where it is set on the dataset itself
+    scratch: bool = False  # a benchmark has made it and will destroy it
 
     @property
     def pool(self) -> str:

@@ -8,6 +8,8 @@ PREFIX = "larder:"
 SHARE = f"{PREFIX}share"  # what it is shared as: shares/settings.py
 POLICY = f"{PREFIX}policy"  # the snapshot schedule: snapshots/policy.py
 # Of a dataset alone.
+BACKUP = f"{PREFIX}backup"  # where it is copied to, and when: backups/tasks.py
+COPY_OF = f"{PREFIX}copy-of"  # what it is a copy of: backups/copies.py
 ACCESS = f"{PREFIX}access"  # who may use it, as last set: datasets/access_note.py
 PRESET = f"{PREFIX}preset"  # what it was created for: datasets/presets.py
 UNLOCK = f"{PREFIX}unlock"  # the box that stores its key: datasets/encryption/key_store.py

@@ -122,7 +122,12 @@ def parse_policy(text: str) -> Policy | None:
 
 
 def policy_of(dataset: Dataset) -> Policy | None:
-    """The policy that applies to a dataset. One that was received with the data applies only once it is set here."""
+    """The policy that applies to a dataset. One that was received with the data applies only once it is set here.
+
+    None applies to a copy that a backup made: a snapshot taken there would keep the next run from continuing.
+    """
+    if dataset.copy_of:
+        return None
     policy = parse_policy(dataset.policy) if dataset.policy_source in {"local", "inherited"} else None
     if policy and dataset.policy_source == "inherited" and not policy.below:
         return None

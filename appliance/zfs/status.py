@@ -30,6 +30,7 @@ COLUMNS = (
     "type,guid,creation,used,available,referenced,usedbysnapshots,mounted,mountpoint,canmount,"
     "encryption,keystatus,keyformat,encryptionroot,readonly,"
     f"{user_properties.SHARE},{user_properties.ACCESS},{user_properties.POLICY},"
+    f"{user_properties.BACKUP},{user_properties.COPY_OF},{user_properties.BENCHMARK},"
     "written,snapshots_changed,"
     "usedbydataset,usedbychildren,usedbyrefreservation,origin,volsize"
 )
@@ -225,6 +226,10 @@ def parse_dataset(name: str, kind: str, properties: ListedProperties, policy_sou
         written=count("written"),
         snapshots_changed=count("snapshots_changed"),
         share_from=properties.inherited_from(user_properties.SHARE),
+        backup=value(user_properties.BACKUP),
+        backup_source=properties.source(user_properties.BACKUP),
+        copy_of=value(user_properties.COPY_OF) if properties.source(user_properties.COPY_OF) == "local" else "",
+        scratch=bool(value(user_properties.BENCHMARK)),
         access=value(user_properties.ACCESS),
         access_source=properties.source(user_properties.ACCESS),
         used_by_data=count("usedbydataset"),

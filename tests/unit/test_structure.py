@@ -143,8 +143,9 @@ def test_the_search_finds_arrows_and_shells():
 # to all. No two packages import each other.
 GROUND = {"facts", "system"}
 MAY_IMPORT = {
-    "agent": {"benchmarks", "datasets", "disks", "pools", "shares", "snapshots", "users", "zfs"},
+    "agent": {"backups", "benchmarks", "datasets", "disks", "pools", "shares", "snapshots", "users", "zfs"},
     "alerts": {"agent", "disks", "pools", "zfs"},
+    "backups": {"snapshots", "zfs"},
     "benchmarks": {"disks", "files", "layout", "pools", "shares", "snapshots", "zfs"},
     "datasets": {"files", "pools", "shares", "snapshots", "zfs"},
     "disks": {"layout", "zfs"},

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from appliance.backups.tasks import BackupTask, encode_tasks
 from appliance.disks.inventory import disks_from
 from appliance.facts.box import Disk, Pool, PoolDetail, Use, Vdev
 from appliance.facts.datasets import Dataset, Snapshot
@@ -111,13 +112,23 @@ def notified(way: str = "mail") -> None:
     Message.objects.update_or_create(key=f"test-{way}", defaults={"event": "test", "way": way, **sent})
 
 
+BACKUP = BackupTask(key="0123abcd", pool=42, path="backups/photos")
+
+
+def backed_up(one: Dataset) -> Dataset:
+    """Made up: the folder photos has a backup on a pool that is not connected."""
+    if not one.name.endswith("/photos"):
+        return one
+    return replace(one, backup=encode_tasks((BACKUP,)), backup_source="local")
+
+
 def recorded_box() -> Pool:
     """The box of the recordings: a raidz2 of four disks called tank, its folders, one share, one person."""
     pool = recorded_pool()
     put(
         pools=[pool],
         datasets=[
-            *status.parse_datasets(recorded("zfs-list-2.3.9.json")),
+            *(backed_up(one) for one in status.parse_datasets(recorded("zfs-list-2.3.9.json"))),
             dataset("tank/disk1", kind="volume", mounted=False, mountpoint="", volsize=2**30),
         ],
         disks=recorded_disks([pool]),

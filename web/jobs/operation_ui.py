@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from appliance.backups.run_backup import RunBackup
+from appliance.backups.set_backup import SetBackup
 from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.datasets.create import CreateDataset
@@ -97,6 +99,7 @@ DISKS = OperationUi("disks", "See the disks")
 DRIFT = OperationUi("edits", "See the manual changes")
 REPLACEMENT = OperationUi("replacements", "Continue the replacement")
 BOX = OperationUi("box", "See the system")
+BACKUPS = OperationUi("backups", "See the backups")
 BENCHMARKS = OperationUi("benchmarks", "See the benchmarks")
 
 NEW_PASSPHRASE = Secret(
@@ -155,6 +158,8 @@ UI: dict[type[Operation], OperationUi] = {
     ClearErrors: POOLS,
     ReplaceDisk: REPLACEMENT,
     OfflineDisk: REPLACEMENT,
+    SetBackup: BACKUPS,
+    RunBackup: BACKUPS,
     EraseDisk: DISKS,
     StartSelfTest: DISKS,
     CreateDataset: NEW_KEY,

@@ -115,6 +115,11 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
     ),
     "destroy-snapshots": ({"snapshots": [["tank/a@s", 5]]}, {"pool"}),
     "prune-snapshots": ({"snapshots": [["tank/a@s", 5]]}, {"pool"}),
+    "set-backup": ({"dataset": "tank/a"}, {"pool"}),
+    "run-backup": (
+        {"dataset": "tank/a", "key": "0123abcd", "target": "safe/backups/a", "moment": "2026.11.22-19.00.00"},
+        {"uses tank/a", "uses safe/backups/a"},
+    ),
     "set-snapshot-policy": ({"dataset": "tank/a"}, {"pool"}),
     "hold-snapshot": ({**OF_SNAPSHOT, "who": "anna", "why": "keep"}, {"pool"}),
     "release-snapshot": (OF_SNAPSHOT, {"pool"}),

@@ -1,0 +1,145 @@
+"""Set, change and remove the backup tasks of a folder: one property of its dataset, so they move with the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from appliance import names
+from appliance.backups import copies, tasks
+from appliance.backups.tasks import BackupTask
+from appliance.errors import Reason, Refused
+from appliance.facts import user_properties
+from appliance.facts.box import Facts
+from appliance.formatting import size_text
+from appliance.operation import Operation, Plan, command_step
+from appliance.snapshots.take import dataset_missing, pool_stopped
+
+
+class SetBackup(Operation, tag="set-backup"):
+    """Give a dataset exactly these backup tasks; none removes them. Copies that were made stay."""
+
+    dataset: str
+    tasks: tuple[BackupTask, ...] = ()
+
+    def __post_init__(self) -> None:
+        names.existing_dataset(self.dataset)
+        if len(self.tasks) > tasks.MOST_TASKS:
+            raise Refused(
+                Reason("backups-too-many", "A folder can have at most {most} backups.", most=tasks.MOST_TASKS)
+            )
+        places = [(task.pool, task.path) for task in self.tasks]
+        if len({task.key for task in self.tasks}) < len(self.tasks) or len(set(places)) < len(places):
+            raise Refused(Reason("backup-twice", "This folder is already copied there.", field="pool"))
+
+    @property
+    def title(self) -> str:
+        return f"Set the backups of {self.dataset}" if self.tasks else f"Stop backing up {self.dataset}"
+
+    @property
+    def subject(self) -> str:
+        return self.dataset
+
+    def before(self, facts: Facts) -> dict[str, BackupTask]:
+        """The tasks that are set now, by their key."""
+        dataset = facts.dataset(self.dataset)
+        return {task.key: task for task in tasks.tasks_of(dataset)} if dataset else {}
+
+    def needs_proof(self, facts: Facts, plan: Plan) -> bool:
+        """Whether a task goes, or will keep fewer copies, or is told of later: then the owner should know."""
+        then = {task.key: task for task in self.tasks}
+        return any(key not in then or is_weaker(then[key], now) for key, now in self.before(facts).items())
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        dataset = facts.dataset(self.dataset)
+        if dataset is None:
+            yield dataset_missing(self.dataset)
+            return
+        if dataset.copy_of:
+            yield Reason("backup-of-copy", "{dataset} is itself a copy that a backup made.", dataset=self.dataset)
+        pool = facts.pool(dataset.pool)
+        if pool and pool.state == "SUSPENDED":
+            yield pool_stopped(pool.name)
+        before = self.before(facts)
+        for task in self.tasks:
+            if before.get(task.key) != task:
+                yield from self.check_task(task, pool.guid if pool else 0, facts)
+
+    def check_task(self, task: BackupTask, own: int, facts: Facts) -> Iterator[Reason]:
+        """The reasons against a task that is new or was changed."""
+        pool = task.find_pool(facts)
+        if task.pool == own:
+            yield Reason(
+                "backup-same-pool",
+                "A copy in the same pool is lost together with the original. Choose another pool.",
+                field="pool",
+            )
+        elif pool is None:
+            yield Reason(
+                "backup-pool-not-here", "That pool is not connected. Connect its disks and import it.", field="pool"
+            )
+        elif taken := facts.dataset(task.root(pool)):
+            mark, dataset = copies.parse_mark(taken.copy_of), facts.dataset(self.dataset)
+            if mark is None or dataset is None or mark.guid != dataset.guid:
+                yield Reason(
+                    "backup-path-taken",
+                    "{root} already exists and is not a copy of this folder. Choose another name.",
+                    field="path",
+                    root=taken.name,
+                )
+
+    def plan(self, facts: Facts) -> Plan:
+        dataset = facts.dataset(self.dataset)
+        if self.tasks:
+            argv = ["zfs", "set", f"{user_properties.BACKUP}={tasks.encode_tasks(self.tasks)}", self.dataset]
+        else:
+            argv = ["zfs", "inherit", user_properties.BACKUP, self.dataset]
+        return Plan(
+            summary=" ".join(self.sentences(facts)),
+            steps=(command_step("set", self.title, argv, affects=[self.dataset], undo="Set it again as it was"),),
+            identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
+            warnings=tuple(self.warnings(facts)),
+            undo="The backups can be set again as they were. Copies that were made stay.",
+        )
+
+    def sentences(self, facts: Facts) -> Iterator[str]:
+        for task in self.tasks:
+            pool = task.find_pool(facts)
+            place = task.root(pool) if pool else task.path
+            what = f"{self.dataset} and all folders below it" if task.below else self.dataset
+            yield f"{what}: copied to {place} {task.when}. {task.keep.sentence} are kept."
+        if not self.tasks:
+            yield f"No more copies of {self.dataset} are made. The copies that exist stay where they are."
+
+    def warnings(self, facts: Facts) -> Iterator[str]:
+        """What the owner should know before the first run."""
+        dataset, before = facts.dataset(self.dataset), self.before(facts)
+        for task in self.tasks:
+            pool = task.find_pool(facts)
+            top = facts.dataset(pool.name) if pool else None
+            if dataset and pool and top and task.key not in before and dataset.used > top.available:
+                yield (
+                    f"{self.dataset} uses {size_text(dataset.used)}, and {pool.name} has {size_text(top.available)} free. "
+                    "The first copy may not fit."
+                )
+            if (
+                dataset
+                and task.key not in before
+                and any(one.encryption != "off" for one in tasks.members(dataset, task, facts))
+            ):
+                yield "Encrypted folders are copied encrypted. Without their passphrase or key file the copy is worthless, so keep that outside of this box."
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        dataset = facts.dataset(self.dataset)
+        return dataset is not None and tasks.tasks_of(dataset) == self.tasks
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        return "The backups are unchanged. Set them again."
+
+
+def is_weaker(then: BackupTask, now: BackupTask) -> bool:
+    """Whether a changed task keeps fewer copies, goes elsewhere, copies less, or may be late for longer."""
+    fewer = any(then.keep.count(grain) < now.keep.count(grain) for grain in ("daily", "weekly", "monthly"))
+    moved = (then.pool, then.path) != (now.pool, now.path)
+    return fewer or moved or then.days > now.days or (now.below and not then.below)

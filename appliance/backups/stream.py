@@ -1,0 +1,156 @@
+"""Send one dataset's stream from ``zfs send`` to ``zfs receive``, counting bytes; stopping leaves a state to resume from.
+
+The bytes go from pipe to pipe in the kernel (splice(2)), never through Python. To stop, only the sender is ended: the
+receiver then keeps what has arrived (``receive -s``), and the next run goes on there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from appliance import command
+from appliance.errors import Failed
+
+PART = 1024 * 1024  # bytes moved at once
+PIPE = 1024 * 1024  # of a pipe; the largest that the kernel allows without a privilege (/proc/sys/fs/pipe-max-size)
+SECONDS_BETWEEN_LOOKS = 1.0
+SILENCE = 900.0  # seconds without a byte: disks that spin up or a pool that frees space take minutes
+SECONDS_TO_FINISH = 1800.0  # at the end of a stream ZFS writes what it still has in memory
+MOST_SAID = 4000
+
+
+@dataclass
+class Stream:
+    """A sender and a receiver at work. ``moved``: bytes so far."""
+
+    sender: command.Process
+    receiver: command.Process
+    source: int
+    sink: int
+    moved: int = 0
+    said: dict[int, bytearray] = field(default_factory=dict)  # by the file that a process complains to
+
+    def __post_init__(self) -> None:
+        for process in (self.sender, self.receiver):
+            if process.stderr:
+                os.set_blocking(process.stderr.fileno(), False)
+                self.said[process.stderr.fileno()] = bytearray()
+
+    def text(self, process: command.Process) -> str:
+        return self.said[process.stderr.fileno()].decode(errors="replace").strip() if process.stderr else ""
+
+    def listen(self) -> None:
+        """Take what both complain about, so that neither waits for a reader."""
+        for handle, said in self.said.items():
+            try:
+                while part := os.read(handle, 65536):
+                    said += part[: MOST_SAID - len(said)]
+            except BlockingIOError:
+                pass
+
+    def wait_for_room(self) -> None:
+        """Wait until there are bytes to move, or room for them, at most a second."""
+        poll = select.poll()
+        if select.select([self.source], [], [], 0)[0]:
+            poll.register(self.sink, select.POLLOUT)
+        else:
+            poll.register(self.source, select.POLLIN)
+        for handle in self.said:
+            poll.register(handle, select.POLLIN)
+        poll.poll(SECONDS_BETWEEN_LOOKS * 1000)
+        self.listen()
+
+    def relay(self, tell: Callable[[int], None]) -> None:
+        """Move bytes until the sender has no more or the receiver takes none. Raises Failed after a long silence."""
+        last = told = time.monotonic()
+        while True:
+            try:
+                moved = os.splice(self.source, self.sink, PART, flags=os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE)
+            except BlockingIOError:
+                if time.monotonic() - last > SILENCE:
+                    raise Failed("The copy stopped moving", f"Nothing was read or written for {SILENCE / 60:.0f} minutes. Look at the disks and their cables. If the pool of the copies has stopped, restart the box.") from None  # fmt: skip
+                self.wait_for_room()
+                moved = -1
+            except BrokenPipeError:
+                return
+            if moved == 0:
+                return
+            now = time.monotonic()
+            if moved > 0:
+                self.moved, last = self.moved + moved, now
+            if now - told >= SECONDS_BETWEEN_LOOKS:
+                told = now
+                tell(self.moved)
+
+    def finish(self, process: command.Process, seconds: float) -> int | None:
+        """The status of a process once it has ended; None where it has not in that time."""
+        until = time.monotonic() + seconds
+        while process.poll() is None and time.monotonic() < until:
+            self.listen()
+            command.wait_for_exit(process, SECONDS_BETWEEN_LOOKS)
+        self.listen()
+        return process.returncode
+
+
+def send_stream(sender: Sequence[str], receiver: Sequence[str], tell: Callable[[int], None]) -> int:
+    """Run both commands with the stream between them; the bytes that went through.
+
+    ``tell`` is called every second with the bytes so far; what it raises stops the sender, lets the receiver keep what it
+    has, and goes on to the caller. Raises Failed with what ZFS said.
+    """
+    stream = open_stream(sender, receiver)
+    try:
+        try:
+            stream.relay(tell)
+        except BaseException:
+            command.end_process(stream.sender)
+            raise
+        finally:
+            os.close(stream.source)
+            os.close(stream.sink)
+            received = stream.finish(stream.receiver, SECONDS_TO_FINISH)
+        if received is None:
+            raise Failed("The copy does not end", f"{receiver[0]} waits for the disks of the copy. Look at them; if the pool has stopped, restart the box.")  # fmt: skip
+        sent = stream.finish(stream.sender, SECONDS_BETWEEN_LOOKS * 10)
+        if received:
+            raise Failed("The copy was not received", stream.text(stream.receiver) or stream.text(stream.sender))
+        if sent:
+            raise Failed("The copy was not sent to its end", stream.text(stream.sender))
+        return stream.moved
+    finally:
+        for process in (stream.sender, stream.receiver):
+            if process.poll() is None and process is stream.sender:
+                command.kill_process(process)
+            elif process.stderr:
+                process.stderr.close()
+
+
+def open_stream(sender: Sequence[str], receiver: Sequence[str]) -> Stream:
+    """Start both. The pipes are widened before any byte flows; later the kernel can deadlock (openzfs/zfs#13232)."""
+    from_sender, to_relay = os.pipe()
+    from_relay, to_receiver = os.pipe()
+    try:
+        for handle in (from_sender, from_relay):
+            try:
+                fcntl.fcntl(handle, fcntl.F_SETPIPE_SZ, PIPE)
+            except OSError:  # above the limit of this system: the pipe stays as it is
+                break
+        receiving = command.start_process(receiver, stdin=from_relay, stdout=command.NOWHERE)
+        try:
+            sending = command.start_process(sender, stdout=to_relay)
+        except BaseException:
+            command.kill_process(receiving)
+            raise
+    except BaseException:
+        os.close(from_sender)
+        os.close(to_receiver)
+        raise
+    finally:
+        os.close(to_relay)
+        os.close(from_relay)
+    return Stream(sending, receiving, from_sender, to_receiver)

@@ -1,0 +1,155 @@
+"""Backup tasks: what is copied where, when, and how long the copies are kept.
+
+The tasks of a folder are JSON in the ZFS property ``larder:backup`` of its dataset, so they move with the disks. A property
+that is inherited or was received is no task of that dataset.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, tzinfo
+from typing import Literal
+
+import msgspec
+
+from appliance import names
+from appliance.errors import Reason, Refused
+from appliance.facts.box import Facts, Pool
+from appliance.facts.datasets import Dataset
+from appliance.snapshots.policy import slot_number
+from appliance.strict_struct import StrictStruct
+
+Every = Literal["hourly", "daily", "weekly"]
+KEY = re.compile(r"[0-9a-f]{8}")
+MOST_TASKS = 8  # of one folder; a ZFS user property holds 8 KiB
+MOST_KEPT = 500
+HOME = "backups"  # the folder of a pool that copies lie in
+WORDS = {"hourly": "every hour", "daily": "every day", "weekly": "every week"}
+
+
+class Keep(StrictStruct):
+    """How many copies stay at the destination: the newest of each day, week and month."""
+
+    daily: int = 14
+    weekly: int = 8
+    monthly: int = 12
+
+    def __post_init__(self) -> None:
+        for grain in ("daily", "weekly", "monthly"):
+            if not 0 <= self.count(grain) <= MOST_KEPT:
+                raise Refused(
+                    Reason("kept-count-out-of-range", "Enter a number from 0 to {most}.", field=grain, most=MOST_KEPT)
+                )
+
+    def count(self, grain: str) -> int:
+        return int(getattr(self, grain))
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.daily} daily, {self.weekly} weekly and {self.monthly} monthly copies"
+
+
+class BackupTask(StrictStruct):
+    """One destination of one folder. ``pool`` is the guid of the pool there, ``path`` the dataset below it.
+
+    ``hour`` is one of the box's clock; a weekly task runs on Sundays. ``days``: how old the last good copy may become
+    before that is an alert.
+    """
+
+    key: str
+    pool: int
+    path: str
+    every: Every = "daily"
+    hour: int = 2
+    below: bool = True
+    keep: Keep = Keep()
+    days: int = 2
+
+    def __post_init__(self) -> None:
+        if not KEY.fullmatch(self.key):
+            raise Refused(Reason("backup-key-invalid", "That is not a backup of Larder.", field="key"))
+        if not 0 <= self.pool < 2**64:
+            raise Refused(Reason("guid-invalid", "That is not a pool.", field="pool"))
+        home, _slash, name = self.path.partition("/")
+        if home != HOME or "/" in name:
+            raise Refused(
+                Reason("backup-path-invalid", "Copies lie in the folder {home} of their pool.", field="path", home=HOME)
+            )
+        names.check_folder_name(name, field="path")
+        if not 0 <= self.hour <= 23:
+            raise Refused(Reason("hour-out-of-range", "Choose an hour between 0 and 23.", field="hour"))
+        if not 1 <= self.days <= 366:
+            raise Refused(Reason("backup-days-out-of-range", "Enter a number of days from 1 to 366.", field="days"))
+
+    @property
+    def when(self) -> str:
+        """``every day at 02:00``"""
+        if self.every == "hourly":
+            return WORDS["hourly"]
+        day = "every Sunday" if self.every == "weekly" else WORDS["daily"]
+        return f"{day} at {self.hour:02}:00"
+
+    def find_pool(self, facts: Facts) -> Pool | None:
+        """The pool of the copies, whatever it is called here; None while it is not connected."""
+        return facts.pool_of(self.pool)
+
+    def root(self, pool: Pool) -> str:
+        """The dataset of the copy."""
+        return f"{pool.name}/{self.path}"
+
+    def is_due(self, last: datetime | None, now: datetime, zone: tzinfo) -> bool:
+        """Whether a run is due, ``last`` being the moment of the newest copy. A missed run is made up for once."""
+        if last is None or last > now:
+            return True
+        if self.every == "hourly":
+            return slot_number("hourly", now, zone) > slot_number("hourly", last, zone)
+        grain = "weekly" if self.every == "weekly" else "daily"
+        # The day, or the week that ends on Sunday, begins at the task's hour.
+        return slot_of(grain, now, self.hour, zone) > slot_of(grain, last, self.hour, zone)
+
+
+def slot_of(grain: str, at: datetime, hour: int, zone: tzinfo) -> int:
+    """The number of the day or of the week from Sunday that contains a moment, each beginning at ``hour``."""
+    local = at.astimezone(zone)
+    day = local.date().toordinal() - (local.hour < hour)
+    return day // 7 if grain == "weekly" else day  # 1 January of the year 1, day 1, was a Monday
+
+
+class Tasks(StrictStruct):
+    """The text of ``larder:backup``."""
+
+    tasks: tuple[BackupTask, ...]
+
+
+def parse_tasks(text: str) -> tuple[BackupTask, ...]:
+    """The tasks in a property's text; none if it is invalid, since it may come from a foreign pool."""
+    try:
+        return msgspec.json.decode(text, type=Tasks).tasks if text else ()
+    except (msgspec.MsgspecError, RecursionError, Refused):
+        return ()
+
+
+def encode_tasks(tasks: tuple[BackupTask, ...]) -> str:
+    return msgspec.json.encode(Tasks(tasks=tasks)).decode()
+
+
+def tasks_of(dataset: Dataset) -> tuple[BackupTask, ...]:
+    """The tasks that are set on a dataset itself, on this box. A copy has none."""
+    return parse_tasks(dataset.backup) if dataset.backup_source == "local" and not dataset.copy_of else ()
+
+
+def find_task(dataset: Dataset | None, key: str) -> BackupTask | None:
+    return next((task for task in tasks_of(dataset) if task.key == key), None) if dataset else None
+
+
+def members(dataset: Dataset, task: BackupTask, facts: Facts) -> list[Dataset]:
+    """The datasets that a task copies, parents first: never copies, and never what a benchmark has made."""
+    tree = facts.below(dataset.name) if task.below else (dataset,)
+    out: list[Dataset] = []
+    skipped: tuple[str, ...] = ()
+    for one in tree:
+        if one.copy_of or one.scratch or f"{one.name}/".startswith(skipped or ("\0",)):
+            skipped = (*skipped, f"{one.name}/")
+        else:
+            out.append(one)
+    return out

@@ -1,0 +1,227 @@
+"""Backups from one pool to another, on real ZFS: what arrives, what is refused, and what an interruption leaves."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from deploy.image.machine import Machine, wait_for
+from tests.system.policy import there
+from tests.system.sharing import key_of
+from tests.visitor import Visitor, create_pool, disk_paths
+
+FORM = {"every": "daily", "hour": 2, "daily": 14, "weekly": 8, "monthly": 12, "days": 2, "below": "on"}
+COPY = "safe/backups/photos"
+TREE = ("photos", "photos/trip 2019", "photos/secret")
+PHRASE = "the phrase of the attic"
+OFF = "canmount,mountpoint,readonly,setuid,devices,exec,sharenfs,larder:share,larder:backup"
+
+
+@pytest.fixture(scope="module")
+def photos(appliance: Machine, visitor: Visitor) -> str:
+    """A folder with two below it, one of them encrypted, with properties that no copy may take over; and a second pool."""
+    tank, safe = disk_paths(appliance, 1, 2)
+    create_pool(appliance, "-o", "ashift=12", "-m", "/tank", "tank", tank)
+    create_pool(appliance, "-o", "ashift=12", "-m", "/safe", "safe", safe)
+    appliance.run("zfs", "create", "-o", "sharenfs=on", "-o", 'larder:share={"smb":{"name":"photos"}}', "tank/photos")
+    appliance.run("zfs", "create", "-o", "mountpoint=/tank/elsewhere", "tank/photos/trip 2019")
+    appliance.shell(
+        f"echo '{PHRASE}' | zfs create -o encryption=on -o keyformat=passphrase -o keylocation=prompt tank/photos/secret"
+    )
+    appliance.shell(
+        "cd /tank; for d in photos elsewhere photos/secret; do head -c 3000000 /dev/urandom > $d/one; echo hello > $d/two;"
+        " ln -s one $d/link; setfattr -n user.note -v kept $d/two; chmod 640 $d/two; done; sync"
+    )
+    appliance.run("zfs", "set", 'larder:policy={"frequent":4}', "safe")  # which would snapshot all of the pool
+    visitor.wait_until("/backups/", "tank/photos", "only on this pool", timeout=90)
+    return key_of(appliance, "tank/photos")
+
+
+@pytest.fixture(scope="module")
+def task(appliance: Machine, visitor: Visitor, photos: str) -> str:
+    """The address of the backup, set up by its form; its first copy has been made."""
+    page = visitor.get(f"/backups/of/{photos}/new/")
+    safe = key_of_pool(appliance, "safe")
+    assert f'value="{safe}"' in page.text and "tank (" not in page.words  # not to the pool that it lies in
+    review = visitor.post(f"/backups/of/{photos}/new/", pool=safe, name="photos", **FORM)
+    assert "Encrypted folders are copied encrypted" in review.words
+    assert visitor.ended(visitor.confirm(review)).startswith("Done.")
+    page = visitor.wait_until("/backups/", "tank/photos", "safe", "good", timeout=180)
+    found = re.search(rf"/backups/of/{photos}/([0-9a-f]{{8}})/", page.text)
+    assert found
+    return found[0]
+
+
+def key_of_pool(appliance: Machine, pool: str) -> str:
+    return appliance.run("zpool", "get", "-H", "-p", "-o", "value", "guid", pool).strip()
+
+
+def run_now(visitor: Visitor, task: str) -> tuple[str, str]:
+    """The id of a run that was asked for, and how it ended."""
+    answer = visitor.send(
+        f"{task}run/", {"csrfmiddlewaretoken": visitor.get("/backups/").hidden()["csrfmiddlewaretoken"]}
+    )
+    found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
+    assert found, answer.words
+    return found[1], visitor.ended(found[1])
+
+
+def guids(appliance: Machine, dataset: str) -> list[str]:
+    said = appliance.run(
+        "zfs", "list", "-H", "-p", "-t", "snapshot", "-d", "1", "-o", "guid", "-s", "createtxg", dataset
+    )
+    return said.split()
+
+
+def sums(appliance: Machine, snapshot: str) -> str:
+    """Every file of a snapshot: kind, mode, owner, size, link, attributes and content."""
+    return appliance.shell(
+        f"mkdir -p /mnt/look; mount -t zfs -o ro '{snapshot}' /mnt/look; cd /mnt/look;"
+        " find . -printf '%y %m %U %s %l %p\\n' | sort; find . -type f -print0 | sort -z | xargs -0 sha256sum;"
+        " getfattr -R -d -m user. . | sort; cd /; umount /mnt/look"
+    )
+
+
+def newest(appliance: Machine, dataset: str) -> str:
+    return f"{dataset}@{there(appliance, dataset)[-1]}"
+
+
+def test_every_folder_is_copied_with_equal_guids_and_files(appliance, task):
+    for name in TREE:
+        source, copy = f"tank/{name}", f"safe/backups/{name}"
+        assert guids(appliance, source)[-1:] == guids(appliance, copy)[-1:] != []
+        if "secret" not in name:
+            assert sums(appliance, newest(appliance, source)) == sums(appliance, newest(appliance, copy))
+
+
+def test_copies_have_nothing_of_the_sources_properties(appliance, task):
+    for name in TREE:
+        said = appliance.run("zfs", "get", "-H", "-p", "-o", "property,value,source", OFF, f"safe/backups/{name}")
+        values = {line.split("\t")[0]: line.split("\t")[1] for line in said.splitlines()}
+        assert values == {
+            "canmount": "off", "mountpoint": "none", "readonly": "on", "setuid": "off", "devices": "off", "exec": "off",
+            "sharenfs": "off", "larder:share": "-", "larder:backup": "-",
+        }  # fmt: skip
+        assert "received" not in said
+    assert "backups" not in appliance.run("zfs", "mount")
+    assert "backups" not in appliance.run("exportfs", "-v")
+
+
+def test_encrypted_folder_is_copied_without_its_key_and_opens_with_it(appliance, task):
+    copy = f"{COPY}/secret"
+    assert appliance.run("zfs", "get", "-H", "-o", "value", "keystatus", copy).strip() == "unavailable"
+    appliance.shell(f"echo '{PHRASE}' | zfs load-key {copy}")
+    try:
+        assert sums(appliance, newest(appliance, copy)) == sums(appliance, newest(appliance, "tank/photos/secret"))
+    finally:
+        appliance.run("zfs", "unload-key", copy)
+
+
+def test_only_what_changed_is_sent_and_the_source_keeps_one_snapshot_and_one_bookmark(appliance, visitor, task):
+    before = guids(appliance, COPY)
+    appliance.shell("echo more > /tank/photos/three; sync")
+    job, said = run_now(visitor, task)
+    assert said.startswith("Done."), said
+    assert "-i tank/photos@larder-backup-" in visitor.get(f"/jobs/{job}/").words
+    assert guids(appliance, COPY)[: len(before)] == before and len(guids(appliance, COPY)) == len(before) + 1
+    assert len(there(appliance, "tank/photos")) == 1
+    marks = appliance.run("zfs", "list", "-H", "-t", "bookmark", "-d", "1", "-o", "name", "tank/photos").split()
+    assert len(marks) == 1 and marks[0].endswith(guids(appliance, COPY)[-1])
+    assert sums(appliance, newest(appliance, COPY)) == sums(appliance, newest(appliance, "tank/photos"))
+
+
+def test_bookmark_alone_is_enough_to_continue(appliance, visitor, task):
+    for name in TREE:
+        appliance.run("zfs", "destroy", newest(appliance, f"tank/{name}"))
+    job, said = run_now(visitor, task)
+    assert said.startswith("Done."), said
+    assert "-i 'tank/photos/trip 2019#larder-backup-" in visitor.get(f"/jobs/{job}/").words
+
+
+def test_snapshot_schedule_of_the_pool_takes_none_of_copies(appliance, visitor, task):
+    wait_for("a snapshot of the pool itself", lambda: there(appliance, "safe"), timeout=120)
+    assert all(name.startswith("larder-backup-") for name in there(appliance, COPY))
+
+
+def test_copy_in_the_same_pool_is_refused(appliance, visitor, photos):
+    answer = visitor.post(f"/backups/of/{photos}/new/", pool=key_of_pool(appliance, "tank"), name="x", **FORM)
+    assert answer.status == 400
+
+
+def test_place_that_is_somebody_elses_is_refused(appliance, visitor, photos):
+    appliance.run("zfs", "create", "safe/backups/mine")
+    visitor.wait_until("/folders/", "safe/backups/mine", timeout=90)
+    answer = visitor.post(f"/backups/of/{photos}/new/", pool=key_of_pool(appliance, "safe"), name="mine", **FORM)
+    assert answer.status == 400
+    assert "already exists and is not a copy" in answer.words
+
+
+def test_copy_that_was_written_to_is_left_as_it_is_and_the_others_are_copied(appliance, visitor, task):
+    trip = f"{COPY}/trip 2019"
+    appliance.shell(
+        f"zfs set -u readonly=off canmount=noauto mountpoint=/mnt/copy '{trip}'; zfs mount '{trip}';"
+        f" echo mine > /mnt/copy/mine; sync; zfs unmount '{trip}'"
+    )
+    before, others = guids(appliance, trip), guids(appliance, COPY)
+    appliance.shell("echo again > /tank/photos/four; sync")
+    _job, said = run_now(visitor, task)
+    assert "Files in the copy safe/backups/photos/trip 2019 were changed" in said
+    assert guids(appliance, trip) == before
+    assert len(guids(appliance, COPY)) == len(others) + 1
+    visitor.wait_until("/backups/", "last run failed", timeout=60)
+    appliance.run("zfs", "rollback", newest(appliance, trip))
+    _job, said = run_now(visitor, task)
+    assert said.startswith("Done."), said
+    # What was set on the copy by hand is off again.
+    assert appliance.run("zfs", "get", "-H", "-o", "value", "canmount,readonly,mountpoint", trip).split() == [
+        "off",
+        "on",
+        "none",
+    ]
+
+
+def test_source_that_was_rolled_back_changes_nothing_at_the_copy(appliance, visitor, task):
+    appliance.run("zfs", "snapshot", "tank/photos@older")
+    appliance.shell("echo newer > /tank/photos/five; sync")
+    assert run_now(visitor, task)[1].startswith("Done.")
+    appliance.shell(
+        "zfs list -H -t bookmark -o name tank/photos | xargs -n1 zfs destroy; zfs rollback -r tank/photos@older"
+    )
+    before = guids(appliance, COPY)
+    _job, said = run_now(visitor, task)
+    assert "was rolled back" in said, said
+    assert guids(appliance, COPY) == before
+    # Set aside by hand, the next run makes a new copy, and the old one stays.
+    appliance.run("zfs", "rename", COPY, "safe/backups/photos-old")
+    visitor.wait_until("/folders/", "safe/backups/photos-old", timeout=90)
+    _job, said = run_now(visitor, task)
+    assert said.startswith("Done."), said
+    assert guids(appliance, "safe/backups/photos-old") == before
+    assert sums(appliance, newest(appliance, COPY)) == sums(appliance, newest(appliance, "tank/photos"))
+
+
+def test_run_that_was_killed_goes_on_where_it_was(appliance, visitor, task):
+    appliance.shell("head -c 250000000 /dev/urandom > /tank/photos/large; sync; zpool sync tank")
+    answer = visitor.send(
+        f"{task}run/", {"csrfmiddlewaretoken": visitor.get("/backups/").hidden()["csrfmiddlewaretoken"]}
+    )
+    job = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
+    assert job
+    wait_for("the stream to flow", lambda: appliance.run("pgrep", "-x", "zfs", check=False), timeout=60, every=0.2)
+    wait_for("some of it to have arrived", lambda: token(appliance) != "-" or growing(appliance), timeout=60, every=0.1)
+    appliance.run("systemctl", "kill", "--signal=KILL", "larder-agent", check=False)
+    said = visitor.ended(job[1])
+    assert "Done." not in said, said
+    _job, said = run_now(visitor, task)
+    assert said.startswith("Done."), said
+    assert sums(appliance, newest(appliance, COPY)) == sums(appliance, newest(appliance, "tank/photos"))
+
+
+def token(appliance: Machine) -> str:
+    return appliance.run("zfs", "get", "-H", "-o", "value", "receive_resume_token", COPY).strip()
+
+
+def growing(appliance: Machine) -> bool:
+    """Whether what is being received takes space: ZFS counts it among the folders below."""
+    return int(appliance.run("zfs", "get", "-H", "-p", "-o", "value", "usedbychildren", COPY)) > 30_000_000

@@ -1,0 +1,68 @@
+"""Bytes from one process to another: counted, stopped, and told what went wrong."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from appliance.backups import stream
+from appliance.backups.stream import send_stream
+from appliance.errors import Cancelled, Failed
+
+
+def quiet(_moved: int) -> None:
+    pass
+
+
+def test_every_byte_arrives(tmp_path):
+    source, target = tmp_path / "a", tmp_path / "b"
+    source.write_bytes(bytes(range(256)) * 40_000)
+    assert send_stream(["cat", str(source)], ["dd", f"of={target}", "status=none"], quiet) == 10_240_000
+    assert hashlib.sha256(target.read_bytes()).digest() == hashlib.sha256(source.read_bytes()).digest()
+
+
+def test_empty_stream_ends():
+    assert send_stream(["true"], ["cat"], quiet) == 0
+
+
+def test_words_of_the_receiver_are_told():
+    with pytest.raises(Failed) as failed:
+        send_stream(["yes"], ["sh", "-c", "head -c 100000 >/dev/null; echo out of space >&2; exit 1"], quiet)
+    assert failed.value.said == "out of space"
+
+
+def test_sender_that_fails_is_told_although_the_receiver_is_content():
+    with pytest.raises(Failed) as failed:
+        send_stream(["sh", "-c", "echo cannot send >&2; exit 1"], ["cat"], quiet)
+    assert failed.value.said == "cannot send"
+
+
+def test_stop_ends_the_sender_and_lets_the_receiver_keep_what_it_has(tmp_path, monkeypatch):
+    monkeypatch.setattr(stream, "SECONDS_BETWEEN_LOOKS", 0.05)
+    done = tmp_path / "done"
+
+    def stop(moved: int) -> None:
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        send_stream(["yes"], ["sh", "-c", f"cat >/dev/null; touch {done}"], stop)
+    assert done.exists()
+
+
+def test_silence_is_a_failure_and_not_an_endless_wait(monkeypatch):
+    monkeypatch.setattr(stream, "SILENCE", 0.2)
+    monkeypatch.setattr(stream, "SECONDS_BETWEEN_LOOKS", 0.05)
+    with pytest.raises(Failed):
+        send_stream(["sleep", "30"], ["cat"], quiet)
+
+
+def test_long_complaints_do_not_block():
+    with pytest.raises(Failed) as failed:
+        send_stream(["sh", "-c", "yes complaint | head -c 1000000 >&2; exit 1"], ["cat"], quiet)
+    assert 0 < len(failed.value.said) <= stream.MOST_SAID
+
+
+def test_missing_tool_leaves_no_process():
+    with pytest.raises(Failed):
+        send_stream(["no-such-tool-of-larder"], ["cat"], quiet)

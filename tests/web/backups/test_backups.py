@@ -1,0 +1,369 @@
+"""Pages of backups and the worker's part: how each stands, setting one up, running, what is remembered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from appliance import snapshot_names
+from appliance.backups import copies, tasks
+from appliance.backups.run_backup import RunBackup
+from appliance.backups.set_backup import SetBackup
+from appliance.backups.tasks import BackupTask, Keep
+from appliance.errors import Refused
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset, Snapshot
+from appliance.operation import checked_plan
+from tests.reasons import codes_of_form, codes_on_page, refuses
+from tests.unit.made import dataset, disk
+from tests.web import rows
+from tests.web.reading import Page
+from tests.web.system.test_queries import queries
+from web.backups import status
+from web.backups.models import BackupRecord
+from web.inventory import store
+from web.inventory.models import SnapshotRow
+from web.jobs.models import BY_SCHEDULE, Job
+from workers import backups, collect_snapshots
+
+TANK, SAFE, PHOTOS, COPY = 1000, 2000, 5, 55
+TASK = BackupTask(key="0123abcd", pool=SAFE, path="backups/photos")
+ANSWERS = {"pool": SAFE, "name": "photos", "below": "on", "every": "daily", "hour": 2, "daily": 14, "weekly": 8,
+           "monthly": 12, "days": 2}  # fmt: skip
+
+
+def photos(*found: BackupTask, **changes: Any) -> Dataset:
+    made = dataset("tank/photos", guid=PHOTOS, used=10**9, backup=tasks.encode_tasks(found), backup_source="local")
+    return replace(made, **changes) if found else replace(made, backup="", backup_source="none", **changes)
+
+
+def copy_of(one: Dataset, name: str, guid: int) -> Dataset:
+    return dataset(name, guid=guid, copy_of=copies.mark_text(one), canmount="off", mounted=False, used=10**8)
+
+
+def box(*folders: Dataset, safe: bool = True) -> None:
+    pools = [rows.pool_of("tank", TANK, disk(1), disk(2))]
+    tops = [dataset("tank", guid=1)]
+    if safe:
+        pools.append(rows.pool_of("safe", SAFE, disk(3), disk(4)))
+        tops.append(dataset("safe", guid=2, available=10**12))
+    rows.put(pools=pools, datasets=[*tops, *folders], disks=[], accounts=[], shares=[])
+    store.checked("snapshots", changed=True)
+
+
+def copied(name: str, key: int, at: datetime, number: int = 1) -> None:
+    made = Snapshot(f"{name}@{snapshot_names.name_for(snapshot_names.BACKUP, at)}", 10**6 + number, number, at)
+    collect_snapshots.row_of(str(key), made).save()
+
+
+def only() -> status.BackupStatus:
+    (found,) = status.read_statuses(status.read_facts())
+    return found
+
+
+@pytest.fixture
+def good() -> datetime:
+    """The folder has a copy of an hour ago."""
+    at = timezone.now() - timedelta(hours=1)
+    box(photos(TASK), copy_of(photos(), "safe/backups/photos", COPY))
+    copied("safe/backups/photos", COPY, at)
+    return at
+
+
+# --- how it stands --------------------------------------------------------------------------------------------------
+def test_folder_without_a_backup_is_only_on_its_pool(web):
+    box(photos())
+    page = Page(web.get("/backups/"))
+    assert "only on this pool" in page.text
+    assert "1 folder is only on its pool" in page.text
+
+
+def test_newest_copy_and_where_it_lies_are_listed(web, good):
+    page = Page(web.get("/backups/"))
+    assert "tank/photos" in page.text and "safe" in page.text and "every day at 02:00" in page.text
+    assert only().word == "good" and only().good == good
+
+
+def test_copy_that_is_too_old_says_so(web):
+    box(photos(TASK), copy_of(photos(), "safe/backups/photos", COPY))
+    copied("safe/backups/photos", COPY, timezone.now() - timedelta(days=3))
+    assert only().word == "too old"
+    assert "should never be older than 2 days" in Page(web.get(f"/backups/of/{PHOTOS}/0123abcd/")).text
+
+
+def test_newest_copy_of_a_tree_is_that_of_its_oldest_part(good):
+    trip = dataset("tank/photos/trip", guid=6)
+    box(
+        photos(TASK),
+        trip,
+        copy_of(photos(), "safe/backups/photos", COPY),
+        copy_of(trip, "safe/backups/photos/trip", 56),
+    )
+    assert only().missing == ("tank/photos/trip",) and only().word == "incomplete"
+    early = good - timedelta(days=1)
+    copied("safe/backups/photos/trip", 56, early, 2)
+    assert only().missing == () and only().good == early
+
+
+def test_what_is_known_stays_while_the_disks_are_away(web, good):
+    backups.start_due_backups()
+    box(photos(TASK), safe=False)
+    found = only()
+    assert (found.good, found.pool_name, found.word) == (good, "safe", "good, not connected")
+    assert "not connected" in Page(web.get(f"/backups/of/{PHOTOS}/0123abcd/")).text
+
+
+def test_folder_below_one_that_is_backed_up_is_not_called_bare(web, good):
+    box(photos(TASK), dataset("tank/films", guid=8))
+    facts = status.read_facts()
+    found = {one.dataset.name: one for one in status.read_folders(facts, status.read_statuses(facts))}
+    assert set(found) == {"tank/photos", "tank/films"}
+    top = replace(dataset("tank", guid=1), backup=tasks.encode_tasks((TASK,)), backup_source="local")
+    box(dataset("tank/films", guid=8))
+    rows.put(datasets=[top, dataset("tank/films", guid=8)])
+    facts = status.read_facts()
+    found = {one.dataset.name: one for one in status.read_folders(facts, status.read_statuses(facts))}
+    assert found["tank/films"].above == "tank"
+
+
+def test_pages_take_as_many_queries_with_many_backups_as_with_one(web, good):
+    one = len(queries(web, "/backups/"))
+    many = [replace(photos(replace_key(number)), name=f"tank/f{number}", guid=100 + number) for number in range(40)]
+    box(*many)
+    assert len(queries(web, "/backups/")) <= one
+
+
+def replace_key(number: int) -> BackupTask:
+    return BackupTask(key=f"{number:08x}", pool=SAFE, path=f"backups/f{number}")
+
+
+# --- setting up -----------------------------------------------------------------------------------------------------
+def test_form_leads_to_a_review_that_says_what_is_copied_where(web):
+    box(photos())
+    review = web.post(f"/backups/of/{PHOTOS}/new/", ANSWERS)
+    text = Page(review).text
+    assert "tank/photos and all folders below it: copied to safe/backups/photos every day at 02:00" in text
+    assert "14 daily, 8 weekly and 12 monthly copies are kept" in text
+
+
+def test_pool_of_the_folder_itself_is_not_offered(web):
+    box(photos())
+    page = web.get(f"/backups/of/{PHOTOS}/new/").content.decode()
+    assert f'value="{SAFE}"' in page and f'value="{TANK}"' not in page
+
+
+def test_box_with_one_pool_is_told_that_it_needs_a_second(web):
+    box(photos(), safe=False)
+    assert "No second pool" in Page(web.get(f"/backups/of/{PHOTOS}/new/")).text
+
+
+def test_place_that_is_taken_is_refused_at_its_field(web):
+    box(photos(), dataset("safe/backups/photos", guid=9))
+    answer = web.post(f"/backups/of/{PHOTOS}/new/", ANSWERS)
+    assert answer.status_code == 400
+    assert "backup-path-taken" in codes_of_form(answer, "name")
+
+
+def facts_of(*folders: Dataset, safe: bool = True) -> Facts:
+    box(*folders, safe=safe)
+    return store.facts()
+
+
+def test_backup_within_its_own_pool_is_refused():
+    here = BackupTask(key="0123abcd", pool=TANK, path="backups/photos")
+    with refuses("backup-same-pool"):
+        checked_plan(SetBackup(dataset="tank/photos", tasks=(here,)), facts_of(photos()))
+
+
+def test_backup_of_a_copy_is_refused():
+    copy = copy_of(photos(), "safe/backups/photos", COPY)
+    back = BackupTask(key="0123abcd", pool=TANK, path="backups/photos")
+    with refuses("backup-of-copy"):
+        checked_plan(SetBackup(dataset="safe/backups/photos", tasks=(back,)), facts_of(photos(), copy))
+
+
+def test_same_place_twice_is_refused():
+    with refuses("backup-twice"):
+        SetBackup(dataset="tank/photos", tasks=(TASK, BackupTask(key="0123abce", pool=SAFE, path="backups/photos")))
+
+
+@pytest.mark.parametrize(
+    ("then", "asks"),
+    [
+        ((TASK,), False),
+        ((), True),
+        ((BackupTask(key="0123abcd", pool=SAFE, path="backups/photos", days=9),), True),
+        ((BackupTask(key="0123abcd", pool=SAFE, path="backups/photos", keep=Keep(daily=1)),), True),
+        ((BackupTask(key="0123abcd", pool=SAFE, path="backups/photos", below=False),), True),
+        ((BackupTask(key="0123abcd", pool=SAFE, path="backups/photos", hour=5, keep=Keep(daily=99)),), False),
+    ],
+)
+def test_whatever_weakens_a_backup_needs_the_password(then, asks):
+    facts, operation = facts_of(photos(TASK)), SetBackup(dataset="tank/photos", tasks=then)
+    assert operation.needs_proof(facts, checked_plan(operation, facts)) is asks
+
+
+def test_first_copy_that_may_not_fit_is_said():
+    facts = facts_of(photos(used=10**13))
+    plan = checked_plan(SetBackup(dataset="tank/photos", tasks=(TASK,)), facts)
+    assert any("may not fit" in warning for warning in plan.warnings)
+
+
+# --- running --------------------------------------------------------------------------------------------------------
+def test_first_run_starts_by_itself_and_only_once():
+    box(photos(TASK))
+    job = backups.start_due_backups()
+    assert job and job.kind == "run-backup" and job.created_by == BY_SCHEDULE
+    assert backups.start_due_backups() is None
+
+
+def test_backup_that_is_not_due_is_left_alone(good):
+    assert backups.start_due_backups() is None
+
+
+def test_folder_that_is_new_in_a_tree_is_copied_at_once(good):
+    box(photos(TASK), dataset("tank/photos/new", guid=6), copy_of(photos(), "safe/backups/photos", COPY))
+    assert backups.start_due_backups()
+
+
+def test_run_that_failed_is_not_tried_again_at_once():
+    box(photos(TASK))
+    job = backups.start_due_backups()
+    assert job
+    Job.objects.update(state=Job.State.FAILED)
+    assert backups.start_due_backups() is None
+    Job.objects.update(created=timezone.now() - timedelta(minutes=16))
+    assert backups.start_due_backups()
+
+
+def test_destination_that_is_away_stops_no_other(good):
+    away = BackupTask(key="00000001", pool=77, path="backups/films")
+    films = dataset("tank/films", guid=8, backup=tasks.encode_tasks((away,)), backup_source="local")
+    fresh = dataset("tank/music", guid=9, backup=tasks.encode_tasks((replace_key(3),)), backup_source="local")
+    box(photos(TASK), films, fresh)
+    job = backups.start_due_backups()
+    assert job and job.subject == "tank/music"
+
+
+def test_run_by_hand_leads_to_its_job(web, good):
+    answer = web.post(f"/backups/of/{PHOTOS}/0123abcd/run/")
+    job = Job.objects.get(kind="run-backup")
+    assert answer["Location"] == f"/jobs/{job.pk}/"
+    # Pressed twice, it is the same job.
+    assert web.post(f"/backups/of/{PHOTOS}/0123abcd/run/")["Location"] == f"/jobs/{job.pk}/"
+
+
+def test_run_without_its_pool_is_refused(web):
+    box(photos(TASK), safe=False)
+    answer = web.post(f"/backups/of/{PHOTOS}/0123abcd/run/")
+    assert answer.status_code == 409 and codes_on_page(answer) == ["backup-pool-missing"]
+
+
+def run_for(facts: Facts) -> RunBackup:
+    pool, one = facts.pool_of(SAFE), facts.dataset("tank/photos")
+    assert pool and one
+    return RunBackup.of(one, TASK, pool, "2026.11.23-10.00.00")
+
+
+def test_plan_names_each_folder_and_forces_nothing():
+    facts = facts_of(photos(TASK), dataset("tank/photos/trip", guid=6))
+    plan = checked_plan(run_for(facts), facts)
+    assert [step.name for step in plan.steps] == ["snapshot", "prepare", "copy-5", "copy-6", "check"]
+    text = "\n".join(step.command_text for step in plan.steps)
+    assert "zfs receive -u -s -o canmount=off -o mountpoint=none -o readonly=on" in text
+    for word in ("-F", "-R", "-p ", "destroy"):
+        assert word not in text
+
+
+def test_encrypted_folder_is_sent_raw():
+    facts = facts_of(photos(TASK, encryption="aes-256-gcm"))
+    assert "zfs send -w -- tank/photos@" in "".join(
+        step.command_text for step in checked_plan(run_for(facts), facts).steps
+    )
+
+
+def test_run_for_another_place_than_the_task_says_is_refused():
+    facts = facts_of(photos(TASK))
+    with refuses("backup-moved"):
+        checked_plan(
+            RunBackup(dataset="tank/photos", key="0123abcd", target="safe/x", moment="2026.11.23-10.00.00"), facts
+        )
+
+
+def test_folder_with_another_identity_at_the_place_is_refused():
+    facts = facts_of(photos(TASK), copy_of(dataset("tank/x", guid=99), "safe/backups/photos", COPY))
+    with refuses("backup-target-of-other"):
+        checked_plan(run_for(facts), facts)
+
+
+def test_probe_tells_what_has_arrived():
+    facts = facts_of(photos(TASK), copy_of(photos(), "safe/backups/photos", COPY))
+    operation = run_for(facts)
+    made = Snapshot(f"tank/photos@{operation.short}", 77, 9, datetime(2026, 11, 23, tzinfo=UTC))
+    there = replace(made, name=f"safe/backups/photos@{operation.short}")
+    assert not operation.probe("snapshot", facts)
+    assert operation.probe("snapshot", replace(facts, snapshots=(made,)))
+    assert not operation.probe("copy-5", replace(facts, snapshots=(made,)))
+    assert operation.probe("copy-5", replace(facts, snapshots=(made, there)))
+    assert operation.probe("check", replace(facts, snapshots=(made, there)))
+    assert not operation.probe("copy-5", replace(facts, snapshots=(made, replace(there, guid=78))))
+
+
+# --- alerts and what is remembered ------------------------------------------------------------------------------------
+def test_copy_that_is_too_old_is_an_alert_with_its_folder():
+    box(photos(TASK), copy_of(photos(), "safe/backups/photos", COPY))
+    copied("safe/backups/photos", COPY, timezone.now() - timedelta(days=3))
+    (fault,) = backups.overdue_backups(timezone.now())
+    assert fault.kind == "backup.old" and "tank/photos" in fault.summary
+
+
+def test_backup_that_never_ran_is_an_alert_after_its_days():
+    box(photos(TASK), safe=False)
+    assert list(backups.overdue_backups(timezone.now())) == []
+    backups.start_due_backups()
+    BackupRecord.objects.update(since=timezone.now() - timedelta(days=3))
+    (fault,) = backups.overdue_backups(timezone.now())
+    assert "There is no copy yet." in fault.detail
+
+
+def test_disk_that_is_in_a_drawer_is_no_alert_within_its_days():
+    drawer = BackupTask(key="0123abcd", pool=SAFE, path="backups/photos", days=30)
+    box(photos(drawer), copy_of(photos(), "safe/backups/photos", COPY))
+    copied("safe/backups/photos", COPY, timezone.now() - timedelta(days=12))
+    backups.start_due_backups()
+    box(photos(drawer), safe=False)
+    assert list(backups.overdue_backups(timezone.now())) == []
+
+
+def test_nothing_is_written_down_while_nothing_changes(good):
+    backups.start_due_backups()
+    with CaptureQueriesContext(connection) as seen:
+        backups.start_due_backups()
+    assert not [one for one in seen.captured_queries if not one["sql"].startswith("SELECT")]
+
+
+def test_removed_task_is_forgotten_and_one_that_left_with_its_pool_is_not(good):
+    backups.start_due_backups()
+    rows.put(datasets=[dataset("safe", guid=2)])
+    backups.start_due_backups()
+    assert BackupRecord.objects.count() == 1
+    box(photos())
+    backups.start_due_backups()
+    assert BackupRecord.objects.count() == 0
+
+
+def test_task_cannot_be_made_from_nonsense():
+    for wrong in ({"key": "x"}, {"pool": -1}, {"hour": 24}, {"days": 0}):
+        with pytest.raises(Refused):
+            BackupTask(**{"key": "0123abcd", "pool": 1, "path": "backups/a", **wrong})  # type: ignore[arg-type]
+
+
+def test_copies_are_links_to_their_files(web, good):
+    row = SnapshotRow.objects.get()
+    assert f"/snapshots/of/{COPY}/{row.guid}/files/" in web.get(f"/backups/of/{PHOTOS}/0123abcd/").content.decode()

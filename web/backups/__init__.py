@@ -1,0 +1,1 @@
+"""Pages of backups: every folder with its copies, setting them up, running them."""

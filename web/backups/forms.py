@@ -1,0 +1,99 @@
+"""The form of a backup: where to, when, and how long copies are kept."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from django import forms
+
+from appliance import names
+from appliance.backups.tasks import HOME, MOST_KEPT, BackupTask, Keep
+from appliance.errors import Refused
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.formatting import size_text
+from web.forms_common import HOURS
+from web.jobs.refusals import validation_error
+
+EVERY = (("daily", "Every day"), ("weekly", "Every Sunday"), ("hourly", "Every hour"))
+
+
+class BackupForm(forms.Form):
+    """One backup task of a folder."""
+
+    pool = forms.TypedChoiceField(label="Copy to the pool", coerce=int, widget=forms.RadioSelect)
+    name = forms.CharField(
+        label="Name of the copy",
+        max_length=60,
+        help_text=f"It lies in the folder {HOME} of that pool. It is not shared, and nobody can change it.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
+    )
+    below = forms.BooleanField(label="With all folders below it", required=False)
+    every = forms.ChoiceField(label="How often", choices=EVERY)
+    hour = forms.TypedChoiceField(
+        label="At", choices=HOURS, coerce=int, help_text="If the box is off then, it is done later."
+    )
+    daily = forms.IntegerField(label="Keep copies of the last days", min_value=0, max_value=MOST_KEPT)
+    weekly = forms.IntegerField(label="Keep copies of the last weeks", min_value=0, max_value=MOST_KEPT)
+    monthly = forms.IntegerField(label="Keep copies of the last months", min_value=0, max_value=MOST_KEPT)
+    days = forms.IntegerField(
+        label="Alert me when the newest copy is older than, in days",
+        min_value=1,
+        max_value=366,
+        help_text="For a disk that lies in a drawer, choose 30.",
+    )
+
+    def __init__(self, data: object, *, dataset: Dataset, facts: Facts, task: BackupTask | None = None) -> None:
+        now = task or BackupTask(
+            key="0" * 8, pool=0, path=f"{HOME}/{dataset.name.rpartition('/')[2].replace(':', '-')}"
+        )
+        initial: dict[str, Any] = {
+            "pool": now.pool, "name": now.path.rpartition("/")[2], "below": now.below, "every": now.every,
+            "hour": now.hour, "days": now.days,
+            "daily": now.keep.daily, "weekly": now.keep.weekly, "monthly": now.keep.monthly,
+        }  # fmt: skip
+        pools = pool_choices(dataset, facts)
+        if task is None and len(pools) == 1:
+            initial["pool"] = pools[0][0]
+        super().__init__(data, initial=initial)  # type: ignore[arg-type]  # Django takes a QueryDict here
+        self.key = task.key if task else ""
+        choices = pools
+        if task:  # changing these would be another backup
+            for name in ("pool", "name"):
+                self.fields[name].disabled = True
+            if task.pool not in dict(pools):
+                choices = [(task.pool, "The pool that is not connected"), *pools]
+        self.fields["pool"].choices = choices  # type: ignore[attr-defined]  # a field with choices, declared above
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        try:
+            return names.check_folder_name(name)
+        except Refused as refusal:
+            raise validation_error(refusal.reasons) from refusal
+
+    @property
+    def task(self) -> BackupTask:
+        """The task that was asked for. Raises Refused."""
+        given = self.cleaned_data
+        return BackupTask(
+            key=self.key or secrets.token_hex(4),
+            pool=given["pool"],
+            path=f"{HOME}/{given['name']}",
+            every=given["every"],
+            hour=given["hour"],
+            below=given["below"],
+            keep=Keep(daily=given["daily"], weekly=given["weekly"], monthly=given["monthly"]),
+            days=given["days"],
+        )
+
+
+def pool_choices(dataset: Dataset, facts: Facts) -> list[tuple[int, str]]:
+    """The pools that a folder can be copied to: all others that are here."""
+    tops = {one.name: one for one in facts.datasets}
+    return [
+        (pool.guid, f"{pool.name} ({size_text(tops[pool.name].available)} free)" if pool.name in tops else pool.name)
+        for pool in facts.pools
+        if pool.name != dataset.pool
+    ]

@@ -1,0 +1,22 @@
+"""What is remembered of each backup: the inventory knows only the pools that are connected."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class BackupRecord(models.Model):
+    """A task of a dataset. ``good``: the moment of the newest complete copy; ``since``: when the task was first seen."""
+
+    dataset_key = models.CharField(max_length=20)
+    task = models.CharField(max_length=8)
+    since = models.DateTimeField()
+    good = models.DateTimeField(null=True)
+    pool_name = models.CharField(max_length=255, default="")
+    seen = models.DateTimeField(null=True)  # when the destination was last connected, to within some hours
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["dataset_key", "task"], name="backup_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.dataset_key} {self.task}"

@@ -1,0 +1,193 @@
+"""How every backup stands, from the inventory's rows and from what is remembered: a constant number of queries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db.models import Max
+from django.utils import timezone
+
+from appliance import snapshot_names
+from appliance.backups import copies, tasks
+from appliance.backups.tasks import BackupTask
+from appliance.facts.box import Facts, Pool
+from appliance.facts.datasets import Dataset
+from web.backups.models import BackupRecord
+from web.inventory.models import DatasetRow, PoolRow, SnapshotRow
+from web.jobs.models import Job
+
+NAMES = f"{snapshot_names.PREFIX}{snapshot_names.BACKUP}-"
+AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class BackupStatus:
+    """One task of one folder. ``good``: the moment of the newest copy that every folder of it has; None: there is none."""
+
+    dataset: Dataset
+    task: BackupTask
+    pool: Pool | None
+    now: datetime
+    good: datetime | None = None
+    since: datetime | None = None
+    seen: datetime | None = None
+    pool_name: str = ""
+    copied: int = 0
+    missing: tuple[str, ...] = ()  # folders without a copy
+    used: int = 0
+    job: Job | None = None  # the latest
+
+    @property
+    def key(self) -> str:
+        return str(self.dataset.guid)
+
+    @property
+    def target(self) -> str:
+        return f"{self.pool_name}/{self.task.path}"
+
+    @property
+    def is_running(self) -> bool:
+        return self.job is not None and self.job.open
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the newest copy is older than its owner allows."""
+        last = self.good or self.since
+        return last is not None and self.now - last > timedelta(days=self.task.days)
+
+    @property
+    def failed(self) -> bool:
+        return self.job is not None and self.job.state in {Job.State.FAILED, Job.State.REFUSED}
+
+    @property
+    def state(self) -> str:
+        """One of the states that have a picture and a colour."""
+        if self.is_running:
+            return "working"
+        if self.is_late or self.failed or self.missing:
+            return "attention"
+        if self.good is None:
+            return "unknown"
+        return "healthy"
+
+    @property
+    def word(self) -> str:
+        if self.is_running:
+            return "copying"
+        if self.is_late:
+            return "too old" if self.good else "no copy yet"
+        if self.failed:
+            return "last run failed"
+        if self.missing:
+            return "incomplete"
+        if self.good is None:
+            return "no copy yet"
+        return "good" if self.pool else "good, not connected"
+
+
+@dataclass(frozen=True)
+class FolderBackups:
+    """A folder of a pool's top with its backups; ``above``: a backup of a folder above it holds it too."""
+
+    dataset: Dataset
+    backups: list[BackupStatus] = field(default_factory=list)
+    above: str = ""
+
+    @property
+    def key(self) -> str:
+        return str(self.dataset.guid)
+
+
+def read_facts() -> Facts:
+    """Pools and datasets alone. Two queries."""
+    return Facts(
+        pools=tuple(row.fact for row in PoolRow.objects.order_by("name")),
+        datasets=tuple(row.fact for row in DatasetRow.objects.order_by("name")),
+    )
+
+
+def read_statuses(facts: Facts, now: datetime | None = None) -> list[BackupStatus]:
+    """Every task of every folder. Three queries and one for each 500 copies."""
+    now = now or timezone.now()
+    found = [(one, task) for one in facts.datasets for task in tasks.tasks_of(one)]
+    if not found:
+        return []
+    targets: dict[tuple[int, str], dict[int, str]] = {}
+    for dataset, task in found:
+        if pool := task.find_pool(facts):
+            tree = tasks.members(dataset, task, facts)
+            targets[dataset.guid, task.key] = copies.names_of(task.root(pool), dataset, tree, facts)
+    newest = newest_copies(name for names in targets.values() for name in names.values())
+    records = {(row.dataset_key, row.task): row for row in BackupRecord.objects.all()}
+    jobs = latest_jobs()
+    return [
+        status_of(dataset, task, facts, now, targets.get((dataset.guid, task.key)), newest,
+                  records.get((str(dataset.guid), task.key)), jobs.get((dataset.name, task.key)))
+        for dataset, task in found
+    ]  # fmt: skip
+
+
+def status_of(
+    dataset: Dataset,
+    task: BackupTask,
+    facts: Facts,
+    now: datetime,
+    targets: dict[int, str] | None,
+    newest: dict[str, datetime],
+    record: BackupRecord | None,
+    job: Job | None,
+) -> BackupStatus:
+    since, seen = (record.since, record.seen) if record else (None, None)
+    pool = task.find_pool(facts)
+    if targets is None or pool is None:
+        good, name = (record.good, record.pool_name) if record else (None, "")
+        return BackupStatus(
+            dataset, task, None, now, good=good, pool_name=name or "a pool", job=job, since=since, seen=seen
+        )
+    there = [newest[name] for name in targets.values() if name in newest]
+    missing = tuple(one.name for one in tasks.members(dataset, task, facts) if targets[one.guid] not in newest)
+    top = facts.dataset(task.root(pool))
+    return BackupStatus(
+        dataset, task, pool, now,
+        good=min(there) if there and dataset.name not in missing else None,
+        pool_name=pool.name, copied=len(there), missing=missing if there else (),
+        used=top.used if top else 0, job=job, since=since, seen=seen,
+    )  # fmt: skip
+
+
+def newest_copies(names: Iterable[str]) -> dict[str, datetime]:
+    """By the dataset of a copy, the moment of the newest that a backup has brought."""
+    wanted = sorted(set(names))
+    found: dict[str, datetime] = {}
+    for start in range(0, len(wanted), AT_ONCE):
+        rows = SnapshotRow.objects.filter(dataset__in=wanted[start : start + AT_ONCE], short__startswith=NAMES)
+        found.update(rows.values("dataset").annotate(newest=Max("created")).values_list("dataset", "newest"))
+    return found
+
+
+def latest_jobs() -> dict[tuple[str, str], Job]:
+    """The latest run of each task."""
+    rows = Job.objects.filter(kind="run-backup").defer("plan", "log").order_by("-created")[:200]
+    found: dict[tuple[str, str], Job] = {}
+    for row in rows:
+        found.setdefault((row.subject, str(json.loads(row.operation).get("key", ""))), row)
+    return found
+
+
+def read_folders(facts: Facts, statuses: Iterable[BackupStatus]) -> list[FolderBackups]:
+    """Each folder at the top of a pool, and each with backups of its own: what somebody would miss."""
+    own: dict[int, list[BackupStatus]] = {}
+    for status in statuses:
+        own.setdefault(status.dataset.guid, []).append(status)
+    covering = [status.dataset.name for status in statuses if status.task.below]
+    found = []
+    for one in facts.datasets:
+        is_top = one.name.count("/") == 1 and not one.name.endswith(f"/{tasks.HOME}")
+        if one.copy_of or one.scratch or not (is_top or one.guid in own):
+            continue
+        above = next((name for name in covering if one.name.startswith(f"{name}/")), "")
+        found.append(FolderBackups(one, own.get(one.guid, []), above))
+    return found

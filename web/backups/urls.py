@@ -1,0 +1,17 @@
+"""Addresses of backups."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from web.backups import views
+
+urlpatterns = [
+    path("", views.list_backups, name="backups"),
+    path("new/", views.choose_folder, name="new_backup"),
+    path("of/<str:key>/new/", views.edit_backup, name="add_backup"),
+    path("of/<str:key>/<str:task>/", views.show_backup, name="backup"),
+    path("of/<str:key>/<str:task>/edit/", views.edit_backup, name="edit_backup"),
+    path("of/<str:key>/<str:task>/run/", views.run_backup, name="run_backup"),
+    path("of/<str:key>/<str:task>/remove/", views.remove_backup, name="remove_backup"),
+]

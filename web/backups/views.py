@@ -1,0 +1,133 @@
+"""Pages of backups: the list of folders with their copies, one backup, setting up, running, removing."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from appliance import snapshot_names
+from appliance.backups import tasks
+from appliance.backups.run_backup import RunBackup
+from appliance.backups.set_backup import SetBackup
+from appliance.errors import Reason, Refused
+from appliance.facts.datasets import Dataset
+from web import live
+from web.backups import status
+from web.backups.forms import BackupForm, pool_choices
+from web.backups.status import BackupStatus
+from web.inventory.models import DatasetRow, SnapshotRow
+from web.jobs import confirm
+from web.jobs.refusals import add_reasons, refusals_lead_to
+
+COPIES = 50
+
+
+@require_GET
+def list_backups(request: HttpRequest) -> HttpResponse:
+    """Each folder at the top of a pool with its copies, or that it is only on this box."""
+
+    def build() -> dict[str, object]:
+        facts = status.read_facts()
+        folders = status.read_folders(facts, status.read_statuses(facts))
+        bare = [folder for folder in folders if not folder.backups and not folder.above]
+        return {"folders": folders, "bare": len(bare), "pools": facts.pools}
+
+    return live.respond(request, "backups/list.html", build)
+
+
+def dataset_of(key: str) -> Dataset:
+    dataset: Dataset = get_object_or_404(DatasetRow, key=key).fact
+    return dataset
+
+
+@require_GET
+def choose_folder(request: HttpRequest) -> HttpResponse:
+    """What to back up: the first question of a new backup."""
+    facts = status.read_facts()
+    folders = [
+        one for one in facts.datasets if not one.copy_of and not one.scratch and not one.name.endswith(f"/{tasks.HOME}")
+    ]
+    return render(request, "backups/choose.html", {"folders": folders, "pools": facts.pools})
+
+
+@require_http_methods(["GET", "POST"])
+@refusals_lead_to("backups")
+def edit_backup(request: HttpRequest, key: str, task: str = "") -> HttpResponse:
+    """A new backup of a folder, or another schedule for one that it has; the review follows."""
+    dataset, facts = dataset_of(key), status.read_facts()
+    now = tasks.find_task(dataset, task)
+    if task and now is None:
+        raise Http404
+    form = BackupForm(request.POST or None, dataset=dataset, facts=facts, task=now)
+    if request.method == "POST" and form.is_valid():
+        try:
+            wanted = form.task
+            others = tuple(one for one in tasks.tasks_of(dataset) if one.key != wanted.key)
+            operation = SetBackup(dataset=dataset.name, tasks=(*others, wanted))
+            return confirm.review(request, operation, back=reverse("backups"))
+        except Refused as refusal:
+            add_reasons(
+                form, [reason.with_field("name") if reason.field == "path" else reason for reason in refusal.reasons]
+            )
+    context = {"form": form, "dataset": dataset, "task": now, "key": key, "pools": pool_choices(dataset, facts)}
+    return live.respond_to_form(request, "backups/edit.html", context)
+
+
+def find_status(key: str, task: str) -> BackupStatus:
+    """The backup with these keys. Raises Http404."""
+    found = status.read_statuses(status.read_facts())
+    one = next((one for one in found if (one.key, one.task.key) == (key, task)), None)
+    if one is None:
+        raise Http404
+    return one
+
+
+@require_GET
+def show_backup(request: HttpRequest, key: str, task: str) -> HttpResponse:
+    """One backup: how old the newest copy is, the copies there are, the latest run."""
+
+    def build() -> dict[str, object]:
+        one = find_status(key, task)
+        rows = (
+            SnapshotRow.objects.filter(dataset=one.target, short__startswith=status.NAMES)
+            if one.pool
+            else SnapshotRow.objects.none()
+        )
+        return {"one": one, "copies": list(rows.order_by("-txg")[:COPIES]), "count": rows.count()}
+
+    return live.respond(request, "backups/show.html", build)
+
+
+@require_POST
+@refusals_lead_to("backup", "key", "task")
+def run_backup(request: HttpRequest, key: str, task: str) -> HttpResponse:
+    """Start a run now."""
+    one = find_status(key, task)
+    if one.pool is None:
+        raise Refused(
+            Reason(
+                "backup-pool-missing",
+                "The pool for the copies of {dataset} is not connected. Connect its disks and import it.",
+                dataset=one.dataset.name,
+            )
+        )
+    if one.is_running and one.job:
+        return redirect("job", pk=one.job.pk)
+    operation = RunBackup.of(one.dataset, one.task, one.pool, snapshot_names.format_moment(timezone.now()))
+    return redirect("job", pk=confirm.start_without_review(operation, user=request.user.get_username()).pk)
+
+
+@require_GET
+@refusals_lead_to("backup", "key", "task")
+def remove_backup(request: HttpRequest, key: str, task: str) -> HttpResponse:
+    """Review what removing a backup means. The copies stay."""
+    dataset = dataset_of(key)
+    if tasks.find_task(dataset, task) is None:
+        raise Http404
+    others = tuple(one for one in tasks.tasks_of(dataset) if one.key != task)
+    return confirm.review(
+        request, SetBackup(dataset=dataset.name, tasks=others), back=reverse("backup", args=[key, task])
+    )
