@@ -48,7 +48,7 @@ def start_due_backups() -> Job | None:
 
 def may_start(one: BackupStatus, now: datetime, stopped: set[str]) -> bool:
     """Whether a run is due, its destination is here, and the last run was not just a failure."""
-    if one.pool is None or {one.pool.name, one.dataset.pool} & stopped:
+    if one.is_foreign or one.pool is None or {one.pool.name, one.dataset.pool} & stopped:
         return False
     if (
         one.job
@@ -73,13 +73,22 @@ def start(one: BackupStatus, now: datetime) -> Job | None:
 
 def remember(one: BackupStatus) -> None:
     """Write down what changed. While a destination is not connected nothing is known anew."""
-    row, made = BackupRecord.objects.get_or_create(dataset_key=one.key, task=one.task.key, defaults={"since": one.now})
-    if one.pool is None:
+    row = BackupRecord.objects.filter(dataset_key=one.key, task=one.task.key).first()
+    if row is None and was_set_here(one):
+        row = BackupRecord(dataset_key=one.key, task=one.task.key, since=one.now)
+        row.save()
+    if row is None or one.pool is None:
         return
     seen = row.seen if row.seen and timedelta() <= one.now - row.seen < SEEN_EVERY else one.now
-    if made or (row.good, row.pool_name, row.seen) != (one.good, one.pool_name, seen):
+    if (row.good, row.pool_name, row.seen) != (one.good, one.pool_name, seen):
         row.good, row.pool_name, row.seen = one.good, one.pool_name, seen
         row.save()
+
+
+def was_set_here(one: BackupStatus) -> bool:
+    """Whether somebody of this box set the task. Disks from elsewhere bring theirs, which run only once they are set here."""
+    done = Job.objects.filter(kind="set-backup", state=Job.State.DONE, subject=one.dataset.name)
+    return done.filter(operation__contains=f'"{one.task.key}"').exists()
 
 
 def forget_removed(statuses: list[BackupStatus]) -> None:

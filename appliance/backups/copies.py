@@ -85,7 +85,10 @@ def missing_home(root: str, facts: Facts) -> list[str]:
     home = root.rpartition("/")[0]
     if facts.dataset(home) is not None:
         return []
-    options = [word for key, value in HOME_OFF.items() for word in ("-o", f"{key}={value}")]
+    mark = msgspec.json.encode(Mark(0, raw=False)).decode()  # of nothing: it counts as Larder's own
+    options = [
+        word for key, value in {**HOME_OFF, user_properties.COPY_OF: mark}.items() for word in ("-o", f"{key}={value}")
+    ]
     return ["zfs", "create", *options, "--", home] if home.endswith(f"/{HOME}") else []
 
 

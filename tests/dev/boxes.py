@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from appliance.backups.copies import mark_text
+from appliance.backups.tasks import BackupTask, encode_tasks
 from appliance.facts.box import Pool, Use, Vdev
 from appliance.facts.datasets import Dataset, SpaceUse
 from appliance.facts.importable import Importable, ImportablePart
@@ -78,9 +80,21 @@ def healthy(now: datetime) -> Box:
         folder("attic/copy of photos", 480 * GB, snapshots=22 * GB, readonly=True),
         folder("attic/old laptop", 96 * GB),
     )
+    photos = BackupTask(key="0f3a91c2", pool=pools[1].guid, path="backups/photos")
+    papers = BackupTask(key="5b7710de", pool=4823947239847, path="backups/papers", every="weekly", days=30)
+    own = [
+        replace(one, backup=encode_tasks(tuple(task for task in (photos, papers) if task.path == f"backups/{one.name[5:]}")), backup_source="local")
+        if one.name in {"tank/photos", "tank/papers"} else one
+        for one in of_tank(int(3.6 * TB))
+    ]  # fmt: skip
+    source = next(one for one in own if one.name == "tank/photos")
+    copies += (
+        folder("attic/backups", copy_of='{"guid":0,"raw":false}'),
+        folder("attic/backups/photos", 300 * GB, copy_of=mark_text(source)),
+    )
     return Box(
         pools,
-        (*of_tank(int(3.6 * TB)), *folders(int(1.9 * TB), *copies)),
+        (*own, *folders(int(1.9 * TB), *copies)),
         in_use(recorded_disks(), pools),
         accounts=FAMILY,
         groups=(Group("family", 20000, ("anna", "ben", "clara")),),

@@ -17,6 +17,7 @@ from django.utils import timezone
 from appliance import snapshot_names
 from appliance.alerts import rules
 from appliance.alerts.rules import AlertInput
+from appliance.backups.tasks import tasks_of
 from appliance.disks.smart import read_smart as read_smart
 from appliance.facts.box import Caching, PoolDetail, PoolProperties, Service
 from appliance.facts.datasets import Dataset, DatasetDetail
@@ -35,6 +36,7 @@ from tests.web.benchmarks import sweeps_made
 from web.accounts import first_run
 from web.alerts import pool_usage, reconcile
 from web.alerts.models import Alert, DiskCare, DiskDay, PoolDay
+from web.backups.models import BackupRecord
 from web.disks import ports, smart_history
 from web.inventory import stability, store
 from web.inventory.bays import bays_by_key, device_label, read_known_bays
@@ -209,6 +211,14 @@ def put_snapshots(box: Box, now: datetime) -> None:
     )  # fmt: skip
     made = ((str(one.guid), guid, grain) for one in followed for guid, _txg, grain, _short, _created in slots)
     insert(MadeSnapshot, "dataset_key, guid, grains", made)
+    for one in box.datasets:
+        for task in tasks_of(one):
+            BackupRecord.objects.create(dataset_key=str(one.guid), task=task.key, since=now - timedelta(days=9), good=None if one.name != "tank/papers" else now - timedelta(days=12), pool_name="drawer", seen=now - timedelta(days=12))  # fmt: skip
+        if one.copy_of and one.used_by_data:
+            for back in range(14):
+                at = now - timedelta(days=back, hours=7)
+                short = snapshot_names.name_for(snapshot_names.BACKUP, at)
+                SnapshotRow.objects.create(dataset_key=str(one.guid), dataset=one.name, short=short, guid=str(900 - back), txg=900 - back, created=at, used=2**28, referenced=one.referenced)  # fmt: skip
     if kept := next((one for one in followed if one.used_by_snapshots), None):
         keep_one(kept, now - timedelta(days=40))
     SnapshotReading.objects.bulk_create(

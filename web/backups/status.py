@@ -53,9 +53,14 @@ class BackupStatus:
         return self.job is not None and self.job.open
 
     @property
+    def is_foreign(self) -> bool:
+        """Whether it came with disks from another box and nobody of this box has set it."""
+        return self.since is None
+
+    @property
     def is_late(self) -> bool:
         """Whether the newest copy is older than its owner allows."""
-        last = self.good or self.since
+        last = None if self.is_foreign else self.good or self.since
         return last is not None and self.now - last > timedelta(days=self.task.days)
 
     @property
@@ -67,7 +72,7 @@ class BackupStatus:
         """One of the states that have a picture and a colour."""
         if self.is_running:
             return "working"
-        if self.is_late or self.failed or self.missing:
+        if self.is_foreign or self.is_late or self.failed or self.missing:
             return "attention"
         if self.good is None:
             return "unknown"
@@ -77,6 +82,8 @@ class BackupStatus:
     def word(self) -> str:
         if self.is_running:
             return "copying"
+        if self.is_foreign:
+            return "not confirmed"
         if self.is_late:
             return "too old" if self.good else "no copy yet"
         if self.failed:
@@ -145,7 +152,7 @@ def status_of(
     if targets is None or pool is None:
         good, name = (record.good, record.pool_name) if record else (None, "")
         return BackupStatus(
-            dataset, task, None, now, good=good, pool_name=name or "a pool", job=job, since=since, seen=seen
+            dataset, task, None, now, good=good, pool_name=name or "an unknown pool", job=job, since=since, seen=seen
         )
     there = [newest[name] for name in targets.values() if name in newest]
     missing = tuple(one.name for one in tasks.members(dataset, task, facts) if targets[one.guid] not in newest)
@@ -185,8 +192,7 @@ def read_folders(facts: Facts, statuses: Iterable[BackupStatus]) -> list[FolderB
     covering = [status.dataset.name for status in statuses if status.task.below]
     found = []
     for one in facts.datasets:
-        is_top = one.name.count("/") == 1 and not one.name.endswith(f"/{tasks.HOME}")
-        if one.copy_of or one.scratch or not (is_top or one.guid in own):
+        if one.copy_of or one.scratch or not (one.name.count("/") == 1 or one.guid in own):
             continue
         above = next((name for name in covering if one.name.startswith(f"{name}/")), "")
         found.append(FolderBackups(one, own.get(one.guid, []), above))

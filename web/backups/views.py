@@ -47,9 +47,7 @@ def dataset_of(key: str) -> Dataset:
 def choose_folder(request: HttpRequest) -> HttpResponse:
     """What to back up: the first question of a new backup."""
     facts = status.read_facts()
-    folders = [
-        one for one in facts.datasets if not one.copy_of and not one.scratch and not one.name.endswith(f"/{tasks.HOME}")
-    ]
+    folders = [one for one in facts.datasets if not one.copy_of and not one.scratch]
     return render(request, "backups/choose.html", {"folders": folders, "pools": facts.pools})
 
 

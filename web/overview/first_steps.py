@@ -50,6 +50,13 @@ STEPS = (
         "See the schedules",
     ),
     FirstStep(
+        "backup",
+        "Back up a folder",
+        "A second copy on other disks survives the loss of the pool.",
+        "new_backup",
+        "Choose a folder",
+    ),
+    FirstStep(
         "notifications",
         "Set up notifications",
         "A test mail shows that you will hear of a failing disk.",
@@ -81,6 +88,7 @@ def open_steps(*, pools: bool, shared: bool, heard: bool) -> list[FirstStep]:
         "folder": shared,
         "user": AccountRow.objects.exists(),
         "snapshots": DatasetRow.objects.filter(facts__contains='"policy_source":"local"').exists(),
+        "backup": DatasetRow.objects.filter(facts__contains='"backup_source":"local"').exists(),
         "notifications": heard,
         "self-tests": (plan.short, plan.long) != ("never", "never"),
     }

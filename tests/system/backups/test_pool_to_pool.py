@@ -34,7 +34,7 @@ def photos(appliance: Machine, visitor: Visitor) -> str:
         " ln -s one $d/link; setfattr -n user.note -v kept $d/two; chmod 640 $d/two; done; sync"
     )
     appliance.run("zfs", "set", 'larder:policy={"frequent":4}', "safe")  # which would snapshot all of the pool
-    visitor.wait_until("/backups/", "tank/photos", "only on this pool", timeout=90)
+    visitor.wait_until("/backups/", "tank/photos", "no backup", timeout=90)
     return key_of(appliance, "tank/photos")
 
 

@@ -19,7 +19,7 @@ from appliance.backups.tasks import BackupTask, Keep
 from appliance.errors import Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset, Snapshot
-from appliance.operation import checked_plan
+from appliance.operation import as_json, checked_plan
 from tests.reasons import codes_of_form, codes_on_page, refuses
 from tests.unit.made import dataset, disk
 from tests.web import rows
@@ -54,6 +54,10 @@ def box(*folders: Dataset, safe: bool = True) -> None:
         pools.append(rows.pool_of("safe", SAFE, disk(3), disk(4)))
         tops.append(dataset("safe", guid=2, available=10**12))
     rows.put(pools=pools, datasets=[*tops, *folders], disks=[], accounts=[], shares=[])
+    for one in folders:
+        for task in tasks.tasks_of(one):
+            now = timezone.now()
+            BackupRecord.objects.get_or_create(dataset_key=str(one.guid), task=task.key, defaults={"since": now})
     store.checked("snapshots", changed=True)
 
 
@@ -80,8 +84,8 @@ def good() -> datetime:
 def test_folder_without_a_backup_is_only_on_its_pool(web):
     box(photos())
     page = Page(web.get("/backups/"))
-    assert "only on this pool" in page.text
-    assert "1 folder is only on its pool" in page.text
+    assert "no backup" in page.text
+    assert "1 folder has no backup" in page.text
 
 
 def test_newest_copy_and_where_it_lies_are_listed(web, good):
@@ -313,6 +317,22 @@ def test_probe_tells_what_has_arrived():
     assert operation.probe("copy-5", replace(facts, snapshots=(made, there)))
     assert operation.probe("check", replace(facts, snapshots=(made, there)))
     assert not operation.probe("copy-5", replace(facts, snapshots=(made, replace(there, guid=78))))
+
+
+def test_backup_that_came_with_disks_from_elsewhere_waits_until_it_is_set_here(web):
+    box(photos(TASK))
+    BackupRecord.objects.all().delete()
+    assert backups.start_due_backups() is None
+    assert only().word == "not confirmed"
+    assert "confirm it" in Page(web.get(f"/backups/of/{PHOTOS}/0123abcd/")).text
+    rows.job(
+        kind="set-backup",
+        subject="tank/photos",
+        state=Job.State.DONE,
+        operation=as_json(SetBackup(dataset="tank/photos", tasks=(TASK,))),
+    )
+    backups.start_due_backups()
+    assert backups.start_due_backups() or Job.objects.filter(kind="run-backup").exists()
 
 
 # --- alerts and what is remembered ------------------------------------------------------------------------------------

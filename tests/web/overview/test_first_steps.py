@@ -41,6 +41,10 @@ def test_each_step_goes_when_it_is_done(web, fresh):
     rows.put(datasets=[dataset("tank"), shared("tank/photos", policy='{"daily": 3}', policy_source="local")])
     assert not {"folder", "snapshots"} & set(steps(web))
     rows.notified()
+    assert steps(web) == ["backup", "self-tests"]
+    rows.put(
+        datasets=[dataset("tank"), shared("tank/photos", backup="x", backup_source="local", policy_source="local")]
+    )
     assert steps(web) == ["self-tests"]
     SelfTestPlan.objects.update(short="week")
     assert "First steps" not in text_of(web.get("/"))
