@@ -88,13 +88,14 @@ def healthy(now: datetime) -> Box:
         for one in of_tank(int(3.6 * TB))
     ]  # fmt: skip
     source = next(one for one in own if one.name == "tank/photos")
-    copies += (
+    copied = (
+        *copies,
         folder("attic/backups", copy_of='{"guid":0,"raw":false}'),
         folder("attic/backups/photos", 300 * GB, copy_of=mark_text(source)),
     )
     return Box(
         pools,
-        (*own, *folders(int(1.9 * TB), *copies)),
+        (*own, *folders(int(1.9 * TB), *copied)),
         in_use(recorded_disks(), pools),
         accounts=FAMILY,
         groups=(Group("family", 20000, ("anna", "ben", "clara")),),

@@ -197,3 +197,16 @@ def read_folders(facts: Facts, statuses: Iterable[BackupStatus]) -> list[FolderB
         above = next((name for name in covering if one.name.startswith(f"{name}/")), "")
         found.append(FolderBackups(one, own.get(one.guid, []), above))
     return found
+
+
+def backups_holding(dataset: Dataset) -> list[BackupStatus]:
+    """The backups that hold a folder: its own, and those of folders above it with all below. One query where there is none."""
+    parts = dataset.name.split("/")
+    names = ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
+    if not DatasetRow.objects.filter(name__in=names, facts__contains='"backup_source":"local"').exists():
+        return []
+    return [
+        one
+        for one in read_statuses(read_facts())
+        if one.dataset.name == dataset.name or (one.task.below and dataset.name.startswith(f"{one.dataset.name}/"))
+    ]

@@ -17,6 +17,7 @@ from appliance.errors import Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from web import live
+from web.backups import status
 from web.datasets import actions
 from web.datasets.forms import FolderForm
 from web.inventory.models import AccountRow, DatasetRow, GroupRow
@@ -86,6 +87,7 @@ def show_folder(request: HttpRequest, key: str) -> HttpResponse:
             Job.objects.filter(subject=row.name, kind__in=("set-share", "share-folder")).defer("plan", "log").first()
         )
         shown = {"folder": found, "dataset": found.dataset, "below": below, "latest": latest}
+        shown["backups"] = status.backups_holding(found.dataset)
         return {**shown, **access_context(found.dataset), **actions.folder_context(row)}
 
     return live.respond(request, "datasets/folder.html", build)
