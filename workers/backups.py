@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 
+import msgspec
 from django.utils import timezone
 
 from appliance import schedule, snapshot_names
 from appliance.alerts.rules import Fault
 from appliance.backups.run_backup import RunBackup
+from appliance.backups.verify_backup import PREFIX, Comparison, VerifyBackup
 from appliance.errors import Refused
+from appliance.facts.box import Pool
+from appliance.operation import Operation
 from web.backups import status
 from web.backups.models import BackupRecord
 from web.backups.status import BackupStatus
@@ -23,49 +27,75 @@ from workers.interval import Interval
 
 log = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS = 30.0
+KINDS_OF_JOBS = ("run-backup", "verify-backup")
+COMPARE_EVERY = timedelta(days=7)
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 TRY_AGAIN_AFTER = timedelta(minutes=15)
 SEEN_EVERY = timedelta(hours=6)  # how often it is written down that a destination is connected
 looks = Interval(SECONDS_BETWEEN_LOOKS)
 
 
 def start_due_backups() -> Job | None:
-    """Start the run that has been due for longest. One at a time: two streams on the same disks slow each other down."""
+    """Start the run that has been due for longest, or a comparison where no run is due. One at a time: two streams on the
+    same disks slow each other down."""
     if not store.is_read("snapshots") or not store.is_read("datasets"):
         return None
     now = timezone.now()
     statuses = status.read_statuses(status.read_facts(), now)
     guard.for_each(statuses, remember)
     forget_removed(statuses)
-    if Job.objects.filter(kind="run-backup", state__in=Job.OPEN).exists():
+    if Job.objects.filter(kind__in=KINDS_OF_JOBS, state__in=Job.OPEN).exists():
         return None
     stopped = store.stopped_pools()
-    waiting = [one for one in statuses if may_start(one, now, stopped)]
-    for one in sorted(waiting, key=lambda one: one.good or one.now - timedelta(days=36500)):
-        if job := start(one, now):
+    ready = [one for one in statuses if is_ready(one, now, stopped)]
+    due = [one for one in ready if one.missing or one.task.is_due(one.good, now, schedule.box_zone())]
+    for one in sorted(due, key=lambda one: one.good or NEVER):
+        if job := start(one, now, run_of):
+            return job
+    stale = [one for one in ready if one.good and is_comparison_due(one, now)]
+    for one in sorted(stale, key=lambda one: (one.record and one.record.compared) or NEVER):
+        if job := start(one, now, comparison_of):
             return job
     return None
 
 
-def may_start(one: BackupStatus, now: datetime, stopped: set[str]) -> bool:
-    """Whether a run is due, its destination is here, and the last run was not just a failure."""
+def is_ready(one: BackupStatus, now: datetime, stopped: set[str]) -> bool:
+    """Whether it may run: it was set here, its destination answers, and the last job was not just a failure."""
     if one.is_foreign or one.pool is None or {one.pool.name, one.dataset.pool} & stopped:
         return False
-    if (
-        one.job
-        and not one.job.open
-        and one.job.state != Job.State.DONE
-        and now - TRY_AGAIN_AFTER < one.job.created <= now
-    ):
-        return False
-    return bool(one.missing) or one.task.is_due(one.good, now, schedule.box_zone())
+    failed = one.job and not one.job.open and one.job.state != Job.State.DONE
+    return not (failed and one.job and now - TRY_AGAIN_AFTER < one.job.created <= now)
 
 
-def start(one: BackupStatus, now: datetime) -> Job | None:
+def is_comparison_due(one: BackupStatus, now: datetime) -> bool:
+    last = one.record.compared if one.record else None
+    return last is None or not timedelta() <= now - last < COMPARE_EVERY
+
+
+def run_of(one: BackupStatus, pool: Pool, now: datetime) -> Operation:
+    return RunBackup.of(one.dataset, one.task, pool, snapshot_names.format_moment(now))
+
+
+def comparison_of(one: BackupStatus, pool: Pool, _now: datetime) -> Operation:
+    """The next part of the files, and whatever changed since the last comparison."""
+    record = one.record
+    since = int(record.compared.timestamp()) if record and record.compared else 0
+    turn = record.turn % status.CYCLE if record else 0
+    return VerifyBackup(
+        dataset=one.dataset.name,
+        key=one.task.key,
+        target=one.task.root(pool),
+        turn=turn,
+        cycle=status.CYCLE,
+        since=since,
+    )
+
+
+def start(one: BackupStatus, now: datetime, build: Callable[[BackupStatus, Pool, datetime], Operation]) -> Job | None:
     if one.pool is None:
         return None
     try:
-        operation = RunBackup.of(one.dataset, one.task, one.pool, snapshot_names.format_moment(now))
-        return confirm.start_without_review(operation, user=BY_SCHEDULE)
+        return confirm.start_without_review(build(one, one.pool, now), user=BY_SCHEDULE)
     except Refused as refusal:
         log.warning("the backup of %s could not start: %s", one.dataset.name, refusal)
         return None
@@ -73,16 +103,41 @@ def start(one: BackupStatus, now: datetime) -> Job | None:
 
 def remember(one: BackupStatus) -> None:
     """Write down what changed. While a destination is not connected nothing is known anew."""
-    row = BackupRecord.objects.filter(dataset_key=one.key, task=one.task.key).first()
+    row = one.record
     if row is None and was_set_here(one):
         row = BackupRecord(dataset_key=one.key, task=one.task.key, since=one.now)
         row.save()
-    if row is None or one.pool is None:
+    if row is None:
+        return
+    store_comparison(one, row)
+    if one.pool is None:
         return
     seen = row.seen if row.seen and timedelta() <= one.now - row.seen < SEEN_EVERY else one.now
     if (row.good, row.pool_name, row.seen) != (one.good, one.pool_name, seen):
         row.good, row.pool_name, row.seen = one.good, one.pool_name, seen
         row.save()
+
+
+def store_comparison(one: BackupStatus, row: BackupRecord) -> None:
+    """Keep what the latest comparison found. One that failed has found differences, or could not compare at all."""
+    jobs = Job.objects.filter(kind="verify-backup", subject=one.dataset.name, operation__contains=f'"{one.task.key}"')
+    job = jobs.exclude(state__in=Job.OPEN).exclude(finished=None).order_by("-finished").first()
+    if job is None or job.finished is None or (row.compared and job.finished <= row.compared):
+        return
+    if found := parse_comparison(job.log):
+        row.compared, row.turn = job.finished, (row.turn + 1) % status.CYCLE
+        row.files, row.size, row.total, row.different = found.files, found.size, found.total, found.different
+        row.differences, row.skipped = list(found.differences), list(found.skipped)
+        row.save()
+
+
+def parse_comparison(lines: list[str]) -> Comparison | None:
+    """The result in a job's log; None where there is none that can be read."""
+    text = next((line.removeprefix(PREFIX) for line in lines if line.startswith(PREFIX + "{")), "")
+    try:
+        return msgspec.json.decode(text, type=Comparison) if text else None
+    except msgspec.MsgspecError:
+        return None
 
 
 def was_set_here(one: BackupStatus) -> bool:
@@ -104,9 +159,11 @@ def forget_removed(statuses: list[BackupStatus]) -> None:
         BackupRecord.objects.filter(pk__in=gone).delete()
 
 
-def overdue_backups(now: datetime) -> Iterator[Fault]:
-    """A fault for each backup whose newest copy is older than its owner allows."""
+def backup_faults(now: datetime) -> Iterator[Fault]:
+    """A fault for each backup whose newest copy is older than its owner allows, or differs from the original."""
     for one in status.read_statuses(status.read_facts(), now):
+        if one.differs and one.record:
+            yield Fault("backup.differs", f"{one.key}:{one.task.key}", f"The backup of {one.dataset.name} differs from the original.", "; ".join(one.record.differences), f"/backups/of/{one.key}/{one.task.key}/", one.record.different)  # fmt: skip
         if one.is_late:
             last = f"The newest copy is of {one.good.astimezone(schedule.box_zone()):%d %B %Y, %H:%M}." if one.good else "There is no copy yet."  # fmt: skip
             where = f"Its copies lie on {one.pool_name}." if one.pool else f"{one.pool_name}, where its copies lie, is not connected."  # fmt: skip

@@ -26,7 +26,7 @@ def update_overdue(facts: Facts, now: datetime) -> Iterator[Fault]:
     yield from overdue_scrubs(facts, now)
     shift = clock.clock_shift()
     yield from snapshots.update_faults(facts, now + shift)
-    yield from backups.overdue_backups(now)
+    yield from backups.backup_faults(now)
     if shift and datasets_with_policies():
         believed = f"{(now + shift).astimezone(schedule.box_zone()):%d %B %Y, %H:%M}"
         yield Fault("clock.doubted", "clock", "The clock may be wrong.", f"By how long the box has been running it is {believed} at the earliest. Snapshots are taken as if it were.")  # fmt: skip

@@ -6,6 +6,7 @@ import msgspec
 
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.set_backup import SetBackup
+from appliance.backups.verify_backup import VerifyBackup
 from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.datasets.create import CreateDataset
@@ -59,6 +60,7 @@ from appliance.users.share_folder import ShareFolder
 Registered = (
     RunBackup
     | SetBackup
+    | VerifyBackup
     | CleanUpBenchmark
     | RunBenchmarkCase
     | CreateDataset

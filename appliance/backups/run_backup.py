@@ -8,53 +8,41 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Self
 
 import msgspec
 
 from appliance import command, names, schedule, snapshot_names
-from appliance.backups import copies, match, tasks
+from appliance.backups import copies, tasks
+from appliance.backups.base import BackupOperation
 from appliance.backups.copy_dataset import DatasetCopy, read_features, run_copy, send_flags
 from appliance.backups.tasks import BackupTask
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Dataset
-from appliance.operation import Operation, Plan, Step, Work, never
-from appliance.snapshots.bookmarks import read_bookmarks
-from appliance.snapshots.take import dataset_missing, pool_stopped
+from appliance.operation import Plan, Step, Work, never
 from appliance.zfs import libzfs, list_snapshots
 
 NAMED = 5
 
 
-class RunBackup(Operation, tag="run-backup"):
+class RunBackup(BackupOperation, tag="run-backup"):
     """Copy a folder as its task says. ``moment`` names the snapshot, so that the same run is never another."""
 
     needs_proof = never
     settled = "Larder was interrupted meanwhile; looking afterwards, every copy is complete."
 
-    dataset: str
-    key: str
-    target: str  # the dataset of the copy
     moment: str  # as in snapshot_names.FORMAT
 
     def __post_init__(self) -> None:
-        names.existing_dataset(self.dataset)
-        names.existing_dataset(self.target, field="target")
-        if not tasks.KEY.fullmatch(self.key):
-            raise Refused(Reason("backup-key-invalid", "That is not a backup of Larder.", field="key"))
+        super().__post_init__()
         if not snapshot_names.MOMENT.fullmatch(self.moment):
             raise Refused(Reason("moment-invalid", "That is not a date and time.", field="moment"))
 
     @property
     def title(self) -> str:
         return f"Back up {self.dataset}"
-
-    @property
-    def subject(self) -> str:
-        return self.dataset
 
     @classmethod
     def of(cls, dataset: Dataset, task: BackupTask, pool: Pool, moment: str) -> Self:
@@ -64,80 +52,19 @@ class RunBackup(Operation, tag="run-backup"):
     def short(self) -> str:
         return f"{snapshot_names.PREFIX}{snapshot_names.BACKUP}-{self.moment}"
 
-    def locks(self) -> tuple[str, ...]:
-        # Not the pools: a first copy takes hours, and everything else of theirs goes on meanwhile.
-        return (f"the backup {self.key}",)
-
-    def files_used(self) -> tuple[str, ...]:
-        return (self.dataset, self.target)
-
-    def lasts(self) -> bool:
-        return True
-
-    def snapshot_datasets(self) -> tuple[str, ...]:
-        return (self.dataset, self.target)
-
-    def load_extra_facts(self, facts: Facts) -> Facts:
-        dataset = facts.dataset(self.dataset)
-        task = tasks.find_task(dataset, self.key)
-        pool = task.find_pool(facts) if task else None
-        if dataset is None or task is None or pool is None or pool.state == "SUSPENDED":
-            return facts
-        sources = [one.name for one in tasks.members(dataset, task, facts)]
-        here = {one.name for one in facts.datasets}
-        targets = [name for name in self.targets(dataset, task, pool, facts).values() if name in here]
-        return replace(
-            facts,
-            snapshots=tuple(list_snapshots.list_snapshots([*sources, *targets])),
-            bookmarks=tuple(read_bookmarks(sources)),
-        )
-
-    def targets(self, dataset: Dataset, task: BackupTask, pool: Pool, facts: Facts) -> dict[int, str]:
-        return copies.names_of(self.target, dataset, tasks.members(dataset, task, facts), facts)
-
     def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
         dataset = facts.dataset(self.dataset)
-        if dataset is None:
-            yield dataset_missing(self.dataset)
-            return
         task = tasks.find_task(dataset, self.key)
-        if task is None:
-            yield Reason("backup-missing", "{dataset} no longer has this backup.", dataset=self.dataset)
-            return
-        pool = task.find_pool(facts)
-        if pool is None:
-            yield Reason(
-                "backup-pool-missing",
-                "The pool for the copies of {dataset} is not connected. Connect its disks and import it.",
-                dataset=self.dataset,
-            )
-            return
-        if task.root(pool) != self.target:
-            yield Reason("backup-moved", "The copies of {dataset} now lie elsewhere. Start the backup again.", dataset=self.dataset)  # fmt: skip
-        for name in (dataset.pool, pool.name):
-            if (found := facts.pool(name)) and found.state == "SUSPENDED":
-                yield pool_stopped(name)
-        longest = max(len(f"{name}@{self.short}") for name in self.targets(dataset, task, pool, facts).values())
-        if longest > names.LONGEST_SNAPSHOT:
-            yield Reason("backup-name-too-long", "The names of the copies would be too long for ZFS.", field="path")
-        yield from self.check_root(dataset, self.target, facts)
-
-    def check_root(self, dataset: Dataset, root: str, facts: Facts) -> Iterator[Reason]:
-        """Refuse a place that is not this folder's, as far as the list of folders tells; each copy is looked at again."""
-        at = facts.dataset(root)
-        if at and (mark := copies.parse_mark(at.copy_of)):
-            found = match.Copy(root, exists=True, mark=mark)
-            if reason := match.conflict(dataset.name, dataset.guid, dataset.encryption != "off", found):
-                yield reason
+        if dataset and task:
+            found = self.targets(dataset, task, facts).values()
+            if max(len(f"{name}@{self.short}") for name in found) > names.LONGEST_SNAPSHOT:
+                yield Reason("backup-name-too-long", "The names of the copies would be too long for ZFS.", field="path")
 
     def plan(self, facts: Facts) -> Plan:
-        dataset = facts.dataset(self.dataset)
-        task = tasks.find_task(dataset, self.key)
-        pool = task.find_pool(facts) if task else None
-        if dataset is None or task is None or pool is None:
-            raise Refused(*self.check(facts))
+        dataset, task, pool = self.find_all(facts)
         tree = tasks.members(dataset, task, facts)
-        targets = self.targets(dataset, task, pool, facts)
+        targets = self.targets(dataset, task, facts)
         failures: list[str] = []
         steps = [self.snapshot_step(tree)]
         if argv := copies.missing_home(self.target, facts):
@@ -193,10 +120,9 @@ class RunBackup(Operation, tag="run-backup"):
         return Step(f"copy-{one.guid}", f"Copy {one.name}", shown.command_text(facts), run, (target,))
 
     def probe(self, step: str, facts: Facts) -> bool:
-        dataset = facts.dataset(self.dataset)
-        task = tasks.find_task(dataset, self.key)
-        pool = task.find_pool(facts) if task else None
-        if dataset is None or task is None or pool is None:
+        try:
+            dataset, task, _pool = self.find_all(facts)
+        except Refused:
             return False
         if step == "prepare":
             return not copies.missing_home(self.target, facts)
@@ -204,7 +130,7 @@ class RunBackup(Operation, tag="run-backup"):
         made = {one.guid: self.snapshot_of(one.name, facts) for one in tree}
         if step == "snapshot":
             return all(made.values())
-        targets = self.targets(dataset, task, pool, facts)
+        targets = self.targets(dataset, task, facts)
         wanted = [one for one in tree if step in {"check", f"copy-{one.guid}"}]
         return bool(wanted) and all(made[one.guid] and made[one.guid] in self.arrived(targets[one.guid], facts) for one in wanted)  # fmt: skip
 

@@ -116,6 +116,7 @@ ROUTES = [
     Route("backup", f"/backups/of/{PHOTOS}/0123abcd/", READ),
     Route("edit_backup", f"/backups/of/{PHOTOS}/0123abcd/edit/", BOTH),
     Route("run_backup", f"/backups/of/{PHOTOS}/0123abcd/run/", CHANGE),
+    Route("compare_backup", f"/backups/of/{PHOTOS}/0123abcd/compare/", CHANGE),
     Route("remove_backup", f"/backups/of/{PHOTOS}/0123abcd/remove/", READ),
     Route("switch_share", f"/folders/{PHOTOS}/switch/smb/on/", CHANGE),
     Route("unlock_all", "/folders/unlock-all/", READ),

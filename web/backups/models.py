@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
 
 
@@ -13,6 +15,15 @@ class BackupRecord(models.Model):
     since = models.DateTimeField()
     good = models.DateTimeField(null=True)
     pool_name = models.CharField(max_length=255, default="")
+    # The last comparison with the originals: when, how much of it, what was different.
+    compared = models.DateTimeField(null=True)
+    files = models.PositiveBigIntegerField(default=0)
+    size = models.PositiveBigIntegerField(default=0)  # bytes that were read on both sides
+    total = models.PositiveBigIntegerField(default=0)  # of all files
+    turn = models.PositiveSmallIntegerField(default=0)  # the part that comes next
+    different = models.PositiveIntegerField(default=0)
+    differences: Any = models.JSONField(default=list)  # the first of them
+    skipped: Any = models.JSONField(default=list)  # folders that could not be compared
     seen = models.DateTimeField(null=True)  # when the destination was last connected, to within some hours
 
     class Meta:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -12,8 +14,11 @@ from appliance import snapshot_names
 from appliance.backups import tasks
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.set_backup import SetBackup
+from appliance.backups.verify_backup import VerifyBackup
 from appliance.errors import Reason, Refused
+from appliance.facts.box import Pool
 from appliance.facts.datasets import Dataset
+from appliance.operation import Operation
 from web import live
 from web.backups import status
 from web.backups.forms import BackupForm, pool_choices
@@ -104,6 +109,24 @@ def show_backup(request: HttpRequest, key: str, task: str) -> HttpResponse:
 def run_backup(request: HttpRequest, key: str, task: str) -> HttpResponse:
     """Start a run now."""
     one = find_status(key, task)
+    moment = snapshot_names.format_moment(timezone.now())
+    return start_now(request, one, lambda pool: RunBackup.of(one.dataset, one.task, pool, moment))
+
+
+@require_POST
+@refusals_lead_to("backup", "key", "task")
+def compare_backup(request: HttpRequest, key: str, task: str) -> HttpResponse:
+    """Compare every file with its original now."""
+    one = find_status(key, task)
+    return start_now(
+        request, one, lambda pool: VerifyBackup(dataset=one.dataset.name, key=task, target=one.task.root(pool))
+    )
+
+
+def start_now(request: HttpRequest, one: BackupStatus, build: Callable[[Pool], Operation]) -> HttpResponse:
+    """Start a job on a backup; the one under way where there is one. Raises Refused."""
+    if one.is_running and one.job:
+        return redirect("job", pk=one.job.pk)
     if one.pool is None:
         raise Refused(
             Reason(
@@ -112,10 +135,7 @@ def run_backup(request: HttpRequest, key: str, task: str) -> HttpResponse:
                 dataset=one.dataset.name,
             )
         )
-    if one.is_running and one.job:
-        return redirect("job", pk=one.job.pk)
-    operation = RunBackup.of(one.dataset, one.task, one.pool, snapshot_names.format_moment(timezone.now()))
-    return redirect("job", pk=confirm.start_without_review(operation, user=request.user.get_username()).pk)
+    return redirect("job", pk=confirm.start_without_review(build(one.pool), user=request.user.get_username()).pk)
 
 
 @require_GET

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.set_backup import SetBackup
+from appliance.backups.verify_backup import VerifyBackup
 from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.datasets.create import CreateDataset
@@ -160,6 +161,7 @@ UI: dict[type[Operation], OperationUi] = {
     OfflineDisk: REPLACEMENT,
     SetBackup: BACKUPS,
     RunBackup: BACKUPS,
+    VerifyBackup: BACKUPS,
     EraseDisk: DISKS,
     StartSelfTest: DISKS,
     CreateDataset: NEW_KEY,

@@ -120,6 +120,10 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
         {"dataset": "tank/a", "key": "0123abcd", "target": "safe/backups/a", "moment": "2026.11.22-19.00.00"},
         {"uses tank/a", "uses safe/backups/a"},
     ),
+    "verify-backup": (
+        {"dataset": "tank/a", "key": "0123abcd", "target": "safe/backups/a"},
+        {"uses tank/a", "uses safe/backups/a"},
+    ),
     "set-snapshot-policy": ({"dataset": "tank/a"}, {"pool"}),
     "hold-snapshot": ({**OF_SNAPSHOT, "who": "anna", "why": "keep"}, {"pool"}),
     "release-snapshot": (OF_SNAPSHOT, {"pool"}),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -16,6 +17,7 @@ from appliance.backups import copies, tasks
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.set_backup import SetBackup
 from appliance.backups.tasks import BackupTask, Keep
+from appliance.backups.verify_backup import PREFIX, Comparison
 from appliance.errors import Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset, Snapshot
@@ -117,6 +119,7 @@ def test_newest_copy_of_a_tree_is_that_of_its_oldest_part(good):
 
 def test_what_is_known_stays_while_the_disks_are_away(web, good):
     backups.start_due_backups()
+    Job.objects.all().delete()
     box(photos(TASK), safe=False)
     found = only()
     assert (found.good, found.pool_name, found.word) == (good, "safe", "good, not connected")
@@ -227,8 +230,47 @@ def test_first_run_starts_by_itself_and_only_once():
     assert backups.start_due_backups() is None
 
 
-def test_backup_that_is_not_due_is_left_alone(good):
+def test_backup_that_is_not_due_is_compared_and_then_left_alone(good):
+    job = backups.start_due_backups()
+    assert job and job.kind == "verify-backup" and '"cycle":5' in job.operation
+    compared(job)
     assert backups.start_due_backups() is None
+    assert only().compared == "40 files, 20 % of the data; all of it once in 5 weeks"
+
+
+def test_next_comparison_takes_the_next_part_and_what_changed(good):
+    job = backups.start_due_backups()
+    assert job
+    compared(job)
+    backups.start_due_backups()
+    BackupRecord.objects.update(compared=timezone.now() - timedelta(days=8))
+    Job.objects.update(finished=timezone.now() - timedelta(days=9))
+    second = backups.start_due_backups()
+    assert second and '"turn":1' in second.operation and '"since":' in second.operation
+
+
+def test_difference_is_critical_with_its_path(web, good):
+    job = backups.start_due_backups()
+    assert job
+    compared(job, different=1, differences=("trip/one.jpg: has other contents",))
+    backups.start_due_backups()
+    (fault,) = backups.backup_faults(timezone.now())
+    assert fault.kind == "backup.differs" and "trip/one.jpg" in fault.detail
+    assert only().word == "differs from the original"
+    assert "trip/one.jpg" in Page(web.get(f"/backups/of/{PHOTOS}/0123abcd/")).text
+
+
+def test_log_that_cannot_be_read_is_no_comparison():
+    for lines in ([], ["compared nothing"], ["compared {"], ['compared {"files": "x"}']):
+        assert backups.parse_comparison(lines) is None
+
+
+def compared(job: Job, **changes: Any) -> None:
+    """The comparison has ended, and found this."""
+    found = Comparison(**{"files": 40, "size": 200, "total": 1000, "entries": 60, "different": 0, **changes})
+    state = Job.State.FAILED if found.different else Job.State.DONE
+    line = f"{PREFIX}{msgspec.json.encode(found).decode()}"
+    Job.objects.filter(pk=job.pk).update(state=state, finished=timezone.now(), log=["One line.", line])
 
 
 def test_folder_that_is_new_in_a_tree_is_copied_at_once(good):
@@ -339,16 +381,16 @@ def test_backup_that_came_with_disks_from_elsewhere_waits_until_it_is_set_here(w
 def test_copy_that_is_too_old_is_an_alert_with_its_folder():
     box(photos(TASK), copy_of(photos(), "safe/backups/photos", COPY))
     copied("safe/backups/photos", COPY, timezone.now() - timedelta(days=3))
-    (fault,) = backups.overdue_backups(timezone.now())
+    (fault,) = backups.backup_faults(timezone.now())
     assert fault.kind == "backup.old" and "tank/photos" in fault.summary
 
 
 def test_backup_that_never_ran_is_an_alert_after_its_days():
     box(photos(TASK), safe=False)
-    assert list(backups.overdue_backups(timezone.now())) == []
+    assert list(backups.backup_faults(timezone.now())) == []
     backups.start_due_backups()
     BackupRecord.objects.update(since=timezone.now() - timedelta(days=3))
-    (fault,) = backups.overdue_backups(timezone.now())
+    (fault,) = backups.backup_faults(timezone.now())
     assert "There is no copy yet." in fault.detail
 
 
@@ -358,7 +400,7 @@ def test_disk_that_is_in_a_drawer_is_no_alert_within_its_days():
     copied("safe/backups/photos", COPY, timezone.now() - timedelta(days=12))
     backups.start_due_backups()
     box(photos(drawer), safe=False)
-    assert list(backups.overdue_backups(timezone.now())) == []
+    assert list(backups.backup_faults(timezone.now())) == []
 
 
 def test_nothing_is_written_down_while_nothing_changes(good):

@@ -1,0 +1,130 @@
+"""Compare a backup with its originals: the newest snapshot that both have, folder by folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import msgspec
+
+from appliance import names
+from appliance.backups import tasks
+from appliance.backups.base import BackupOperation
+from appliance.backups.compare import Result, Sample, compare_trees
+from appliance.errors import Failed, LarderError, Reason, Refused
+from appliance.facts.box import Facts
+from appliance.formatting import size_text
+from appliance.operation import Plan, Step, Work, never
+from appliance.zfs import list_snapshots, private_mount
+
+LONGEST_CYCLE = 52
+PREFIX = "compared "  # of the note that holds the result, for whoever keeps it
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """What a comparison found, as it stands in the job's log. ``skipped``: datasets that could not be opened."""
+
+    files: int
+    size: int
+    total: int
+    entries: int
+    different: int
+    differences: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+
+class VerifyBackup(BackupOperation, tag="verify-backup"):
+    """Compare every name and attribute, and the contents of a part of the files: ``turn`` of ``cycle``, and what changed
+    since ``since`` (seconds since 1970; 0: no such files)."""
+
+    needs_proof = never
+
+    turn: int = 0
+    cycle: int = 1
+    since: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (1 <= self.cycle <= LONGEST_CYCLE and 0 <= self.turn < self.cycle and 0 <= self.since < 2**40):
+            raise Refused(Reason("sample-invalid", "That part of a backup cannot be compared.", field="cycle"))
+
+    @property
+    def title(self) -> str:
+        return f"Compare the backup of {self.dataset} with the originals"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        if facts.dataset(self.target) is None:
+            yield Reason("backup-no-copy", "{dataset} has no copy yet.", dataset=self.dataset)
+
+    def plan(self, facts: Facts) -> Plan:
+        dataset, task, _pool = self.find_all(facts)
+        tree = tasks.members(dataset, task, facts)
+        targets = self.targets(dataset, task, facts)
+        pairs = [(one.name, targets[one.guid]) for one in tree if one.kind == "filesystem"]
+        part = "every file" if self.cycle == 1 else f"one file in {self.cycle}, and those that changed lately,"
+        return Plan(
+            summary=f"Every name in the newest copy is compared with the original, and {part} is read on both sides.",
+            steps=(Step("compare", f"Compare {self.dataset} with {self.target}", "mount -t zfs -o ro SNAPSHOT, for both sides, seen by nobody else", partial(self.compare_all, pairs), (self.target,)),),
+            identity={"operation": msgspec.to_builtins(self), "datasets": [one.guid for one in tree]},
+            undo="Nothing is changed.",
+        )  # fmt: skip
+
+    def compare_all(self, pairs: list[tuple[str, str]], work: Work) -> None:
+        """Compare every pair. One that cannot be opened keeps no other from being compared."""
+        result, skipped = Result(), list[str]()
+        for original, copy in pairs:
+            try:
+                self.compare_pair(original, copy, result, work)
+            except (Failed, OSError) as error:
+                why = str(error) if isinstance(error, LarderError) else (error.strerror or "it cannot be read")
+                skipped.append(original)
+                work.note(f"{original} was not compared: {why}.")
+        for line in result.differences:
+            work.note(f"Different: {line}")
+        found = Comparison(
+            result.files, result.size, result.total, result.entries, result.different, tuple(result.differences[:5]), tuple(skipped[:5])
+        )  # fmt: skip
+        work.note(f"{PREFIX}{msgspec.json.encode(found).decode()}")
+        work.note(
+            f"{result.entries} names compared; {result.files} files read on both sides, {size_text(result.size)}."
+        )
+        if result.different:
+            raise Failed(
+                f"{result.different} differences between {self.dataset} and its copy", "; ".join(result.differences[:5])
+            )
+        if len(skipped) == len(pairs):
+            raise Failed("Nothing could be compared", f"{skipped[0]} or its copy cannot be opened.")
+
+    def compare_pair(self, original: str, copy: str, result: Result, work: Work) -> None:
+        ours, theirs = newest_common(original, copy)
+        began = result.size
+
+        def tell(now: Result) -> None:
+            percent = min(99, (now.size - began) * 100 * self.cycle // max(now.total, 1)) if now.total else 0
+            work.progress(percent, f"{original}: {now.files} files, {size_text(now.size)} read on both sides")
+            work.stop_if_asked()
+
+        def quick(now: Result) -> None:
+            if now.entries % 100 == 0 or now.size != began:
+                tell(now)
+
+        with private_mount.root_of(ours) as here, private_mount.root_of(theirs) as there:
+            compare_trees(here, there, Sample(self.turn, self.cycle, float(self.since)), result, quick)
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        return False  # whether files were compared can be seen nowhere
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        return "Nothing was changed. Start the comparison again."
+
+
+def newest_common(original: str, copy: str) -> tuple[str, str]:
+    """The newest snapshot that a dataset and its copy both have, by their names. Raises Failed."""
+    theirs = {one.guid: one.name for one in list_snapshots.list_snapshots([copy])}
+    found = [one for one in list_snapshots.list_snapshots([original]) if one.guid in theirs]
+    if not found:
+        raise Failed(f"{original} and its copy have no snapshot in common", "Run the backup first.")
+    newest = max(found, key=lambda one: one.txg)
+    names.existing_snapshot(newest.name)
+    return newest.name, theirs[newest.guid]
