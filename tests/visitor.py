@@ -152,7 +152,7 @@ def create_pool(appliance: Machine, *words: str) -> None:
             appliance.run("zpool", "create", *words)
             return
         except MachineError as failed:
-            if retry.AWAY not in str(failed) and retry.GONE not in str(failed):
+            if not any(text in str(failed) for text in retry.BRIEF):
                 raise
             appliance.run("udevadm", "settle")
     appliance.run("zpool", "create", *words)

@@ -10,6 +10,7 @@ from appliance.backups import copies, match, tasks
 from appliance.backups.tasks import BackupTask
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts, Pool
+from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset
 from appliance.operation import Operation
 from appliance.snapshots.bookmarks import read_bookmarks
@@ -102,7 +103,7 @@ class BackupOperation(Operation):
             if (found := facts.pool(name)) and found.state == "SUSPENDED":
                 yield pool_stopped(name)
         at = facts.dataset(self.target)
-        if at and (mark := copies.parse_mark(at.copy_of)):
+        if at and (mark := parse_copy_mark(at.copy_of)):
             # As far as the list of folders tells; each copy is looked at again before anything is sent.
             copy = match.Copy(self.target, exists=True, mark=mark)
             if reason := match.conflict(dataset.name, dataset.guid, dataset.encryption != "off", copy):

@@ -10,14 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-import msgspec
-
 from appliance import command
-from appliance.backups.match import Copy, Mark, Point, Token
+from appliance.backups.match import Copy, Point, Token
 from appliance.backups.tasks import HOME
 from appliance.errors import Failed
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
+from appliance.facts.copy_mark import CopyMark, parse_copy_mark
 from appliance.facts.datasets import Dataset
 from appliance.operation import Work
 from appliance.snapshots import bookmarks
@@ -35,15 +34,7 @@ SECONDS = 120
 
 def mark_text(dataset: Dataset) -> str:
     """The mark of a copy of this dataset. Encrypted datasets are sent as they are, so the destination never has the key."""
-    return msgspec.json.encode(Mark(dataset.guid, dataset.encryption != "off")).decode()
-
-
-def parse_mark(text: str) -> Mark | None:
-    """What ``larder:copy-of`` says; None where it says nothing that Larder could have written."""
-    try:
-        return msgspec.json.decode(text, type=Mark) if text else None
-    except (msgspec.MsgspecError, RecursionError):
-        return None
+    return CopyMark(dataset.guid, dataset.encryption != "off").text
 
 
 def properties_of(dataset: Dataset) -> dict[str, str]:
@@ -58,7 +49,7 @@ def names_of(root: str, dataset: Dataset, tree: Iterable[Dataset], facts: Facts)
     A copy is found by its mark, so one whose source was renamed continues. A new one whose name is taken gets a number.
     """
     below = facts.below(root)
-    found = {mark.guid: one.name for one in reversed(below) if (mark := parse_mark(one.copy_of))}
+    found = {mark.guid: one.name for one in reversed(below) if (mark := parse_copy_mark(one.copy_of))}
     taken = {one.name for one in below}
     names: dict[int, str] = {}
     for one in tree:
@@ -85,7 +76,7 @@ def missing_home(root: str, facts: Facts) -> list[str]:
     home = root.rpartition("/")[0]
     if facts.dataset(home) is not None:
         return []
-    mark = msgspec.json.encode(Mark(0, raw=False)).decode()  # of nothing: it counts as Larder's own
+    mark = CopyMark(0, raw=False).text  # of nothing: it counts as Larder's own
     options = [
         word for key, value in {**HOME_OFF, user_properties.COPY_OF: mark}.items() for word in ("-o", f"{key}={value}")
     ]
@@ -123,7 +114,7 @@ def read_copy(name: str) -> Copy:
     return Copy(
         name,
         exists=True,
-        mark=parse_mark(values.get(user_properties.COPY_OF, "")),
+        mark=parse_copy_mark(values.get(user_properties.COPY_OF, "")),
         guids=tuple(one.guid for one in list_snapshots.list_snapshots([name])),
         written=int(values.get("written", "0") or 0),
         token=read_token(token) if token else None,

@@ -21,6 +21,8 @@ from appliance.operation import Work
 from appliance.snapshots.bookmarks import read_bookmarks
 from appliance.zfs import libzfs, list_snapshots
 
+PREFIX = "larder-backup-"  # of bookmarks
+BOOKMARKS = 5  # that are kept: they cost nothing, and the newest copies may be destroyed at the destination
 MOST_STREAMS = 4  # the rest of an interrupted run, what is discarded, the increment, and one look more
 SECONDS_TO_ESTIMATE = 300
 # Without these a stream may hold blocks that the destination cannot store (zpool-features(7)).
@@ -48,7 +50,7 @@ class DatasetCopy:
 
     @property
     def bookmark_prefix(self) -> str:
-        return f"larder-backup-{self.task.key}-"
+        return f"{PREFIX}{self.task.key}-"
 
     def sender(self, decision: match.Decision, *more: str) -> list[str]:
         if decision.kind == "resume":
@@ -171,11 +173,14 @@ def let_go(work: Work, one: DatasetCopy, arrived: int, zone: tzinfo) -> None:
     """After a snapshot has arrived: drop earlier bookmarks of the task, the source's snapshots that no task continues from,
     and copies that are no longer kept. What cannot be destroyed is noted; the copy is good all the same."""
     name = one.source.name
-    marks = list(read_bookmarks([name]))
-    for mark in marks:
-        if mark.short.startswith(one.bookmark_prefix) and mark.guid != arrived:
-            libzfs.destroy_bookmark(mark.name)
-    bases = {mark.guid for mark in read_bookmarks([name]) if mark.short.startswith("larder-backup-")}
+    marks = sorted(
+        (mark for mark in read_bookmarks([name]) if mark.short.startswith(PREFIX)), key=lambda mark: mark.txg
+    )
+    own = [mark for mark in marks if mark.short.startswith(one.bookmark_prefix)]
+    for mark in own[:-BOOKMARKS]:
+        libzfs.destroy_bookmark(mark.name)
+    # Of each task the newest: what it continues from, and what the copy is compared with.
+    bases = {mark.short.rpartition("-")[0]: mark.guid for mark in marks}.values()
     here = [found for found in list_snapshots.list_snapshots([name]) if retention.is_backup(found.short)]
     at = next((found.txg for found in here if found.guid == arrived), 0)
     past = [found.name for found in here if found.txg < at and found.guid not in bases]

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from appliance.errors import Reason
+from appliance.facts.copy_mark import CopyMark
 
 
 @dataclass(frozen=True)
@@ -33,20 +34,12 @@ class Token:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """Which dataset a copy is of, and how its streams are sent: that cannot change while the copy lives."""
-
-    guid: int
-    raw: bool
-
-
-@dataclass(frozen=True)
 class Copy:
     """A copy as it is. ``guids`` are those of its snapshots, oldest first; ``written``: bytes changed since the newest."""
 
     name: str
     exists: bool = False
-    mark: Mark | None = None
+    mark: CopyMark | None = None
     guids: tuple[int, ...] = ()
     written: int = 0
     token: Token | None = None

@@ -16,7 +16,7 @@ import msgspec
 from appliance import command, names, schedule, snapshot_names
 from appliance.backups import copies, tasks
 from appliance.backups.base import BackupOperation
-from appliance.backups.copy_dataset import DatasetCopy, read_features, run_copy, send_flags
+from appliance.backups.copy_dataset import PREFIX, DatasetCopy, read_features, run_copy, send_flags
 from appliance.backups.tasks import BackupTask
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts, Pool
@@ -99,7 +99,7 @@ class RunBackup(BackupOperation, tag="run-backup"):
             # A bookmark keeps the moment even where the snapshot is destroyed before the next run.
             for found in list_snapshots.list_snapshots([one.name for one in tree]):
                 if found.short == self.short:
-                    libzfs.create_bookmark(f"{found.dataset}#larder-backup-{self.key}-{found.guid}", found.name)
+                    libzfs.create_bookmark(f"{found.dataset}#{PREFIX}{self.key}-{found.guid}", found.name)
 
         more = " …" if len(wanted) > NAMED else ""
         text = shlex.join(["zfs", "snapshot", "--", *wanted[:NAMED]]) + more

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import msgspec
 
 from appliance import names
-from appliance.backups import copies, tasks
+from appliance.backups import tasks
 from appliance.backups.tasks import BackupTask
 from appliance.errors import Reason, Refused
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
+from appliance.facts.copy_mark import parse_copy_mark
 from appliance.formatting import size_text
 from appliance.operation import Operation, Plan, command_step
 from appliance.snapshots.take import dataset_missing, pool_stopped
@@ -80,7 +81,7 @@ class SetBackup(Operation, tag="set-backup"):
                 "backup-pool-not-here", "That pool is not connected. Connect its disks and import it.", field="pool"
             )
         elif taken := facts.dataset(task.root(pool)):
-            mark, dataset = copies.parse_mark(taken.copy_of), facts.dataset(self.dataset)
+            mark, dataset = parse_copy_mark(taken.copy_of), facts.dataset(self.dataset)
             if mark is None or dataset is None or mark.guid != dataset.guid:
                 yield Reason(
                     "backup-path-taken",

@@ -13,9 +13,10 @@ from django.shortcuts import redirect, render
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET, require_http_methods
 
+from appliance.facts.copy_mark import parse_copy_mark
 from appliance.snapshots.browse.restore import RestoreFromSnapshot
 from web import agent
-from web.inventory.models import SnapshotRow
+from web.inventory.models import DatasetRow, SnapshotRow
 from web.snapshots import diff, file_preview
 from web.snapshots.agent_queries import SECONDS, ask_agent
 from web.snapshots.browse_path import BrowsePath, file_time, path_of, readable_text
@@ -162,21 +163,29 @@ class RestorePlaceForm(forms.Form):
     )
 
 
+def original_of(row: SnapshotRow) -> str:
+    """The folder that the snapshot's dataset is a backup's copy of; empty where it is none, or its original is gone."""
+    mark = parse_copy_mark(dataset_of(row.dataset_key).copy_of)
+    found = DatasetRow.objects.filter(key=str(mark.guid)).first() if mark else None
+    return found.name if found else ""
+
+
 @require_http_methods(["GET", "POST"])
 def restore_entry(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     """Restore a file or folder. Nothing is erased by it, so there is no review."""
     row, way = row_of(key, guid), path_of(request)
+    into = original_of(row)
     form = RestorePlaceForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
 
         def made() -> RestoreFromSnapshot:
             return RestoreFromSnapshot(
-                snapshot=row.name, guid=int(row.guid), path=way.path, place=form.cleaned_data["place"]
+                snapshot=row.name, guid=int(row.guid), path=way.path, place=form.cleaned_data["place"], into=into
             )
 
         if job := start_or_add_errors(form, made, request):
             return redirect("job", pk=job.pk)
-    context = {"row": row, "key": key, "way": way, "form": form}
+    context = {"row": row, "key": key, "way": way, "form": form, "into": into}
     return render(request, "snapshots/restore.html", context, status=400 if form.is_bound else 200)
 
 

@@ -15,6 +15,8 @@ from appliance.disks import udev
 
 AWAY = "one or more devices is currently unavailable"
 GONE = "no such pool or dataset"  # zpool's text for ENOENT; while a pool is created, it is the disk that is missing
+UNSEEN = "failed to detect device partitions"  # udev took longer than libzfs waits for the partition it has just made
+BRIEF = (AWAY, GONE, UNSEEN)
 TIMES = 3
 
 
@@ -24,7 +26,7 @@ def run_with_udev_retry(argv: Sequence[str], *, timeout: float, given: str | byt
         try:
             return command.run(argv, timeout=timeout, given=given)
         except command.CommandFailed as failed:
-            if AWAY not in failed.said and GONE not in failed.said:
+            if not any(text in failed.said for text in BRIEF):
                 raise
             udev.settle_udev()
     return command.run(argv, timeout=timeout, given=given)

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 from appliance import names
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
+from appliance.facts.copy_mark import parse_copy_mark
 from appliance.formatting import printable_text
 from appliance.operation import Plan, Step, Work, never
 from appliance.snapshots.browse import listing
@@ -30,6 +31,7 @@ LONGEST_TITLE = 120
 class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
     """Copy a file or folder out of a snapshot into the folder of now. Nothing that is there is erased.
 
+    Out of a copy that a backup made it goes into the original folder, and nowhere else.
     ``place``: ``beside`` adds the snapshot's date to the name of the copy. ``back`` restores to the original name, and
     renames what has this name now. ``free`` restores to the original name if nothing has it now, else as ``beside``.
     """
@@ -38,11 +40,19 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
 
     path: str
     place: Literal["beside", "back", "free"] = "beside"
+    into: str = ""  # for a snapshot of a backup's copy: the original folder
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.into:
+            names.existing_dataset(self.into, field="into")
         if not names.parse_relative_path(self.path):
             raise Refused(Reason("path-not-chosen", "Choose a file or folder.", field="path"))
+
+    @property
+    def folder(self) -> str:
+        """The dataset that it is restored into."""
+        return self.into or self.dataset
 
     @property
     def parts(self) -> tuple[bytes, ...]:
@@ -62,10 +72,10 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
 
     def locks(self) -> tuple[str, ...]:
         # Not the pool: copying may take hours, and snapshots are still taken meanwhile.
-        return (f"restoring {self.dataset}",)
+        return (f"restoring {self.folder}",)
 
     def files_used(self) -> tuple[str, ...]:
-        return (self.dataset,)
+        return tuple(dict.fromkeys((self.dataset, self.folder)))
 
     @property
     def temporary_name(self) -> bytes:
@@ -74,27 +84,37 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        dataset = facts.dataset(self.dataset)
-        if dataset is None:
+        source, dataset = facts.dataset(self.dataset), facts.dataset(self.folder)
+        if source is None:
             return
-        if dataset.kind != "filesystem":
-            yield listing.is_volume(self.dataset)
-        elif dataset.locked:
+        mark = parse_copy_mark(source.copy_of)
+        if dataset is None or (self.into and (mark is None or mark.guid != dataset.guid)):
+            yield Reason(
+                "restore-not-original",
+                "{copy} is not a copy of {folder}. Make a folder from the snapshot instead.",
+                copy=self.dataset,
+                folder=self.folder,
+            )
+        elif source.locked:
             yield listing.is_locked(self.dataset)
+        elif dataset.kind != "filesystem":
+            yield listing.is_volume(self.folder)
+        elif dataset.locked:
+            yield listing.is_locked(self.folder)
         elif refusal := system_datasets.reason_against(dataset, facts.datasets):
             yield refusal
         elif not dataset.mounted or dataset.mountpoint == "/":
-            yield listing.not_mounted(self.dataset)
+            yield listing.not_mounted(self.folder)
         elif dataset.readonly:
             yield Reason(
                 "restore-into-read-only",
                 "{dataset} is read-only. Make a folder from the snapshot instead.",
-                dataset=self.dataset,
+                dataset=self.folder,
             )
 
     def plan(self, facts: Facts) -> Plan:
         moment = self.moment_text(facts)
-        dataset = facts.dataset(self.dataset)
+        dataset = facts.dataset(self.folder)
         top = dataset.mountpoint if dataset else ""
         then = f"{self.path_text} is restored as it was at {moment}."
         summary, renames = {
@@ -118,7 +138,7 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
             f"copy {self.path_text} from there to {top}, under a temporary name, without pipes, devices and set-uid bits\n"
             f"{renames}",
             lambda work: self.restore(work, facts),
-            (self.dataset,),
+            (self.folder,),
             "Delete the copy",
         )
         return Plan(
@@ -134,11 +154,11 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
         return f"{snapshot.created.astimezone(UTC):%Y-%m-%d %H.%M.%S} UTC" if snapshot else ""
 
     def restore(self, work: Work, facts: Facts) -> None:
-        dataset = listing.dataset_now(self.dataset)
+        dataset = listing.dataset_now(self.folder)
         moment = self.moment_text(facts)
         with private_mount.root_of(self.snapshot) as root, listing.open_live_folder(dataset) as now:
             if now is None:
-                raise Failed(f"{self.dataset} is not mounted, so nothing was restored")
+                raise Failed(f"{self.folder} is not mounted, so nothing was restored")
             with self.open_source(root) as source, open_target_folder(root, now, self.parts[:-1], work) as into:
                 copy = TreeCopy(work)
                 copy.count_tree(source)
@@ -192,7 +212,7 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
 
     def probe(self, step: str, facts: Facts) -> bool:
         """Whether the copy exists as it was then: it gets its name last, when it is complete."""
-        dataset = listing.dataset_now(self.dataset)
+        dataset = listing.dataset_now(self.folder)
         own, words = self.parts[-1], f"(from {self.moment_text(facts)})"
         wanted = {"back": (own,), "beside": (insert_words(own, words),), "free": (insert_words(own, words), own)}
         try:

@@ -118,7 +118,7 @@ def test_encrypted_folder_is_copied_without_its_key_and_opens_with_it(appliance,
         appliance.run("zfs", "unload-key", copy)
 
 
-def test_only_what_changed_is_sent_and_the_source_keeps_one_snapshot_and_one_bookmark(appliance, visitor, task):
+def test_only_what_changed_is_sent_and_the_source_keeps_one_snapshot_and_the_bookmarks(appliance, visitor, task):
     before = guids(appliance, COPY)
     appliance.shell("echo more > /tank/photos/three; sync")
     job, said = run_now(visitor, task)
@@ -127,7 +127,7 @@ def test_only_what_changed_is_sent_and_the_source_keeps_one_snapshot_and_one_boo
     assert guids(appliance, COPY)[: len(before)] == before and len(guids(appliance, COPY)) == len(before) + 1
     assert len(there(appliance, "tank/photos")) == 1
     marks = appliance.run("zfs", "list", "-H", "-t", "bookmark", "-d", "1", "-o", "name", "tank/photos").split()
-    assert len(marks) == 1 and marks[0].endswith(guids(appliance, COPY)[-1])
+    assert [mark.rpartition("-")[2] for mark in marks] == guids(appliance, COPY)
     assert sums(appliance, newest(appliance, COPY)) == sums(appliance, newest(appliance, "tank/photos"))
 
 
@@ -225,3 +225,37 @@ def token(appliance: Machine) -> str:
 def growing(appliance: Machine) -> bool:
     """Whether what is being received takes space: ZFS counts it among the folders below."""
     return int(appliance.run("zfs", "get", "-H", "-p", "-o", "value", "usedbychildren", COPY)) > 30_000_000
+
+
+def test_file_comes_back_out_of_the_copy_into_the_original_folder(appliance, visitor, task):
+    assert run_now(visitor, task)[1].startswith("Done.")
+    wanted = appliance.shell("cd /tank/photos; sha256sum one; stat -c '%a %U %Y' one")
+    appliance.run("rm", "/tank/photos/one")
+    key, guid = key_of(appliance, COPY), guids(appliance, COPY)[-1]
+    path = f"/snapshots/of/{key}/{guid}/restore/?path=one"
+    page = visitor.wait_until(path, "goes into the original folder, tank/photos", timeout=90)
+    answer = visitor.send(path, {"csrfmiddlewaretoken": page.hidden()["csrfmiddlewaretoken"], "place": "free"})
+    found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
+    assert found, answer.words
+    assert visitor.ended(found[1]).startswith("Done.")
+    assert appliance.shell("cd /tank/photos; sha256sum one; stat -c '%a %U %Y' one") == wanted
+
+
+def test_copy_is_compared_with_its_originals_whatever_its_snapshots_are_called(appliance, visitor, task):
+    assert run_now(visitor, task)[1].startswith("Done.")
+    said = compare_now(visitor, task)
+    assert said.startswith("Done."), said
+    visitor.wait_until(task, "Compared", "100 % of the data", "Not compared: tank/photos/secret", timeout=90)
+    appliance.run("zfs", "rename", newest(appliance, COPY), f"{COPY}@kept")
+    assert compare_now(visitor, task).startswith("Done.")
+    appliance.run("zfs", "destroy", f"{COPY}@kept")
+    assert "no snapshot in common" in compare_now(visitor, task)
+    assert run_now(visitor, task)[1].startswith("Done.")  # from the bookmark of the copy before
+
+
+def compare_now(visitor: Visitor, task: str) -> str:
+    token = visitor.get("/backups/").hidden()["csrfmiddlewaretoken"]
+    answer = visitor.send(f"{task}compare/", {"csrfmiddlewaretoken": token})
+    found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
+    assert found, answer.words
+    return visitor.ended(found[1])

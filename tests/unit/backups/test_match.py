@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.backups.match import Copy, Decision, Mark, Point, Token, conflict, decide
+from appliance.backups.match import Copy, Decision, Point, Token, conflict, decide
 from appliance.errors import Reason
+from appliance.facts.copy_mark import CopyMark
 
 SOURCE, GUID = "tank/photos", 7
-MARK = Mark(GUID, raw=False)
+MARK = CopyMark(GUID, raw=False)
 TARGET = Copy("safe/backups/photos", exists=True, mark=MARK)
 
 
@@ -64,7 +65,7 @@ def test_copy_without_anything_in_common_is_a_question():
 
 def test_place_of_somebody_else_is_refused():
     assert code(conflict(SOURCE, GUID, False, replace(TARGET, mark=None, guids=(1,)))) == "backup-target-taken"
-    assert code(conflict(SOURCE, GUID, False, replace(TARGET, mark=Mark(8, raw=False)))) == "backup-target-of-other"
+    assert code(conflict(SOURCE, GUID, False, replace(TARGET, mark=CopyMark(8, raw=False)))) == "backup-target-of-other"
     assert code(conflict(SOURCE, GUID, True, TARGET)) == "backup-mode-changed"
     assert code(conflict(SOURCE, GUID, False, replace(TARGET, written=1))) == "backup-target-changed"
     assert conflict(SOURCE, GUID, False, TARGET) is None
@@ -97,7 +98,7 @@ def test_token_that_does_not_equal_the_plan_is_discarded():
 
 
 def test_token_of_an_encrypted_copy_that_asks_for_plain_is_discarded():
-    copy = Copy("x", exists=True, mark=Mark(GUID, raw=True), token=Token("1-abc", 3, f"{SOURCE}@s3"))
+    copy = Copy("x", exists=True, mark=CopyMark(GUID, raw=True), token=Token("1-abc", 3, f"{SOURCE}@s3"))
     assert code(decide(SOURCE, points(3), 3, True, copy)) == "discard"
 
 

@@ -1,0 +1,27 @@
+"""The mark ``larder:copy-of`` of a copy that a backup made: of which dataset it is, and how its streams are sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+
+@dataclass(frozen=True)
+class CopyMark:
+    """``guid``: of the original, 0 for the folder that copies lie in. ``raw``: sent encrypted as it is. Neither changes."""
+
+    guid: int
+    raw: bool
+
+    @property
+    def text(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+
+def parse_copy_mark(text: str) -> CopyMark | None:
+    """What the property says; None where it says nothing that Larder could have written."""
+    try:
+        return msgspec.json.decode(text, type=CopyMark) if text else None
+    except (msgspec.MsgspecError, RecursionError):
+        return None
