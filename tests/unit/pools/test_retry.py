@@ -56,3 +56,11 @@ def test_any_other_failure_is_not_tried_again(zpool):
     with pytest.raises(command.CommandFailed, match="already exists"):
         retry.run_with_udev_retry(["zpool", "create", "tank"], timeout=60)
     assert found.times() == 1
+
+
+def test_partition_that_udev_shows_too_late_is_waited_for(zpool):
+    # As OpenZFS 2.3.9 says it.
+    said = "cannot label 'sdb': failed to detect device partitions on '/dev/sdb1': 19\nError preparing/labeling disk.\n"
+    found = zpool(1, said=said)
+    retry.run_with_udev_retry(["zpool", "create", "tank"], timeout=60)
+    assert found.times() == 2
