@@ -22,7 +22,7 @@ from web.backups.status import BackupStatus
 from web.inventory import store
 from web.jobs import confirm
 from web.jobs.models import BY_SCHEDULE, Job
-from workers import guard
+from workers import backup_disks, guard
 from workers.interval import Interval
 
 log = logging.getLogger(__name__)
@@ -46,6 +46,8 @@ def start_due_backups() -> Job | None:
     forget_removed(statuses)
     if Job.objects.filter(kind__in=KINDS_OF_JOBS, state__in=Job.OPEN).exists():
         return None
+    if job := backup_disks.fetch_disk(statuses, now):
+        return job
     stopped = store.stopped_pools()
     ready = [one for one in statuses if is_ready(one, now, stopped)]
     due = [one for one in ready if one.missing or one.task.is_due(one.good, now, schedule.box_zone())]
@@ -56,7 +58,7 @@ def start_due_backups() -> Job | None:
     for one in sorted(stale, key=lambda one: (one.record and one.record.compared) or NEVER):
         if job := start(one, now, comparison_of):
             return job
-    return None
+    return backup_disks.release_disk(statuses, {one.task.pool for one in (*due, *stale)})
 
 
 def is_ready(one: BackupStatus, now: datetime, stopped: set[str]) -> bool:

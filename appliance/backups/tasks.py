@@ -53,7 +53,7 @@ class BackupTask(StrictStruct):
     """One destination of one folder. ``pool`` is the guid of the pool there, ``path`` the dataset below it.
 
     ``hour`` is one of the box's clock; a weekly task runs on Sundays. ``days``: how old the last good copy may become
-    before that is an alert.
+    before that is an alert. ``removable``: the pool's disk comes and goes; Larder imports it for a run and exports it then.
     """
 
     key: str
@@ -64,6 +64,7 @@ class BackupTask(StrictStruct):
     below: bool = True
     keep: Keep = Keep()
     days: int = 2
+    removable: bool = False
 
     def __post_init__(self) -> None:
         if not KEY.fullmatch(self.key):

@@ -29,6 +29,11 @@ class BackupForm(forms.Form):
         help_text=f"It lies in the folder {HOME} of that pool. It is not shared, and nobody can change it.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
     )
+    removable = forms.BooleanField(
+        label="The disk of this pool comes and goes",
+        required=False,
+        help_text="For a USB disk: connect it, and Larder copies and then tells you that you can unplug it.",
+    )
     below = forms.BooleanField(label="With all folders below it", required=False)
     every = forms.ChoiceField(label="How often", choices=EVERY)
     hour = forms.TypedChoiceField(
@@ -49,7 +54,7 @@ class BackupForm(forms.Form):
             key="0" * 8, pool=0, path=f"{HOME}/{dataset.name.rpartition('/')[2].replace(':', '-')}"
         )
         initial: dict[str, Any] = {
-            "pool": now.pool, "name": now.path.rpartition("/")[2], "below": now.below, "every": now.every,
+            "pool": now.pool, "name": now.path.rpartition("/")[2], "below": now.below, "removable": now.removable, "every": now.every,
             "hour": now.hour, "days": now.days,
             "daily": now.keep.daily, "weekly": now.keep.weekly, "monthly": now.keep.monthly,
         }  # fmt: skip
@@ -84,6 +89,7 @@ class BackupForm(forms.Form):
             every=given["every"],
             hour=given["hour"],
             below=given["below"],
+            removable=given["removable"],
             keep=Keep(daily=given["daily"], weekly=given["weekly"], monthly=given["monthly"]),
             days=given["days"],
         )

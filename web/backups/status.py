@@ -16,7 +16,7 @@ from appliance.backups.tasks import BackupTask
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Dataset
 from web.backups.models import BackupRecord
-from web.inventory.models import DatasetRow, PoolRow, SnapshotRow
+from web.inventory.models import DatasetRow, DiskRow, PoolRow, SnapshotRow
 from web.jobs.models import Job
 
 NAMES = f"{snapshot_names.PREFIX}{snapshot_names.BACKUP}-"
@@ -38,6 +38,7 @@ class BackupStatus:
     copied: int = 0
     missing: tuple[str, ...] = ()  # folders without a copy
     used: int = 0
+    plugged: str = ""  # the name of its pool where the disk is here and the pool is not in use
     job: Job | None = None  # the latest run or comparison
 
     @property
@@ -113,6 +114,8 @@ class BackupStatus:
             return "incomplete"
         if self.good is None:
             return "no copy yet"
+        if self.plugged:
+            return "good, safe to unplug"
         return "good" if self.pool else "good, not connected"
 
 
@@ -138,7 +141,7 @@ def read_facts() -> Facts:
 
 
 def read_statuses(facts: Facts, now: datetime | None = None) -> list[BackupStatus]:
-    """Every task of every folder. Three queries and one for each 500 copies."""
+    """Every task of every folder. Four queries and one for each 500 copies."""
     now = now or timezone.now()
     found = [(one, task) for one in facts.datasets for task in tasks.tasks_of(one)]
     if not found:
@@ -150,10 +153,10 @@ def read_statuses(facts: Facts, now: datetime | None = None) -> list[BackupStatu
             targets[dataset.guid, task.key] = copies.names_of(task.root(pool), dataset, tree, facts)
     newest = newest_copies(name for names in targets.values() for name in names.values())
     records = {(row.dataset_key, row.task): row for row in BackupRecord.objects.all()}
-    jobs = latest_jobs()
+    jobs, plugged = latest_jobs(), plugged_pools()
     return [
         status_of(dataset, task, facts, now, targets.get((dataset.guid, task.key)), newest,
-                  records.get((str(dataset.guid), task.key)), jobs.get((dataset.name, task.key)))
+                  records.get((str(dataset.guid), task.key)), jobs.get((dataset.name, task.key)), plugged.get(task.pool, ""))
         for dataset, task in found
     ]  # fmt: skip
 
@@ -167,12 +170,21 @@ def status_of(
     newest: dict[str, datetime],
     record: BackupRecord | None,
     job: Job | None,
+    plugged: str,
 ) -> BackupStatus:
     pool = task.find_pool(facts)
     if targets is None or pool is None:
         good, name = (record.good, record.pool_name) if record else (None, "")
         return BackupStatus(
-            dataset, task, None, now, good=good, pool_name=name or "an unknown pool", job=job, record=record
+            dataset,
+            task,
+            None,
+            now,
+            good=good,
+            pool_name=plugged or name or "an unknown pool",
+            plugged=plugged,
+            job=job,
+            record=record,
         )
     there = [newest[name] for name in targets.values() if name in newest]
     missing = tuple(one.name for one in tasks.members(dataset, task, facts) if targets[one.guid] not in newest)
@@ -193,6 +205,16 @@ def newest_copies(names: Iterable[str]) -> dict[str, datetime]:
         rows = SnapshotRow.objects.filter(dataset__in=wanted[start : start + AT_ONCE], short__startswith=NAMES)
         found.update(rows.values("dataset").annotate(newest=Max("created")).values_list("dataset", "newest"))
     return found
+
+
+def plugged_pools() -> dict[int, str]:
+    """The guid and name of each pool that is on a disk of this box and not in use."""
+    return {
+        int(use.identity): use.pool
+        for row in DiskRow.objects.filter(facts__contains='"kind":"exported"')
+        for use in row.fact.uses
+        if use.kind == "exported" and use.identity.isdecimal()
+    }
 
 
 def latest_jobs() -> dict[tuple[str, str], Job]:

@@ -1,0 +1,81 @@
+"""Disks that come and go: import the pool of a backup when its disk is connected, and export it when nothing is left to do."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from appliance import schedule
+from appliance.errors import Refused
+from appliance.facts.box import Pool
+from appliance.operation import Operation
+from appliance.pools.export_destroy import ExportPool
+from appliance.pools.import_pool import ImportPool
+from web.backups.status import BackupStatus
+from web.inventory import store
+from web.inventory.models import ImportableRow, PoolRow
+from web.jobs import confirm, queue
+from web.jobs.models import BY_SCHEDULE, Job
+
+log = logging.getLogger(__name__)
+TRY_AGAIN_AFTER = timedelta(minutes=15)
+SEARCH_EVERY = timedelta(minutes=2)
+KINDS_OF_JOBS = ("import-pool", "export-pool")
+
+
+def fetch_disk(statuses: Iterable[BackupStatus], now: datetime) -> Job | None:
+    """Import the pool of a backup that is due and whose disk was connected."""
+    moves = Job.objects.filter(kind__in=KINDS_OF_JOBS)
+    if moves.filter(state__in=Job.OPEN).exists():
+        return None
+    for one in statuses:
+        wanted = one.task.removable and one.plugged and not one.is_foreign
+        if not wanted or not one.task.is_due(one.good, now, schedule.box_zone()):
+            continue
+        if not ImportableRow.objects.filter(key=str(one.task.pool)).exists():
+            # A search opens every disk, so none is made unless such a disk has come.
+            if store.claim_refresh("importable", not_since=now - SEARCH_EVERY):
+                queue.send("workers.look_for_pools")
+            continue
+        name = free_name(one.plugged)
+        recent = moves.filter(subject=name, created__range=(now - TRY_AGAIN_AFTER, now)).exclude(state=Job.State.DONE)
+        if not recent.exists() and (job := start(ImportPool(guid=one.task.pool, name=name))):
+            return job
+    return None
+
+
+def free_name(wanted: str) -> str:
+    """A name that no pool has: two disks that take turns may both be called usb."""
+    taken, name, number = set(PoolRow.objects.values_list("name", flat=True)), wanted, 2
+    while name in taken:
+        name, number = f"{wanted}-{number}", number + 1
+    return name
+
+
+def release_disk(statuses: Iterable[BackupStatus], busy: set[int]) -> Job | None:
+    """Export a pool that was imported for a backup and for which nothing is left to do. ``busy``: guids of the others."""
+    if Job.objects.filter(kind__in=KINDS_OF_JOBS, state__in=Job.OPEN).exists():
+        return None
+    pools: dict[int, list[BackupStatus]] = {}
+    for one in statuses:
+        pools.setdefault(one.task.pool, []).append(one)
+    for guid, mine in pools.items():
+        pool = mine[0].pool
+        if pool and guid not in busy and all(one.task.removable and one.good for one in mine) and was_fetched(pool):
+            return start(ExportPool(pool=pool.name, guid=pool.guid))
+    return None
+
+
+def was_fetched(pool: Pool) -> bool:
+    """Whether it was imported for a backup the last time, and not by somebody who wants to look into it."""
+    last = Job.objects.filter(kind="import-pool", subject=pool.name, state=Job.State.DONE).order_by("-created").first()
+    return last is not None and last.created_by == BY_SCHEDULE
+
+
+def start(operation: Operation) -> Job | None:
+    try:
+        return confirm.start_without_review(operation, user=BY_SCHEDULE)
+    except Refused as refusal:
+        log.warning("%s: %s", operation.title, refusal)
+        return None
