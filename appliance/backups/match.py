@@ -98,6 +98,12 @@ def decide(source: str, points: Iterable[Point], wanted: int, raw: bool, copy: C
     known = {point.guid: point for point in reversed(list(points))}
     if copy.token is not None:
         return Decision("resume", token=copy.token.text) if is_usable(copy.token, source, known, raw, copy) else Decision("discard")  # fmt: skip
+    if not copy.guids and copy.exists:
+        return Reason(
+            "backup-copy-empty",
+            "All snapshots of the copy {target} were destroyed, so nothing can continue from it. Rename it, and the next run makes a new copy.",
+            target=copy.name,
+        )
     if not copy.guids:
         return Decision("full")
     newest = copy.guids[-1]

@@ -1,6 +1,6 @@
 """Which copies stay at the destination. Pure functions.
 
-Of each day, week and month the newest copy is kept, as many as the task says. Copies are ordered by transaction group, so a
+Of each hour, day, week and month the newest copy is kept, as many as the task says. Copies are ordered by transaction group, so a
 clock that jumped destroys nothing that the count would keep. The newest copy always stays: the next run continues from it.
 """
 
@@ -10,11 +10,9 @@ from collections.abc import Sequence
 from datetime import tzinfo
 
 from appliance import snapshot_names
-from appliance.backups.tasks import Keep
+from appliance.backups.tasks import GRAINS, Keep
 from appliance.facts.datasets import Snapshot
 from appliance.snapshots.policy import slot_number
-
-GRAINS = ("daily", "weekly", "monthly")
 
 
 def expired_copies(copies: Sequence[Snapshot], keep: Keep, zone: tzinfo) -> list[Snapshot]:

@@ -143,6 +143,6 @@ class SetBackup(Operation, tag="set-backup"):
 
 def is_weaker(then: BackupTask, now: BackupTask) -> bool:
     """Whether a changed task keeps fewer copies, goes elsewhere, copies less, or may be late for longer."""
-    fewer = any(then.keep.count(grain) < now.keep.count(grain) for grain in ("daily", "weekly", "monthly"))
+    fewer = any(then.keep.count(grain) < now.keep.count(grain) for grain in tasks.GRAINS)
     moved = (then.pool, then.path) != (now.pool, now.path)
     return fewer or moved or then.days > now.days or (now.below and not then.below)

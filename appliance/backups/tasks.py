@@ -24,18 +24,20 @@ KEY = re.compile(r"[0-9a-f]{8}")
 MOST_TASKS = 8  # of one folder; a ZFS user property holds 8 KiB
 MOST_KEPT = 500
 HOME = "backups"  # the folder of a pool that copies lie in
+GRAINS = ("hourly", "daily", "weekly", "monthly")
 WORDS = {"hourly": "every hour", "daily": "every day", "weekly": "every week"}
 
 
 class Keep(StrictStruct):
-    """How many copies stay at the destination: the newest of each day, week and month."""
+    """How many copies stay at the destination: the newest of each hour, day, week and month."""
 
+    hourly: int = 24
     daily: int = 14
     weekly: int = 8
     monthly: int = 12
 
     def __post_init__(self) -> None:
-        for grain in ("daily", "weekly", "monthly"):
+        for grain in GRAINS:
             if not 0 <= self.count(grain) <= MOST_KEPT:
                 raise Refused(
                     Reason("kept-count-out-of-range", "Enter a number from 0 to {most}.", field=grain, most=MOST_KEPT)
@@ -46,7 +48,7 @@ class Keep(StrictStruct):
 
     @property
     def sentence(self) -> str:
-        return f"{self.daily} daily, {self.weekly} weekly and {self.monthly} monthly copies"
+        return f"{self.hourly} hourly, {self.daily} daily, {self.weekly} weekly and {self.monthly} monthly copies"
 
 
 class BackupTask(StrictStruct):

@@ -39,6 +39,7 @@ class BackupForm(forms.Form):
     hour = forms.TypedChoiceField(
         label="At", choices=HOURS, coerce=int, help_text="If the box is off then, it is done later."
     )
+    hourly = forms.IntegerField(label="Keep copies of the last hours", min_value=0, max_value=MOST_KEPT)
     daily = forms.IntegerField(label="Keep copies of the last days", min_value=0, max_value=MOST_KEPT)
     weekly = forms.IntegerField(label="Keep copies of the last weeks", min_value=0, max_value=MOST_KEPT)
     monthly = forms.IntegerField(label="Keep copies of the last months", min_value=0, max_value=MOST_KEPT)
@@ -56,7 +57,7 @@ class BackupForm(forms.Form):
         initial: dict[str, Any] = {
             "pool": now.pool, "name": now.path.rpartition("/")[2], "below": now.below, "removable": now.removable, "every": now.every,
             "hour": now.hour, "days": now.days,
-            "daily": now.keep.daily, "weekly": now.keep.weekly, "monthly": now.keep.monthly,
+            "hourly": now.keep.hourly, "daily": now.keep.daily, "weekly": now.keep.weekly, "monthly": now.keep.monthly,
         }  # fmt: skip
         pools = pool_choices(dataset, facts)
         if task is None and len(pools) == 1:
@@ -90,7 +91,7 @@ class BackupForm(forms.Form):
             hour=given["hour"],
             below=given["below"],
             removable=given["removable"],
-            keep=Keep(daily=given["daily"], weekly=given["weekly"], monthly=given["monthly"]),
+            keep=Keep(hourly=given["hourly"], daily=given["daily"], weekly=given["weekly"], monthly=given["monthly"]),
             days=given["days"],
         )
 

@@ -63,6 +63,10 @@ def test_copy_without_anything_in_common_is_a_question():
     assert code(decide(SOURCE, points(9), 9, False, replace(TARGET, guids=(1, 2)))) == "backup-no-common-snapshot"
 
 
+def test_copy_without_any_snapshot_is_a_question():
+    assert code(decide(SOURCE, points(1), 1, False, TARGET)) == "backup-copy-empty"
+
+
 def test_place_of_somebody_else_is_refused():
     assert code(conflict(SOURCE, GUID, False, replace(TARGET, mark=None, guids=(1,)))) == "backup-target-taken"
     assert code(conflict(SOURCE, GUID, False, replace(TARGET, mark=CopyMark(8, raw=False)))) == "backup-target-of-other"

@@ -112,7 +112,7 @@ def copy_at(number: int, at: datetime, **changes) -> Snapshot:
 
 def test_newest_of_each_day_week_and_month_stays():
     year = [copy_at(day, NOW - timedelta(days=400 - day)) for day in range(400)]
-    gone = {one.guid for one in expired_copies(year, Keep(daily=14, weekly=8, monthly=12), ZONE)}
+    gone = {one.guid for one in expired_copies(year, Keep(hourly=0, daily=14, weekly=8, monthly=12), ZONE)}
     stay = [one for one in year if one.guid not in gone]
     assert len(stay) == 14 + 6 + 10  # two of the weeks and two of the months are among the days
     assert stay[-14:] == year[-14:]
@@ -121,13 +121,13 @@ def test_newest_of_each_day_week_and_month_stays():
 @given(st.lists(st.integers(0, 10**8), max_size=40), st.integers(0, 3), st.integers(0, 3), st.integers(0, 3))
 def test_newest_copy_always_stays_whatever_the_clock_says(seconds, daily, weekly, monthly):
     every = [copy_at(number, NOW - timedelta(seconds=before)) for number, before in enumerate(seconds)]
-    gone = expired_copies(every, Keep(daily=daily, weekly=weekly, monthly=monthly), ZONE)
+    gone = expired_copies(every, Keep(hourly=0, daily=daily, weekly=weekly, monthly=monthly), ZONE)
     assert not every or every[-1] not in gone
     assert len(every) - len(gone) <= max(1, daily + weekly + monthly) + 1
 
 
 def test_held_cloned_and_unknown_snapshots_stay():
-    keep = Keep(daily=0, weekly=0, monthly=0)
+    keep = Keep(hourly=0, daily=0, weekly=0, monthly=0)
     every = [
         copy_at(1, NOW - timedelta(days=9), holds=1),
         copy_at(2, NOW - timedelta(days=8), clones=("safe/x",)),

@@ -36,7 +36,7 @@ from workers import backups, collect_snapshots
 
 TANK, SAFE, PHOTOS, COPY = 1000, 2000, 5, 55
 TASK = BackupTask(key="0123abcd", pool=SAFE, path="backups/photos")
-ANSWERS = {"pool": SAFE, "name": "photos", "below": "on", "every": "daily", "hour": 2, "daily": 14, "weekly": 8,
+ANSWERS = {"pool": SAFE, "name": "photos", "below": "on", "every": "daily", "hour": 2, "hourly": 24, "daily": 14, "weekly": 8,
            "monthly": 12, "days": 2}  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def test_form_leads_to_a_review_that_says_what_is_copied_where(web):
     review = web.post(f"/backups/of/{PHOTOS}/new/", ANSWERS)
     text = Page(review).text
     assert "tank/photos and all folders below it: copied to safe/backups/photos every day at 02:00" in text
-    assert "14 daily, 8 weekly and 12 monthly copies are kept" in text
+    assert "24 hourly, 14 daily, 8 weekly and 12 monthly copies are kept" in text
 
 
 def test_pool_of_the_folder_itself_is_not_offered(web):
