@@ -20,6 +20,7 @@ from web.backups import status
 from web.backups.models import BackupRecord
 from web.backups.status import BackupStatus
 from web.inventory import store
+from web.inventory.models import DatasetRow
 from web.jobs import confirm
 from web.jobs.models import BY_SCHEDULE, Job
 from workers import backup_disks, guard
@@ -41,10 +42,18 @@ def start_due_backups() -> Job | None:
     if not store.is_read("snapshots") or not store.is_read("datasets"):
         return None
     now = timezone.now()
-    statuses = status.read_statuses(status.read_facts(), now)
-    guard.for_each(statuses, remember)
+    statuses = status.read_all(now)
     forget_removed(statuses)
-    if Job.objects.filter(kind__in=KINDS_OF_JOBS, state__in=Job.OPEN).exists():
+    try:
+        guard.for_each(statuses, remember)
+    finally:  # a record that cannot be written keeps no backup from being made
+        job = start_next(statuses, now)
+    return job
+
+
+def start_next(statuses: list[BackupStatus], now: datetime) -> Job | None:
+    """Start whatever comes next, if nothing runs."""
+    if not statuses or Job.objects.filter(kind__in=KINDS_OF_JOBS, state__in=Job.OPEN).exists():
         return None
     if job := backup_disks.fetch_disk(statuses, now):
         return job
@@ -150,20 +159,16 @@ def was_set_here(one: BackupStatus) -> bool:
 
 def forget_removed(statuses: list[BackupStatus]) -> None:
     """Delete the records of tasks that were removed from a dataset that is still here; one that left may come back."""
-    here = {str(one.guid) for one in status.read_facts().datasets}
     kept = {(one.key, one.task.key) for one in statuses}
-    gone = [
-        row.pk
-        for row in BackupRecord.objects.all()
-        if row.dataset_key in here and (row.dataset_key, row.task) not in kept
-    ]
-    if gone:
+    unknown = [row for row in BackupRecord.objects.all() if (row.dataset_key, row.task) not in kept]
+    here = set(DatasetRow.objects.filter(key__in=[row.dataset_key for row in unknown]).values_list("key", flat=True))
+    if gone := [row.pk for row in unknown if row.dataset_key in here]:
         BackupRecord.objects.filter(pk__in=gone).delete()
 
 
 def backup_faults(now: datetime) -> Iterator[Fault]:
     """A fault for each backup whose newest copy is older than its owner allows, or differs from the original."""
-    for one in status.read_statuses(status.read_facts(), now):
+    for one in status.read_all(now):
         if one.differs and one.record:
             yield Fault("backup.differs", f"{one.key}:{one.task.key}", f"The backup of {one.dataset.name} differs from the original.", "; ".join(one.record.differences), f"/backups/of/{one.key}/{one.task.key}/", one.record.different)  # fmt: skip
         if one.is_late:

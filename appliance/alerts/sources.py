@@ -52,6 +52,7 @@ SOURCES: dict[str, SourceText] = {
     "tick-sweeps": SourceText("benchmarks", "A benchmark cannot continue."),
     "tick-scrubs": SourceText("scheduled scrubs and trims", "Scheduled scrubs and trims do not start."),
     "tick-self-tests": SourceText("scheduled self-tests", "Scheduled self-tests do not start."),
+    "tick-backups": SourceText("backups", "Backups are not made."),
     "tick-policies": SourceText("automatic snapshots", "Automatic snapshots are not taken."),
     "tick-housekeeping": SourceText("the start of the daily upkeep", "Settings are not copied, and old entries are not removed."),
     # Work that the clock starts in its own thread.

@@ -21,6 +21,7 @@ from web.jobs.models import Job
 
 NAMES = f"{snapshot_names.PREFIX}{snapshot_names.BACKUP}-"
 AT_ONCE = 500
+SET_HERE = '"backup_source":"local"'  # in the facts of a dataset with tasks of its own
 CYCLE = 5  # comparisons, a week apart, in which every file comes once
 
 
@@ -40,6 +41,9 @@ class BackupStatus:
     used: int = 0
     plugged: str = ""  # the name of its pool where the disk is here and the pool is not in use
     job: Job | None = None  # the latest run or comparison
+
+    def __str__(self) -> str:
+        return f"the backup of {self.dataset.name}"
 
     @property
     def key(self) -> str:
@@ -138,6 +142,13 @@ def read_facts() -> Facts:
         pools=tuple(row.fact for row in PoolRow.objects.order_by("name")),
         datasets=tuple(row.fact for row in DatasetRow.objects.order_by("name")),
     )
+
+
+def read_all(now: datetime | None = None) -> list[BackupStatus]:
+    """Every task of every folder; one query where there is none."""
+    if not DatasetRow.objects.filter(facts__contains=SET_HERE).exists():
+        return []
+    return read_statuses(read_facts(), now)
 
 
 def read_statuses(facts: Facts, now: datetime | None = None) -> list[BackupStatus]:
@@ -245,7 +256,7 @@ def backups_holding(dataset: Dataset) -> list[BackupStatus]:
     """The backups that hold a folder: its own, and those of folders above it with all below. One query where there is none."""
     parts = dataset.name.split("/")
     names = ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
-    if not DatasetRow.objects.filter(name__in=names, facts__contains='"backup_source":"local"').exists():
+    if not DatasetRow.objects.filter(name__in=names, facts__contains=SET_HERE).exists():
         return []
     return [
         one

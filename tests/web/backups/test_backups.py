@@ -32,7 +32,7 @@ from web.backups.models import BackupRecord
 from web.inventory import store
 from web.inventory.models import SnapshotRow
 from web.jobs.models import BY_SCHEDULE, Job
-from workers import backups, collect_snapshots
+from workers import backups, collect_snapshots, guard
 
 TANK, SAFE, PHOTOS, COPY = 1000, 2000, 5, 55
 TASK = BackupTask(key="0123abcd", pool=SAFE, path="backups/photos")
@@ -429,3 +429,15 @@ def test_task_cannot_be_made_from_nonsense():
 def test_copies_are_links_to_their_files(web, good):
     row = SnapshotRow.objects.get()
     assert f"/snapshots/of/{COPY}/{row.guid}/files/" in web.get(f"/backups/of/{PHOTOS}/0123abcd/").content.decode()
+
+
+def test_record_that_cannot_be_written_keeps_no_backup_from_being_made(monkeypatch):
+    box(photos(TASK))
+
+    def fail(_one: status.BackupStatus) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr(backups, "remember", fail)
+    with pytest.raises(guard.PartlyFailed, match="tank/photos"):
+        backups.start_due_backups()
+    assert Job.objects.filter(kind="run-backup").exists()

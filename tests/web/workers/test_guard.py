@@ -35,6 +35,7 @@ from web.inventory.models import DiskRow, Event, PoolRow, Source
 from web.jobs.models import Job
 from workers import (
     background,
+    backups,
     benchmarks,
     collectors,
     database_health,
@@ -145,6 +146,7 @@ def due(monkeypatch) -> list[str]:
         ("tick-scrubs", maintenance, "begin_due_maintenance"),
         ("tick-self-tests", selftests, "begin_due_selftests"),
         ("tick-policies", snapshot_policies, "run_due_policies"),
+        ("tick-backups", backups, "start_due_backups"),
     ):
         monkeypatch.setattr(part, does, note(name))
         monkeypatch.setattr(part.looks, "claim_turn", lambda: True)
@@ -163,6 +165,7 @@ BREAKS: dict[str, tuple[Any, str]] = {
     "tick-scrubs": (maintenance, "begin_due_maintenance"),
     "tick-self-tests": (selftests, "begin_due_selftests"),
     "tick-policies": (snapshot_policies, "run_due_policies"),
+    "tick-backups": (backups, "start_due_backups"),
     "tick-housekeeping": (housekeeping, "run_housekeeping"),
 }
 STARTS = {
