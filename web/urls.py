@@ -16,6 +16,7 @@ urlpatterns = [
     path("ready/", system.ready, name="ready"),
     path("", include("web.accounts.urls")),
     path("search/", search.search, name="search"),
+    path("help/", system.show_help, name="help"),
     path("system/", include("web.box.urls")),
     path("", include("web.disks.urls")),
     path("", include("web.alerts.urls")),

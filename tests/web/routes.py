@@ -29,6 +29,7 @@ ROUTES = [
     Route("dismiss_step", "/first-steps/user/dismiss/", CHANGE),
     Route("ready", "/ready/", READ),
     Route("search", "/search/", READ),
+    Route("help", "/help/", READ),
     Route("setup", "/setup/", BOTH),
     Route("account_login", "/login/", BOTH),
     Route("account_logout", "/logout/", CHANGE),

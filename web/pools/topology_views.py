@@ -70,6 +70,7 @@ class AddDisksKind:
     several: bool = True
     layouts: bool = False
     solid_state: bool = False
+    term: str = ""  # of the glossary
 
 
 KINDS = {
@@ -100,18 +101,21 @@ KINDS = {
         "Add a spare",
         "A spare stays switched on but unused, and stands in automatically when a disk of this pool fails.",
         lambda pool, _vdev, disks, _request: AddSpare(pool=pool, disks=disks),
+        term="spare",
     ),
     "log": AddDisksKind(
         "Add a log",
         "A log speeds up writes that must be safe at once: NFS, databases, virtual machines. Choose two disks, which are mirrored. Windows and Mac shares hardly gain from it.",
         lambda pool, _vdev, disks, _request: AddLog(pool=pool, disks=disks),
         solid_state=True,
+        term="log",
     ),
     "cache": AddDisksKind(
         "Add a cache",
         "A cache keeps data that is read again and again and does not fit into memory. Its index takes memory, and it does not help with files that are read once.",
         lambda pool, _vdev, disks, _request: AddCache(pool=pool, disks=disks),
         solid_state=True,
+        term="cache",
     ),
 }
 

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from web.inventory.bays import list_bays, read_known_bays
 from web.inventory.models import AccountRow, DatasetRow, DiskRow, GroupRow, PoolRow, Row, ShareRow
+from web.system.glossary import GLOSSARY
 
 MOST = 20  # that are shown
 LONGEST = 100  # of what is typed
@@ -61,6 +62,7 @@ PAGES = (
     ("Jobs", "jobs", "list", "work log"),
     ("Replacements", "replacements", "refresh", "disk replace"),
     ("System", "box", "device", "memory processor network temperature host name"),
+    ("Help", "help", "circle-help", "glossary terms words explain"),
     ("Active sessions", "sessions", "device", "sign in"),
     ("Preferences", "preferences", "settings", "units tb tib gb gib sizes commands"),
     ("Password", "password", "key", "change administrator"),
@@ -110,6 +112,10 @@ def list_entries(tokens: list[str]) -> Iterator[Entry]:
     yield from (Entry(words, "page", reverse(name), icon, more) for words, name, icon, more in PAGES)
     if not tokens:
         return
+    for key, term in GLOSSARY.items():
+        yield Entry(
+            f"What is this: {term.name}?", "help", f"{reverse('help')}#{key}", "circle-help", f"{key} {term.more}"
+        )
     for bay in list_bays(DiskRow.objects.all(), [row.fact for row in pools], read_known_bays()):
         disk = bay.disk
         words = f"{bay.label.capitalize()}: {disk.model}" if disk.model else bay.label.capitalize()

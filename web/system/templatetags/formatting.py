@@ -8,6 +8,7 @@ from django import template
 
 from appliance import formatting
 from appliance.files.posix_acl import MAY
+from web.system.glossary import GLOSSARY
 
 register = template.Library()
 register.filter("size", formatting.size_text)
@@ -15,6 +16,7 @@ register.filter("disk_size", formatting.disk_size)
 register.filter("memory", formatting.binary_text)
 register.filter("rate", formatting.rate_text)
 register.filter("duration", formatting.duration_text)
+register.filter("glossary", lambda term: GLOSSARY[term])
 register.filter("may", lambda level: MAY[level])
 
 ICONS = {
