@@ -35,7 +35,7 @@ GLOSSARY = {
     ),
     "schedule": Term(
         "Snapshot schedule",
-        "A snapshot schedule takes snapshots of a folder every hour, day, week, month or year. "
+        "A snapshot schedule takes snapshots of a folder every 15 minutes, hour, day, week or month. "
         "Folders inside it follow the same schedule unless they have their own.",
         "automatic",
     ),

@@ -195,7 +195,7 @@ def test_source_that_was_rolled_back_changes_nothing_at_the_copy(appliance, visi
     )
     before = guids(appliance, COPY)
     _job, said = run_now(visitor, task)
-    assert "was rolled back" in said, said
+    assert "Nothing was changed. Rename the copy to keep it" in said, said
     assert guids(appliance, COPY) == before
     # Set aside by hand, the next run makes a new copy, and the old one stays.
     appliance.run("zfs", "rename", COPY, "safe/backups/photos-old")
