@@ -31,7 +31,7 @@ def test_a_folder_is_made_edited_and_destroyed(page, appliance):
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("button", name="Inherit for Compression")).to_be_visible(timeout=60_000)
 
-    page.get_by_role("link", name="Back").click()
+    page.get_by_role("link", name="Back", exact=True).click()
     page.get_by_role("link", name="Destroy").click()
     expect(page.get_by_text("This is what would be destroyed")).to_be_visible(timeout=60_000)
     page.get_by_role("button", name="Review").click()
