@@ -29,6 +29,7 @@ from workers.interval import Interval
 log = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS = 30.0
 KINDS_OF_JOBS = ("run-backup", "verify-backup")
+MOST_DOUBLED = 5  # eight hours
 COMPARE_EVERY = timedelta(days=7)
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 TRY_AGAIN_AFTER = timedelta(minutes=15)
@@ -75,7 +76,17 @@ def is_ready(one: BackupStatus, now: datetime, stopped: set[str]) -> bool:
     if one.is_foreign or one.pool is None or {one.pool.name, one.dataset.pool} & stopped:
         return False
     failed = one.job and not one.job.open and one.job.state != Job.State.DONE
-    return not (failed and one.job and now - TRY_AGAIN_AFTER < one.job.created <= now)
+    return not (failed and one.job and now - rest_after(one, now) < one.job.created <= now)
+
+
+def rest_after(one: BackupStatus, now: datetime) -> timedelta:
+    """How long it rests after a failure: a quarter of an hour, doubled with each further one of the last two days."""
+    tries = Job.objects.filter(
+        kind__in=KINDS_OF_JOBS, subject=one.dataset.name, operation__contains=f'"{one.task.key}"'
+    )
+    failed = tries.filter(created__range=(now - timedelta(days=2), now)).exclude(state=Job.State.DONE).count()
+    doubled = min(max(failed - 1, 0), MOST_DOUBLED)
+    return TRY_AGAIN_AFTER * (1 << doubled)
 
 
 def is_comparison_due(one: BackupStatus, now: datetime) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
@@ -15,7 +15,7 @@ from appliance.backups.stream import send_stream
 from appliance.backups.tasks import BackupTask
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
-from appliance.facts.datasets import Dataset
+from appliance.facts.datasets import Bookmark, Dataset, Snapshot
 from appliance.formatting import duration_text, size_text, time_left
 from appliance.operation import Work
 from appliance.snapshots.bookmarks import read_bookmarks
@@ -170,21 +170,41 @@ def check_keys(base: str, one: DatasetCopy) -> None:
 
 
 def let_go(work: Work, one: DatasetCopy, arrived: int, zone: tzinfo) -> None:
-    """After a snapshot has arrived: drop earlier bookmarks of the task, the source's snapshots that no task continues from,
-    and copies that are no longer kept. What cannot be destroyed is noted; the copy is good all the same."""
+    """After a snapshot has arrived: drop earlier bookmarks of the task, snapshots of earlier runs that no task continues
+    from, and copies that are no longer kept. What cannot be destroyed is noted; the copy is good all the same."""
     name = one.source.name
     marks = sorted(
         (mark for mark in read_bookmarks([name]) if mark.short.startswith(PREFIX)), key=lambda mark: mark.txg
     )
-    own = [mark for mark in marks if mark.short.startswith(one.bookmark_prefix)]
-    for mark in own[:-BOOKMARKS]:
-        libzfs.destroy_bookmark(mark.name)
     # Of each task the newest: what it continues from, and what the copy is compared with.
     bases = {mark.short.rpartition("-")[0]: mark.guid for mark in marks}.values()
-    here = [found for found in list_snapshots.list_snapshots([name]) if retention.is_backup(found.short)]
+    here = list(list_snapshots.list_snapshots([name]))
     at = next((found.txg for found in here if found.guid == arrived), 0)
-    past = [found.name for found in here if found.txg < at and found.guid not in bases]
+    past = [found.name for found in own_snapshots(here, marks) if found.txg < at and found.guid not in bases]
     expired = retention.expired_copies(list(list_snapshots.list_snapshots([one.target])), one.task.keep, zone)
     for going in (past, [found.name for found in expired]):
         for left in libzfs.destroy_snapshots(going):
             work.note(f"{left.name} stays: {left.why}")
+    for mark in [mark for mark in marks if mark.short.startswith(one.bookmark_prefix)][:-BOOKMARKS]:
+        libzfs.destroy_bookmark(mark.name)
+
+
+def own_snapshots(snapshots: Iterable[Snapshot], marks: Iterable[Bookmark]) -> list[Snapshot]:
+    """The snapshots that runs have taken: they have the name, and a bookmark. One that somebody named like that has none."""
+    marked = {mark.guid for mark in marks}
+    return [one for one in snapshots if retention.is_backup(one.short) and one.guid in marked]
+
+
+def withdraw(work: Work, one: DatasetCopy) -> None:
+    """After a run that could not send anything of a dataset: destroy the snapshot that it took for it, and its bookmark.
+
+    Otherwise each try would leave one, and they would keep the space of deleted files.
+    """
+    name = one.source.name
+    marks = [mark for mark in read_bookmarks([name]) if mark.short.startswith(one.bookmark_prefix)]
+    mine = [found for found in own_snapshots(list_snapshots.list_snapshots([name]), marks) if found.short == one.short]
+    for left in libzfs.destroy_snapshots([found.name for found in mine]):
+        work.note(f"{left.name} stays: {left.why}")
+    for mark in marks:
+        if mark.guid in {found.guid for found in mine}:
+            libzfs.destroy_bookmark(mark.name)

@@ -16,7 +16,7 @@ import msgspec
 from appliance import command, names, schedule, snapshot_names
 from appliance.backups import copies, tasks
 from appliance.backups.base import BackupOperation
-from appliance.backups.copy_dataset import PREFIX, DatasetCopy, read_features, run_copy, send_flags
+from appliance.backups.copy_dataset import PREFIX, DatasetCopy, read_features, run_copy, send_flags, withdraw
 from appliance.backups.tasks import BackupTask
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts, Pool
@@ -109,12 +109,14 @@ class RunBackup(BackupOperation, tag="run-backup"):
         self, one: Dataset, target: str, task: BackupTask, pool: Pool, facts: Facts, failures: list[str]
     ) -> Step:
         def run(work: Work) -> None:
+            copy = DatasetCopy(task, one, target, self.short, send_flags(one, read_features(pool.name)))
             try:
-                flags = send_flags(one, read_features(pool.name))
-                run_copy(work, DatasetCopy(task, one, target, self.short, flags), schedule.box_zone())
+                run_copy(work, copy, schedule.box_zone())
             except (Refused, Failed) as error:
                 failures.append(f"{one.name}: {error}")
                 work.note(failures[-1])
+                if isinstance(error, Refused):
+                    withdraw(work, copy)
 
         shown = DatasetCopy(task, one, target, self.short, ("-w",) if one.encryption != "off" else ("-L", "-e", "-c"))
         return Step(f"copy-{one.guid}", f"Copy {one.name}", shown.command_text(facts), run, (target,))

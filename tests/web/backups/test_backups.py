@@ -285,6 +285,13 @@ def test_run_that_failed_is_not_tried_again_at_once():
     Job.objects.update(state=Job.State.FAILED)
     assert backups.start_due_backups() is None
     Job.objects.update(created=timezone.now() - timedelta(minutes=16))
+    second = backups.start_due_backups()
+    assert second
+    # After the second failure it rests for half an hour.
+    Job.objects.update(state=Job.State.FAILED, created=timezone.now() - timedelta(hours=2))
+    Job.objects.filter(pk=second.pk).update(created=timezone.now() - timedelta(minutes=16))
+    assert backups.start_due_backups() is None
+    Job.objects.filter(pk=second.pk).update(created=timezone.now() - timedelta(minutes=31))
     assert backups.start_due_backups()
 
 
