@@ -14,7 +14,7 @@ from appliance.pools.export_destroy import ExportPool
 from appliance.pools.import_pool import ImportPool
 from web.backups.status import BackupStatus
 from web.inventory import store
-from web.inventory.models import ImportableRow, PoolRow
+from web.inventory.models import DatasetRow, ImportableRow, PoolRow
 from web.jobs import confirm, queue
 from web.jobs.models import BY_SCHEDULE, Job
 
@@ -62,7 +62,9 @@ def release_disk(statuses: Iterable[BackupStatus], busy: set[int]) -> Job | None
         pools.setdefault(one.task.pool, []).append(one)
     for guid, mine in pools.items():
         pool = mine[0].pool
-        if pool and guid not in busy and all(one.task.removable and one.good for one in mine) and was_fetched(pool):
+        if pool is None or guid in busy or not all(one.task.removable and one.good for one in mine):
+            continue
+        if was_fetched(pool) and holds_only_copies(pool):
             return start(ExportPool(pool=pool.name, guid=pool.guid))
     return None
 
@@ -71,6 +73,11 @@ def was_fetched(pool: Pool) -> bool:
     """Whether it was imported for a backup the last time, and not by somebody who wants to look into it."""
     last = Job.objects.filter(kind="import-pool", subject=pool.name, state=Job.State.DONE).order_by("-created").first()
     return last is not None and last.created_by == BY_SCHEDULE
+
+
+def holds_only_copies(pool: Pool) -> bool:
+    """Whether nobody can be using the pool for anything else: a folder of somebody's own on the disk keeps it here."""
+    return all(one.fact.copy_of or "/" not in one.name for one in DatasetRow.objects.filter(pool=pool.name))
 
 
 def start(operation: Operation) -> Job | None:

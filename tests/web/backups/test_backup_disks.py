@@ -10,7 +10,7 @@ from django.utils import timezone
 from appliance.backups.tasks import BackupTask
 from appliance.facts.box import Use
 from appliance.facts.importable import Importable
-from tests.unit.made import disk
+from tests.unit.made import dataset, disk
 from tests.web import rows
 from tests.web.backups.test_backups import COPY, PHOTOS, SAFE, box, copied, copy_of, only, photos
 from tests.web.reading import Page
@@ -94,6 +94,13 @@ def test_pool_that_was_fetched_is_released_when_nothing_is_left_to_do():
     complete()
     job = backups.start_due_backups()
     assert job and (job.kind, job.subject) == ("export-pool", "safe")
+
+
+def test_pool_with_a_folder_of_somebodys_own_stays():
+    rows.job(kind="import-pool", subject="safe", state=Job.State.DONE, created_by=BY_SCHEDULE)
+    complete()
+    box(photos(DRAWER), copy_of(photos(), "safe/backups/photos", COPY), dataset("safe/films", guid=77))
+    assert backups.start_due_backups() is None
 
 
 def test_pool_that_somebody_imported_stays():
