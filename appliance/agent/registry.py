@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from appliance.backups.run_backup import RunBackup
+from appliance.backups.set_aside import SetCopyAside
 from appliance.backups.set_backup import SetBackup
 from appliance.backups.verify_backup import VerifyBackup
 from appliance.benchmarks.cleanup import CleanUpBenchmark
@@ -60,6 +61,7 @@ from appliance.users.share_folder import ShareFolder
 Registered = (
     RunBackup
     | SetBackup
+    | SetCopyAside
     | VerifyBackup
     | CleanUpBenchmark
     | RunBenchmarkCase

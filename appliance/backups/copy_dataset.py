@@ -162,7 +162,7 @@ def check_keys(base: str, one: DatasetCopy) -> None:
         raise Refused(
             Reason(
                 "backup-keys-differ",
-                "{source} and its copy {target} do not have the same keys. Rename the copy; the next run makes a new one.",
+                "{source} and its copy {target} do not have the same keys. Set the copy aside; the next run makes a new one.",
                 source=one.source.name,
                 target=one.target,
             )

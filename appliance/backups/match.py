@@ -77,14 +77,14 @@ def conflict(source: str, guid: int, raw: bool, copy: Copy) -> Reason | None:
     if copy.mark and copy.mark.raw != raw:
         return Reason(
             "backup-mode-changed",
-            "{source} was encrypted or decrypted since its first copy. Rename {target}; the next run makes a new copy.",
+            "{source} was encrypted or decrypted since its first copy. Set {target} aside; the next run makes a new copy.",
             target=copy.name,
             source=source,
         )
     if copy.written:
         return Reason(
             "backup-target-changed",
-            "Files in the copy {target} were changed. Rename it, and the next run makes a new copy; or roll it back to its newest snapshot.",
+            "Files in the copy {target} were changed. Set it aside, and the next run makes a new copy; or roll it back to its newest snapshot.",
             target=copy.name,
         )
     return None
@@ -101,7 +101,7 @@ def decide(source: str, points: Iterable[Point], wanted: int, raw: bool, copy: C
     if not copy.guids and copy.exists:
         return Reason(
             "backup-copy-empty",
-            "All snapshots of the copy {target} were destroyed, so nothing can continue from it. Rename it, and the next run makes a new copy.",
+            "All snapshots of the copy {target} were destroyed, so nothing can continue from it. Set it aside, and the next run makes a new copy.",
             target=copy.name,
         )
     if not copy.guids:
@@ -114,13 +114,13 @@ def decide(source: str, points: Iterable[Point], wanted: int, raw: bool, copy: C
     if any(guid in known for guid in copy.guids):
         return Reason(
             "backup-diverged",
-            "The copy {target} has snapshots that {source} no longer has: {source} was rolled back, or a snapshot was taken of the copy. Nothing was changed. Rename the copy to keep it; the next run makes a new one.",
+            "The copy {target} has snapshots that {source} no longer has: {source} was rolled back, or a snapshot was taken of the copy. Nothing was changed. Set the copy aside; the next run makes a new one.",
             target=copy.name,
             source=source,
         )
     return Reason(
         "backup-no-common-snapshot",
-        "{source} and its copy {target} no longer have a snapshot in common. Nothing was changed. Rename the copy to keep it; the next run makes a new one.",
+        "{source} and its copy {target} no longer have a snapshot in common. Nothing was changed. Set the copy aside; the next run makes a new one.",
         target=copy.name,
         source=source,
     )

@@ -14,5 +14,6 @@ urlpatterns = [
     path("of/<str:key>/<str:task>/edit/", views.edit_backup, name="edit_backup"),
     path("of/<str:key>/<str:task>/run/", views.run_backup, name="run_backup"),
     path("of/<str:key>/<str:task>/compare/", views.compare_backup, name="compare_backup"),
+    path("of/<str:key>/<str:task>/aside/<str:copy>/", views.set_copy_aside, name="set_copy_aside"),
     path("of/<str:key>/<str:task>/remove/", views.remove_backup, name="remove_backup"),
 ]

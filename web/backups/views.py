@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -13,6 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from appliance import snapshot_names
 from appliance.backups import tasks
 from appliance.backups.run_backup import RunBackup
+from appliance.backups.set_aside import SetCopyAside
 from appliance.backups.set_backup import SetBackup
 from appliance.backups.verify_backup import VerifyBackup
 from appliance.errors import Reason, Refused
@@ -99,7 +101,11 @@ def show_backup(request: HttpRequest, key: str, task: str) -> HttpResponse:
             if one.pool
             else SnapshotRow.objects.none()
         )
-        return {"one": one, "copies": list(rows.order_by("-txg")[:COPIES]), "count": rows.count()}
+        context: dict[str, object] = {"one": one, "copies": list(rows.order_by("-txg")[:COPIES]), "count": rows.count()}
+        if one.failed and one.pool:
+            below = DatasetRow.objects.filter(Q(name=one.target) | Q(name__startswith=f"{one.target}/"))
+            context["stuck"] = [row for row in below.order_by("name")[:COPIES] if row.fact.copy_of]
+        return context
 
     return live.respond(request, "backups/show.html", build)
 
@@ -149,3 +155,12 @@ def remove_backup(request: HttpRequest, key: str, task: str) -> HttpResponse:
     return confirm.review(
         request, SetBackup(dataset=dataset.name, tasks=others), back=reverse("backup", args=[key, task])
     )
+
+
+@require_GET
+@refusals_lead_to("backup", "key", "task")
+def set_copy_aside(request: HttpRequest, key: str, task: str, copy: str) -> HttpResponse:
+    """Review what setting a copy aside means, so that the next run makes a new one."""
+    found, facts = dataset_of(copy), status.read_facts()
+    operation = SetCopyAside.of(found, facts, timezone.localdate())
+    return confirm.review(request, operation, back=reverse("backup", args=[key, task]))

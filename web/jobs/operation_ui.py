@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from appliance.backups.run_backup import RunBackup
+from appliance.backups.set_aside import SetCopyAside
 from appliance.backups.set_backup import SetBackup
 from appliance.backups.verify_backup import VerifyBackup
 from appliance.benchmarks.cleanup import CleanUpBenchmark
@@ -160,6 +161,7 @@ UI: dict[type[Operation], OperationUi] = {
     ReplaceDisk: REPLACEMENT,
     OfflineDisk: REPLACEMENT,
     SetBackup: BACKUPS,
+    SetCopyAside: BACKUPS,
     RunBackup: BACKUPS,
     VerifyBackup: BACKUPS,
     EraseDisk: DISKS,

@@ -88,6 +88,10 @@ def sums(appliance: Machine, snapshot: str) -> str:
     )
 
 
+def folders(appliance: Machine) -> list[str]:
+    return appliance.run("zfs", "list", "-H", "-o", "name", "-r", "safe").splitlines()
+
+
 def newest(appliance: Machine, dataset: str) -> str:
     return f"{dataset}@{there(appliance, dataset)[-1]}"
 
@@ -195,14 +199,18 @@ def test_source_that_was_rolled_back_changes_nothing_at_the_copy(appliance, visi
     )
     before = guids(appliance, COPY)
     _job, said = run_now(visitor, task)
-    assert "Nothing was changed. Rename the copy to keep it" in said, said
+    assert "Nothing was changed. Set the copy aside" in said, said
     assert guids(appliance, COPY) == before
-    # Set aside by hand, the next run makes a new copy, and the old one stays.
-    appliance.run("zfs", "rename", COPY, "safe/backups/photos-old")
-    visitor.wait_until("/folders/", "safe/backups/photos-old", timeout=90)
+    # Set aside on the backup's page, the next run makes a new copy, and the old one stays.
+    page = visitor.wait_until(task, "Start a new copy", timeout=90)
+    link = re.search(rf"{task}aside/{key_of(appliance, COPY)}/", page.text)
+    assert link
+    assert visitor.ended(visitor.confirm(visitor.get(link[0]))).startswith("Done.")
+    aside = next(name for name in folders(appliance) if name.startswith(f"{COPY} set aside"))
+    visitor.wait_until("/folders/", aside, timeout=90)
     _job, said = run_now(visitor, task)
     assert said.startswith("Done."), said
-    assert guids(appliance, "safe/backups/photos-old") == before
+    assert guids(appliance, aside) == before
     assert sums(appliance, newest(appliance, COPY)) == sums(appliance, newest(appliance, "tank/photos"))
 
 

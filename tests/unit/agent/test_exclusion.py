@@ -115,6 +115,10 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
     ),
     "destroy-snapshots": ({"snapshots": [["tank/a@s", 5]]}, {"pool"}),
     "prune-snapshots": ({"snapshots": [["tank/a@s", 5]]}, {"pool"}),
+    "set-copy-aside": (
+        {"copy": "tank/backups/a", "guid": 5, "name": "a old"},
+        {"pool", "takes tank/backups/a"},
+    ),
     "set-backup": ({"dataset": "tank/a"}, {"pool"}),
     "run-backup": (
         {"dataset": "tank/a", "key": "0123abcd", "target": "safe/backups/a", "moment": "2026.11.22-19.00.00"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from django.utils import timezone
 from appliance import snapshot_names
 from appliance.backups import copies, tasks
 from appliance.backups.run_backup import RunBackup
+from appliance.backups.set_aside import SetCopyAside
 from appliance.backups.set_backup import SetBackup
 from appliance.backups.tasks import BackupTask, Keep
 from appliance.backups.verify_backup import PREFIX, Comparison
@@ -448,3 +449,32 @@ def test_record_that_cannot_be_written_keeps_no_backup_from_being_made(monkeypat
     with pytest.raises(guard.PartlyFailed, match="tank/photos"):
         backups.start_due_backups()
     assert Job.objects.filter(kind="run-backup").exists()
+
+
+def test_copy_that_cannot_be_continued_is_set_aside_from_its_page(web, good):
+    rows.job(kind="run-backup", subject="tank/photos", state=Job.State.FAILED, operation='{"key": "0123abcd"}')
+    page = web.get(f"/backups/of/{PHOTOS}/0123abcd/").content.decode()
+    link = f"/backups/of/{PHOTOS}/0123abcd/aside/{COPY}/"
+    assert link in page
+    review = Page(web.get(link)).text
+    assert "safe/backups/photos set aside" in review and "Nothing is destroyed" in review
+
+
+def test_only_a_copy_can_be_set_aside(web, good):
+    answer = web.get(f"/backups/of/{PHOTOS}/0123abcd/aside/{PHOTOS}/")
+    assert answer.status_code == 409 and codes_on_page(answer) == ["not-a-copy"]
+
+
+def test_setting_aside_takes_the_mark_away_first_and_then_the_name():
+    copy = copy_of(photos(), "safe/backups/photos", COPY)
+    facts = facts_of(photos(TASK), copy, dataset("safe/backups/photos set aside 2026-11-23", guid=9))
+    operation = SetCopyAside.of(copy, facts, date(2026, 11, 23))
+    assert operation.name == "photos set aside 2026-11-23 2"
+    plan = checked_plan(operation, facts)
+    assert [step.name for step in plan.steps] == ["unmark", "rename"]
+    assert not operation.probe("rename", facts)
+    moved = replace(copy, name=operation.target, copy_of='{"guid":0,"raw":false}')
+    after = Facts(datasets=(moved,))
+    assert operation.probe("unmark", after) and operation.probe("rename", after)
+    # The next run finds no copy of the folder any more, and makes one.
+    assert copies.names_of("safe/backups/photos", photos(), [photos()], after)[PHOTOS] == "safe/backups/photos"

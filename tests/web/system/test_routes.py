@@ -113,7 +113,13 @@ def test_looking_changes_nothing(web, box, route):
 def test_every_page_can_be_had(web, box, route):
     response = web.get(route.url)
     refused = {"unlock": 409, "wipe_disk": 409, "mend_share": 409, "stop_scrub": 409, "replacement_accept": 409}
-    refused |= {"unlock_all": 409, "snapshot_content": 409, "put_back": 409, "benchmark_again": 409}
+    refused |= {
+        "unlock_all": 409,
+        "snapshot_content": 409,
+        "put_back": 409,
+        "benchmark_again": 409,
+        "set_copy_aside": 409,
+    }
     assert response.status_code == {"account_login": 302, "account_signup": 302, **refused}.get(route.name, 200)
 
 
