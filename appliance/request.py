@@ -4,7 +4,7 @@ A request is typed fields that validate themselves, and a method that answers it
 is listed in ``appliance/agent/request_registry.py``; the agent answers nothing that is not listed there. Web and worker are
 taken to be hostile: the agent decodes each request again, and that decoding is the validation that counts.
 
-Guards that are the same for every request are applied by ``appliance/agent/requests.py``: who may ask, ``LONGEST_REQUEST``
+Guards that are the same for every request are applied by ``appliance/agent/protocol.py``: who may ask, ``LONGEST_REQUEST``
 and ``SECONDS_TO_ASK``. Locks and the time that a command may take belong to what a request calls.
 """
 

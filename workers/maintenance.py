@@ -1,4 +1,4 @@
-"""Start scheduled scrubs and trims. ``appliance/schedule.py`` decides which."""
+"""Start scheduled scrubs and trims. ``appliance/pools/maintenance_schedule.py`` decides which."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from appliance import schedule
 from appliance.errors import Refused
 from appliance.facts.box import Facts, Pool
 from appliance.operation import Operation
-from appliance.pools import activities
+from appliance.pools import activities, maintenance_schedule
 from appliance.pools.scrub import PauseScrub, StartScrub, work_of
 from appliance.pools.trim import StartTrim
 from web.inventory import store
@@ -44,7 +44,7 @@ def begin_due_maintenance() -> list[Job]:
     def begin(kind: str) -> None:
         standing = {found.key: (pool, found) for pool, found, _row in maintenance.pool_cares(facts, kind, now) if pool.name not in at_it}  # fmt: skip
         busy = beginning or (kind == "scrub" and is_rebuilding(facts))
-        acts = schedule.decide_run([found for _pool, found in standing.values()], now, zone, busy=busy)
+        acts = maintenance_schedule.decide_run([found for _pool, found in standing.values()], now, zone, busy=busy)
         for act in acts:
             pool = standing[act.key][0]
             if pool.name not in at_it and (job := start_job(act, kind, pool, facts)):
@@ -60,7 +60,7 @@ def is_rebuilding(facts: Facts) -> bool:
     return any(work.kind == "resilver" and work.state == "running" for pool in facts.pools for work in pool.work)
 
 
-def start_job(act: schedule.DueAct, kind: str, pool: Pool, facts: Facts) -> Job | None:
+def start_job(act: maintenance_schedule.DueAct, kind: str, pool: Pool, facts: Facts) -> Job | None:
     """Make the job of one action and note in the schedule's row that the schedule started it."""
     operation: Operation
     work = work_of(pool, kind)

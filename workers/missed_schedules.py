@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from appliance import schedule
 from appliance.alerts.rules import Fault
 from appliance.facts.box import Facts
+from appliance.pools import maintenance_schedule
 from appliance.snapshots.policy import AHEAD, next_opening, overdue_grains, unchanged_snapshot
 from web.alerts import reconcile
 from web.inventory import store
@@ -37,7 +38,7 @@ def overdue_scrubs(facts: Facts, now: datetime) -> Iterator[Fault]:
     for pool, found, _row in maintenance.pool_cares(facts, "scrub", now):
         if not found.usable or found.state == "running" or found.held:
             continue
-        due = schedule.due_on(found, now, schedule.box_zone())
+        due = maintenance_schedule.due_on(found, now, schedule.box_zone())
         if due and due < (now - AFTER).date():
             last = f"The last one ended on {found.ended:%d %B %Y}." if found.ended else "It has never been scrubbed."
             yield Fault("scrub.overdue", str(pool.guid), f"{pool.name} was not scrubbed in time.", last, f"/pools/{pool.guid}/")  # fmt: skip

@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from appliance.agent.requests import serve_connection
+from appliance.agent.protocol import serve_connection
 from appliance.request import LONGEST_REQUEST
 
 SECONDS_IDLE = 30

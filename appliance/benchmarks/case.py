@@ -9,7 +9,7 @@ from appliance import names
 from appliance.errors import Reason, Refused
 from appliance.formatting import binary_text, link_label, size_text
 from appliance.layout.geometry import KIB, LEAST_DISKS, MIB
-from appliance.shares import nfs_clients
+from appliance.shares import nfs_export_rules
 from appliance.strict_struct import StrictStruct
 
 Layout = Literal["stripe", "mirror", "raidz1", "raidz2", "raidz3"]
@@ -92,7 +92,7 @@ class Case(SharedSettings):
             names.existing_pool(self.pool)
         if self.sample:
             names.existing_dataset(self.sample, field="sample")
-        if self.where == "network" and "/" in nfs_clients.check_client(self.peer, field="peer"):
+        if self.where == "network" and "/" in nfs_export_rules.check_client(self.peer, field="peer"):
             raise Refused(Reason("peer-is-network", "Enter one computer, not a network.", field="peer"))
         whole = {
             "repeats": (self.repeats, 1, 9), "warmups": (self.warmups, 0, 9), "size": (self.size, LEAST, LARGEST),

@@ -24,7 +24,7 @@ from appliance.benchmarks import (
 )
 from appliance.benchmarks.case import FROM_MEMORY, Case, memory_for
 from appliance.benchmarks.prefill import Prefill
-from appliance.benchmarks.runner import CaseRunner
+from appliance.benchmarks.run_program import CaseRunner
 from appliance.benchmarks.target import BenchmarkTarget
 from appliance.benchmarks.workloads import KINDS, SYNCED
 from appliance.disks.partitions import Cut, partition_step

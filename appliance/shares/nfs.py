@@ -18,7 +18,7 @@ from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share
-from appliance.shares import nfs_access, nfs_clients
+from appliance.shares import nfs_access, nfs_export_rules
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.settings import Nfs, Part, Protocol, wanted_shares
 from appliance.system.accounts import people_number
@@ -83,7 +83,7 @@ def render_exports(facts: Facts) -> str:
     lines = []
     for dataset, setting in wanted_exports(facts):
         how = export_options(setting, nfs_access.squashed_numbers(setting, facts.accounts, gid))
-        hosts = " ".join(f"{host}({how})" for host in nfs_clients.check_clients(setting.hosts))
+        hosts = " ".join(f"{host}({how})" for host in nfs_export_rules.check_clients(setting.hosts))
         lines.append(f"{quote_path(dataset.mountpoint)} {hosts}")
     return "".join(f"{line}\n" for line in sorted(lines))
 
@@ -110,7 +110,7 @@ def check_exports(path: Path) -> None:
     known = {"rw", "ro", "sync", "async", "root_squash", "no_root_squash", "all_squash", "no_subtree_check", "insecure", "mountpoint"}  # fmt: skip
     for export in parse_exports(path.read_text(encoding="utf-8")):
         names.served_path(export.path)
-        nfs_clients.check_client(export.host)
+        nfs_export_rules.check_client(export.host)
         if unknown := {one for one in export.options - known if not re.fullmatch(r"anon[ug]id=[1-9][0-9]{0,9}", one)}:
             raise Failed("The NFS server does not know these options", ", ".join(sorted(unknown)))
 
@@ -152,7 +152,7 @@ class NfsServing:
             yield "Root on those computers is root in this folder: it can read and change every file."
         if not part.sync:
             yield "Writes are told to be done before they are on disk: a power cut can lose the last seconds."
-        yield from (f"{host} reaches beyond your home." for host in part.hosts if nfs_clients.is_public(host))
+        yield from (f"{host} reaches beyond your home." for host in part.hosts if nfs_export_rules.is_public(host))
 
     def take_up(self, shares: tuple[Share, ...]) -> None:
         """Start the server with the first export, stop it with the last; it keeps running for exports that an administrator added."""

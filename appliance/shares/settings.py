@@ -21,7 +21,7 @@ from appliance import names
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
-from appliance.shares import nfs_clients
+from appliance.shares import nfs_export_rules
 
 Protocol = Literal["smb", "nfs", "afp"]
 PROTOCOLS: tuple[Protocol, ...] = ("smb", "nfs", "afp")
@@ -109,7 +109,7 @@ class Nfs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     everybody_as: str = ""
 
     def __post_init__(self) -> None:
-        nfs_clients.check_clients(self.hosts)
+        nfs_export_rules.check_clients(self.hosts)
         if self.everybody_as and self.everybody_as != NOBODY:
             names.check_user_name(self.everybody_as, field="everybody_as")
         if self.everybody_as and self.root:

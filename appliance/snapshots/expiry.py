@@ -1,6 +1,6 @@
-"""Whether a snapshot has expired, as far as the agent can tell by itself, so that it need not trust a request to prune.
+"""Which automatic snapshots are no longer kept: the rule, and what the agent can tell of it by itself. Pure functions.
 
-The agent knows the folder's policy, each snapshot's mark and name, and when ZFS made it. Which other grains a snapshot
+The agent need not trust a request to prune. It knows the folder's policy, each snapshot's mark and name, and when ZFS made it. Which other grains a snapshot
 got later is recorded only in the settings database.
 """
 
@@ -12,9 +12,28 @@ from datetime import datetime, timedelta, tzinfo
 from appliance import snapshot_names
 from appliance.facts.datasets import Dataset, Snapshot
 from appliance.snapshots import policy as snapshot_policy
-from appliance.snapshots.policy import Policy
+from appliance.snapshots.policy import Policy, Taken
 
 YOUNGEST = timedelta(minutes=15)  # the shortest time for which any policy keeps a snapshot
+
+
+def expired_snapshots(policy: Policy | None, taken: Sequence[Taken], *, others: int) -> tuple[Taken, ...]:
+    """The snapshots that the policy no longer keeps, oldest first.
+
+    Of each grain the newest are kept, as many as the policy says. A dataset is never left with no snapshot at all:
+    ``others`` counts those that the policy did not take. No policy means nothing expires; deleting a policy is not
+    "keep 0".
+    """
+    if policy is None:
+        return ()
+    ordered = sorted(taken, key=lambda snapshot: snapshot.txg)
+    kept: set[int] = set()
+    for grain in policy.grains:
+        own = [snapshot.guid for snapshot in ordered if grain in snapshot.grains]
+        kept.update(own[-policy.kept_count(grain) :])
+    if not kept and not others and ordered:
+        kept.add(ordered[-1].guid)
+    return tuple(snapshot for snapshot in ordered if snapshot.guid not in kept)
 
 
 def may_go(snapshot: Snapshot, policy: Policy | None, known: Sequence[Snapshot], now: datetime, zone: tzinfo) -> bool:

@@ -236,25 +236,6 @@ def next_opening(policy: Policy, since: datetime, zone: tzinfo) -> datetime:
     return schedule.at_hour(day, policy.first, zone)
 
 
-def expired_snapshots(policy: Policy | None, taken: Sequence[Taken], *, others: int) -> tuple[Taken, ...]:
-    """The snapshots that the policy no longer keeps, oldest first.
-
-    Of each grain the newest are kept, as many as the policy says. A dataset is never left with no snapshot at all:
-    ``others`` counts those that the policy did not take. No policy means nothing expires; deleting a policy is not
-    "keep 0".
-    """
-    if policy is None:
-        return ()
-    ordered = sorted(taken, key=lambda snapshot: snapshot.txg)
-    kept: set[int] = set()
-    for grain in policy.grains:
-        own = [snapshot.guid for snapshot in ordered if grain in snapshot.grains]
-        kept.update(own[-policy.kept_count(grain) :])
-    if not kept and not others and ordered:
-        kept.add(ordered[-1].guid)
-    return tuple(snapshot for snapshot in ordered if snapshot.guid not in kept)
-
-
 def project_snapshots(policy: Policy, now: datetime, zone: tzinfo) -> list[tuple[datetime, tuple[str, ...]]]:
     """The snapshots that exist once the policy has run undisturbed for long: moment and grains, newest first.
 

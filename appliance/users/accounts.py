@@ -1,4 +1,4 @@
-"""Operations on users: create, set a password, rename, disable and enable.
+"""Operations on users: create, rename, disable and enable. Setting a password is in ``set_password.py``.
 
 Samba has a password of its own; AFP uses the system's (PAM). Both are set from the same secret in one step. The system's
 password gives no access to the box itself: the shell is nologin, and sshd refuses the group.
@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import pwd
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
 from appliance import command, names
-from appliance.datasets.reasons import user_missing
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
-from appliance.operation import Operation, Plan, Step, Work, always, command_step, never
-from appliance.shares import disconnect
-from appliance.shares.settings import SPOKEN
+from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.system import accounts
 from appliance.system.accounts import PEOPLE
 from appliance.users import drop_from_shares, home_folders
+from appliance.users.base import AccountOperation, disconnect_step, user_number
+from appliance.users.set_password import password_step
 
 
 def user_exists(name: str) -> Reason:
@@ -30,26 +29,6 @@ def user_exists(name: str) -> Reason:
 
 def group_exists(name: str) -> Reason:
     return Reason("group-exists", "There is already a group {group}. Choose another name.", field="name", group=name)
-
-
-class AccountOperation(Operation):
-    """Base of operations on one user."""
-
-    name: str
-
-    def __post_init__(self) -> None:
-        names.check_user_name(self.name, field="name")
-
-    @property
-    def subject(self) -> str:
-        return self.name
-
-    def locks(self) -> tuple[str, ...]:
-        return ("accounts",)
-
-    def check(self, facts: Facts) -> Iterator[Reason]:
-        if not facts.account(self.name):
-            yield user_missing(self.name).with_field("name")
 
 
 class CreateAccount(AccountOperation, tag="create-account"):
@@ -141,44 +120,6 @@ class CreateAccount(AccountOperation, tag="create-account"):
         return f"{self.name} was created, but the home folder is not finished. Set who may use it on the folder's page."
 
 
-class SetPassword(AccountOperation, tag="set-password"):
-    """Set a new password for a user."""
-
-    needs_proof = always
-
-    @property
-    def title(self) -> str:
-        return f"Set a new password for {self.name}"
-
-    def wants_secret(self) -> bool:
-        return True
-
-    def check(self, facts: Facts) -> Iterator[Reason]:
-        yield from super().check(facts)
-        if (account := facts.account(self.name)) and account.disabled:
-            # A new password would enable the user in Samba again.
-            yield Reason(
-                "user-disabled",
-                "{user} is disabled. Enable this user first, then set a new password.",
-                field="name",
-                user=self.name,
-            )
-
-    def plan(self, facts: Facts) -> Plan:
-        return Plan(
-            f"{self.name} gets a new password; the old one stops working. Computers that are connected as {self.name} are disconnected.",
-            (password_step(self.name), disconnect_step(self.name)),
-            {"operation": msgspec.to_builtins(self), "uid": user_number(facts, self.name)},
-        )
-
-    def probe(self, step: str, facts: Facts) -> bool:
-        # Nothing shows whether a password was set, so this never claims it.
-        return False
-
-    def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "Whether the new password was taken is not certain. Set it again."
-
-
 class RenameAccount(AccountOperation, tag="rename-account"):
     """Change the display name of a user; the name for signing in stays."""
 
@@ -258,12 +199,6 @@ def warn_existing_shares(name: str, facts: Facts) -> Iterator[str]:
         yield f"The share of {dataset} already names {name}, from an earlier user or another box. The new user can use it at once."
 
 
-def user_number(facts: Facts, name: str) -> int:
-    """The uid of a user, which differs for a new user of the same name; 0 if there is none."""
-    account = facts.account(name)
-    return account.uid if account else 0
-
-
 def samba_step(name: str, title: str, argv: list[str], account: str) -> Step:
     """A change to a user in Samba; does nothing if Samba has none, as after an interrupted creation."""
 
@@ -274,37 +209,3 @@ def samba_step(name: str, title: str, argv: list[str], account: str) -> Step:
             work.note(f"Samba does not know {account}")
 
     return Step(name, title, shlex.join(argv), change_samba_user)
-
-
-def job_secret(work: Work) -> str:
-    """The job's secret, which is the password where a job is about one user."""
-    return work.secret()
-
-
-def password_step(name: str, password: Callable[[Work], str] = job_secret) -> Step:
-    """Set the same password in the system and in Samba, by standard input. Samba asks for it twice.
-
-    ``chpasswd`` comes first: ``smbpasswd`` creates the user in Samba, so a user known to Samba has both passwords.
-    """
-    system, samba = ["chpasswd"], ["smbpasswd", "-s", "-a", name]
-
-    def set_passwords(work: Work) -> None:
-        secret = names.check_password(password(work))
-        command.run(system, timeout=60, given=f"{name}:{secret}\n")
-        command.run(samba, timeout=60, given=f"{secret}\n{secret}\n")
-
-    shown = f"{shlex.join(system)}\n{shlex.join(samba)}"
-    return Step("password", "Set the password for Samba and AFP", shown, set_passwords)
-
-
-def disconnect_step(name: str) -> Step:
-    """Disconnect the clients of a user: sessions continue after a password change."""
-    return Step(
-        "sessions",
-        f"Disconnect {name}",
-        "\n".join(
-            f"{disconnect.describe_end(one, 'PID')}, for each connection over {SPOKEN[one]}"
-            for one in disconnect.WITH_USERS
-        ),
-        lambda work: disconnect.disconnect_user(name, work),
-    )

@@ -25,7 +25,8 @@ from appliance.shares.settings import setting_of
 from appliance.snapshots.take import before_step
 from appliance.system import accounts
 from appliance.users import drop_from_shares
-from appliance.users.accounts import AccountOperation, disconnect_step, samba_step, user_number
+from appliance.users.accounts import samba_step
+from appliance.users.base import AccountOperation, disconnect_step, user_number
 
 
 class RemoveAccount(AccountOperation, tag="remove-account"):

@@ -30,7 +30,8 @@ from appliance.snapshots.policy import Policy, policy_of
 from appliance.snapshots.set_policy import SetSnapshotPolicy
 from appliance.system import accounts
 from appliance.users import new_passwords
-from appliance.users.accounts import CreateAccount, password_step
+from appliance.users.accounts import CreateAccount
+from appliance.users.set_password import password_step
 from appliance.zfs import status
 
 # Under which name the one form asks for what a part calls otherwise.

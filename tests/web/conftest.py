@@ -17,7 +17,7 @@ from django.core.cache import cache
 from django.test import Client
 
 from appliance import agent_client
-from appliance.agent import delayed_jobs, proof, requests
+from appliance.agent import delayed_jobs, proof, protocol
 from appliance.system import paths
 from tests.web import rows
 from tests.web.benchmarks import sweeps_made
@@ -138,7 +138,7 @@ def agent_in_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[di
     def ask(request: dict[str, Any], **_more: Any) -> Iterator[dict[str, Any]]:
         sent: list[dict[str, Any]] = []
         asked.append(request)
-        requests.answer_request(json.dumps(request).encode(), sent.append, store.facts)
+        protocol.answer_request(json.dumps(request).encode(), sent.append, store.facts)
         return map(agent_client.raise_for_refusal, sent)
 
     monkeypatch.setattr(agent_client, "stream_replies", ask)

@@ -55,9 +55,10 @@ from appliance.snapshots.hold_clone import CloneSnapshot, HoldSnapshot, ReleaseS
 from appliance.snapshots.set_policy import SetSnapshotPolicy
 from appliance.snapshots.take import RunSnapshotPolicies, TakeSnapshot
 from appliance.system.power import RestartBox, ShutDownBox
-from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount, SetPassword
+from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount
 from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.users.remove import RemoveAccount
+from appliance.users.set_password import SetPassword
 from appliance.users.share_folder import ShareFolder
 
 

@@ -10,8 +10,9 @@ from django.db.models import Max
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, LongWork, Pool
 from appliance.pools import activities
+from appliance.pools.maintenance_schedule import Care, latest_believable
 from appliance.pools.scrub import work_of
-from appliance.schedule import Care, Schedule, latest_believable
+from appliance.schedule import Schedule
 from web.pools.models import CareSchedule, WorkReport
 
 KINDS = ("scrub", "trim")

@@ -18,6 +18,7 @@ from appliance import schedule as appliance_schedule
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts, Pool
 from appliance.operation import Operation
+from appliance.pools import maintenance_schedule
 from appliance.pools.properties import ASKED, KNOWN, LONGEST_COMMENT, PoolPropertyWords, SetPoolProperty
 from appliance.pools.scrub import PauseScrub, StartScrub, StopScrub
 from appliance.pools.trim import StartTrim, StopTrim
@@ -151,7 +152,7 @@ class MaintenanceLine:
         return f"{self.next:%d %B, %H:%M}".lstrip("0") if self.next else ""
 
 
-def maintenance_line(care: appliance_schedule.Care, kind: str, now: datetime, jobs: Iterable[Job]) -> MaintenanceLine:
+def maintenance_line(care: maintenance_schedule.Care, kind: str, now: datetime, jobs: Iterable[Job]) -> MaintenanceLine:
     zone = appliance_schedule.box_zone()
     plain = care.schedule
     hours = "at any time" if plain.first == plain.last else f"between {plain.first:02d}:00 and {plain.last:02d}:00"
@@ -160,7 +161,7 @@ def maintenance_line(care: appliance_schedule.Care, kind: str, now: datetime, jo
         kind,
         care.state,
         words[plain.every],
-        appliance_schedule.next_start(care, now, zone) if care.usable else None,
+        maintenance_schedule.next_start(care, now, zone) if care.usable else None,
         hours,
         care.usable and care.state != "running",
         tuple(job for job in jobs if job.kind in OWN[kind]),

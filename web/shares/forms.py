@@ -11,7 +11,7 @@ from appliance import names
 from appliance.errors import Refused
 from appliance.facts.box import Facts
 from appliance.facts.sharing import Account
-from appliance.shares import nfs_clients
+from appliance.shares import nfs_export_rules
 from appliance.shares.settings import LEAST_TIME_MACHINE, Afp, Nfs, Smb
 from web.jobs.refusals import validation_error
 
@@ -192,7 +192,7 @@ class NfsForm(forms.Form):
 
     def clean_hosts(self) -> tuple[str, ...]:
         try:
-            return nfs_clients.check_clients(tuple(re.split(r"[\s,]+", self.cleaned_data["hosts"].strip())))
+            return nfs_export_rules.check_clients(tuple(re.split(r"[\s,]+", self.cleaned_data["hosts"].strip())))
         except Refused as refusal:
             raise validation_error(refusal.reasons) from refusal
 

@@ -15,7 +15,7 @@ from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.files.posix_acl import Level
-from appliance.shares import nfs_clients
+from appliance.shares import nfs_export_rules
 from appliance.shares.settings import Afp, Nfs, Smb
 from appliance.snapshots.policy import USUAL, Policy, policy_of
 from appliance.users import new_passwords
@@ -192,7 +192,7 @@ class NewShareForm(forms.Form):
     def nfs_part(self, write: tuple[str, ...], read: tuple[str, ...]) -> Nfs:
         """NFS as the first user who may change the folder; only for reading where nobody may."""
         hosts = tuple(re.split(r"[\s,]+", self.cleaned_data["hosts"].strip(), flags=re.ASCII))
-        return Nfs(hosts=nfs_clients.check_clients(hosts), write=bool(write), everybody_as=(*write, *read)[0])
+        return Nfs(hosts=nfs_export_rules.check_clients(hosts), write=bool(write), everybody_as=(*write, *read)[0])
 
 
 USUAL_WAYS = {"smb": True, "nfs": False, "afp": False, "snapshots": True}

@@ -15,8 +15,9 @@ from appliance.facts.box import Facts
 from appliance.facts.sharing import Account
 from appliance.files.posix_acl import MAY
 from appliance.operation import Operation
-from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount, SetPassword
+from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount
 from appliance.users.remove import RemoveAccount
+from appliance.users.set_password import SetPassword
 from web import live
 from web.datasets.views import list_filesystems
 from web.inventory.models import AccountRow, DatasetRow, GroupRow

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from appliance.agent import proof, requests
+from appliance.agent import proof, protocol
 from appliance.errors import Refused
 from appliance.operation import Operation, as_json
 from appliance.pools.export_destroy import DestroyPool
@@ -134,7 +134,7 @@ def test_a_wrong_password_grants_nothing():
 # --- as web and worker reach it ---------------------------------------------------------------------------------
 def ask(request: dict[str, object]) -> dict[str, object]:
     sent: list[dict[str, object]] = []
-    requests.answer_request(json.dumps(request).encode(), sent.append, lambda: None)  # type: ignore[arg-type,return-value]
+    protocol.answer_request(json.dumps(request).encode(), sent.append, lambda: None)  # type: ignore[arg-type,return-value]
     assert len(sent) == 1
     return sent[0]
 

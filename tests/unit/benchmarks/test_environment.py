@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from appliance.benchmarks import environment, estimate, runner, scratch, validity, workloads
+from appliance.benchmarks import environment, estimate, run_program, scratch, validity, workloads
 from appliance.benchmarks.prefill import Prefill
 from appliance.benchmarks.results import RESULT, BenchmarkRun
 from appliance.benchmarks.target import BenchmarkTarget
@@ -70,7 +70,7 @@ def test_a_run_beside_a_copy_of_files_is_repeated_and_says_so(commands, folders,
 
     commands.on_run = copied
     work, case = Working(), msgspec.structs.replace(in_pool().case, workload="sync-write", repeats=1)
-    runner.CaseRunner(BenchmarkTarget(TOKEN, case), ("fio",), Prefill()).run_and_record(work, 1)
+    run_program.CaseRunner(BenchmarkTarget(TOKEN, case), ("fio",), Prefill()).run_and_record(work, 1)
     assert commands.tools.count("fio") == 2
     (line,) = [note for note in work.notes if note.startswith(RESULT)]
     run = msgspec.json.decode(line.removeprefix(RESULT), type=BenchmarkRun)
@@ -86,7 +86,7 @@ def test_a_cache_device_is_filled_until_it_tells_something(commands, folders, qu
     data, cache = path_of(1), path_of(4)
     filled, read = [0], [0]
     more = iter(fills)
-    monkeypatch.setattr(runner, "size_of", lambda _path: 5000 * MIB)
+    monkeypatch.setattr(run_program, "size_of", lambda _path: 5000 * MIB)
     monkeypatch.setattr(
         environment,
         "read_io",

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from appliance.benchmarks.run_program import CaseRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +20,6 @@ from appliance.benchmarks.parse_results import Figures
 from appliance.benchmarks.prefill import Prefill
 from appliance.benchmarks.results import BenchmarkRun, MeasuredCase, build_blocks
 from appliance.benchmarks.run_case import RunBenchmarkCase
-from appliance.benchmarks.runner import CaseRunner
 from appliance.benchmarks.validity import Circumstances
 from appliance.errors import Cancelled, Failed, Refused
 from appliance.files import traversal

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from appliance import command
-from appliance.agent import requests
+from appliance.agent import protocol
 from appliance.disks import locate
 from appliance.errors import Failed
 from tests.reasons import refuses
@@ -98,12 +98,12 @@ def test_the_agent_tells_the_way_at_once_and_then_does_it(monkeypatch, way):
 
     monkeypatch.setattr(locate, "switch_light", lit)
     monkeypatch.setattr(locate, "blink_by_command", lambda path: happened.append(path))
-    requests.answer_request(json.dumps({"verb": "locate", "disk": path_of(1)}).encode(), happened.append)
+    protocol.answer_request(json.dumps({"verb": "locate", "disk": path_of(1)}).encode(), happened.append)
     assert happened == [{"facts": {"way": way, "seconds": 30}}, path_of(1)]
 
 
 @pytest.mark.parametrize("disk", ["/dev/sda", "../x", "/dev/disk/by-id/-rf", 5])
 def test_the_agent_locates_only_what_has_a_stable_path(disk):
     said: list[dict[str, object]] = []
-    requests.answer_request(json.dumps({"verb": "locate", "disk": disk}).encode(), said.append)
+    protocol.answer_request(json.dumps({"verb": "locate", "disk": disk}).encode(), said.append)
     assert list(said[0]) == ["refused"]

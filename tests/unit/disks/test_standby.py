@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from appliance import command
-from appliance.agent import requests
+from appliance.agent import protocol
 from appliance.agent.request_registry import decode_request
 from appliance.disks import disk_request, standby
 from appliance.errors import Failed, Refused
@@ -70,7 +70,7 @@ def test_a_disk_that_hangs_is_told_of_and_does_not_hide_the_others(monkeypatch):
     monkeypatch.setattr(command, "run", run)
     answers: list[dict[str, Any]] = []
     request = f'{{"verb": "let-sleep", "disks": {{"{path_of(1)}": 20, "{path_of(2)}": 0}}}}'
-    requests.answer_request(request.encode(), answers.append)
+    protocol.answer_request(request.encode(), answers.append)
     assert "took too long" in answers[-1]["facts"][path_of(1)]
     assert answers[-1]["facts"][path_of(2)] == standby.TOLD
 

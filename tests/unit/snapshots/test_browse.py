@@ -17,7 +17,7 @@ from typing import Any, Literal
 import pytest
 
 from appliance import agent_client, command, names
-from appliance.agent import requests
+from appliance.agent import protocol
 from appliance.errors import Failed, Refused
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Snapshot
@@ -438,7 +438,7 @@ def test_agent_hands_over_open_file(roots, tmp_path, monkeypatch):
         if not pid:
             connection, _ = listening.accept()
             asked = connection.recv(65536)
-            requests.answer_request(
+            protocol.answer_request(
                 asked,
                 lambda message: connection.sendall(json.dumps(message).encode() + b"\n"),
                 send_file=lambda message, handle: pass_on(connection, message, handle),
@@ -469,5 +469,5 @@ def test_agent_hands_over_open_file(roots, tmp_path, monkeypatch):
 )
 def test_agent_refuses_invalid_requests(roots, request_):
     replies: list[dict[str, Any]] = []
-    requests.answer_request(json.dumps(request_).encode(), replies.append)
+    protocol.answer_request(json.dumps(request_).encode(), replies.append)
     assert list(replies[-1]) == ["refused"], replies

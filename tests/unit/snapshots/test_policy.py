@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from appliance.snapshots import policy as snapshot_policy
-from appliance.snapshots.policy import Policy, Taken, due_grains, expired_snapshots, slot_number
+from appliance.snapshots.expiry import expired_snapshots
+from appliance.snapshots.policy import Policy, Taken, due_grains, slot_number
 from appliance.zfs import status
 from tests.reasons import refuses
 from tests.unit.made import dataset

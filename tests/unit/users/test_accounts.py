@@ -21,9 +21,10 @@ from appliance.shares import approved, connections, disconnect, publish
 from appliance.shares.connections import Connection
 from appliance.system import accounts
 from appliance.users import drop_from_shares
-from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount, SetPassword
+from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount
 from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.users.remove import RemoveAccount
+from appliance.users.set_password import SetPassword
 from tests.reasons import codes, refuses
 from tests.unit.made import ANNA, box, dataset, shared
 from tests.unit.pools.test_create import CANARY, Working

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance import schedule as appliance_schedule
-from appliance.schedule import Care, DueAct, Schedule, day_after, decide_run, is_due, is_open, next_start
+from appliance.pools.maintenance_schedule import Care, DueAct, day_after, decide_run, is_due, is_open, next_start
+from appliance.schedule import Schedule
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NIGHT = Schedule("month", 1, 6)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.errors import Refused
-from appliance.shares import nfs_clients
+from appliance.shares import nfs_export_rules
 from tests.reasons import refuses
 
 
@@ -31,7 +31,7 @@ from tests.reasons import refuses
     ],
 )
 def test_addresses_networks_and_names_are_taken_in_one_spelling(text, spelt):
-    assert nfs_clients.check_client(text) == spelt
+    assert nfs_export_rules.check_client(text) == spelt
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ def test_addresses_networks_and_names_are_taken_in_one_spelling(text, spelt):
 )  # fmt: skip
 def test_whatever_else_is_refused(text):
     with pytest.raises(Refused):
-        nfs_clients.check_client(text)
+        nfs_export_rules.check_client(text)
 
 
 def test_an_address_inside_a_network_is_refused_with_what_was_meant():
     with pytest.raises(Refused) as caught:
-        nfs_clients.check_client("192.168.1.20/24")
+        nfs_export_rules.check_client("192.168.1.20/24")
     (reason,) = caught.value.reasons
     assert reason.code == "nfs-address-in-network"
     assert reason.message.arguments["network"] == "192.168.1.0/24"
@@ -59,22 +59,25 @@ def test_an_address_inside_a_network_is_refused_with_what_was_meant():
 @given(st.text(max_size=40))
 def test_what_is_taken_can_never_leave_its_place_in_the_file(text):
     try:
-        found = nfs_clients.check_client(text)
+        found = nfs_export_rules.check_client(text)
     except Refused:
         return
     assert re.fullmatch(r"[a-z0-9.:/-]+", found)
-    assert nfs_clients.check_client(found) == found
+    assert nfs_export_rules.check_client(found) == found
 
 
 def test_a_list_has_each_once_and_an_end():
-    assert nfs_clients.check_clients(("192.168.1.9/32", "192.168.1.9", "imac.local")) == ("192.168.1.9", "imac.local")
+    assert nfs_export_rules.check_clients(("192.168.1.9/32", "192.168.1.9", "imac.local")) == (
+        "192.168.1.9",
+        "imac.local",
+    )
     with refuses("nfs-clients-not-chosen"):
-        nfs_clients.check_clients(())
+        nfs_export_rules.check_clients(())
     with refuses("nfs-clients-too-many"):
-        nfs_clients.check_clients(tuple(f"10.0.0.{number}" for number in range(1, 80)))
+        nfs_export_rules.check_clients(tuple(f"10.0.0.{number}" for number in range(1, 80)))
 
 
 def test_what_reaches_beyond_the_house_is_known():
-    assert nfs_clients.is_public("8.8.8.0/24")
-    assert not nfs_clients.is_public("192.168.1.0/24")
-    assert not nfs_clients.is_public("imac.local")
+    assert nfs_export_rules.is_public("8.8.8.0/24")
+    assert not nfs_export_rules.is_public("192.168.1.0/24")
+    assert not nfs_export_rules.is_public("imac.local")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import appliance
 from appliance import agent_client, command
-from appliance.agent import journal, requests
+from appliance.agent import journal, protocol
 from appliance.agent.registry import decode_operation
 from appliance.agent.request_registry import RegisteredRequest, decode_request
 from appliance.errors import Failed, Reason, Refused
@@ -169,7 +169,7 @@ def facts() -> Facts:
 def ask(request: Any) -> list[dict[str, Any]]:
     line = request if isinstance(request, bytes) else json.dumps(request).encode()
     sent: list[dict[str, Any]] = []
-    requests.answer_request(line, sent.append, facts)
+    protocol.answer_request(line, sent.append, facts)
     return sent
 
 
@@ -564,10 +564,10 @@ def test_more_disks_than_anyone_has_are_refused(commands):
 def test_a_connection_of_another_user_is_refused(monkeypatch):
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        assert requests.may_ask(theirs)
+        assert protocol.may_ask(theirs)
         me = os.getuid()
         monkeypatch.setattr("struct.unpack", lambda *_args: (1, me + 4711, 1))
-        assert not requests.may_ask(theirs)
+        assert not protocol.may_ask(theirs)
 
 
 class Listening:
