@@ -7,10 +7,10 @@ import signal
 from pathlib import Path
 
 import pytest
-from appliance.benchmarks.run_program import CaseRunner
 
 from appliance.benchmarks import loopback_mount, scratch, scratch_claim
 from appliance.benchmarks.prefill import Prefill
+from appliance.benchmarks.run_program import CaseRunner
 from appliance.benchmarks.scratch_claim import Claim
 from appliance.errors import Failed
 from appliance.shares import nfs

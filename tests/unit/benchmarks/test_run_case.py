@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from appliance.benchmarks.run_program import CaseRunner
 
 from appliance import command
 from appliance.agent.registry import decode_operation
@@ -19,6 +18,7 @@ from appliance.benchmarks.prefill import Prefill
 from appliance.benchmarks.progress import progress_reporter
 from appliance.benchmarks.results import RESULT, BenchmarkRun
 from appliance.benchmarks.run_case import RunBenchmarkCase
+from appliance.benchmarks.run_program import CaseRunner
 from appliance.benchmarks.scratch_claim import Claim
 from appliance.disks import clear_labels, inventory, udev
 from appliance.errors import Cancelled, Failed

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from appliance.benchmarks.run_program import CaseRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from appliance.benchmarks.parse_results import Figures
 from appliance.benchmarks.prefill import Prefill
 from appliance.benchmarks.results import BenchmarkRun, MeasuredCase, build_blocks
 from appliance.benchmarks.run_case import RunBenchmarkCase
+from appliance.benchmarks.run_program import CaseRunner
 from appliance.benchmarks.validity import Circumstances
 from appliance.errors import Cancelled, Failed, Refused
 from appliance.files import traversal
