@@ -53,6 +53,7 @@ from appliance.snapshots.hold_clone import CloneSnapshot, HoldSnapshot, ReleaseS
 from appliance.snapshots.set_policy import SetSnapshotPolicy
 from appliance.snapshots.take import RunSnapshotPolicies, TakeSnapshot
 from appliance.system.power import RestartBox, ShutDownBox
+from appliance.system.time_zone import SetTimeZone
 from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount
 from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.users.remove import RemoveAccount
@@ -145,6 +146,7 @@ Registered = (
     | RemoveAccount
     | RestartBox
     | ShutDownBox
+    | SetTimeZone
 )
 
 

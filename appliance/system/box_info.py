@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance import command
+from appliance.system.time_zone import read_zone_name
 
 NOT_SAID = {"", "To Be Filled By O.E.M.", "System Product Name", "System manufacturer", "Default string", "None"}
 MODULE_VERSION = Path("/sys/module/zfs/version")
@@ -56,7 +57,8 @@ class Sensor:
 
 @dataclass(frozen=True)
 class BoxInfo:
-    """All of it at one moment. ``boot``: the id of this start; ``uptime`` in seconds."""
+    """All of it at one moment. ``boot``: the id of this start; ``uptime`` in seconds; ``has_systemd``: no container, so that
+    name and clock can be set."""
 
     boot: str
     model: str
@@ -72,6 +74,8 @@ class BoxInfo:
     ports: tuple[Port, ...] = ()
     temperatures: tuple[Sensor, ...] = ()
     fans: tuple[Sensor, ...] = ()
+    time_zone: str = ""
+    has_systemd: bool = False
 
     @property
     def versions_differ(self) -> bool:
@@ -100,6 +104,8 @@ def read_box_info(addresses: dict[str, tuple[str, ...]], tools: str, root: Path 
         ports=tuple(read_ports(root / "sys/class/net", addresses)),
         temperatures=tuple(read_sensors(root / "sys/class/hwmon", "temp", 1000)),
         fans=tuple(read_sensors(root / "sys/class/hwmon", "fan", 1)),
+        time_zone=read_zone_name(root / "etc/localtime"),
+        has_systemd=(root / "run/systemd/system").is_dir(),
     )
 
 

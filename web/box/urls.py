@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from django.urls import path
 
-from web.box import views
+from web.box import settings_views, views
 
 urlpatterns = [
     path("", views.show_box, name="box"),
+    path("time-zone/", settings_views.set_time_zone, name="time_zone"),
     path("power/<slug:act>/", views.review_power, name="review_power"),
 ]

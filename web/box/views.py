@@ -51,7 +51,13 @@ def show_box(request: HttpRequest) -> HttpResponse:
         info: BoxInfo = row.fact
         started = source.checked - timedelta(seconds=info.uptime) if source and source.checked else None
         lines = [PortLine(port, *row.rates.get(port.name, (None, None))) for port in info.ports]
-        return {"info": info, "started": started, "trouble": trouble, "lines": lines}
+        return {
+            "info": info,
+            "started": started,
+            "trouble": trouble,
+            "lines": lines,
+            "now": f"{timezone.localtime():%d %B %Y, %H:%M (%Z)}",
+        }
 
     return live.respond(request, "box/box.html", build)
 

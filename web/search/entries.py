@@ -62,6 +62,7 @@ PAGES = (
     ("Jobs", "jobs", "list", "work log"),
     ("Replacements", "replacements", "refresh", "disk replace"),
     ("System", "box", "device", "memory processor network temperature host name"),
+    ("Time zone", "time_zone", "settings", "clock hour timezone utc"),
     ("Help", "help", "circle-help", "glossary terms words explain"),
     ("Active sessions", "sessions", "device", "sign in"),
     ("Preferences", "preferences", "settings", "units tb tib gb gib sizes commands"),

@@ -1,0 +1,83 @@
+"""The settings of the box itself: a form for each, whose answers lead to the review of the change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from appliance.errors import Refused
+from appliance.operation import Operation
+from appliance.schedule import box_zone
+from appliance.system import time_zone
+from appliance.system.time_zone import SetTimeZone
+from web.inventory.models import BoxRow
+from web.jobs import confirm
+from web.jobs.refusals import add_reasons
+
+Setting = TypeVar("Setting", bound=Operation)
+
+
+class TimeZoneForm(forms.Form):
+    """The zones by region, each under the name of its place."""
+
+    zone = forms.ChoiceField(
+        label="Time zone",
+        help_text="Choose the region and a place that has the same time as the box.",
+        error_messages={"required": "Choose a time zone.", "invalid_choice": "Choose a time zone from the list."},
+    )
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        zones = time_zone.list_zones()
+        regions: dict[str, list[tuple[str, str]]] = {}
+        for zone in zones:
+            region, slash, place = zone.partition("/")
+            if slash:
+                regions.setdefault(region, []).append((zone, place.replace("_", " ").replace("/", ", ")))
+        known = self.initial.get("zone") in zones
+        self.fields["zone"].choices = [  # type: ignore[attr-defined]  # a ChoiceField
+            *([] if known else [("", "Choose a time zone")]),
+            *((zone, zone) for zone in zones if "/" not in zone),
+            *regions.items(),
+        ]
+
+
+@require_GET
+def set_time_zone(request: HttpRequest) -> HttpResponse:
+    """The form with the zone that is set; with an answer, the review of the change."""
+    row = BoxRow.objects.first()
+    form = TimeZoneForm(request.GET or None, initial={"zone": row.fact.time_zone if row else ""})
+    return show_or_review(request, form, "box/time_zone.html", SetTimeZone, compare_times)
+
+
+def compare_times(operation: SetTimeZone) -> str:
+    """What time it is now in the zone that is set and in the other."""
+    now, zone = timezone.now(), ZoneInfo(operation.zone)
+    here = f"{now.astimezone(box_zone()):%H:%M (%Z)}"
+    return f"It is now {here} on this box, and {now.astimezone(zone):%H:%M (%Z)} in {operation.zone}."
+
+
+def show_or_review(
+    request: HttpRequest,
+    form: forms.Form,
+    template: str,
+    kind: Callable[..., Setting],
+    notice: Callable[[Setting], str],
+) -> HttpResponse:
+    """The form, or the review of the operation that its answers make."""
+    if form.is_bound and form.is_valid():
+        try:
+            operation = kind(**form.cleaned_data)
+            return confirm.review(request, operation, back=reverse("box"), notice=notice(operation))
+        except Refused as refusal:
+            add_reasons(form, refusal.reasons)
+    context = {"form": form, "now": timezone.localtime()}
+    return render(request, template, context, status=400 if form.is_bound else 200)
