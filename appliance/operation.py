@@ -158,6 +158,9 @@ class Operation(StrictStruct, tag_field="kind"):
         """The state after an interruption or failure in ``step``, and what to do next."""
         return "Look at the page, then start it again if something is missing."
 
+    def clean_up(self, work: Work) -> None:
+        """Remove what it has made so far, because the person asked to stop. Called under its locks."""
+
     def again(self, facts: Facts) -> Operation:
         """What to start after it did not end well: itself, or only what is missing of it."""
         return self

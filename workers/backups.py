@@ -54,7 +54,7 @@ def start_due_backups() -> Job | None:
 
 def start_next(statuses: list[BackupStatus], now: datetime) -> Job | None:
     """Start whatever comes next, if nothing runs."""
-    if not statuses or Job.objects.filter(kind__in=KINDS_OF_JOBS, state__in=Job.OPEN).exists():
+    if not statuses or Job.objects.filter(kind__in=(*KINDS_OF_JOBS, "restore-folder"), state__in=Job.OPEN).exists():
         return None
     if job := backup_disks.fetch_disk(statuses, now):
         return job

@@ -143,7 +143,7 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
             facts = operation.load_extra_facts(read_facts())
             return probe.with_uses(facts, probe.probe_disks(facts, operation.disks_taken()))
 
-        with locked(operation, look, waiting) as facts:
+        with locked(operation, look, waiting) as facts, cleaned_up_if_cancelled(operation, work):
             plan = checked_plan(operation, facts)
             if plan.digest() != digest:
                 raise Refused(
@@ -204,6 +204,15 @@ def locked(operation: Operation, look: Callable[[], Facts], waiting: Callable[[s
                 yield facts
                 return
         disks = found
+
+
+@contextmanager
+def cleaned_up_if_cancelled(operation: Operation, work: Running) -> Iterator[None]:
+    try:
+        yield
+    except Cancelled:
+        operation.clean_up(work)
+        raise
 
 
 def finish(record: Journal, work: Running, state: str, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from appliance.backups.restore_folder import RestoreFolder
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.set_aside import SetCopyAside
 from appliance.backups.set_backup import SetBackup
@@ -64,6 +65,7 @@ Registered = (
     RunBackup
     | SetBackup
     | SetCopyAside
+    | RestoreFolder
     | VerifyBackup
     | CleanUpBenchmark
     | RunBenchmarkCase

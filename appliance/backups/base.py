@@ -37,7 +37,7 @@ class BackupOperation(Operation):
 
     def locks(self) -> tuple[str, ...]:
         # Not the pools: a first copy takes hours, and everything else of theirs goes on meanwhile.
-        return (f"the backup {self.key}",)
+        return (f"the backup {self.key}", copies.lock_of(self.target))
 
     def files_used(self) -> tuple[str, ...]:
         return (self.dataset, self.target)

@@ -71,6 +71,11 @@ def free_name(wanted: str, taken: set[str]) -> str:
     return name
 
 
+def lock_of(copy: str) -> str:
+    """The lock that keeps a copy, or one below it, from being run to, compared and restored from at once."""
+    return f"the copy {'/'.join(copy.split('/')[:3])}"
+
+
 def missing_home(root: str, facts: Facts) -> list[str]:
     """The command that makes the folder that copies lie in; empty where there is one."""
     home = root.rpartition("/")[0]

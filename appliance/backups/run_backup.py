@@ -16,8 +16,9 @@ import msgspec
 from appliance import command, names, schedule, snapshot_names
 from appliance.backups import copies, tasks
 from appliance.backups.base import BackupOperation
-from appliance.backups.copy_dataset import PREFIX, DatasetCopy, read_features, run_copy, send_flags, withdraw
+from appliance.backups.copy_dataset import PREFIX, DatasetCopy, run_copy, withdraw
 from appliance.backups.tasks import BackupTask
+from appliance.backups.transfer import read_features, send_flags
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Dataset
@@ -108,8 +109,11 @@ class RunBackup(BackupOperation, tag="run-backup"):
     def copy_step(
         self, one: Dataset, target: str, task: BackupTask, pool: Pool, facts: Facts, failures: list[str]
     ) -> Step:
+        encrypted = self.is_encrypted_at(target, facts)
+
         def run(work: Work) -> None:
-            copy = DatasetCopy(task, one, target, self.short, send_flags(one, read_features(pool.name)))
+            flags = send_flags(read_features(pool.name), raw=one.encryption != "off", into_encrypted=encrypted)
+            copy = DatasetCopy(one, target, self.short, flags, task)
             try:
                 run_copy(work, copy, schedule.box_zone())
             except (Refused, Failed) as error:
@@ -118,8 +122,15 @@ class RunBackup(BackupOperation, tag="run-backup"):
                 if isinstance(error, Refused):
                     withdraw(work, copy)
 
-        shown = DatasetCopy(task, one, target, self.short, ("-w",) if one.encryption != "off" else ("-L", "-e", "-c"))
+        flags = ("-w",) if one.encryption != "off" else ("-L", "-e", "-c")
+        shown = DatasetCopy(one, target, self.short, flags, task)
         return Step(f"copy-{one.guid}", f"Copy {one.name}", shown.command_text(facts), run, (target,))
+
+    def is_encrypted_at(self, target: str, facts: Facts) -> bool:
+        """Whether ZFS encrypts what lies there: the copy, or what it will be made in."""
+        while target and (found := facts.dataset(target)) is None:
+            target = target.rpartition("/")[0]
+        return bool(target) and found is not None and found.encryption != "off"
 
     def probe(self, step: str, facts: Facts) -> bool:
         try:

@@ -145,7 +145,7 @@ GROUND = {"facts", "system"}
 MAY_IMPORT = {
     "agent": {"backups", "benchmarks", "datasets", "disks", "pools", "shares", "snapshots", "users", "zfs"},
     "alerts": {"agent", "disks", "pools", "zfs"},
-    "backups": {"snapshots", "zfs"},
+    "backups": {"datasets", "shares", "snapshots", "zfs"},
     "benchmarks": {"disks", "files", "layout", "pools", "shares", "snapshots", "zfs"},
     "datasets": {"files", "pools", "shares", "snapshots", "zfs"},
     "disks": {"layout", "zfs"},

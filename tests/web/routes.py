@@ -119,6 +119,7 @@ ROUTES = [
     Route("edit_backup", f"/backups/of/{PHOTOS}/0123abcd/edit/", BOTH),
     Route("run_backup", f"/backups/of/{PHOTOS}/0123abcd/run/", CHANGE),
     Route("compare_backup", f"/backups/of/{PHOTOS}/0123abcd/compare/", CHANGE),
+    Route("restore_folder", f"/backups/copies/{PHOTOS}/restore/", BOTH),
     Route("set_copy_aside", f"/backups/of/{PHOTOS}/0123abcd/aside/{PHOTOS}/", READ),
     Route("remove_backup", f"/backups/of/{PHOTOS}/0123abcd/remove/", READ),
     Route("switch_share", f"/folders/{PHOTOS}/switch/smb/on/", CHANGE),

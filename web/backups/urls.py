@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from django.urls import path
 
-from web.backups import views
+from web.backups import restore_views, views
 
 urlpatterns = [
     path("", views.list_backups, name="backups"),
     path("new/", views.choose_folder, name="new_backup"),
+    path("copies/<str:key>/restore/", restore_views.restore_folder, name="restore_folder"),
     path("of/<str:key>/new/", views.edit_backup, name="add_backup"),
     path("of/<str:key>/<str:task>/", views.show_backup, name="backup"),
     path("of/<str:key>/<str:task>/edit/", views.edit_backup, name="edit_backup"),

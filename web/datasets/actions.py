@@ -14,6 +14,7 @@ from django.utils import timezone
 from appliance.datasets.encryption import key_store
 from appliance.datasets.presets import PRESETS
 from appliance.facts import user_properties
+from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset, DatasetDetail
 from appliance.operation import Operation
 from web.datasets import space_bar
@@ -47,6 +48,9 @@ def list_actions(key: str, dataset: Dataset) -> Iterator[ActionLink]:
     volume, top = dataset.kind == "volume", "/" not in dataset.name
     if not volume:
         yield link_to("restore_files", "Restore files", "snapshot")
+    mark = parse_copy_mark(dataset.copy_of)
+    if mark and mark.guid:
+        yield link_to("restore_folder", "Restore this folder", "copy")
     yield link_to("folder_settings", "Settings", "settings")
     if volume:
         yield link_to("grow_volume", "Make it larger", "plus")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from appliance.backups.restore_folder import RestoreFolder
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.set_aside import SetCopyAside
 from appliance.backups.set_backup import SetBackup
@@ -92,6 +93,7 @@ class OperationUi:
     secret: Secret | None = None
     key_file: Secret | None = None
     steps: tuple[str, ...] = ()
+    made: bool = False  # its subject is a folder that it has made: the link leads there
 
 
 POOLS = OperationUi("pools", "See the pool")
@@ -164,6 +166,7 @@ UI: dict[type[Operation], OperationUi] = {
     OfflineDisk: REPLACEMENT,
     SetBackup: BACKUPS,
     SetCopyAside: BACKUPS,
+    RestoreFolder: replace(FOLDERS, made=True),
     RunBackup: BACKUPS,
     VerifyBackup: BACKUPS,
     EraseDisk: DISKS,
@@ -264,6 +267,10 @@ def password_of(user: str, asked: Secret) -> Secret:
     return replace(
         asked, label=asked.label.format(user=user), help=asked.help.format(user=user), field=f"secret-{user}"
     )
+
+
+def makes_folder(kind: str) -> bool:
+    return BY_KIND.get(kind, POOLS).made
 
 
 def page_after(kind: str) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from appliance.users.share_folder import ShareFolder
 from web import live
 from web.accounts import proof
 from web.inventory import store
-from web.inventory.models import Progress
+from web.inventory.models import DatasetRow, Progress
 from web.jobs import confirm, operation_ui
 from web.jobs.models import Job
 from web.jobs.refusals import refusal_page
@@ -140,6 +140,9 @@ def show_job(request: HttpRequest, pk: str) -> HttpResponse:
         return {
             "job": row,
             "next": operation_ui.page_after(row.kind),
+            "made": DatasetRow.objects.filter(name=row.subject).first()
+            if operation_ui.makes_folder(row.kind)
+            else None,
             "progress": Progress.objects.filter(job=row.pk).first(),
             "again": row.state in {"failed", "refused", "interrupted", "cancelled"},
             "live_ended": not row.open,

@@ -120,6 +120,17 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
         {"copy": "tank/backups/a", "guid": 5, "name": "a old"},
         {"pool", "takes tank/backups/a"},
     ),
+    "restore-folder": (
+        {
+            "copy": "safe/backups/a",
+            "guid": 5,
+            "snapshots": [["safe/backups/a@s", 6]],
+            "parent": "tank",
+            "name": "b",
+            "token": "0123abcd",
+        },
+        {"uses safe/backups/a", "uses tank", "takes tank/b"},
+    ),
     "set-backup": ({"dataset": "tank/a"}, {"pool"}),
     "run-backup": (
         {"dataset": "tank/a", "key": "0123abcd", "target": "safe/backups/a", "moment": "2026.11.22-19.00.00"},

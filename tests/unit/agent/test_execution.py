@@ -207,6 +207,21 @@ def test_it_stops_between_two_steps_when_asked():
     assert list(paths.JOBS.iterdir()) == []
 
 
+def test_what_was_made_is_removed_under_its_locks_when_it_stops(monkeypatch):
+    removed = []
+    monkeypatch.setattr(Errand, "clean_up", lambda _self, _work: removed.append(locks.is_taken(locks.path_of("tank"))))
+    ACTS["one"] = lambda _work: None
+    run(OTHER_JOB)
+    assert removed == []
+
+    def ask(_work: Work) -> None:
+        assert execution.ask_to_stop(JOB)
+
+    ACTS.update(one=ask, two=lambda _work: None)
+    assert run()[-1]["outcome"]["state"] == "cancelled"
+    assert removed == [True]
+
+
 def test_it_stops_while_it_waits_for_another_job():
     done = steps("one")
 

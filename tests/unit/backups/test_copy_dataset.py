@@ -62,7 +62,7 @@ def source(monkeypatch) -> Source:
 
 def copy(day: int) -> DatasetCopy:
     task = BackupTask(key=KEY, pool=1, path="backups/photos")
-    return DatasetCopy(task, dataset(SOURCE, guid=5), TARGET, snapshot(day).short, ())
+    return DatasetCopy(dataset(SOURCE, guid=5), TARGET, snapshot(day).short, (), task)
 
 
 def test_only_the_newest_snapshot_of_a_task_stays_and_five_bookmarks(source):

@@ -119,6 +119,7 @@ def test_every_page_can_be_had(web, box, route):
         "put_back": 409,
         "benchmark_again": 409,
         "set_copy_aside": 409,
+        "restore_folder": 409,
     }
     assert response.status_code == {"account_login": 302, "account_signup": 302, **refused}.get(route.name, 200)
 

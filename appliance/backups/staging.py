@@ -1,0 +1,157 @@
+"""Where a restore receives into: a folder of its own, out of use, until everything has arrived and gets its place.
+
+It carries the mark of a copy of nothing, and each folder received into it the mark of a copy of the copy. So no schedule
+takes snapshots there, no backup copies it, nothing of it is mounted or shared, and what the job has made is known by that.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from appliance import command
+from appliance.backups import copies
+from appliance.backups.transfer import Transfer
+from appliance.errors import Failed
+from appliance.facts import user_properties
+from appliance.facts.copy_mark import CopyMark
+from appliance.operation import Work
+from appliance.shares.settings import ShareSetting
+from appliance.zfs import list_snapshots, mount, mountpoints
+
+SECONDS = 300
+MARK = CopyMark(0, raw=False).text  # a copy of nothing
+SECONDS_TO_DESTROY = 3600.0  # many blocks have to be freed
+
+
+@dataclass(frozen=True)
+class Restored(Transfer):
+    """A dataset on its way out of a copy. ``place``: its name once everything has arrived; ``guid``: of the snapshot."""
+
+    place: str
+    guid: int
+
+    @property
+    def properties(self) -> dict[str, str]:
+        mark = {user_properties.COPY_OF: CopyMark(self.source.guid, self.raw).text}
+        return {**({"volmode": "none"} if self.is_volume else {"canmount": "noauto"}), **mark}
+
+    @property
+    def is_volume(self) -> bool:
+        return self.source.kind == "volume"
+
+
+@dataclass(frozen=True)
+class Staging:
+    """``name``: the dataset; ``parts``: what is received, parents first; ``mountpoint``: of the first, empty for a volume."""
+
+    name: str
+    parts: tuple[Restored, ...]
+    mountpoint: str
+    unshare: bool  # the folder above its place is shared, and this one may hold what somebody deleted on purpose
+
+    @property
+    def target(self) -> str:
+        return self.parts[0].place
+
+    @property
+    def create_argv(self) -> list[str]:
+        off = {**copies.HOME_OFF, user_properties.COPY_OF: MARK}
+        options = [word for key, value in off.items() for word in ("-o", f"{key}={value}")]
+        return ["zfs", "create", *options, "--", self.name]
+
+    @property
+    def rename_argv(self) -> list[str]:
+        kind = [] if self.parts[0].is_volume else ["-u"]
+        return ["zfs", "rename", *kind, "--", self.parts[0].target, self.target]
+
+    @property
+    def unshare_argv(self) -> list[str]:
+        return ["zfs", "set", "-u", f"{user_properties.SHARE}={ShareSetting().text()}", self.parts[0].target]
+
+    @property
+    def remove_argv(self) -> list[str]:
+        return ["zfs", "destroy", "--", self.name]  # without -r: it refuses while anything is in it
+
+    def command_text(self) -> str:
+        """The commands of ``put_in_place``."""
+        ends = [one_argv for one in self.parts for one_argv in self.usable_argvs(one)]
+        unshare = [self.unshare_argv] if self.unshare else []
+        return "\n".join(shlex.join(argv) for argv in [*unshare, self.rename_argv, self.remove_argv, *ends])
+
+    def usable_argvs(self, one: Restored) -> list[list[str]]:
+        first = ["zfs", "inherit", "volmode", one.place] if one.is_volume else mount.remember_argv(one.place)
+        return [first, ["zfs", "inherit", user_properties.COPY_OF, one.place]]
+
+    def create(self, work: Work) -> None:
+        if is_there(self.name) or self.is_placed():
+            work.note(f"{self.name} is there already")
+            return
+        command.run(self.create_argv, timeout=SECONDS)
+        if not is_there(self.name):
+            raise Failed(f"{self.name} was not made")
+
+    def is_placed(self) -> bool:
+        """Whether what this restore has received has its name already: the snapshot is there, and the mark as well."""
+        first = self.parts[0]
+        mark = copies.read_values(first.place, (user_properties.COPY_OF,)).get(user_properties.COPY_OF)
+        return mark == first.properties[user_properties.COPY_OF] and has_arrived(first.place, first.guid)
+
+    def put_in_place(self, work: Work) -> None:
+        """Rename, then make usable. Interrupted anywhere, it can be done again: the mark of the first goes last."""
+        if not self.is_placed():
+            if missing := [one.source.name for one in self.parts if not has_arrived(one.target, one.guid)]:
+                raise Failed(f"{missing[0]} has not arrived", "Start the restore again.")
+            if self.mountpoint:
+                mountpoints.refuse_taken(self.mountpoint)
+            if self.unshare:
+                command.run(self.unshare_argv, timeout=SECONDS)
+            command.run(self.rename_argv, timeout=SECONDS)
+            work.note(f"{self.target} is there")
+        if is_there(self.name):
+            command.run(self.remove_argv, timeout=SECONDS)
+        closed = list[str]()
+        for one in self.parts:
+            self.open_one(one, closed, work)
+        for one in reversed(self.parts):
+            command.run(["zfs", "inherit", user_properties.COPY_OF, one.place], timeout=SECONDS)
+            if copies.read_values(one.place, (user_properties.COPY_OF,)):
+                raise Failed(f"{one.place} still counts as a copy", "Its mark could not be removed.")
+
+    def open_one(self, one: Restored, closed: list[str], work: Work) -> None:
+        """Mount a folder, or have it mounted once it is unlocked; ``closed`` collects those whose files cannot be reached."""
+        if one.is_volume:
+            command.run(["zfs", "inherit", "volmode", one.place], timeout=SECONDS)
+            return
+        locked = copies.read_values(one.place, ("keystatus",)).get("keystatus") == "unavailable"
+        if locked or not self.mountpoint or f"{one.place}/".startswith(tuple(f"{name}/" for name in closed)):
+            closed.append(one.place)
+            command.run(mount.remember_argv(one.place), timeout=SECONDS)
+            work.note(f"{one.place} is locked: unlock it to see its files" if locked else f"{one.place} is not mounted")
+            return
+        mount.mount_new(one.place, work)
+
+
+def is_there(name: str) -> bool:
+    """Whether the folder to receive into exists, with its mark. Raises Failed where something else has its name."""
+    values = copies.read_values(name, ("guid", user_properties.COPY_OF))
+    if values and values.get(user_properties.COPY_OF) != MARK:
+        raise Failed(f"{name} is not a folder that a restore has made", "Nothing was changed in it.")
+    return bool(values)
+
+
+def remove_stage(name: str, made: set[str], work: Work) -> None:
+    """Destroy the folder to receive into, with ``made``, as far as that has arrived. Raises Failed where anything else
+    lies in it."""
+    if not is_there(name):
+        return
+    argv = ["zfs", "list", "-H", "-o", "name", "-r", "-t", "filesystem,volume", name]
+    found = set(command.run(argv, timeout=SECONDS).stdout.splitlines())
+    if other := sorted(found - made - {name}):
+        raise Failed(f"{name} was not removed", f"{other[0]} is in it, and this restore has not made it.")
+    command.run(["zfs", "destroy", "-r", "--", name], timeout=SECONDS_TO_DESTROY)
+    work.note(f"{name} was removed, with what had arrived in it")
+
+
+def has_arrived(name: str, guid: int) -> bool:
+    return any(one.guid == guid for one in list_snapshots.list_snapshots([name]))

@@ -1,0 +1,165 @@
+"""Send one snapshot of a dataset to another place: decide, send, and prove that it has arrived."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from appliance import command
+from appliance.backups import copies, match
+from appliance.backups.stream import send_stream
+from appliance.errors import Failed, Reason, Refused
+from appliance.facts.datasets import Dataset
+from appliance.formatting import duration_text, size_text, time_left
+from appliance.operation import Work
+from appliance.zfs import list_snapshots
+
+MOST_STREAMS = 4  # the rest of an interrupted run, what is discarded, the increment, and one look more
+SECONDS_TO_ESTIMATE = 300
+# Without these a stream may hold blocks that the destination cannot store (zpool-features(7)).
+FEATURES = ("large_blocks", "embedded_data", "lz4_compress", "zstd_compress")
+SIZE = re.compile(r"^size\t(\d+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What is sent, and where. ``short``: of the snapshot; ``flags`` are those of ``zfs send`` for it."""
+
+    source: Dataset
+    target: str
+    short: str
+    flags: tuple[str, ...]
+
+    @property
+    def raw(self) -> bool:
+        """Whether it is sent encrypted, as it lies on the disk."""
+        return "-w" in self.flags
+
+    @property
+    def snapshot(self) -> str:
+        return f"{self.source.name}@{self.short}"
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """What has to be set on the target, its mark among it."""
+        raise NotImplementedError
+
+    def sender(self, decision: match.Decision, *more: str) -> list[str]:
+        if decision.kind == "resume":
+            # -w goes with it: a token that was made up would have an encrypted dataset sent decrypted (openzfs/zfs#14153).
+            return ["zfs", "send", *more, *(["-w"] if self.raw else []), "-t", decision.token]
+        base = ["-i", decision.base] if decision.base else []
+        return ["zfs", "send", *more, *self.flags, *base, "--", self.snapshot]
+
+    def receiver(self, decision: match.Decision) -> list[str]:
+        new = self.properties if decision.kind == "full" else {}
+        options = [word for key, value in new.items() for word in ("-o", f"{key}={value}")]
+        return ["zfs", "receive", "-u", "-s", *options, self.target]
+
+
+def send_flags(features: dict[str, str], *, raw: bool, into_encrypted: bool) -> tuple[str, ...]:
+    """The flags for a dataset's streams. Raw: encrypted as it lies on the disk (-w). Otherwise blocks stay large, compressed
+    and embedded where the destination can store such; ZFS embeds none in what it encrypts."""
+    if raw:
+        return ("-w",)
+    if not all(features.get(name) in {"enabled", "active"} for name in FEATURES):
+        return ()
+    return ("-L", "-c") if into_encrypted else ("-L", "-e", "-c")
+
+
+def read_features(pool: str) -> dict[str, str]:
+    """The state of FEATURES of a pool: enabled, active or disabled. Raises Failed."""
+    wanted = ",".join(f"feature@{name}" for name in FEATURES)
+    said = command.run(["zpool", "get", "-H", "-o", "property,value", wanted, pool], timeout=60).stdout
+    rows = (line.split("\t") for line in said.splitlines())
+    return {row[0].removeprefix("feature@"): row[1] for row in rows if len(row) == 2}
+
+
+def find_snapshot(one: Transfer) -> int:
+    """The guid of the snapshot that is to be sent. Raises Failed where it is gone."""
+    found = (found.guid for found in list_snapshots.list_snapshots([one.source.name]) if found.short == one.short)
+    wanted = next(found, 0)
+    if not wanted:
+        raise Failed(f"{one.snapshot} is gone", "It was destroyed before it was copied. Start again.")
+    return wanted
+
+
+def run_transfer(work: Work, one: Transfer, wanted: int) -> int:
+    """Send until the target has the snapshot with the guid ``wanted``; the bytes that were sent. Raises Refused, Failed,
+    Cancelled."""
+    moved = 0
+    for _stream in range(MOST_STREAMS):
+        copy = copies.read_copy(one.target)
+        Refused.unless_empty(reason for reason in [match.conflict(one.source.name, one.source.guid, one.raw, copy)] if reason)  # fmt: skip
+        decision = match.decide(one.source.name, copies.read_points(one.source.name), wanted, one.raw, copy)
+        if isinstance(decision, Reason):
+            raise Refused(decision)
+        if decision.kind == "arrived":
+            copies.settle(work, one.target, one.properties)
+            return moved
+        if decision.kind == "discard":
+            work.note(f"What an interrupted run left in {one.target} no longer fits, so it is discarded.")
+            command.run(["zfs", "receive", "-A", one.target], timeout=300)
+            continue
+        if decision.kind == "increment" and one.raw:
+            check_keys(decision.base, one)
+        moved += run_stream(work, one, decision)
+        if copy.mark is None:  # an interrupted receive may have lost what was set at its beginning
+            copies.settle(work, one.target, one.properties)
+    raise Failed(f"The copy of {one.source.name} is not complete", f"{one.target} does not show {one.short}.")
+
+
+def run_stream(work: Work, one: Transfer, decision: match.Decision) -> int:
+    sender, receiver = one.sender(decision), one.receiver(decision)
+    work.note(f"{shlex.join(sender)} | {shlex.join(receiver)}")
+    total = estimate(one.sender(decision, "-n", "-P"))
+    began = time.monotonic()
+
+    def tell(moved: int) -> None:
+        work.progress(*phrase(one.source.name, moved, total, time.monotonic() - began))
+        work.stop_if_asked()
+
+    moved = send_stream(sender, receiver, tell)
+    work.note(f"{one.source.name}: {size_text(moved)} sent in {duration_text(int(time.monotonic() - began))}.")
+    return moved
+
+
+def phrase(name: str, moved: int, total: int, seconds: float) -> tuple[int, str]:
+    """Percent, and what is said beside it. ZFS's estimate may be too small, so a stream that runs is never at 100 %."""
+    rate = moved / seconds if seconds > 0 else 0.0
+    said = f"{name}: {size_text(moved)} of about {size_text(max(total, moved))}"
+    if rate > 0 and total > moved and seconds > 5:
+        said += f", {size_text(int(rate))}/s, {time_left(int((total - moved) / rate))}"
+    return (min(99, moved * 100 // total) if total else 0), said
+
+
+def estimate(argv: Sequence[str]) -> int:
+    """The bytes that a stream will have as ZFS estimates it; 0 where it does not say."""
+    try:
+        said = command.run(argv, timeout=SECONDS_TO_ESTIMATE)
+    except command.CommandFailed:
+        return 0  # the real command says why
+    found = SIZE.search(said.stdout + said.stderr)
+    return int(found[1]) if found and int(found[1]) < 2**62 else 0
+
+
+def check_keys(base: str, one: Transfer) -> None:
+    """Refuse to continue an encrypted copy from a snapshot of another set of keys: equal guids do not rule it out
+    (openzfs/zfs#8758). Bookmarks do not say."""
+    if "@" not in base:
+        return
+    newest = copies.read_copy(one.target).guids[-1]
+    name = next((found.name for found in list_snapshots.list_snapshots([one.target]) if found.guid == newest), "")
+    ours, theirs = (copies.read_values(found, ["ivsetguid"]).get("ivsetguid") for found in (base, name))
+    if ours and theirs and ours != theirs:
+        raise Refused(
+            Reason(
+                "backup-keys-differ",
+                "{source} and its copy {target} do not have the same keys. Set the copy aside; the next run makes a new one.",
+                source=one.source.name,
+                target=one.target,
+            )
+        )

@@ -1,0 +1,135 @@
+"""The page that restores a whole folder out of its copy: which moment, where to, under which name; the review follows."""
+
+from __future__ import annotations
+
+import secrets
+
+from django import forms
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.template.defaultfilters import date as date_text
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from appliance import names
+from appliance.backups.copies import free_name
+from appliance.backups.restore_folder import RestoreFolder
+from appliance.backups.tasks import HOME
+from appliance.errors import Reason, Refused
+from appliance.facts.box import Facts
+from appliance.facts.copy_mark import parse_copy_mark
+from appliance.facts.datasets import Dataset
+from appliance.formatting import size_text
+from web import live
+from web.backups import status
+from web.inventory.models import DatasetRow, SnapshotRow
+from web.jobs import confirm
+from web.jobs.refusals import add_reasons, refusals_lead_to, validation_error
+
+MOMENTS = 200  # that can be chosen from
+PARENTS = 1000
+LONGEST_STEM = 48  # of a proposed name
+
+
+class RestoreForm(forms.Form):
+    """Which moment of a copy, and where it goes."""
+
+    snapshot = forms.ChoiceField(label="As it was on")
+    parent = forms.ChoiceField(label="Into the folder")
+    name = forms.CharField(
+        label="Name",
+        max_length=60,
+        strip=False,
+        help_text="No folder may have this name yet.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
+    )
+
+    def __init__(self, data: object, *, copy: Dataset, facts: Facts, moments: list[SnapshotRow]) -> None:
+        parent, name = proposed_place(copy, facts)
+        super().__init__(data, initial={"parent": parent, "name": name})  # type: ignore[arg-type]  # a QueryDict
+        self.fields["snapshot"].choices = [(row.guid, moment_label(row)) for row in moments]  # type: ignore[attr-defined]
+        self.fields["parent"].choices = [  # type: ignore[attr-defined]
+            (one.name, f"{one.name} ({size_text(one.available)} free)") for one in possible_parents(facts)
+        ]
+
+    def clean_name(self) -> str:
+        try:
+            return names.check_folder_name(self.cleaned_data["name"])
+        except Refused as refusal:
+            raise validation_error(refusal.reasons) from refusal
+
+
+def moment_label(row: SnapshotRow) -> str:
+    return str(date_text(timezone.localtime(row.created), "j M Y, H:i"))
+
+
+def possible_parents(facts: Facts) -> list[Dataset]:
+    """The folders that a restored one can lie in: never among copies."""
+    return [
+        one
+        for one in facts.datasets
+        if one.kind == "filesystem" and one.mountpoint.startswith("/") and not (one.copy_of or one.scratch)
+    ][:PARENTS]
+
+
+def proposed_place(copy: Dataset, facts: Facts) -> tuple[str, str]:
+    """Beside the original where that is there, else the copy's own name, in another pool than the copy if there is one."""
+    mark = parse_copy_mark(copy.copy_of)
+    original = facts.dataset_of(mark.guid) if mark else None
+    taken = {one.name for one in facts.datasets}
+    if original:
+        parent = original.name.rpartition("/")[0] or original.name
+        stem = f"{original.name.rpartition('/')[2][:LONGEST_STEM]}-restored"
+    else:
+        tops = sorted((one.pool == copy.pool, one.name) for one in possible_parents(facts) if "/" not in one.name)
+        parent, stem = tops[0][1] if tops else "", copy.name.rpartition("/")[2][:LONGEST_STEM]
+    return parent, free_name(f"{parent}/{stem}", taken).rpartition("/")[2]
+
+
+@require_http_methods(["GET", "POST"])
+@refusals_lead_to("folder", "key")
+def restore_folder(request: HttpRequest, key: str) -> HttpResponse:
+    """Ask for the moment and the place, then review."""
+    copy: Dataset = get_object_or_404(DatasetRow, key=key).fact
+    mark = parse_copy_mark(copy.copy_of)
+    if mark is None or not mark.guid or copy.name.count("/") < 2:
+        raise Refused(Reason("not-a-copy", "{dataset} is not a copy that a backup made.", dataset=copy.name))
+    facts = status.read_facts()
+    moments = list(SnapshotRow.objects.filter(dataset=copy.name).order_by("-txg")[:MOMENTS])
+    form = RestoreForm(request.POST or None, copy=copy, facts=facts, moments=moments)
+    if request.method == "POST" and form.is_valid():
+        try:
+            operation = operation_of(copy, facts, form.cleaned_data)
+            return confirm.review(request, operation, back=reverse("restore_folder", args=[key]))
+        except Refused as refusal:
+            add_reasons(form, refusal.reasons)
+    context = {
+        "form": form, "copy": copy, "key": key, "moments": moments, "home": HOME, "original": facts.dataset_of(mark.guid)
+    }  # fmt: skip
+    return live.respond_to_form(request, "backups/restore.html", context)
+
+
+def operation_of(copy: Dataset, facts: Facts, answers: dict[str, str]) -> RestoreFolder:
+    """The restore of the copy and of what lies below it, as far as there is a copy of the same moment. Raises Refused."""
+    inside = SnapshotRow.objects.filter(Q(dataset=copy.name) | Q(dataset__startswith=f"{copy.name}/"))
+    chosen = next((row for row in inside.filter(dataset=copy.name, guid=answers["snapshot"])), None)
+    if chosen is None:
+        raise Refused(Reason("snapshot-missing", "The snapshot {snapshot} is no longer there.", field="snapshot", snapshot=copy.name))  # fmt: skip
+    found = {row.dataset: row for row in inside.filter(short=chosen.short)}
+    snapshots: list[tuple[str, int]] = []
+    taken: set[str] = set()
+    for one in facts.below(copy.name):  # parents first
+        above = one.name.rpartition("/")[0]
+        if one.copy_of and one.name in found and (one.name == copy.name or above in taken):
+            taken.add(one.name)
+            snapshots.append((found[one.name].name, int(found[one.name].guid)))
+    return RestoreFolder(
+        copy=copy.name,
+        guid=copy.guid,
+        snapshots=tuple(snapshots),
+        parent=answers["parent"],
+        name=answers["name"],
+        token=secrets.token_hex(4),
+    )
