@@ -10,7 +10,16 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+from appliance.system.host_name import read_host_name
+
 ALWAYS = ("localhost", "127.0.0.1", "[::1]")
+
+
+class BoxName:
+    """A value for a setting that follows the box: as text, its host name at that moment."""
+
+    def __str__(self) -> str:
+        return read_host_name()
 
 
 class OwnNames(list[str]):
@@ -25,8 +34,11 @@ class OwnNames(list[str]):
         self.seen = (0.0, tuple[str, ...]())
 
     def __iter__(self) -> Iterator[str]:
-        name = socket.gethostname().split(".", 1)[0].lower()
-        yield from (*ALWAYS, name, f"{name}.local", f"{name}.lan", f"{name}.home.arpa", *self.current())
+        yield from ALWAYS
+        # The kernel tells the web service the name at its start: after a change, open pages go on under that for a while.
+        for name in {one.split(".", 1)[0].lower() for one in (read_host_name(), socket.gethostname())}:
+            yield from (name, f"{name}.local", f"{name}.lan", f"{name}.home.arpa")
+        yield from self.current()
 
     def current(self) -> tuple[str, ...]:
         """The box's addresses; the file is read again only when it has changed."""

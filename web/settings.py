@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 from pathlib import Path
 
 from appliance import __version__
 from appliance.system import paths
 from web import environment
-from web.allowed_hosts import OwnNames
+from web.allowed_hosts import BoxName, OwnNames
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DEBUG = environment.flag("LARDER_DEBUG", default=False)
@@ -18,7 +17,7 @@ SECRET_KEY = (
     "none yet" if "prepare" in sys.argv[:2] else environment.secret("LARDER_SECRET_KEY", paths.STATE / "secret-key")
 )
 
-BOX_NAME = socket.gethostname()
+BOX_NAME: BoxName | str = BoxName()
 VERSION = __version__
 ALLOWED_HOSTS = OwnNames(paths.RUN / "inventory" / "addresses")
 

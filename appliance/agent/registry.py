@@ -54,6 +54,7 @@ from appliance.snapshots.hold_clone import CloneSnapshot, HoldSnapshot, ReleaseS
 from appliance.snapshots.set_policy import SetSnapshotPolicy
 from appliance.snapshots.take import RunSnapshotPolicies, TakeSnapshot
 from appliance.system.power import RestartBox, ShutDownBox
+from appliance.system.set_host_name import SetHostName
 from appliance.system.time_zone import SetTimeZone
 from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount
 from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
@@ -148,6 +149,7 @@ Registered = (
     | RemoveAccount
     | RestartBox
     | ShutDownBox
+    | SetHostName
     | SetTimeZone
 )
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance import command
+from appliance.system.host_name import read_host_name
 from appliance.system.time_zone import read_zone_name
 
 NOT_SAID = {"", "To Be Filled By O.E.M.", "System Product Name", "System manufacturer", "Default string", "None"}
@@ -74,6 +75,7 @@ class BoxInfo:
     ports: tuple[Port, ...] = ()
     temperatures: tuple[Sensor, ...] = ()
     fans: tuple[Sensor, ...] = ()
+    host_name: str = ""
     time_zone: str = ""
     has_systemd: bool = False
 
@@ -104,6 +106,7 @@ def read_box_info(addresses: dict[str, tuple[str, ...]], tools: str, root: Path 
         ports=tuple(read_ports(root / "sys/class/net", addresses)),
         temperatures=tuple(read_sensors(root / "sys/class/hwmon", "temp", 1000)),
         fans=tuple(read_sensors(root / "sys/class/hwmon", "fan", 1)),
+        host_name=read_host_name(root / "etc/hostname"),
         time_zone=read_zone_name(root / "etc/localtime"),
         has_systemd=(root / "run/systemd/system").is_dir(),
     )

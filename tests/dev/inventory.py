@@ -91,6 +91,7 @@ MICROSERVER = BoxInfo(
     ports=(Port("eno1", ("192.168.1.5/24", "fd00::5/64"), 1000, True, 10**9, 10**8, 0),),
     temperatures=(Sensor("k10temp CPU", 41),),
     fans=(Sensor("w83795g chassis", 812),),
+    host_name="recorded",
     time_zone="Europe/Berlin",
     has_systemd=True,
 )

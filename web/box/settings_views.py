@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from django import forms
@@ -13,14 +14,17 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from appliance.errors import Refused
+from appliance.errors import Reason, Refused
 from appliance.operation import Operation
 from appliance.schedule import box_zone
 from appliance.system import time_zone
+from appliance.system.set_host_name import SetHostName
 from appliance.system.time_zone import SetTimeZone
+from web.alerts.models import MailSettings
+from web.box.views import describe_clients
 from web.inventory.models import BoxRow
 from web.jobs import confirm
-from web.jobs.refusals import add_reasons
+from web.jobs.refusals import add_reasons, refusals_lead_to
 
 Setting = TypeVar("Setting", bound=Operation)
 
@@ -48,6 +52,49 @@ class TimeZoneForm(forms.Form):
             *((zone, zone) for zone in zones if "/" not in zone),
             *regions.items(),
         ]
+
+
+class HostNameForm(forms.Form):
+    """The new name. What a name may be is the operation's to say."""
+
+    name = forms.CharField(
+        label="Host name",
+        max_length=100,
+        help_text="At most 15 characters: letters, digits and hyphens. For example attic-nas.",
+        error_messages={"required": "Type a name, for example attic-nas."},
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}),
+    )
+
+    def clean_name(self) -> str:
+        """Upper and lower case are the same in names of computers."""
+        return str(self.cleaned_data["name"]).lower()
+
+
+@require_GET
+@refusals_lead_to("box")
+def set_host_name(request: HttpRequest) -> HttpResponse:
+    """The form with the name that the box has; with an answer, the review of the change."""
+    row = BoxRow.objects.first()
+    if row is None:
+        raise Refused(Reason("box-not-read", "Larder is still reading this box. Try again in a few seconds."))
+    former = row.fact.host_name
+    form = HostNameForm(request.GET or None, initial={"name": former})
+    return show_or_review(
+        request,
+        form,
+        "box/host_name.html",
+        lambda name: SetHostName(name=name, former=former),
+        lambda _operation: f"{describe_clients()} {describe_links(former)}".strip(),
+    )
+
+
+def describe_links(former: str) -> str:
+    """A sentence where links in mails lead to the former name; otherwise empty."""
+    address = MailSettings.load_row().address
+    host = (urlsplit(address).hostname or "").partition(".")[0]
+    if host != former.partition(".")[0].lower():
+        return ""
+    return f"Links in mails lead to {address}. Change that address under Notifications afterwards."
 
 
 @require_GET

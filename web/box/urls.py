@@ -8,6 +8,7 @@ from web.box import settings_views, views
 
 urlpatterns = [
     path("", views.show_box, name="box"),
+    path("host-name/", settings_views.set_host_name, name="host_name"),
     path("time-zone/", settings_views.set_time_zone, name="time_zone"),
     path("power/<slug:act>/", views.review_power, name="review_power"),
 ]

@@ -56,6 +56,7 @@ from appliance.snapshots.hold_clone import CloneSnapshot, HoldSnapshot, ReleaseS
 from appliance.snapshots.set_policy import SetSnapshotPolicy
 from appliance.snapshots.take import RunSnapshotPolicies, TakeSnapshot
 from appliance.system.power import RestartBox, ShutDownBox
+from appliance.system.set_host_name import SetHostName
 from appliance.system.time_zone import SetTimeZone
 from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount
 from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
@@ -247,6 +248,7 @@ UI: dict[type[Operation], OperationUi] = {
     CleanUpBenchmark: BENCHMARKS,
     RestartBox: BOX,
     ShutDownBox: BOX,
+    SetHostName: BOX,
     SetTimeZone: BOX,
 }
 BY_KIND = {kind_of(operation): ui for operation, ui in UI.items()}

@@ -19,12 +19,12 @@ NEWS = [kind.code for kind in KINDS.values() if kind.news]
 def page_frame(request: HttpRequest) -> dict[str, Any]:
     """Box name, work under way, troubles, age of the facts. Four queries, none before someone is signed in."""
     if not getattr(request, "user", None) or not request.user.is_authenticated:
-        return {"box_name": settings.BOX_NAME, "larder_version": settings.VERSION}
+        return {"box_name": str(settings.BOX_NAME), "larder_version": settings.VERSION}
     now = service_status.service_status(request)
     open_jobs = list(Job.objects.filter(state__in=Job.OPEN).only("id", "title", "state")[:20])
     long_work = list(Activity.objects.filter(state__in=Activity.UNDER_WAY).defer("samples")[:20])
     return {
-        "box_name": settings.BOX_NAME,
+        "box_name": str(settings.BOX_NAME),
         "larder_version": settings.VERSION,
         "troubles": now.troubles,
         "checked": now.checked,

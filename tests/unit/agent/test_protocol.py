@@ -71,6 +71,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "rewind-checkpoint": {"pool": "tank", "guid": 4958685680270539150},
     "upgrade-pool": {"pool": "tank", "guid": 4958685680270539150},
     "erase-disk": {"disk": path_of(1), "how": "full"},
+    "set-host-name": {"name": "attic", "former": "larder"},
     "set-time-zone": {"zone": "Europe/Berlin"},
 }
 REQUESTS: list[dict[str, Any]] = [

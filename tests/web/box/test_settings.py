@@ -7,12 +7,22 @@ import json
 
 import pytest
 
-from tests.reasons import codes_of_form
+from tests.reasons import codes_of_form, codes_on_page
 from tests.web.reading import Page, text_of
 from tests.web.rows import BOX, put_box
+from web import agent, allowed_hosts
+from web.alerts.models import MailSettings
+from web.allowed_hosts import BoxName
 from web.jobs.models import Job
 
-ZONE = "/system/time-zone/"
+NAME, ZONE = "/system/host-name/", "/system/time-zone/"
+
+
+@pytest.fixture
+def clients(monkeypatch) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = []
+    monkeypatch.setattr(agent, "last", lambda _request, silence: {"facts": found})
+    return found
 
 
 def test_page_of_the_box_leads_to_its_time_zone(web, calm):
@@ -25,7 +35,7 @@ def test_page_of_the_box_leads_to_its_time_zone(web, calm):
 def test_time_zone_of_a_container_is_that_of_its_host(web, calm):
     put_box(dataclasses.replace(BOX, has_systemd=False))
     page = web.get("/system/")
-    assert "which has the clock of its host" in text_of(page)
+    assert "which has the name and the clock of its host" in text_of(page)
     assert ZONE not in page.content.decode()
 
 
@@ -56,3 +66,49 @@ def test_zone_that_is_not_offered_is_refused_at_its_field(web, calm, zone, code)
     page = web.get(ZONE, {"zone": zone})
     assert page.status_code == 400
     assert codes_of_form(page, "zone") == [code]
+
+
+# --- the host name --------------------------------------------------------------------------------------------------
+def test_host_name_is_reviewed_with_who_is_connected_and_becomes_a_job(web, calm, clients):
+    put_box()
+    clients.append({"protocol": "smb", "id": "1", "user": "anna", "machine": "mac", "shares": ["photos"]})
+    page = Page(web.get(NAME, {"name": "Cellar"}))
+    assert "anna (mac) is connected and will lose the connection." in page.text
+    assert "https://cellar.local/" in page.text
+    assert web.post("/jobs/confirm/", page.form("/jobs/confirm/").data).status_code == 302
+    assert json.loads(Job.objects.get().operation) == {"kind": "set-host-name", "name": "cellar", "former": "attic"}
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("", "required"), ("attic", "host-name-same"), ("localhost", "host-name-reserved"), ("my nas", "host-name-invalid"), ("a" * 16, "host-name-invalid")],
+)  # fmt: skip
+def test_host_name_that_cannot_be_is_refused_at_its_field(web, calm, clients, name, code):
+    put_box()
+    page = web.get(NAME, {"name": name})
+    assert page.status_code == 400
+    assert codes_of_form(page, "name") == [code]
+
+
+def test_host_name_waits_for_the_first_reading_of_the_box(web, calm):
+    assert codes_on_page(web.get(NAME)) == ["box-not-read"]
+
+
+@pytest.mark.parametrize(("address", "told"), [("https://attic.local", True), ("https://192.168.1.5", False), ("", False)])  # fmt: skip
+def test_review_says_where_links_in_mails_lead_to_the_former_name(web, calm, clients, address, told):
+    put_box()
+    MailSettings.objects.update_or_create(pk=1, defaults={"address": address})
+    assert ("Links in mails lead to" in text_of(web.get(NAME, {"name": "cellar"}))) is told
+
+
+def test_pages_call_the_box_by_its_new_name_without_a_restart(web, calm, settings, monkeypatch):
+    settings.BOX_NAME = BoxName()
+    for name in ("attic", "cellar"):
+        monkeypatch.setattr(allowed_hosts, "read_host_name", lambda name=name: name)
+        assert f"· {name}" in text_of(web.get("/system/"))
+
+
+def test_box_answers_to_its_new_name_and_for_now_to_the_former(monkeypatch, tmp_path):
+    monkeypatch.setattr(allowed_hosts, "read_host_name", lambda: "cellar")
+    monkeypatch.setattr("socket.gethostname", lambda: "attic.lan")
+    assert {"cellar", "cellar.local", "attic", "attic.local"} <= set(allowed_hosts.OwnNames(tmp_path / "none"))
