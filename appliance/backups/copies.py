@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from appliance import command
 from appliance.backups.match import Copy, Point, Token
+from appliance.backups.origin import origin_of
 from appliance.backups.tasks import HOME
 from appliance.errors import Failed
 from appliance.facts import user_properties
@@ -40,7 +41,8 @@ def mark_text(dataset: Dataset) -> str:
 def properties_of(dataset: Dataset) -> dict[str, str]:
     """What has to be set on a copy of this dataset."""
     off = VOLUME_OFF if dataset.kind == "volume" else OFF
-    return {**off, user_properties.COPY_OF: mark_text(dataset)}
+    noted = {user_properties.COPY_OF: mark_text(dataset), user_properties.ORIGIN: origin_of(dataset).text}
+    return {**off, **noted}
 
 
 def names_of(root: str, dataset: Dataset, tree: Iterable[Dataset], facts: Facts) -> dict[int, str]:

@@ -203,12 +203,19 @@ class RestoreFolder(SnapshotsOperation, tag="restore-folder"):
             warnings=tuple(self.warnings(facts)),
             undo=f"{self.target} can be destroyed. The copy stays.",
             details={
-                "Comes back": "files and folders with their contents, dates, owners, access rights and attributes",
-                "Does not come back": "shares, snapshot schedule, backups, limits and other settings of the folder: set "
-                "them on the restored one. Its snapshots stay in the copy, all but the restored one.",
-                "While it runs": f"everything arrives in {self.stage}. To stop destroys that folder and nothing else.",
+                "Comes back": "files and folders with their contents, dates, owners, access rights and attributes, and this "
+                "moment as a snapshot",
+                **self.settings_text(staging),
+                "Set anew": "shares, snapshot schedule, backups and limits. Earlier snapshots stay in the copy.",
+                "While it runs": f"everything arrives in {self.stage}. If you stop it, that folder is destroyed and nothing else.",
             },
         )  # fmt: skip
+
+    def settings_text(self, staging: Staging) -> dict[str, str]:
+        """The settings of the original that its copy remembers."""
+        found = staging.parts[0].origin
+        said = ", ".join(f"{key.rpartition(':')[2]} {value}" for key, value in found.settings.items()) if found else ""
+        return {"Settings that come back": said} if said else {}
 
     def staging(self, facts: Facts) -> Staging:
         parent, parts = facts.dataset(self.parent), []
@@ -251,6 +258,8 @@ class RestoreFolder(SnapshotsOperation, tag="restore-folder"):
             yield f"Left out, since there is no copy of that moment: {', '.join(left[:NAMED])}{more}."
         if original := self.original(facts):
             yield f"{original.name} is still there and stays as it is. Both use space."
+        else:
+            yield "A new backup of it makes a new copy under another name: this copy stays that of the folder that is gone."
         sources = [found for name in chosen if (found := facts.dataset(name))]
         if any(is_raw(one) for one in sources):
             yield "Encrypted folders come back locked. Each is unlocked by itself, with the passphrase or key file that the original had when this copy was made."

@@ -9,9 +9,13 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
+import msgspec
+
 from appliance import command
 from appliance.backups import copies
+from appliance.backups.origin import Origin, parse_origin
 from appliance.backups.transfer import Transfer
+from appliance.datasets import access_note
 from appliance.errors import Failed
 from appliance.facts import user_properties
 from appliance.facts.copy_mark import CopyMark
@@ -39,6 +43,16 @@ class Restored(Transfer):
     @property
     def is_volume(self) -> bool:
         return self.source.kind == "volume"
+
+    @property
+    def origin(self) -> Origin | None:
+        return parse_origin(self.source)
+
+    @property
+    def settings_argv(self) -> list[str]:
+        """The command that gives it the settings of its original; empty where none is known."""
+        pairs = [f"{key}={value}" for key, value in (self.origin.settings if self.origin else {}).items()]
+        return ["zfs", "set", "-u", *pairs, self.target] if pairs else []
 
 
 @dataclass(frozen=True)
@@ -76,8 +90,13 @@ class Staging:
     def command_text(self) -> str:
         """The commands of ``put_in_place``."""
         ends = [one_argv for one in self.parts for one_argv in self.usable_argvs(one)]
-        unshare = [self.unshare_argv] if self.unshare else []
-        return "\n".join(shlex.join(argv) for argv in [*unshare, self.rename_argv, self.remove_argv, *ends])
+        return "\n".join(shlex.join(argv) for argv in [*self.before_argvs, self.rename_argv, self.remove_argv, *ends])
+
+    @property
+    def before_argvs(self) -> list[list[str]]:
+        """The commands before it gets its name: settings, and that it is not shared with the folder above it."""
+        settings = [one.settings_argv for one in self.parts if one.settings_argv]
+        return [*settings, self.unshare_argv] if self.unshare else settings
 
     def usable_argvs(self, one: Restored) -> list[list[str]]:
         first = ["zfs", "inherit", "volmode", one.place] if one.is_volume else mount.remember_argv(one.place)
@@ -104,8 +123,8 @@ class Staging:
                 raise Failed(f"{missing[0]} has not arrived", "Start the restore again.")
             if self.mountpoint:
                 mountpoints.refuse_taken(self.mountpoint)
-            if self.unshare:
-                command.run(self.unshare_argv, timeout=SECONDS)
+            for argv in self.before_argvs:
+                command.run(argv, timeout=SECONDS)
             command.run(self.rename_argv, timeout=SECONDS)
             work.note(f"{self.target} is there")
         if is_there(self.name):
@@ -114,9 +133,17 @@ class Staging:
         for one in self.parts:
             self.open_one(one, closed, work)
         for one in reversed(self.parts):
+            self.note_access(one)
             command.run(["zfs", "inherit", user_properties.COPY_OF, one.place], timeout=SECONDS)
             if copies.read_values(one.place, (user_properties.COPY_OF,)):
                 raise Failed(f"{one.place} still counts as a copy", "Its mark could not be removed.")
+
+    def note_access(self, one: Restored) -> None:
+        """Say again who may use it, as the files themselves still do. The note names the dataset that it is of."""
+        if one.origin and one.origin.access:
+            guid = int(copies.read_values(one.place, ("guid",)).get("guid", "0"))
+            note = msgspec.structs.replace(one.origin.access, guid=guid)
+            command.run(access_note.set_note_argv(one.place, note), timeout=SECONDS)
 
     def open_one(self, one: Restored, closed: list[str], work: Work) -> None:
         """Mount a folder, or have it mounted once it is unlocked; ``closed`` collects those whose files cannot be reached."""

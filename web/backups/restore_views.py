@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods
 
 from appliance import names
 from appliance.backups.copies import free_name
+from appliance.backups.origin import parse_origin
 from appliance.backups.restore_folder import RestoreFolder
 from appliance.backups.tasks import HOME
 from appliance.errors import Reason, Refused
@@ -75,13 +76,18 @@ def possible_parents(facts: Facts) -> list[Dataset]:
 
 
 def proposed_place(copy: Dataset, facts: Facts) -> tuple[str, str]:
-    """Beside the original where that is there, else the copy's own name, in another pool than the copy if there is one."""
+    """Beside the original where that is there; its place where it is gone and the copy remembers it; else the copy's own
+    name, in another pool than the copy if there is one."""
     mark = parse_copy_mark(copy.copy_of)
     original = facts.dataset_of(mark.guid) if mark else None
     taken = {one.name for one in facts.datasets}
     if original:
         parent = original.name.rpartition("/")[0] or original.name
         stem = f"{original.name.rpartition('/')[2][:LONGEST_STEM]}-restored"
+    elif (origin := parse_origin(copy)) and origin.name.rpartition("/")[0] in {
+        one.name for one in possible_parents(facts)
+    }:
+        parent, _slash, stem = origin.name.rpartition("/")
     else:
         tops = sorted((one.pool == copy.pool, one.name) for one in possible_parents(facts) if "/" not in one.name)
         parent, stem = tops[0][1] if tops else "", copy.name.rpartition("/")[2][:LONGEST_STEM]

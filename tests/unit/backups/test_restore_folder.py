@@ -11,12 +11,14 @@ import pytest
 
 from appliance import command
 from appliance.backups import copies, staging, transfer
+from appliance.backups.origin import Origin
 from appliance.backups.restore_folder import RestoreFolder
 from appliance.backups.tasks import BackupTask, encode_tasks
+from appliance.datasets.access_note import AccessNote
 from appliance.errors import Cancelled, Failed, Refused
 from appliance.facts.box import Facts, Pool
 from appliance.facts.copy_mark import CopyMark
-from appliance.facts.datasets import Dataset, Snapshot
+from appliance.facts.datasets import Dataset, Property, Snapshot
 from appliance.operation import Plan, checked_plan
 from appliance.snapshots import bookmarks
 from appliance.zfs import list_snapshots, mount, mountpoints
@@ -295,6 +297,19 @@ def test_folder_below_a_shared_one_is_not_shared_with_it(zfs):
     run(checked_plan(restore(), changed("tank", share='{"smb":{"name":"all"}}', share_source="local")))
     assert zfs.own["tank/photos"] == {"canmount": "on", "larder:share": "{}"}
     assert "larder:share" not in zfs.own["tank/photos/trip 2019"]  # it inherits
+
+
+def test_settings_and_the_list_of_users_come_back_where_the_copy_remembers_them(zfs):
+    origin = Origin(
+        name="tank/photos", settings={"recordsize": "1048576"}, access=AccessNote(guid=PHOTOS, people={"anna": "read"})
+    )
+    facts = changed(COPY, properties={"larder:origin": Property(origin.text, "local")})
+    plan = checked_plan(restore(), facts)
+    assert plan.details["Settings that come back"] == "recordsize 1048576"
+    run(plan)
+    found = zfs.own["tank/photos"]
+    assert found.pop("larder:access").startswith('{"box":"","done":false,"everybody":"none","groups":{},"guid":9,')
+    assert found == {"canmount": "on", "recordsize": "1048576"}
 
 
 def test_interrupted_restore_goes_on_with_its_token(zfs):

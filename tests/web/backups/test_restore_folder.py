@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from appliance.backups.origin import Origin
 from appliance.backups.restore_folder import RestoreFolder
 from appliance.facts.copy_mark import CopyMark
-from appliance.facts.datasets import Dataset, Snapshot
+from appliance.facts.datasets import Dataset, Property, Snapshot
 from tests.reasons import codes_of_form, codes_on_page
 from tests.unit.made import dataset
 from tests.web import rows
@@ -72,6 +74,15 @@ def test_newest_moment_and_a_name_beside_the_original_are_proposed(web, two):
 def test_own_name_in_another_pool_is_proposed_where_the_original_is_gone(web, gone):
     page = web.get(URL).content.decode()
     assert 'value="photos"' in page and '<option value="tank" selected>' in page
+
+
+def test_place_of_the_original_is_proposed_where_the_copy_remembers_it(web):
+    noted = {"larder:origin": Property(Origin(name="tank/family/holidays").text, "local")}
+    copy = replace(copy_of(photos(), ROOT, COPY), properties=noted)
+    box(copy, dataset("tank/family", guid=8))
+    assert proposed_place(copy, status.read_facts()) == ("tank/family", "holidays")
+    box(copy)  # the folder that it was in is gone as well
+    assert proposed_place(copy, status.read_facts()) == ("tank", "photos")
 
 
 def test_proposed_name_is_free(two):
