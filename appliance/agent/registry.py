@@ -55,6 +55,7 @@ from appliance.snapshots.set_policy import SetSnapshotPolicy
 from appliance.snapshots.take import RunSnapshotPolicies, TakeSnapshot
 from appliance.system.power import RestartBox, ShutDownBox
 from appliance.system.set_host_name import SetHostName
+from appliance.system.time_servers import SetTimeServers
 from appliance.system.time_zone import SetTimeZone
 from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount
 from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
@@ -150,6 +151,7 @@ Registered = (
     | RestartBox
     | ShutDownBox
     | SetHostName
+    | SetTimeServers
     | SetTimeZone
 )
 

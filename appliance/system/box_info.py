@@ -13,6 +13,7 @@ from pathlib import Path
 
 from appliance import command
 from appliance.system.host_name import read_host_name
+from appliance.system.time_sync import TimeSync
 from appliance.system.time_zone import read_zone_name
 
 NOT_SAID = {"", "To Be Filled By O.E.M.", "System Product Name", "System manufacturer", "Default string", "None"}
@@ -78,6 +79,7 @@ class BoxInfo:
     host_name: str = ""
     time_zone: str = ""
     has_systemd: bool = False
+    time_sync: TimeSync | None = None
 
     @property
     def versions_differ(self) -> bool:

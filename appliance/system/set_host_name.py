@@ -14,7 +14,7 @@ from appliance import command
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.operation import Operation, Plan, Step, Work, command_step, never
-from appliance.system import atomic_file, host_name
+from appliance.system import atomic_file, host_name, service_start
 
 # One label of RFC 1123, no longer than Windows reads (NetBIOS), and no number that could be taken for an address.
 NEW_NAME = re.compile(r"(?!\d+$)[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?")
@@ -71,7 +71,7 @@ class SetHostName(Operation, tag="set-host-name"):
         return Plan(
             summary=f"Other computers find the box as {name}: these pages at https://{name}.local/, shares at \\\\{name} on Windows, smb://{name}.local on Macs and {name}.local for NFS. Its addresses, files and users stay as they are.",
             steps=(
-                Step("hosts", "Write the name to the list of known names", f"write {host_name.HOSTS}", self.write_hosts, (str(host_name.HOSTS),)),
+                Step("hosts", "Write the name to the box's own list of names", f"write {host_name.HOSTS}", self.write_hosts, (str(host_name.HOSTS),)),
                 command_step("name", f"Name the system {name}", ("hostnamectl", "set-hostname", name), affects=(str(host_name.HOSTNAME),), timeout=60),
                 Step("certificate", "Renew the web certificate for the name, if Larder made it", f"openssl req -x509 -key {KEY} …\nsystemctl reload nginx.service", self.renew_certificate, (str(CERTIFICATE),)),
                 Step("services", "Restart what answers to the name", f"systemctl try-restart {' '.join(SERVICES)}", self.restart_services),
@@ -83,7 +83,7 @@ class SetHostName(Operation, tag="set-host-name"):
                 "If Larder made the web certificate, your browser asks once more whether to trust it. A certificate of your own is not changed: it has to contain the new name.",
                 f"Names that your router gives out, such as {name}.lan, follow when the box next asks it for an address, at the latest after a restart.",
             ),
-            undo=f"Name the box {old} again.",
+            undo=f"You can change the name back to {old} at any time.",
         )  # fmt: skip
 
     def write_hosts(self, work: Work) -> None:
@@ -133,15 +133,7 @@ class SetHostName(Operation, tag="set-host-name"):
 
     def services_before(self) -> tuple[str, ...]:
         """The services that run and were started before the name was stored."""
-        argv = ["systemctl", "show", "--timestamp=unix", "--property=Id,ActiveState,ActiveEnterTimestamp", *SERVICES]
-        blocks = command.run(argv, timeout=30).stdout.split("\n\n")
-        named = int(host_name.HOSTNAME.stat().st_mtime) if host_name.HOSTNAME.exists() else 0
-        found = [dict(line.split("=", 1) for line in block.splitlines() if "=" in line) for block in blocks]
-        return tuple(
-            one["Id"]
-            for one in found
-            if one.get("ActiveState") == "active" and int(one.get("ActiveEnterTimestamp", "@0").removeprefix("@") or 0) <= named
-        )  # fmt: skip
+        return service_start.services_before(SERVICES, host_name.HOSTNAME)
 
     def probe(self, step: str, facts: Facts) -> bool:
         if step == "hosts":

@@ -90,7 +90,7 @@ class SetTimeZone(Operation, tag="set-time-zone"):
             warnings=(
                 "Schedules move with the zone: the next run of each can be up to a day earlier or later than planned until now.",
             ),
-            undo="Set the earlier time zone again.",
+            undo="You can set the earlier time zone again at any time.",
         )  # fmt: skip
 
     def probe(self, step: str, facts: Facts) -> bool:

@@ -27,6 +27,7 @@ from appliance.pools import history
 from appliance.snapshots import policy as snapshot_policy
 from appliance.system import paths
 from appliance.system.box_info import BoxInfo, Memory, Port, Sensor
+from appliance.system.time_sync import TimeSync
 from tests.dev.boxes import BOXES
 from tests.dev.builders import Box, smart
 from tests.dev.stand_in import NAME, PASSWORD
@@ -94,6 +95,9 @@ MICROSERVER = BoxInfo(
     host_name="recorded",
     time_zone="Europe/Berlin",
     has_systemd=True,
+    time_sync=TimeSync(
+        on=True, synced=True, by_timesyncd=True, server="fritz.box", offset=0.0021, servers=("fritz.box",)
+    ),
 )
 
 

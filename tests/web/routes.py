@@ -41,6 +41,7 @@ ROUTES = [
     Route("show_commands", "/account/commands/", CHANGE),
     Route("box", "/system/", READ),
     Route("host_name", "/system/host-name/", READ),
+    Route("time_servers", "/system/time-servers/", READ),
     Route("time_zone", "/system/time-zone/", READ),
     Route("review_power", "/system/power/restart/", READ),
     Route("disks", "/disks/", READ),

@@ -19,6 +19,7 @@ from appliance.operation import Operation
 from appliance.schedule import box_zone
 from appliance.system import time_zone
 from appliance.system.set_host_name import SetHostName
+from appliance.system.time_servers import SetTimeServers
 from appliance.system.time_zone import SetTimeZone
 from web.alerts.models import MailSettings
 from web.box.views import describe_clients
@@ -95,6 +96,35 @@ def describe_links(former: str) -> str:
     if host != former.partition(".")[0].lower():
         return ""
     return f"Links in mails lead to {address}. Change that address under Notifications afterwards."
+
+
+class TimeServersForm(forms.Form):
+    """One server a line; none for those of Debian."""
+
+    servers = forms.CharField(
+        label="Time servers",
+        required=False,
+        max_length=2500,
+        help_text="One name or address per line, for example fritz.box: many routers know the time. "
+        "Leave it empty for Debian's servers on the internet.",
+        widget=forms.Textarea(
+            attrs={"rows": 4, "autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
+        ),
+    )
+
+    def clean_servers(self) -> tuple[str, ...]:
+        """By lines, as it is asked, and by commas and spaces, as people type it all the same."""
+        return tuple(self.cleaned_data["servers"].replace(",", " ").split())
+
+
+@require_GET
+def set_time_servers(request: HttpRequest) -> HttpResponse:
+    """The form with the servers that are set; with an answer, the review of the change."""
+    row = BoxRow.objects.first()
+    sync = row.fact.time_sync if row else None
+    initial = {"servers": "\n".join(sync.servers) if sync else ""}
+    form = TimeServersForm(request.GET if "servers" in request.GET else None, initial=initial)
+    return show_or_review(request, form, "box/time_servers.html", SetTimeServers, lambda _operation: "")
 
 
 @require_GET

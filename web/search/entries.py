@@ -63,6 +63,7 @@ PAGES = (
     ("Replacements", "replacements", "refresh", "disk replace"),
     ("System", "box", "device", "memory processor network temperature"),
     ("Host name", "host_name", "settings", "rename box server computer name"),
+    ("Time servers", "time_servers", "settings", "clock ntp synchronise timesyncd"),
     ("Time zone", "time_zone", "settings", "clock hour timezone utc"),
     ("Help", "help", "circle-help", "glossary terms words explain"),
     ("Active sessions", "sessions", "device", "sign in"),

@@ -72,6 +72,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "upgrade-pool": {"pool": "tank", "guid": 4958685680270539150},
     "erase-disk": {"disk": path_of(1), "how": "full"},
     "set-host-name": {"name": "attic", "former": "larder"},
+    "set-time-servers": {"servers": ["fritz.box"]},
     "set-time-zone": {"zone": "Europe/Berlin"},
 }
 REQUESTS: list[dict[str, Any]] = [

@@ -6,7 +6,10 @@ import dataclasses
 import json
 
 import pytest
+from django.utils import timezone
 
+from appliance.system import time_sync
+from appliance.system.time_sync import TimeSync
 from tests.reasons import codes_of_form, codes_on_page
 from tests.web.reading import Page, text_of
 from tests.web.rows import BOX, put_box
@@ -14,8 +17,9 @@ from web import agent, allowed_hosts
 from web.alerts.models import MailSettings
 from web.allowed_hosts import BoxName
 from web.jobs.models import Job
+from workers import collect_box
 
-NAME, ZONE = "/system/host-name/", "/system/time-zone/"
+NAME, SERVERS, ZONE = "/system/host-name/", "/system/time-servers/", "/system/time-zone/"
 
 
 @pytest.fixture
@@ -112,3 +116,57 @@ def test_box_answers_to_its_new_name_and_for_now_to_the_former(monkeypatch, tmp_
     monkeypatch.setattr(allowed_hosts, "read_host_name", lambda: "cellar")
     monkeypatch.setattr("socket.gethostname", lambda: "attic.lan")
     assert {"cellar", "cellar.local", "attic", "attic.local"} <= set(allowed_hosts.OwnNames(tmp_path / "none"))
+
+
+# --- the clock ------------------------------------------------------------------------------------------------------
+ROUTER = TimeSync(
+    on=True, synced=True, by_timesyncd=True, server="fritz.box", offset=0.0125, last=timezone.now(), servers=("fritz.box",)
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sync", "words"),
+    [
+        (ROUTER, ("synchronised with fritz.box", "Was off by 12 ms", "Time servers fritz.box")),
+        (TimeSync(on=True, by_timesyncd=True), ("waiting for a time server", "Time servers Debian's servers", "reaches the internet")),
+        (TimeSync(), ("not set from the network", "Choose time servers")),
+        (TimeSync(on=True, synced=True), ("Clock synchronised", "Another time service")),
+    ],
+)  # fmt: skip
+def test_page_tells_the_state_of_the_clock(web, calm, sync, words):
+    put_box(dataclasses.replace(BOX, time_sync=sync))
+    page = web.get("/system/")
+    assert all(word in text_of(page) for word in words), text_of(page)
+    assert (f'href="{SERVERS}"' in page.content.decode()) is not sync.set_elsewhere
+
+
+def test_time_servers_are_reviewed_and_become_a_job(web, calm):
+    put_box(dataclasses.replace(BOX, time_sync=ROUTER))
+    assert "fritz.box</textarea>" in web.get(SERVERS).content.decode()
+    page = web.get(SERVERS, {"servers": "router\r\n192.168.1.1, fd00::1"})
+    assert page.context["needs_proof"]
+    servers = ["router", "192.168.1.1", "fd00::1"]
+    assert json.loads(page.context["operation_json"]) == {"kind": "set-time-servers", "servers": servers}
+
+
+def test_no_time_servers_are_those_of_debian(web, calm):
+    put_box(dataclasses.replace(BOX, time_sync=ROUTER))
+    assert "Debian's time servers on the internet" in text_of(web.get(SERVERS, {"servers": ""}))
+
+
+@pytest.mark.parametrize(
+    ("servers", "code"), [("-x", "time-server-malformed"), ("a a", "time-server-twice"), (" ".join(f"s{n}" for n in range(9)), "time-servers-too-many")]
+)  # fmt: skip
+def test_time_servers_that_cannot_be_are_refused_at_their_field(web, calm, servers, code):
+    put_box()
+    page = web.get(SERVERS, {"servers": servers})
+    assert page.status_code == 400
+    assert codes_of_form(page, "servers") == [code]
+
+
+def test_clock_is_asked_again_only_after_some_seconds(monkeypatch):
+    asked = []
+    monkeypatch.setattr(collect_box, "_sync", [])
+    monkeypatch.setattr(time_sync, "read_time_sync", lambda: asked.append(1) or ROUTER)
+    assert [collect_box.read_sync() for _ in range(3)] == [ROUTER] * 3
+    assert len(asked) == 1
