@@ -73,6 +73,12 @@ def free_name(wanted: str, taken: set[str]) -> str:
     return name
 
 
+def is_copy(dataset: Dataset) -> bool:
+    """Whether it is a copy, also one that was set aside: marked, and in the folder that copies lie in."""
+    parts = dataset.name.split("/")
+    return parse_copy_mark(dataset.copy_of) is not None and len(parts) > 2 and parts[1] == HOME
+
+
 def lock_of(copy: str) -> str:
     """The lock that keeps a copy, or one below it, from being run to, compared and restored from at once."""
     return f"the copy {'/'.join(copy.split('/')[:3])}"

@@ -81,7 +81,7 @@ def conflict(source: str, guid: int, raw: bool, copy: Copy) -> Reason | None:
             target=copy.name,
             source=source,
         )
-    if copy.written:
+    if copy.written and not half_made:  # what an interrupted first stream has brought counts as written
         return Reason(
             "backup-target-changed",
             "Files in the copy {target} were changed. Set it aside, and the next run makes a new copy; or roll it back to its newest snapshot.",

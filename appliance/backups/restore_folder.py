@@ -123,7 +123,7 @@ class RestoreFolder(SnapshotsOperation, tag="restore-folder"):
         """The reasons against one dataset of the copy."""
         dataset = facts.dataset(snapshot.partition("@")[0])
         mark = parse_copy_mark(dataset.copy_of) if dataset else None
-        if dataset is None or mark is None or not mark.guid:
+        if dataset is None or mark is None or not copies.is_copy(dataset):
             yield Reason(
                 "not-a-copy", "{dataset} is not a copy that a backup made.", dataset=snapshot.partition("@")[0]
             )

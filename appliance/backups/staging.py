@@ -21,10 +21,12 @@ from appliance.facts import user_properties
 from appliance.facts.copy_mark import CopyMark
 from appliance.operation import Work
 from appliance.shares.settings import ShareSetting
+from appliance.snapshots.policy import Policy
 from appliance.zfs import list_snapshots, mount, mountpoints
 
 SECONDS = 300
 MARK = CopyMark(0, raw=False).text  # a copy of nothing
+QUIET = {user_properties.SHARE: ShareSetting().text(), user_properties.POLICY: Policy().fingerprint}  # of what is in it
 SECONDS_TO_DESTROY = 3600.0  # many blocks have to be freed
 
 
@@ -70,7 +72,7 @@ class Staging:
 
     @property
     def create_argv(self) -> list[str]:
-        off = {**copies.HOME_OFF, user_properties.COPY_OF: MARK}
+        off = {**copies.HOME_OFF, **QUIET, user_properties.COPY_OF: MARK}
         options = [word for key, value in off.items() for word in ("-o", f"{key}={value}")]
         return ["zfs", "create", *options, "--", self.name]
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from appliance import names
-from appliance.backups.copies import free_name
+from appliance.backups.copies import free_name, is_copy
 from appliance.backups.origin import parse_origin
 from appliance.backups.restore_folder import RestoreFolder
 from appliance.backups.tasks import HOME
@@ -100,7 +100,7 @@ def restore_folder(request: HttpRequest, key: str) -> HttpResponse:
     """Ask for the moment and the place, then review."""
     copy: Dataset = get_object_or_404(DatasetRow, key=key).fact
     mark = parse_copy_mark(copy.copy_of)
-    if mark is None or not mark.guid or copy.name.count("/") < 2:
+    if mark is None or not is_copy(copy):
         raise Refused(Reason("not-a-copy", "{dataset} is not a copy that a backup made.", dataset=copy.name))
     facts = status.read_facts()
     moments = list(SnapshotRow.objects.filter(dataset=copy.name).order_by("-txg")[:MOMENTS])
@@ -112,7 +112,7 @@ def restore_folder(request: HttpRequest, key: str) -> HttpResponse:
         except Refused as refusal:
             add_reasons(form, refusal.reasons)
     context = {
-        "form": form, "copy": copy, "key": key, "moments": moments, "home": HOME, "original": facts.dataset_of(mark.guid)
+        "form": form, "copy": copy, "key": key, "moments": moments, "home": HOME, "original": facts.dataset_of(mark.guid) if mark.guid else None
     }  # fmt: skip
     return live.respond_to_form(request, "backups/restore.html", context)
 

@@ -11,10 +11,10 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
 
+from appliance.backups.copies import is_copy
 from appliance.datasets.encryption import key_store
 from appliance.datasets.presets import PRESETS
 from appliance.facts import user_properties
-from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset, DatasetDetail
 from appliance.operation import Operation
 from web.datasets import space_bar
@@ -48,8 +48,7 @@ def list_actions(key: str, dataset: Dataset) -> Iterator[ActionLink]:
     volume, top = dataset.kind == "volume", "/" not in dataset.name
     if not volume:
         yield link_to("restore_files", "Restore files", "snapshot")
-    mark = parse_copy_mark(dataset.copy_of)
-    if mark and mark.guid:
+    if is_copy(dataset):
         yield link_to("restore_folder", "Restore this folder", "copy")
     yield link_to("folder_settings", "Settings", "settings")
     if volume:

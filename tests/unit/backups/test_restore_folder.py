@@ -96,7 +96,7 @@ def test_what_has_arrived_counts_as_room():
     [
         (COPY, {"guid": 99}, "folder-missing"),
         (COPY, {"copy_of": ""}, "not-a-copy"),
-        (TRIP, {"copy_of": CopyMark(0, raw=False).text}, "not-a-copy"),
+        (TRIP, {"copy_of": ""}, "not-a-copy"),
         (TRIP, {"encryption": "on", "key_status": "unavailable"}, "dataset-locked"),
         ("tank", {"readonly": True}, "dataset-read-only"),
         ("tank", {"key_status": "unavailable"}, "dataset-locked"),
@@ -171,6 +171,7 @@ class Zfs:
     ran: list[list[str]] = field(default_factory=list)
     streams: list[tuple[list[str], list[str]]] = field(default_factory=list)
     interrupt: BaseException | None = None
+    forgets: bool = False  # what was set at the beginning of a receive that was interrupted
 
     def below(self, name: str) -> list[str]:
         return [one for one in sorted(self.own) if one == name or one.startswith(f"{name}/")]
@@ -223,7 +224,7 @@ class Zfs:
             **self.own[name],
         }
         if name in self.partly:
-            known["receive_resume_token"] = "1-abc"
+            known |= {"receive_resume_token": "1-abc", "written": "30000000"}
         return "".join(f"{key}\t{known[key]}\tlocal\n" for key in wanted if key in known)
 
     def list_snapshots(self, names: Sequence[str]) -> list[Snapshot]:
@@ -235,7 +236,9 @@ class Zfs:
         if target not in self.own:
             self.make(list(receiver))
         if self.interrupt:
-            self.own[target], self.partly[target] = {}, 1
+            self.partly[target] = 1
+            if self.forgets:
+                self.own[target] = {}
             raise self.interrupt
         tell(5)
         name = COPY if "-t" in sender else sender[-1].partition("@")[0]
@@ -312,7 +315,9 @@ def test_settings_and_the_list_of_users_come_back_where_the_copy_remembers_them(
     assert found == {"canmount": "on", "recordsize": "1048576"}
 
 
-def test_interrupted_restore_goes_on_with_its_token(zfs):
+@pytest.mark.parametrize("forgets", [False, True])
+def test_interrupted_restore_goes_on_with_its_token(zfs, forgets):
+    zfs.forgets = forgets
     zfs.interrupt = Failed("killed")
     with pytest.raises(Failed):
         run(checked_plan(restore(), facts_of()))
@@ -422,6 +427,10 @@ def test_volume_is_renamed_without_mounting(zfs):
     assert zfs.own["tank/photos"] == {}
     assert ["zfs", "rename", "--", f"{STAGE}/photos", "tank/photos"] in zfs.ran
     assert not any(argv[0] == "mount" for argv in zfs.ran)
+
+
+def test_copy_that_was_set_aside_is_restored_as_well():
+    checked_plan(restore(), changed(COPY, copy_of=CopyMark(0, raw=False).text))
 
 
 def test_lock_is_that_of_the_copys_backup():
