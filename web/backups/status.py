@@ -14,6 +14,7 @@ from appliance import snapshot_names
 from appliance.backups import copies, tasks
 from appliance.backups.tasks import BackupTask
 from appliance.facts.box import Facts, Pool
+from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset
 from web.backups.models import BackupRecord
 from web.inventory.models import DatasetRow, DiskRow, PoolRow, SnapshotRow
@@ -250,6 +251,13 @@ def read_folders(facts: Facts, statuses: Iterable[BackupStatus]) -> list[FolderB
         above = next((name for name in covering if one.name.startswith(f"{name}/")), "")
         found.append(FolderBackups(one, own.get(one.guid, []), above))
     return found
+
+
+def read_orphans(facts: Facts) -> list[Dataset]:
+    """The copies that no backup continues: their folder is gone, or they were set aside. Without those below them."""
+    here = {one.guid for one in facts.datasets if not one.copy_of}
+    found = (one for one in facts.datasets if copies.is_copy(one) and one.name.count("/") == 2)
+    return [one for one in found if (mark := parse_copy_mark(one.copy_of)) and mark.guid not in here]
 
 
 def backups_holding(dataset: Dataset) -> list[BackupStatus]:

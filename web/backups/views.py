@@ -40,7 +40,8 @@ def list_backups(request: HttpRequest) -> HttpResponse:
         facts = status.read_facts()
         folders = status.read_folders(facts, status.read_statuses(facts))
         bare = [folder for folder in folders if not folder.backups and not folder.above]
-        return {"folders": folders, "bare": len(bare), "pools": facts.pools}
+        orphans = status.read_orphans(facts)
+        return {"folders": folders, "bare": len(bare), "pools": facts.pools, "orphans": orphans}
 
     return live.respond(request, "backups/list.html", build)
 

@@ -85,6 +85,20 @@ def test_place_of_the_original_is_proposed_where_the_copy_remembers_it(web):
     assert proposed_place(copy, status.read_facts()) == ("tank", "photos")
 
 
+def test_copies_without_their_folder_are_listed_and_lead_to_it(web, two):
+    assert "Copies without their folder" not in Page(web.get("/backups/")).text
+    aside = dataset("safe/backups/old photos", guid=90, copy_of=CopyMark(0, raw=False).text)
+    box(
+        copy_of(photos(), ROOT, COPY),
+        trip(),
+        aside,
+        dataset("safe/backups", guid=9, copy_of=CopyMark(0, raw=False).text),
+    )
+    page = web.get("/backups/").content.decode()
+    assert URL in page and "/backups/copies/90/restore/" in page
+    assert "/backups/copies/56/" not in page and "/backups/copies/9/" not in page
+
+
 def test_proposed_name_is_free(two):
     box(photos(TASK), copy_of(photos(), ROOT, COPY), dataset("tank/photos-restored", guid=8))
     facts = status.read_facts()
