@@ -80,7 +80,7 @@ class SetHostName(Operation, tag="set-host-name"):
             warnings=(
                 f"What was set up with the name {old} on other computers no longer finds the box: network drives, bookmarks, Time Machine, NFS mounts, backups to it. Connect them again with the new name. Connections by the box's address keep working.",
                 "Everybody who has a share open over SMB or AFP loses the connection for some seconds. Windows asks for the password again, because it keeps passwords by the name of the box.",
-                "If Larder made the web certificate, your browser asks once more whether to trust it. A certificate of your own is not changed: it has to contain the new name.",
+                "At the new address you sign in again. If Larder made the web certificate, your browser asks once more whether to trust it. A certificate of your own is not changed: it has to contain the new name.",
                 f"Names that your router gives out, such as {name}.lan, follow when the box next asks it for an address, at the latest after a restart.",
             ),
             undo=f"You can change the name back to {old} at any time.",

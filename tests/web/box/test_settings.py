@@ -129,6 +129,7 @@ ROUTER = TimeSync(
     [
         (ROUTER, ("synchronised with fritz.box", "Was off by 12 ms", "Time servers fritz.box")),
         (TimeSync(on=True, by_timesyncd=True), ("waiting for a time server", "Time servers Debian's servers", "reaches the internet")),
+        (TimeSync(synced=True), ("synchronised, but no time service runs now",)),
         (TimeSync(), ("not set from the network", "Choose time servers")),
         (TimeSync(on=True, synced=True), ("Clock synchronised", "Another time service")),
     ],
