@@ -50,7 +50,8 @@ class RestoreForm(forms.Form):
     def __init__(self, data: object, *, copy: Dataset, facts: Facts, moments: list[SnapshotRow]) -> None:
         parent, name = proposed_place(copy, facts)
         super().__init__(data, initial={"parent": parent, "name": name})  # type: ignore[arg-type]  # a QueryDict
-        self.fields["snapshot"].choices = [(row.guid, moment_label(row)) for row in moments]  # type: ignore[attr-defined]
+        dates = [(row.guid, moment_label(row) + (" (newest)" if row is moments[0] else "")) for row in moments]
+        self.fields["snapshot"].choices = dates  # type: ignore[attr-defined]
         self.fields["parent"].choices = [  # type: ignore[attr-defined]
             (one.name, f"{one.name} ({size_text(one.available)} free)") for one in possible_parents(facts)
         ]

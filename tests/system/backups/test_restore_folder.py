@@ -58,7 +58,7 @@ def assert_equal(appliance: Machine, restored: str) -> None:
         assert set(said) - {"keylocation"} == LOCAL, said
         if "secret" in name and "unavailable" in appliance.run("zfs", "get", "-H", "-o", "value", "keystatus", there):
             appliance.shell(f"echo '{PHRASE}' | zfs load-key '{there}'; zfs mount '{there}'")
-            appliance.shell(f"echo '{PHRASE}' | zfs load-key '{copy}'")
+            appliance.shell(f"echo '{PHRASE}' | zfs load-key '{copy}' || true")  # an earlier test may have opened it
         assert files(appliance, newest(appliance, there)) == files(appliance, newest(appliance, copy))
         place = appliance.run("zfs", "get", "-H", "-o", "value", "mountpoint", there).strip()
         assert place == f"/{there}"
