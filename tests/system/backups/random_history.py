@@ -1,0 +1,437 @@
+"""A random history of a source and its backup on two real pools, for the appliance's own Python: ``python -c TEXT SEED STEPS``.
+
+Writes, snapshots, prunings, renamings, roll-backs and runs that are stopped at a random byte or command follow each other.
+After each step the program looks at both sides with ``zfs`` alone and ends with a traceback where a promise does not hold.
+The last line that it prints is JSON: what was done how often, and how many snapshots were compared file by file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from appliance import command, snapshot_names
+from appliance.backups import stream, tasks
+from appliance.backups.run_backup import RunBackup
+from appliance.backups.set_aside import SetCopyAside
+from appliance.backups.set_backup import SetBackup
+from appliance.backups.tasks import BackupTask, Keep
+from appliance.errors import Cancelled, Failed, Refused
+from appliance.facts.box import Facts
+from appliance.facts.copy_mark import parse_copy_mark
+from appliance.facts.datasets import Dataset
+from appliance.operation import Operation, checked_plan
+from appliance.zfs import status
+
+HERE = Path("/var/tmp/random-history")
+DISKS = Path("/dev/shm/random-history")  # in memory: nothing here is about a disk
+POOLS = ("srcpool", "dstpool")
+KEY = "0badcafe"
+KEEP = Keep(hourly=1, daily=1, weekly=1, monthly=1)  # little, so that retention is at work all the time
+PHRASE = "the phrase of the attic"
+RUN = "larder-backup-"
+MOST_FILES = 12
+SECONDS_TO_SETTLE = 120
+
+
+def run(*argv: str, given: str | None = None) -> str:
+    return subprocess.run(argv, input=given, capture_output=True, text=True, check=True).stdout
+
+
+def lines(*argv: str) -> list[list[str]]:
+    return [line.split("\t") for line in run(*argv).splitlines()]
+
+
+def facts() -> Facts:
+    return Facts(pools=status.read_pools(), datasets=status.read_datasets())
+
+
+@dataclass
+class Work:
+    """What a running step may use: it notes, and stops after a number of calls where it should."""
+
+    left: int = -1
+    notes: list[str] = field(default_factory=list)
+
+    def progress(self, percent: int, phrase: str) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def secret(self) -> str:
+        raise Refused
+
+    def stop_if_asked(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise Cancelled
+
+
+def perform(operation: Operation, work: Work) -> None:
+    """Do what the agent does with an operation, without its journal."""
+    known = operation.load_extra_facts(facts())
+    for step in checked_plan(operation, known).steps:
+        step.run(work)
+
+
+def kill_after(count: int) -> Callable[[int], None]:
+    """A counter that ends this process as ``kill -9`` does."""
+    left = count
+
+    def down(by: int) -> None:
+        nonlocal left
+        left -= by
+        if left <= 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return down
+
+
+@contextlib.contextmanager
+def look_into(snapshot: str) -> Iterator[Path]:
+    place = HERE / "look"
+    place.mkdir(exist_ok=True)
+    run("mount", "-t", "zfs", "-o", "ro", snapshot, str(place))
+    try:
+        yield place
+    finally:
+        run("umount", str(place))
+
+
+def digest(snapshot: str) -> str:
+    """One sum over names, kinds, modes, owners, times to the nanosecond, links and contents."""
+    total = hashlib.sha256()
+    with look_into(snapshot) as place:
+        for folder, names, files in os.walk(place):
+            names.sort()
+            for name in sorted([*names, *files]):
+                path = Path(folder, name)
+                of = path.lstat()
+                total.update(
+                    repr((str(path.relative_to(place)), of.st_mode, of.st_uid, of.st_gid, of.st_mtime_ns)).encode()
+                )
+                if path.is_symlink():
+                    total.update(str(path.readlink()).encode())
+                elif path.is_file():
+                    total.update(path.read_bytes())
+    return total.hexdigest()
+
+
+@dataclass
+class Side:
+    """The snapshots of a pool as ``zfs list`` says, oldest first."""
+
+    pool: str
+
+    def snapshots(self) -> dict[str, list[tuple[int, str]]]:
+        """Guid and short name of each snapshot, by its dataset."""
+        found: dict[str, list[tuple[int, str]]] = {}
+        argv = ("zfs", "list", "-H", "-p", "-r", "-t", "snapshot", "-o", "guid,name", "-s", "createtxg", self.pool)
+        for guid, name in lines(*argv):
+            dataset, _at, short = name.partition("@")
+            found.setdefault(dataset, []).append((int(guid), short))
+        return found
+
+
+class History:
+    """The two pools, and what was ever seen of them."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.done: Counter[str] = Counter()
+        self.ever: dict[int, int] = {}  # of each snapshot of the source: the guid of its dataset
+        self.order: dict[int, int] = {}  # and its number in the order in which they were taken
+        self.sums: dict[int, str] = {}
+        self.compared: set[int] = set()
+        self.moment = int(time.time())
+        self.number = 0
+        self.source, self.copies = Side(POOLS[0]), Side(POOLS[1])
+
+    # --- the pools ------------------------------------------------------------------------------------------------
+    def make(self) -> None:
+        clear()
+        HERE.mkdir(parents=True)
+        DISKS.mkdir()
+        for pool in POOLS:
+            run("truncate", "-s", "256M", str(DISKS / pool))
+            run("zpool", "create", "-O", "mountpoint=none", "-m", "none", pool, str(DISKS / pool))
+        run("zfs", "create", "-o", f"mountpoint={HERE}/photos", f"{POOLS[0]}/photos")
+        self.make_child(f"{POOLS[0]}/photos/trip", encrypted=False)
+        self.make_child(f"{POOLS[0]}/photos/secret", encrypted=True)
+        there = next(one for one in status.read_pools() if one.name == POOLS[1])
+        task = BackupTask(key=KEY, pool=there.guid, path="backups/photos", keep=KEEP)
+        perform(SetBackup(dataset=f"{POOLS[0]}/photos", tasks=(task,)), Work())
+
+    def make_child(self, name: str, *, encrypted: bool) -> None:
+        options = ("-o", "encryption=on", "-o", "keyformat=passphrase", "-o", "keylocation=prompt") if encrypted else ()
+        run("zfs", "create", *options, name, given=f"{PHRASE}\n{PHRASE}\n")
+
+    def root(self) -> str:
+        return next(one.name for one in status.read_datasets() if tasks.tasks_of(one))
+
+    def tree(self) -> list[Dataset]:
+        return [one for one in status.read_datasets() if f"{one.name}/".startswith(f"{self.root()}/")]
+
+    def note_source(self) -> None:
+        """Remember every snapshot of the source, in the order in which they were taken."""
+        owners = {one.name: one.guid for one in self.tree()}
+        for dataset, found in self.source.snapshots().items():
+            for guid, _short in found:
+                if guid not in self.ever and dataset in owners:
+                    self.ever[guid] = owners[dataset]
+                    self.order[guid] = len(self.order)
+
+    # --- what people do -------------------------------------------------------------------------------------------
+    def write(self) -> None:
+        place = Path(self.random.choice([one.mountpoint for one in self.tree()]))
+        files = [path for path in sorted(place.iterdir()) if path.is_file()]
+        if len(files) > MOST_FILES or (files and self.random.random() < 0.3):
+            self.random.choice(files).unlink()
+            return
+        path = place / f"file {self.random.randrange(20)}"
+        path.write_bytes(self.random.randbytes(self.random.randrange(1, 700_000)))
+        path.chmod(self.random.choice((0o600, 0o640, 0o755)))
+
+    def snapshot(self) -> None:
+        self.number += 1
+        run("zfs", "snapshot", "-r", f"{self.root()}@mine-{self.number}")
+
+    def prune(self) -> None:
+        found = [(dataset, short) for dataset, ours in self.source.snapshots().items() for _guid, short in ours]
+        for dataset, short in self.random.sample(found, min(len(found), self.random.randrange(1, 6))):
+            run("zfs", "destroy", f"{dataset}@{short}")
+
+    def rename(self) -> None:
+        self.number += 1
+        child = self.random.choice(self.tree())
+        if child.name == self.root():
+            run("zfs", "rename", child.name, f"{POOLS[0]}/photos{self.number}")
+        else:
+            run("zfs", "rename", child.name, f"{self.root()}/folder {self.number}")
+
+    def make_again(self) -> None:
+        """Destroy a folder and make another of the same name."""
+        child = self.random.choice([one for one in self.tree() if one.name != self.root()])
+        run("zfs", "destroy", "-r", child.name)
+        self.make_child(child.name, encrypted=child.encryption != "off")
+
+    def roll_back(self) -> None:
+        found = [(dataset, short) for dataset, ours in self.source.snapshots().items() for _guid, short in ours]
+        if found:
+            dataset, short = self.random.choice(found)
+            run("zfs", "rollback", "-r", f"{dataset}@{short}")
+
+    def set_clock(self) -> None:
+        """Runs name their snapshots by a clock that jumps, back too."""
+        self.moment += self.random.choice((-366 * 86400, -3600, 3600, 86400, 40 * 86400))
+
+    # --- what the box does ----------------------------------------------------------------------------------------
+    def replicate(self, *, stop: str = "") -> None:
+        self.moment += self.random.randrange(1, 90)
+        short = datetime.fromtimestamp(self.moment, UTC).strftime(snapshot_names.FORMAT)
+        before, limit = self.copies.snapshots(), self.random.randrange(1, {"byte": 1_500_000}.get(stop, 60))
+        child = os.fork()
+        if not child:
+            os._exit(self.in_child(short, stop, limit))
+        _pid, ended = os.waitpid(child, 0)
+        self.wait_for_quiet()
+        self.note_source()
+        status_of = os.waitstatus_to_exitcode(ended)
+        assert status_of in {0, 3, 4, 5, -signal.SIGKILL}, f"the run ended with {status_of}"
+        self.done[f"{stop or 'run'} {status_of}"] += 1
+        self.check(before, short if status_of == 0 else "")
+        if status_of == 4 and self.random.random() < 0.7:
+            self.set_aside()
+
+    def stopped_at_byte(self) -> None:
+        self.replicate(stop="byte")
+
+    def stopped_at_command(self) -> None:
+        self.replicate(stop="command")
+
+    def stopped_by_person(self) -> None:
+        self.replicate(stop="person")
+
+    def in_child(self, moment: str, stop: str, limit: int) -> int:
+        """Run the backup in a process that may be killed. 0 done, 3 refused, 4 folders were not copied, 5 cancelled."""
+        work = Work()
+        stream.SECONDS_BETWEEN_LOOKS = 0.05
+        if stop == "byte":
+            stream.PART, down, real = 4096, kill_after(limit), os.splice
+
+            def splice(*args: int, **options: int) -> int:
+                moved = real(*args, **options)
+                down(moved)
+                return moved
+
+            os.splice = splice  # type: ignore[assignment]
+        elif stop == "command":
+            down, plain = kill_after(limit), command.run
+
+            def counted(*args: Any, **options: Any) -> Any:
+                down(1)
+                return plain(*args, **options)
+
+            command.run = counted
+        elif stop == "person":
+            work.left = limit
+        try:
+            known = facts()
+            dataset = next(one for one in known.datasets if tasks.tasks_of(one))
+            (task,) = tasks.tasks_of(dataset)
+            pool = task.find_pool(known)
+            assert pool
+            perform(RunBackup.of(dataset, task, pool, moment), work)
+        except Refused as refusal:
+            print("refused:", refusal, flush=True)
+            return 3
+        except Failed as failed:
+            print("failed:", failed, flush=True)
+            return 4
+        except Cancelled:
+            return 5
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+            sys.stderr.flush()
+            return 9
+        return 0
+
+    def wait_for_quiet(self) -> None:
+        """After a kill the receiver writes what it has; nothing of a run may be left."""
+        until = time.monotonic() + SECONDS_TO_SETTLE
+        while subprocess.run(["pgrep", "-f", "^zfs (send|receive)"], capture_output=True, check=False).returncode == 0:
+            assert time.monotonic() < until, "zfs send or receive still runs"
+            time.sleep(0.1)
+
+    def set_aside(self) -> None:
+        known = facts()
+        ours = [one for one in known.datasets if (mark := parse_copy_mark(one.copy_of)) and mark.guid]
+        copy = self.random.choice(ours)
+        perform(SetCopyAside.of(copy, known, date(2026, 1, 1)), Work())
+        self.done["set aside"] += 1
+
+    # --- what has to hold -----------------------------------------------------------------------------------------
+    def check(self, before: dict[str, list[tuple[int, str]]], complete: str) -> None:
+        after = self.copies.snapshots()
+        known = facts()
+        for dataset, had in before.items():
+            kept = {guid for guid, _short in after.get(dataset, [])}
+            lost = [(guid, short) for guid, short in had if guid not in kept]
+            new = kept - {guid for guid, _short in had}
+            assert known.dataset(dataset), f"{dataset} is gone"
+            assert all(short.startswith(RUN) for _guid, short in lost), f"{dataset} lost {lost}, not of a backup"
+            if had and had[-1] in lost:
+                assert new, f"{dataset} lost its newest copy"
+            assert not (lost and not new and complete == ""), f"{dataset} lost {lost} without a new copy"
+        for dataset, found in after.items():
+            copy = known.dataset(dataset)
+            mark = parse_copy_mark(copy.copy_of) if copy else None
+            if not mark or not mark.guid:
+                continue
+            assert {self.ever.get(guid) for guid, _short in found} == {mark.guid}, f"{dataset} has foreign snapshots"
+            order = [self.order[guid] for guid, _short in found]
+            assert order == sorted(order), f"{dataset} went backwards: {order}"
+            had = before.get(dataset, [])
+            if had and had[-1][0] in self.order:
+                assert order[-1] >= self.order[had[-1][0]], f"the newest copy of {dataset} went backwards"
+            self.compare(dataset, found, mark.raw)
+        if complete:
+            self.check_complete(complete, after, known)
+        held = run("sh", "-c", "zfs list -H -o name -t snapshot | xargs -r -d '\\n' zfs holds -H")
+        assert not held.strip(), f"holds are left: {held}"
+
+    def check_complete(self, moment: str, after: dict[str, list[tuple[int, str]]], known: Facts) -> None:
+        """Every folder's copy ends with the snapshot of the run, and nothing half received is left."""
+        newest = {dataset: found[-1] for dataset, found in self.source_runs(moment).items()}
+        tree = self.tree()
+        assert len(newest) == len(tree), "a run that is done took no snapshot of some folder"
+        ends = {found[-1][0] for found in after.values()}
+        assert {newest[one.name][0] for one in tree} <= ends, "a run that is done left a folder without its newest copy"
+        rests = run("zfs", "get", "-H", "-r", "-o", "value", "receive_resume_token", POOLS[1]).split()
+        assert set(rests) == {"-"}, "a run that is done left something half received"
+
+    def source_runs(self, moment: str) -> dict[str, list[tuple[int, str]]]:
+        return {
+            dataset: mine
+            for dataset, found in self.source.snapshots().items()
+            if (mine := [one for one in found if one[1] == f"{RUN}{moment}"])
+        }
+
+    def compare(self, dataset: str, found: list[tuple[int, str]], raw: bool) -> None:
+        """Compare copies that arrived lately with the source's snapshot of the same guid, while that exists."""
+        here = {guid: f"{name}@{short}" for name, ours in self.source.snapshots().items() for guid, short in ours}
+        for guid, short in found:
+            if guid in self.compared or guid not in here:
+                continue
+            if raw:
+                run("zfs", "load-key", dataset, given=f"{PHRASE}\n")
+            try:
+                assert digest(f"{dataset}@{short}") == digest(here[guid]), f"{dataset}@{short} differs from its source"
+            finally:
+                if raw:
+                    run("zfs", "unload-key", dataset)
+            self.compared.add(guid)
+
+    # --- the history ----------------------------------------------------------------------------------------------
+    def step(self) -> None:
+        acts: list[tuple[int, Callable[[], None]]] = [
+            (9, self.write), (3, self.snapshot), (2, self.prune), (1, self.rename), (1, self.make_again),
+            (1, self.roll_back), (1, self.set_clock), (5, self.replicate),
+            (2, self.stopped_at_byte), (2, self.stopped_at_command), (1, self.stopped_by_person),
+        ]  # fmt: skip
+        (act,) = self.random.choices([act for _weight, act in acts], [weight for weight, _act in acts])
+        name = act.__name__
+        began = time.monotonic()
+        act()
+        print(f"{name}: {time.monotonic() - began:.1f} s", flush=True)
+        self.note_source()
+        if act in (self.write, self.snapshot, self.prune, self.rename, self.make_again, self.roll_back, self.set_clock):
+            self.done[name] += 1
+
+
+def clear() -> None:
+    for pool in POOLS:
+        subprocess.run(["zpool", "destroy", "-f", pool], capture_output=True, check=False)
+    for place in (HERE, DISKS):
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def main(seed: int, steps: int) -> None:
+    history = History(seed)
+    history.make()
+    try:
+        for _step in range(steps):
+            history.step()
+        # However the history went, what can be copied still is, once everything that does not fit is aside.
+        for _again in range(6):
+            history.write()
+            before = history.done["run 0"]
+            history.replicate()
+            if history.done["run 0"] > before:
+                break
+            history.set_aside()
+        assert history.done["run 0"] > before, "no run succeeds any more"
+    finally:
+        clear()
+    print(json.dumps({"done": dict(history.done), "compared": len(history.compared)}))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))
