@@ -16,9 +16,11 @@ def test_folder_is_backed_up_and_a_deleted_file_comes_back_out_of_the_copy(page,
         create_pool(appliance, "-o", "ashift=12", "-m", f"/{name}", name, disk)
     appliance.shell("zfs create tank/photos; echo dear anna > /tank/photos/letter.txt; sync")
 
+    page.goto("/pools/")
+    expect(page.get_by_role("link", name="safe", exact=True)).to_be_visible(timeout=120_000)
     page.goto("/backups/")
     page.get_by_role("link", name="Back up tank/photos", exact=True).click(timeout=120_000)
-    page.get_by_label("safe").check()
+    page.get_by_label("safe", exact=False).check()
     page.get_by_role("button", name="Next").click()
     steps.confirm(page, re.compile("backup", re.IGNORECASE))
     steps.finished(page)
