@@ -1,4 +1,4 @@
-"""Which services have been running since before a moment, and so do not know of a file that was written then."""
+"""Whether systemd runs here, and which services run since before a file was written, and so do not know of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from appliance import command
+from appliance.errors import Reason, Refused
+
+SYSTEMD = Path("/run/systemd/system")  # sd_booted(3)
+
+
+def refuse_container() -> None:
+    """Raise Refused where systemd does not run."""
+    if not SYSTEMD.is_dir():
+        raise Refused(
+            Reason(
+                "box-in-container",
+                "Larder runs in a container here, which has the name and the clock of its host. Set them there.",
+            )
+        )
 
 
 def services_before(services: Sequence[str], written: Path) -> tuple[str, ...]:

@@ -88,6 +88,7 @@ class SetHostName(Operation, tag="set-host-name"):
 
     def write_hosts(self, work: Work) -> None:
         """Refuse a box that has meanwhile got a third name; otherwise let the new name lead to the box itself."""
+        service_start.refuse_container()
         if host_name.read_host_name() not in {self.former, self.name}:
             raise Refused(
                 Reason("host-name-changed-since", "The box has got another name since you opened the page. Open it again.")

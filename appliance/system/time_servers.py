@@ -91,6 +91,7 @@ class SetTimeServers(Operation, tag="set-time-servers"):
         return f"# Written by Larder (System page).\n[Time]\nNTP=\nNTP={' '.join(self.servers)}\n"
 
     def store(self, work: Work) -> None:
+        service_start.refuse_container()
         if not PROGRAM.exists():
             raise Refused(
                 Reason(

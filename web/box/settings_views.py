@@ -18,6 +18,8 @@ from appliance.errors import Reason, Refused
 from appliance.operation import Operation
 from appliance.schedule import box_zone
 from appliance.system import time_zone
+from appliance.system.box_info import BoxInfo
+from appliance.system.service_start import refuse_container
 from appliance.system.set_host_name import SetHostName
 from appliance.system.time_servers import SetTimeServers
 from appliance.system.time_zone import SetTimeZone
@@ -28,6 +30,17 @@ from web.jobs import confirm
 from web.jobs.refusals import add_reasons, refusals_lead_to
 
 Setting = TypeVar("Setting", bound=Operation)
+
+
+def read_box() -> BoxInfo:
+    """What is known of the box. Raises Refused before it was read, and in a container, where nothing of it can be set."""
+    row = BoxRow.objects.first()
+    if row is None:
+        raise Refused(Reason("box-not-read", "Larder is still reading this box. Try again in a few seconds."))
+    info: BoxInfo = row.fact
+    if not info.has_systemd:
+        refuse_container()
+    return info
 
 
 class TimeZoneForm(forms.Form):
@@ -75,10 +88,7 @@ class HostNameForm(forms.Form):
 @refusals_lead_to("box")
 def set_host_name(request: HttpRequest) -> HttpResponse:
     """The form with the name that the box has; with an answer, the review of the change."""
-    row = BoxRow.objects.first()
-    if row is None:
-        raise Refused(Reason("box-not-read", "Larder is still reading this box. Try again in a few seconds."))
-    former = row.fact.host_name
+    former = read_box().host_name
     form = HostNameForm(request.GET or None, initial={"name": former})
     return show_or_review(
         request,
@@ -118,20 +128,20 @@ class TimeServersForm(forms.Form):
 
 
 @require_GET
+@refusals_lead_to("box")
 def set_time_servers(request: HttpRequest) -> HttpResponse:
     """The form with the servers that are set; with an answer, the review of the change."""
-    row = BoxRow.objects.first()
-    sync = row.fact.time_sync if row else None
+    sync = read_box().time_sync
     initial = {"servers": "\n".join(sync.servers) if sync else ""}
     form = TimeServersForm(request.GET if "servers" in request.GET else None, initial=initial)
     return show_or_review(request, form, "box/time_servers.html", SetTimeServers, lambda _operation: "")
 
 
 @require_GET
+@refusals_lead_to("box")
 def set_time_zone(request: HttpRequest) -> HttpResponse:
     """The form with the zone that is set; with an answer, the review of the change."""
-    row = BoxRow.objects.first()
-    form = TimeZoneForm(request.GET or None, initial={"zone": row.fact.time_zone if row else ""})
+    form = TimeZoneForm(request.GET or None, initial={"zone": read_box().time_zone})
     return show_or_review(request, form, "box/time_zone.html", SetTimeZone, compare_times)
 
 

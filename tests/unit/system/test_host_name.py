@@ -9,7 +9,7 @@ import pytest
 
 from appliance.errors import Refused
 from appliance.operation import checked_plan
-from appliance.system import host_name, set_host_name
+from appliance.system import host_name, service_start, set_host_name
 from appliance.system.host_name import read_host_name, render_hosts
 from appliance.system.set_host_name import SetHostName
 from tests.reasons import codes, refuses
@@ -26,6 +26,7 @@ FOREIGN = "subject=CN=larder\nissuer=CN=Home CA,O=Us\n"
 def etc(tmp_path, monkeypatch):
     for name in ("HOSTNAME", "HOSTS"):
         monkeypatch.setattr(host_name, name, tmp_path / name.lower())
+    monkeypatch.setattr(service_start, "SYSTEMD", tmp_path)
     monkeypatch.setattr(host_name, "read_host_name", lambda: read_host_name(tmp_path / "hostname"))
     monkeypatch.setattr(set_host_name, "CERTIFICATE", tmp_path / "tls.crt")
     monkeypatch.setattr(set_host_name, "KEY", tmp_path / "tls.key")
@@ -118,6 +119,13 @@ def test_box_that_got_a_third_name_is_left_alone(etc, commands):
     with pytest.raises(Refused) as caught:
         step("hosts").run(Working())
     assert codes(caught.value.reasons) == ["host-name-changed-since"]
+    assert "larder" in (etc / "hosts").read_text()
+
+
+def test_container_is_left_alone(etc, monkeypatch):
+    monkeypatch.setattr(service_start, "SYSTEMD", etc / "missing")
+    with refuses("box-in-container"):
+        step("hosts").run(Working())
     assert "larder" in (etc / "hosts").read_text()
 
 

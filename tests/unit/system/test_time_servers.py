@@ -10,7 +10,7 @@ import pytest
 from appliance import command
 from appliance.errors import Refused
 from appliance.operation import checked_plan
-from appliance.system import time_servers, time_sync
+from appliance.system import service_start, time_servers, time_sync
 from appliance.system.time_servers import SetTimeServers
 from appliance.system.time_sync import TimeSync, parse_offset, parse_properties, read_last, read_time_sync, time_sync_of
 from tests.reasons import codes, refuses
@@ -36,6 +36,7 @@ ROUTER = SetTimeServers(servers=("fritz.box", "192.168.178.1"))
 
 @pytest.fixture(autouse=True)
 def etc(tmp_path, monkeypatch):
+    monkeypatch.setattr(service_start, "SYSTEMD", tmp_path)
     monkeypatch.setattr(time_servers, "FILE", tmp_path / "timesyncd.conf.d/larder.conf")
     monkeypatch.setattr(time_servers, "PROGRAM", tmp_path)
     return tmp_path

@@ -94,8 +94,11 @@ def test_host_name_that_cannot_be_is_refused_at_its_field(web, calm, clients, na
     assert codes_of_form(page, "name") == [code]
 
 
-def test_host_name_waits_for_the_first_reading_of_the_box(web, calm):
-    assert codes_on_page(web.get(NAME)) == ["box-not-read"]
+@pytest.mark.parametrize("url", [NAME, SERVERS, ZONE])
+def test_settings_wait_for_the_first_reading_and_are_the_hosts_in_a_container(web, calm, url):
+    assert codes_on_page(web.get(url)) == ["box-not-read"]
+    put_box(dataclasses.replace(BOX, has_systemd=False))
+    assert codes_on_page(web.get(url)) == ["box-in-container"]
 
 
 @pytest.mark.parametrize(("address", "told"), [("https://attic.local", True), ("https://192.168.1.5", False), ("", False)])  # fmt: skip
