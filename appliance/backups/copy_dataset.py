@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import UTC, datetime, tzinfo
 
+from appliance import schedule
 from appliance.backups import copies, match, retention
 from appliance.backups.tasks import BackupTask
 from appliance.backups.transfer import Transfer, find_snapshot, run_transfer
@@ -29,6 +30,9 @@ class DatasetCopy(Transfer):
     @property
     def properties(self) -> dict[str, str]:
         return copies.properties_of(self.source)
+
+    def most_bytes_a_second(self) -> int:
+        return self.task.most_bytes_a_second(datetime.now(UTC), schedule.box_zone())
 
     @property
     def bookmark_prefix(self) -> str:

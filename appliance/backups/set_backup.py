@@ -110,6 +110,8 @@ class SetBackup(Operation, tag="set-backup"):
             place = task.root(pool) if pool else task.path
             what = f"{self.dataset} and all folders below it" if task.below else self.dataset
             yield f"{what}: copied to {place} {task.when}. {task.keep.sentence} are kept."
+            if task.speed:
+                yield f"Speed: {task.speed}."
             if task.removable:
                 yield "Its pool is imported when you connect the disk, and released when the copy is complete."
         if not self.tasks:

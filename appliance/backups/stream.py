@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from appliance import command
+from appliance.backups.rate_limit import RateLimit, unlimited
 from appliance.errors import Failed
 
 PART = 1024 * 1024  # bytes moved at once
@@ -65,7 +66,7 @@ class Stream:
         poll.poll(SECONDS_BETWEEN_LOOKS * 1000)
         self.listen()
 
-    def relay(self, tell: Callable[[int], None]) -> None:
+    def relay(self, tell: Callable[[int], None], limit: RateLimit) -> None:
         """Move bytes until the sender has no more or the receiver takes none. Raises Failed after a long silence."""
         last = told = time.monotonic()
         while True:
@@ -80,9 +81,11 @@ class Stream:
                 return
             if moved == 0:
                 return
-            now = time.monotonic()
             if moved > 0:
-                self.moved, last = self.moved + moved, now
+                self.moved += moved
+                time.sleep(limit.delay(moved))
+                last = time.monotonic()
+            now = time.monotonic()
             if now - told >= SECONDS_BETWEEN_LOOKS:
                 told = now
                 tell(self.moved)
@@ -97,16 +100,19 @@ class Stream:
         return process.returncode
 
 
-def send_stream(sender: Sequence[str], receiver: Sequence[str], tell: Callable[[int], None]) -> int:
+def send_stream(
+    sender: Sequence[str], receiver: Sequence[str], tell: Callable[[int], None], rate: Callable[[], int] = unlimited
+) -> int:
     """Run both commands with the stream between them; the bytes that went through.
 
     ``tell`` is called every second with the bytes so far; what it raises stops the sender, lets the receiver keep what it
-    has, and goes on to the caller. Raises Failed with what ZFS said.
+    has, and goes on to the caller. ``rate``: the most bytes a second at that moment, 0 for any number. Raises Failed with
+    what ZFS said.
     """
     stream = open_stream(sender, receiver)
     try:
         try:
-            stream.relay(tell)
+            stream.relay(tell, RateLimit(rate))
         except BaseException:
             command.end_process(stream.sender)
             raise

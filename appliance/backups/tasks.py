@@ -23,6 +23,8 @@ Every = Literal["hourly", "daily", "weekly"]
 KEY = re.compile(r"[0-9a-f]{8}")
 MOST_TASKS = 8  # of one folder; a ZFS user property holds 8 KiB
 MOST_KEPT = 500
+MOST_RATE = 10_000  # MB a second
+MB = 1_000_000
 HOME = "backups"  # the folder of a pool that copies lie in
 GRAINS = ("hourly", "daily", "weekly", "monthly")
 WORDS = {"hourly": "every hour", "daily": "every day", "weekly": "every week"}
@@ -56,6 +58,7 @@ class BackupTask(StrictStruct):
 
     ``hour`` is one of the box's clock; a weekly task runs on Sundays. ``days``: how old the last good copy may become
     before that is an alert. ``removable``: the pool's disk comes and goes; Larder imports it for a run and exports it then.
+    ``rate``: at most so many MB a second, 0 for any number, from the hour ``slow_from`` until ``slow_until``; equal: always.
     """
 
     key: str
@@ -67,6 +70,9 @@ class BackupTask(StrictStruct):
     keep: Keep = Keep()
     days: int = 2
     removable: bool = False
+    rate: int = 0
+    slow_from: int = 0
+    slow_until: int = 0
 
     def __post_init__(self) -> None:
         if not KEY.fullmatch(self.key):
@@ -79,8 +85,18 @@ class BackupTask(StrictStruct):
                 Reason("backup-path-invalid", "Copies lie in the folder {home} of their pool.", field="path", home=HOME)
             )
         names.check_folder_name(name, field="path")
-        if not 0 <= self.hour <= 23:
-            raise Refused(Reason("hour-out-of-range", "Choose an hour between 0 and 23.", field="hour"))
+        for field in ("hour", "slow_from", "slow_until"):
+            if not 0 <= getattr(self, field) <= 23:
+                raise Refused(Reason("hour-out-of-range", "Choose an hour between 0 and 23.", field=field))
+        if not 0 <= self.rate <= MOST_RATE:
+            raise Refused(
+                Reason(
+                    "backup-rate-out-of-range",
+                    "Enter a number of MB a second from 1 to {most}.",
+                    field="rate",
+                    most=MOST_RATE,
+                )
+            )
         if not 1 <= self.days <= 366:
             raise Refused(Reason("backup-days-out-of-range", "Enter a number of days from 1 to 366.", field="days"))
 
@@ -91,6 +107,20 @@ class BackupTask(StrictStruct):
             return WORDS["hourly"]
         day = "every Sunday" if self.every == "weekly" else WORDS["daily"]
         return f"{day} at {self.hour:02}:00"
+
+    @property
+    def speed(self) -> str:
+        """``at most 20 MB/s between 08:00 and 23:00``; empty where nothing slows it down."""
+        if not self.rate:
+            return ""
+        hours = f" between {self.slow_from:02}:00 and {self.slow_until:02}:00"
+        return f"at most {self.rate} MB/s{hours if self.slow_from != self.slow_until else ''}"
+
+    def most_bytes_a_second(self, now: datetime, zone: tzinfo) -> int:
+        """How fast a run may send at this moment, in bytes a second; 0: as fast as it can."""
+        hour, start, end = now.astimezone(zone).hour, self.slow_from, self.slow_until
+        slow = start == end or (start <= hour < end if start < end else hour >= start or hour < end)
+        return self.rate * MB if slow else 0
 
     def find_pool(self, facts: Facts) -> Pool | None:
         """The pool of the copies, whatever it is called here; None while it is not connected."""

@@ -47,6 +47,10 @@ class Transfer:
         """What has to be set on the target, its mark among it."""
         raise NotImplementedError
 
+    def most_bytes_a_second(self) -> int:
+        """How fast it may be sent at this moment; 0: as fast as it can be."""
+        return 0
+
     def sender(self, decision: match.Decision, *more: str) -> list[str]:
         if decision.kind == "resume":
             # -w goes with it: a token that was made up would have an encrypted dataset sent decrypted (openzfs/zfs#14153).
@@ -122,7 +126,7 @@ def run_stream(work: Work, one: Transfer, decision: match.Decision) -> int:
         work.progress(*phrase(one.source.name, moved, total, time.monotonic() - began))
         work.stop_if_asked()
 
-    moved = send_stream(sender, receiver, tell)
+    moved = send_stream(sender, receiver, tell, one.most_bytes_a_second)
     work.note(f"{one.source.name}: {size_text(moved)} sent in {duration_text(int(time.monotonic() - began))}.")
     return moved
 

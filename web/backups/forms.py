@@ -8,7 +8,7 @@ from typing import Any
 from django import forms
 
 from appliance import names
-from appliance.backups.tasks import HOME, MOST_KEPT, BackupTask, Keep
+from appliance.backups.tasks import HOME, MOST_KEPT, MOST_RATE, BackupTask, Keep
 from appliance.errors import Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
@@ -50,13 +50,30 @@ class BackupForm(forms.Form):
         help_text="For a disk that lies in a drawer, choose 30.",
     )
 
+    rate = forms.IntegerField(
+        label="Copy at most, in MB a second",
+        required=False,
+        min_value=1,
+        max_value=MOST_RATE,
+        help_text="So that others are not kept waiting. Leave it empty to copy as fast as the disks can.",
+    )
+    slow_from = forms.TypedChoiceField(label="Slow down from", choices=HOURS, coerce=int, required=False, empty_value=0)
+    slow_until = forms.TypedChoiceField(
+        label="Slow down until",
+        choices=HOURS,
+        coerce=int,
+        required=False,
+        empty_value=0,
+        help_text="The same hour in both: always. Outside of these hours it copies as fast as the disks can.",
+    )
+
     def __init__(self, data: object, *, dataset: Dataset, facts: Facts, task: BackupTask | None = None) -> None:
         now = task or BackupTask(
             key="0" * 8, pool=0, path=f"{HOME}/{dataset.name.rpartition('/')[2].replace(':', '-')}"
         )
         initial: dict[str, Any] = {
             "pool": now.pool, "name": now.path.rpartition("/")[2], "below": now.below, "removable": now.removable, "every": now.every,
-            "hour": now.hour, "days": now.days,
+            "hour": now.hour, "days": now.days, "rate": now.rate or None, "slow_from": now.slow_from, "slow_until": now.slow_until,
             "hourly": now.keep.hourly, "daily": now.keep.daily, "weekly": now.keep.weekly, "monthly": now.keep.monthly,
         }  # fmt: skip
         pools = pool_choices(dataset, facts)
@@ -93,6 +110,9 @@ class BackupForm(forms.Form):
             removable=given["removable"],
             keep=Keep(hourly=given["hourly"], daily=given["daily"], weekly=given["weekly"], monthly=given["monthly"]),
             days=given["days"],
+            rate=given["rate"] or 0,
+            slow_from=given["slow_from"],
+            slow_until=given["slow_until"],
         )
 
 

@@ -160,6 +160,18 @@ def test_form_leads_to_a_review_that_says_what_is_copied_where(web):
     assert "24 hourly, 14 daily, 8 weekly and 12 monthly copies are kept" in text
 
 
+def test_speed_and_its_hours_are_asked_for_reviewed_and_shown(web):
+    box(photos())
+    slow = {"rate": 20, "slow_from": 8, "slow_until": 23}
+    assert "Speed: at most 20 MB/s between 08:00 and 23:00." in Page(web.post(f"/backups/of/{PHOTOS}/new/", {**ANSWERS, **slow})).text  # fmt: skip
+    assert "Speed" not in Page(web.post(f"/backups/of/{PHOTOS}/new/", {**ANSWERS, "rate": ""})).text
+    assert web.post(f"/backups/of/{PHOTOS}/new/", {**ANSWERS, "rate": "fast"}).status_code == 400
+    box(photos(BackupTask(key="0123abcd", pool=SAFE, path="backups/photos", **slow)))
+    assert "at most 20 MB/s between 08:00 and 23:00" in Page(web.get(f"/backups/of/{PHOTOS}/0123abcd/")).text
+    form = web.get(f"/backups/of/{PHOTOS}/0123abcd/edit/").content.decode()
+    assert 'name="rate" value="20"' in form and '<option value="23" selected' in form
+
+
 def test_pool_of_the_folder_itself_is_not_offered(web):
     box(photos())
     page = web.get(f"/backups/of/{PHOTOS}/new/").content.decode()
