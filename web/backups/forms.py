@@ -16,6 +16,8 @@ from appliance.formatting import size_text
 from web.forms_common import HOURS
 from web.jobs.refusals import validation_error
 
+MORE = frozenset(("hourly", "daily", "weekly", "monthly", "days", "rate", "slow_from", "slow_until"))
+DAYS, DAYS_REMOVABLE = 2, 30  # after which an owner wants to know; a disk in a drawer is fetched seldom
 EVERY = (("daily", "Every day"), ("weekly", "Every Sunday"), ("hourly", "Every hour"))
 
 
@@ -45,9 +47,10 @@ class BackupForm(forms.Form):
     monthly = forms.IntegerField(label="Keep copies of the last months", min_value=0, max_value=MOST_KEPT)
     days = forms.IntegerField(
         label="Alert me when the newest copy is older than, in days",
+        required=False,
         min_value=1,
         max_value=366,
-        help_text="For a disk that lies in a drawer, choose 30.",
+        help_text=f"Empty: {DAYS} days, or {DAYS_REMOVABLE} for a disk that comes and goes.",
     )
 
     rate = forms.IntegerField(
@@ -57,13 +60,12 @@ class BackupForm(forms.Form):
         max_value=MOST_RATE,
         help_text="So that others are not kept waiting. Leave it empty to copy as fast as the disks can.",
     )
-    slow_from = forms.TypedChoiceField(label="Slow down from", choices=HOURS, coerce=int, required=False, empty_value=0)
+    slow_from = forms.TypedChoiceField(label="Slow down from", choices=HOURS, coerce=int, required=False)
     slow_until = forms.TypedChoiceField(
         label="Slow down until",
         choices=HOURS,
         coerce=int,
         required=False,
-        empty_value=0,
         help_text="The same hour in both: always. Outside of these hours it copies as fast as the disks can.",
     )
 
@@ -73,7 +75,7 @@ class BackupForm(forms.Form):
         )
         initial: dict[str, Any] = {
             "pool": now.pool, "name": now.path.rpartition("/")[2], "below": now.below, "removable": now.removable, "every": now.every,
-            "hour": now.hour, "days": now.days, "rate": now.rate or None, "slow_from": now.slow_from, "slow_until": now.slow_until,
+            "hour": now.hour, "days": task.days if task else None, "rate": now.rate or None, "slow_from": now.slow_from, "slow_until": now.slow_until,
             "hourly": now.keep.hourly, "daily": now.keep.daily, "weekly": now.keep.weekly, "monthly": now.keep.monthly,
         }  # fmt: skip
         pools = pool_choices(dataset, facts)
@@ -88,6 +90,19 @@ class BackupForm(forms.Form):
             if task.pool not in dict(pools):
                 choices = [(task.pool, "The pool that is not connected"), *pools]
         self.fields["pool"].choices = choices  # type: ignore[attr-defined]  # a field with choices, declared above
+
+    @property
+    def first_fields(self) -> list[forms.BoundField]:
+        return [field for field in self if field.name not in MORE]
+
+    @property
+    def more_fields(self) -> list[forms.BoundField]:
+        """What has values that suit most people."""
+        return [field for field in self if field.name in MORE]
+
+    @property
+    def more_open(self) -> bool:
+        return bool(self.key) or any(field.errors for field in self.more_fields)
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
@@ -109,10 +124,10 @@ class BackupForm(forms.Form):
             below=given["below"],
             removable=given["removable"],
             keep=Keep(hourly=given["hourly"], daily=given["daily"], weekly=given["weekly"], monthly=given["monthly"]),
-            days=given["days"],
+            days=given["days"] or (DAYS_REMOVABLE if given["removable"] else DAYS),
             rate=given["rate"] or 0,
-            slow_from=given["slow_from"],
-            slow_until=given["slow_until"],
+            slow_from=given["slow_from"] or 0,
+            slow_until=given["slow_until"] or 0,
         )
 
 

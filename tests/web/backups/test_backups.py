@@ -29,6 +29,7 @@ from tests.web import rows
 from tests.web.reading import Page
 from tests.web.system.test_queries import queries
 from web.backups import status
+from web.backups.forms import BackupForm
 from web.backups.models import BackupRecord
 from web.inventory import store
 from web.inventory.models import SnapshotRow
@@ -158,6 +159,14 @@ def test_form_leads_to_a_review_that_says_what_is_copied_where(web):
     text = Page(review).text
     assert "tank/photos and all folders below it: copied to safe/backups/photos every day at 02:00" in text
     assert "24 hourly, 14 daily, 8 weekly and 12 monthly copies are kept" in text
+
+
+@pytest.mark.parametrize(("more", "days"), [({}, 2), ({"removable": "on"}, 30), ({"removable": "on", "days": 9}, 9)])
+def test_alert_comes_later_for_a_disk_that_comes_and_goes(more, days):
+    box(photos())
+    form = BackupForm({**ANSWERS, "days": "", **more}, dataset=photos(), facts=status.read_facts())
+    assert form.is_valid(), form.errors
+    assert form.task.days == days
 
 
 def test_speed_and_its_hours_are_asked_for_reviewed_and_shown(web):
