@@ -120,6 +120,7 @@ def run_stream(work: Work, one: Transfer, decision: match.Decision) -> int:
     sender, receiver = one.sender(decision), one.receiver(decision)
     work.note(f"{shlex.join(sender)} | {shlex.join(receiver)}")
     total = estimate(one.sender(decision, "-n", "-P"))
+    check_room(one, total)
     began = time.monotonic()
 
     def tell(moved: int) -> None:
@@ -148,6 +149,29 @@ def estimate(argv: Sequence[str]) -> int:
         return 0  # the real command says why
     found = SIZE.search(said.stdout + said.stderr)
     return int(found[1]) if found and int(found[1]) < 2**62 else 0
+
+
+def check_room(one: Transfer, needed: int) -> None:
+    """Refuse before anything is sent what the destination has no room for. A receive that fails for want of room keeps what
+    has arrived, in space that no list shows. What ZFS compresses anew there may fit all the same, so that is tried."""
+    if not {"-c", "-w"} & set(one.flags):
+        return
+    place, found = one.target, copies.read_values(one.target, ["available"])
+    while not found and "/" in place:  # a first copy: there is room in what it is made in
+        place = place.rpartition("/")[0]
+        found = copies.read_values(place, ["available"])
+    free = int(found.get("available", needed))
+    if needed > free:
+        raise Refused(
+            Reason(
+                "backup-no-room",
+                "{source} needs about {needed}, and {place} has {free} free. Make room there, or keep fewer copies.",
+                source=one.source.name,
+                needed=size_text(needed),
+                place=place,
+                free=size_text(free),
+            )
+        )
 
 
 def check_keys(base: str, one: Transfer) -> None:

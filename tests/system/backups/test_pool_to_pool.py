@@ -214,6 +214,19 @@ def test_source_that_was_rolled_back_changes_nothing_at_the_copy(appliance, visi
     assert sums(appliance, newest(appliance, COPY)) == sums(appliance, newest(appliance, "tank/photos"))
 
 
+def test_copy_without_room_is_refused_before_anything_is_sent(appliance, visitor, task):
+    used = int(appliance.run("zfs", "get", "-H", "-p", "-o", "value", "used", "safe/backups"))
+    appliance.run("zfs", "set", f"quota={used + 10_000_000}", "safe/backups")
+    appliance.shell("head -c 30000000 /dev/urandom > /tank/photos/many; sync; zpool sync tank")
+    before, kept = guids(appliance, COPY), there(appliance, "tank/photos")
+    _job, said = run_now(visitor, task)
+    assert "tank/photos needs about" in said and "free. Make room there" in said, said
+    assert guids(appliance, COPY) == before and token(appliance) == "-"
+    assert there(appliance, "tank/photos") == kept
+    appliance.run("zfs", "set", "quota=none", "safe/backups")
+    assert run_now(visitor, task)[1].startswith("Done.")
+
+
 def test_run_that_was_killed_goes_on_where_it_was(appliance, visitor, task):
     appliance.shell("head -c 250000000 /dev/urandom > /tank/photos/large; sync; zpool sync tank")
     job = start_now(visitor, task)

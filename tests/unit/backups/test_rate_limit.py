@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -22,7 +23,7 @@ class Clock:
         return self.now
 
 
-def task(**more: int) -> BackupTask:
+def task(**more: Any) -> BackupTask:
     return BackupTask(key="0123abcd", pool=1, path="backups/photos", **more)
 
 
