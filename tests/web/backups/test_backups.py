@@ -171,7 +171,7 @@ def test_alert_comes_later_for_a_disk_that_comes_and_goes(more, days):
 
 def test_speed_and_its_hours_are_asked_for_reviewed_and_shown(web):
     box(photos())
-    slow = {"rate": 20, "slow_from": 8, "slow_until": 23}
+    slow: dict[str, Any] = {"rate": 20, "slow_from": 8, "slow_until": 23}
     assert "Speed: at most 20 MB/s between 08:00 and 23:00." in Page(web.post(f"/backups/of/{PHOTOS}/new/", {**ANSWERS, **slow})).text  # fmt: skip
     assert "Speed" not in Page(web.post(f"/backups/of/{PHOTOS}/new/", {**ANSWERS, "rate": ""})).text
     assert web.post(f"/backups/of/{PHOTOS}/new/", {**ANSWERS, "rate": "fast"}).status_code == 400
