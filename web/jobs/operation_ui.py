@@ -84,6 +84,16 @@ class Secret:
 
 
 @dataclass(frozen=True)
+class Away:
+    """What the page of a job says that takes the box itself away: the headline, what to expect, and ``lost`` once the box no
+    longer answers."""
+
+    headline: str
+    text: str
+    lost: str
+
+
+@dataclass(frozen=True)
 class OperationUi:
     """The route and the label of the link when it is done; its secret as typed, and as a file where its key is one.
 
@@ -96,6 +106,7 @@ class OperationUi:
     key_file: Secret | None = None
     steps: tuple[str, ...] = ()
     made: bool = False  # its subject is a folder that it has made: the link leads there
+    away: Away | None = None
 
 
 POOLS = OperationUi("pools", "See the pool")
@@ -247,8 +258,22 @@ UI: dict[type[Operation], OperationUi] = {
     RemoveGroup: USERS,
     RunBenchmarkCase: BENCHMARKS,
     CleanUpBenchmark: BENCHMARKS,
-    RestartBox: BOX,
-    ShutDownBox: BOX,
+    RestartBox: replace(
+        BOX,
+        away=Away(
+            "The box is restarting.",
+            "It is usually back within three minutes. Leave this page open: it tells you when the box is back.",
+            "The box is restarting and does not answer yet. This page tells you when it is back.",
+        ),
+    ),
+    ShutDownBox: replace(
+        BOX,
+        away=Away(
+            "The box is switching off.",
+            "That takes up to two minutes. To start it again, press its power button.",
+            "The box is off, or will be in a moment. To start it again, press its power button.",
+        ),
+    ),
     SetHostName: BOX,
     SetTimeServers: BOX,
     SetTimeZone: BOX,
@@ -275,6 +300,11 @@ def password_of(user: str, asked: Secret) -> Secret:
 
 def makes_folder(kind: str) -> bool:
     return BY_KIND.get(kind, POOLS).made
+
+
+def away_by(kind: str) -> Away | None:
+    """What to say where the job takes the box itself away."""
+    return BY_KIND.get(kind, POOLS).away
 
 
 def page_after(kind: str) -> tuple[str, str]:

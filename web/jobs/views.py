@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -16,6 +18,7 @@ from appliance.agent import delayed_jobs
 from appliance.agent.registry import decode_operation
 from appliance.errors import LarderError, Reason, Refused
 from appliance.operation import Operation, Plan, checked_plan
+from appliance.system import clock
 from appliance.users import new_passwords
 from appliance.users.share_folder import ShareFolder
 from web import live
@@ -137,15 +140,19 @@ def show_job(request: HttpRequest, pk: str) -> HttpResponse:
 
     def build() -> dict[str, object]:
         row = get_object_or_404(Job, pk=pk)
+        away = operation_ui.away_by(row.kind)
+        going = bool(away) and row.state == Job.State.DONE and json.loads(row.operation).get("boot") == clock.boot_id()
         return {
             "job": row,
+            "away": away,
+            "going": going,
             "next": operation_ui.page_after(row.kind),
             "made": DatasetRow.objects.filter(name=row.subject).first()
             if operation_ui.makes_folder(row.kind)
             else None,
             "progress": Progress.objects.filter(job=row.pk).first(),
             "again": row.state in {"failed", "refused", "interrupted", "cancelled"},
-            "live_ended": not row.open,
+            "live_ended": not row.open and not going,
         }
 
     return live.respond(request, "jobs/job.html", build)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 
 import pytest
 
+from appliance.system import clock
 from tests.web.reading import Page, text_of
 from tests.web.rows import BOX, ETH0, put_box
 from web import agent
@@ -58,6 +60,39 @@ def test_review_becomes_a_job(web, calm, clients, act, kind):
     assert "Nobody is connected." in page.text
     assert web.post("/jobs/confirm/", page.form("/jobs/confirm/").data).status_code == 302
     assert json.loads(Job.objects.get().operation) == {"kind": kind, "boot": BOX.boot}
+
+
+def box_goes_by(kind: str, boot: str) -> Job:
+    text = {"restart-box": "Restart the box", "shut-down-box": "Shut down the box"}[kind]
+    as_stored = json.dumps({"kind": kind, "boot": boot})
+    return Job.objects.create(
+        title=text, subject="the box", created_by="admin", state="done", kind=kind, operation=as_stored
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "lost"),
+    [
+        ("restart-box", "The box is restarting. It is usually back within three minutes.", "tells you when it is back"),
+        ("shut-down-box", "The box is switching off.", "press its power button"),
+    ],
+)
+def test_page_of_the_job_tells_that_the_box_goes_and_asks_on_until_it_is_back(web, calm, kind, words, lost):
+    job = box_goes_by(kind, clock.boot_id())
+    page = web.get(f"/jobs/{job.pk}/")
+    assert words in text_of(page)
+    assert "Done." not in text_of(page)
+    (told,) = re.findall(r'id="connection-lost".*?</div>', page.content.decode(), re.DOTALL)
+    assert lost in told
+    live_part = web.get(f"/jobs/{job.pk}/", headers={"HX-Request": "true"})
+    assert live_part.status_code == 200, "asking goes on"
+
+
+def test_page_of_the_job_tells_that_the_box_is_back(web, calm):
+    job = box_goes_by("restart-box", BOX.boot)
+    text = text_of(web.get(f"/jobs/{job.pk}/"))
+    assert "Done. The box has been started again." in text
+    assert web.get(f"/jobs/{job.pk}/", headers={"HX-Request": "true"}).status_code == 286, "nothing more will change"
 
 
 def test_review_names_clients_and_jobs(web, calm, clients):
