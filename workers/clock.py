@@ -8,8 +8,27 @@ from appliance.system import clock
 from appliance.system.clock import Clock
 from web.inventory.models import SnapshotRow
 from web.snapshots.models import ClockRow
+from workers.interval import Interval
 
 SAVED_EVERY = 600.0  # seconds of running that a power cut may cost
+HOUR, DAY = 3600.0, 86400.0
+
+
+class NetworkClock:
+    """Whether the network sets the clock, asked of systemd once an hour: asking starts a process. A start of the box gets a
+    day for it, because a box may be started before its router."""
+
+    def __init__(self) -> None:
+        self.turns = Interval(HOUR, after=DAY)
+        self.unset = False
+
+    def is_unset(self) -> bool:
+        if self.turns.claim_turn():
+            self.unset = not clock.is_synced()
+        return self.unset
+
+
+network_clock = NetworkClock()
 
 
 def update_clock(now: datetime) -> Clock:

@@ -31,6 +31,8 @@ def update_overdue(facts: Facts, now: datetime) -> Iterator[Fault]:
     if shift and datasets_with_policies():
         believed = f"{(now + shift).astimezone(schedule.box_zone()):%d %B %Y, %H:%M}"
         yield Fault("clock.doubted", "clock", "The clock may be wrong.", f"By how long the box has been running it is {believed} at the earliest. Snapshots are taken as if it were.")  # fmt: skip
+    elif clock.network_clock.is_unset():
+        yield Fault("clock.unset", "clock", "The clock has not been set from the network for a day.", "No time server has answered since the box was started, or none is asked.", "/system/")  # fmt: skip
 
 
 def overdue_scrubs(facts: Facts, now: datetime) -> Iterator[Fault]:

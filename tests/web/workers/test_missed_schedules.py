@@ -19,7 +19,7 @@ from web.inventory import store
 from web.inventory.models import SnapshotReading
 from web.pools.models import CareSchedule
 from web.snapshots.models import MadeSnapshot
-from workers import collect_snapshots, missed_schedules
+from workers import clock, collect_snapshots, missed_schedules
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
@@ -136,3 +136,33 @@ def test_a_clock_that_was_ahead_tells_nothing_once_it_is_back(folder):
     assert missed(folder, day=25, hour=1) == []
     assert missed(folder, day=11, hour=2) == []
     assert missed(folder, day=11, hour=3) == ["One was due of tank/photos."]
+
+
+class Box:
+    """A box that has run for some hours, and whether a time server has answered."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.hours, self.synced, self.asked = 0.0, False, 0
+        monkeypatch.setattr("workers.interval.time.monotonic", lambda: self.hours * 3600)
+        monkeypatch.setattr("appliance.system.clock.is_synced", self.is_synced)
+        monkeypatch.setattr(clock, "network_clock", clock.NetworkClock())
+
+    def is_synced(self) -> bool:
+        self.asked += 1
+        return self.synced
+
+    def told(self, hours: float) -> list[str]:
+        self.hours = hours
+        return [fault.kind for fault in missed_schedules.update_overdue(store.facts(), NOW)]
+
+
+def test_a_clock_that_no_server_sets_is_told_after_a_day_and_its_alert_ends(monkeypatch):
+    rows.put(pools=[])
+    box = Box(monkeypatch)
+    assert [box.told(hours) for hours in (0.1, 12, 23.9)] == [[], [], []]
+    assert box.asked == 0
+    assert box.told(24.1) == ["clock.unset"]
+    box.synced = True
+    assert box.told(24.2) == ["clock.unset"]
+    assert box.asked == 1, "it is asked once an hour"
+    assert box.told(25.2) == []
