@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from deploy.image.machine import Machine
 
 NAME, PASSWORD = "admin", "correct horse battery"
+
+
+class Clicks:
+    """Clicks, and counts them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, found: Locator) -> None:
+        found.click()
+        self.count += 1
 
 
 def set_up(page: Page, appliance: Machine) -> None:
@@ -44,14 +56,16 @@ def finished(page: Page, *, timeout: float = 300_000) -> None:
     expect(ended).to_contain_text("Done.", timeout=1000)
 
 
-def confirm(page: Page, button: str | re.Pattern[str]) -> None:
+def confirm(
+    page: Page, button: str | re.Pattern[str], click: Callable[[Locator], None] = lambda found: found.click()
+) -> None:
     """Press the button of a review page; with the password, where it asks for one."""
     last = page.get_by_role("button", name=button)
     expect(last).to_be_visible()
     password = page.get_by_label("Your password", exact=True)
     if password.count():
         password.fill(PASSWORD)
-    last.click()
+    click(last)
 
 
 def create_pool(page: Page, *, name: str, bays: list[int], layout: str, passphrase: str = "") -> None:

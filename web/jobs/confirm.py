@@ -58,6 +58,8 @@ def review(
     facts = facts or store.facts_for(operation)
     plan = checked_plan(operation, facts)
     errors = {reason.field: reason.text for reason in reasons}
+    ui = operation_ui.UI[type(operation)]
+    wizard = [title for title in ui.steps if not titles or title in titles]
     context = {
         "operation": operation,
         "operation_json": as_json(operation),
@@ -65,7 +67,8 @@ def review(
         "digest": plan.digest(),
         "secrets": asked_secrets(operation, plan, errors),
         "key_name": operation.subject.replace("/", "-"),
-        "wizard": [title for title in operation_ui.UI[type(operation)].steps if not titles or title in titles],
+        "wizard": wizard,
+        "wizard_at": ui.review_at % len(wizard) if wizard else 0,
         "job": job or str(uuid.uuid4()),
         "back": back,
         "reasons": reasons,

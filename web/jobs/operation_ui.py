@@ -97,7 +97,8 @@ class Away:
 class OperationUi:
     """The route and the label of the link when it is done; its secret as typed, and as a file where its key is one.
 
-    ``steps``: the titles of the wizard's steps that end in its review.
+    ``steps``: the titles of the wizard's steps, of which its review is number ``review_at``. ``followed``: its job is
+    followed on the page that asked for it, which shows the other steps too.
     """
 
     route: str
@@ -105,6 +106,8 @@ class OperationUi:
     secret: Secret | None = None
     key_file: Secret | None = None
     steps: tuple[str, ...] = ()
+    review_at: int = -1
+    followed: bool = False
     made: bool = False  # its subject is a folder that it has made: the link leads there
     away: Away | None = None
 
@@ -117,6 +120,7 @@ SNAPSHOTS = OperationUi("snapshots", "See the snapshots")
 DISKS = OperationUi("disks", "See the disks")
 DRIFT = OperationUi("edits", "See the manual changes")
 REPLACEMENT = OperationUi("replacements", "Continue the replacement")
+REPLACEMENT_STEPS = ("Choose the disk", "Take it out of use", "Pull it out", "Put the new one in", "Rebuild", "Done")
 BOX = OperationUi("box", "See the system")
 BACKUPS = OperationUi("backups", "See the backups")
 BENCHMARKS = OperationUi("benchmarks", "See the benchmarks")
@@ -175,7 +179,7 @@ UI: dict[type[Operation], OperationUi] = {
     DetachDisk: POOLS,
     OnlineDisk: POOLS,
     ClearErrors: POOLS,
-    ReplaceDisk: REPLACEMENT,
+    ReplaceDisk: replace(REPLACEMENT, steps=REPLACEMENT_STEPS, review_at=3, followed=True),
     OfflineDisk: REPLACEMENT,
     SetBackup: BACKUPS,
     SetCopyAside: BACKUPS,
@@ -300,6 +304,10 @@ def password_of(user: str, asked: Secret) -> Secret:
 
 def makes_folder(kind: str) -> bool:
     return BY_KIND.get(kind, POOLS).made
+
+
+def is_followed(kind: str) -> bool:
+    return BY_KIND.get(kind, POOLS).followed
 
 
 def away_by(kind: str) -> Away | None:

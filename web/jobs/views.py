@@ -97,7 +97,7 @@ def confirm_job(request: HttpRequest) -> HttpResponse:
         operation = decode_operation(request.POST.get("operation", ""))
         job = names.job_id(request.POST.get("job", ""))
         if known := Job.objects.filter(pk=job).first():
-            return redirect("job", pk=known.pk)
+            return redirect(page_of(known, back))
         facts = store.facts_for(operation)
         plan = checked_plan(operation, facts)
         if plan.digest() != request.POST.get("digest"):
@@ -112,7 +112,12 @@ def confirm_job(request: HttpRequest) -> HttpResponse:
         row = confirm.make_job(operation, plan, job=job, secret=secret, user=request.user.get_username())
     except Refused as refusal:
         return refusal_page(request, refusal.reasons, back)
-    return redirect("job", pk=row.pk)
+    return redirect(page_of(row, back))
+
+
+def page_of(row: Job, back: str) -> str:
+    """Where a job that was confirmed is followed: on its own page, or on the one whose steps it is among."""
+    return back if operation_ui.is_followed(row.kind) and back != "/" else reverse("job", args=[row.pk])
 
 
 def find_strange_jobs() -> list[delayed_jobs.Waiting]:

@@ -18,8 +18,8 @@ from web import live
 from web.disks.models import Replacement
 from web.inventory import store
 from web.inventory.box import Box, read_box
-from web.inventory.models import Activity
-from web.jobs import confirm
+from web.inventory.models import Activity, Progress
+from web.jobs import confirm, operation_ui
 from web.jobs.models import Job
 from web.jobs.refusals import refusals_lead_to
 from web.pools import replacement as pool_replacement
@@ -50,7 +50,14 @@ def choose_disk(request: HttpRequest, key: str) -> HttpResponse:
     return render(
         request,
         "pools/replace/which.html",
-        {"pool": pool, "key": key, "box": box, "rows": rows, "picked": parse_guid(request.GET.get("vdev", ""))},
+        {
+            "pool": pool,
+            "key": key,
+            "box": box,
+            "rows": rows,
+            "picked": parse_guid(request.GET.get("vdev", "")),
+            "steps": operation_ui.REPLACEMENT_STEPS,
+        },
     )
 
 
@@ -96,13 +103,23 @@ def show_replacement(request: HttpRequest, pk: int) -> HttpResponse:
         return {
             "case": case,
             "now": now,
-            "steps": pool_replacement.STEPS,
+            "steps": operation_ui.REPLACEMENT_STEPS,
             "activities": Activity.objects.filter(pool=case.pool, kind="resilver", state="scanning")[:1],
-            "jobs": list(Job.objects.filter(subject=case.pool, state__in=Job.OPEN).only("id", "title", "state")[:3]),
+            **latest_job(case),
             "stop_link": stop_url(case, now),
         }
 
     return live.respond(request, "pools/replace/replacement.html", build_context)
+
+
+def latest_job(case: Replacement) -> dict[str, object]:
+    """The newest job of the pool since the replacement began, where it is under way or has failed, and how far it is."""
+    job = Job.objects.filter(subject=case.pool, created__gte=case.begun).first()
+    shown = job if job and (job.open or job.needs_attention) else None
+    return {
+        "job": shown,
+        "progress": Progress.objects.filter(job=shown.pk).first() if shown else None,
+    }
 
 
 def stop_url(case: Replacement, now: pool_replacement.Situation) -> str:

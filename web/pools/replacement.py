@@ -18,13 +18,7 @@ from web.inventory.bays import Bay, device_label
 from web.inventory.box import Box
 from web.pools.topology import box_facts
 
-STEPS = (
-    ("offline", "Take it out of use"),
-    ("pull", "Pull it out"),
-    ("accept", "Put the new one in"),
-    ("follow", "Rebuild"),
-    ("done", "Done"),
-)
+STEPS = ("choose", "offline", "pull", "accept", "follow", "done")  # titles: REPLACEMENT_STEPS
 
 
 @dataclass(frozen=True)
@@ -59,7 +53,7 @@ class Situation:
 
     @property
     def step_index(self) -> int:
-        return next((number for number, (step, _title) in enumerate(STEPS) if step == self.step), 0)
+        return STEPS.index(self.step) if self.step in STEPS else -1
 
 
 def open_replacement(pool: Pool, place: Place, box: Box, user: str) -> Replacement:

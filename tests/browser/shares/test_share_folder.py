@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser import steps
 from tests.system import sharing
@@ -14,17 +14,6 @@ from tests.visitor import Visitor
 STATE = "pool"
 PASSWORD = "dora's own words"
 MOST_CLICKS = 5
-
-
-class Clicks:
-    """Clicks, and counts them."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self, found: Locator) -> None:
-        found.click()
-        self.count += 1
 
 
 def open_overview(page: Page, appliance) -> None:
@@ -39,7 +28,7 @@ def open_overview(page: Page, appliance) -> None:
 
 def test_a_file_is_written_after_at_most_five_clicks(page, appliance, tmp_path: Path):
     open_overview(page, appliance)
-    click = Clicks()
+    click = steps.Clicks()
     click(page.get_by_role("link", name="Share a folder").first)
     page.get_by_label("Name of the folder").fill("films")
     page.get_by_label("Name of new user 1").fill("dora")

@@ -9,7 +9,9 @@ from tests.browser import steps
 
 def test_restart_is_followed_on_one_page_until_the_box_is_back(page, appliance):
     steps.set_up(page, appliance)
-    page.goto("/system/power/restart/")
+    page.goto("/system/")
+    expect(page.get_by_role("heading", name="Memory and load")).to_be_visible()
+    page.get_by_role("link", name="Restart", exact=True).click()
     steps.confirm(page, "Restart the box")
     page.evaluate("window.sameWindow = true")
     expect(page.get_by_text("It is usually back within three minutes.")).to_be_visible()

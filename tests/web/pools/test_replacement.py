@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -16,7 +17,7 @@ from tests.web.pools.test_topology import put, seen
 from tests.web.reading import Page, text_of
 from web.disks.models import Replacement
 from web.inventory.box import read_box
-from web.inventory.models import DiskRow
+from web.inventory.models import DiskRow, Progress
 from web.jobs.models import Job
 from web.pools import replacement
 
@@ -271,3 +272,54 @@ def test_a_disk_that_larder_knows_by_another_name_is_not_called_out(web, calm):
     now = replacement.replacement_state(Replacement.objects.get(), read_box())
     assert now.step == "pull"
     assert "cannot see whether the right one" in now.text
+
+
+def step_now(response) -> str:
+    """The title of the step that the page marks as the current one."""
+    found = re.search(r'aria-current="step">(.*?)</li>', response.content.decode(), re.DOTALL)
+    return found[1].strip() if found else ""
+
+
+def confirmed(web, case: Replacement) -> str:
+    """Accept the disk in bay 5; where the confirmation leads."""
+    put(state("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 2, 6)
+    review = Page(web.get(f"/pools/replacements/{case.pk}/accept/", {"disk": path_of(5)}))
+    return str(web.post("/jobs/confirm/", review.form("/jobs/confirm/").data)["Location"])
+
+
+def test_steps_are_visible_from_which_disk_to_finished(web, case):
+    assert step_now(web.get(WHICH)) == "Choose the disk"
+    here = f"/pools/replacements/{case.pk}/"
+    assert step_now(web.get(here)) == "Take it out of use"
+    put(state("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 5, 6)
+    assert step_now(web.get(here)) == "Pull it out"
+    put(state("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 2, 6)
+    assert step_now(web.get(here)) == "Put the new one in"
+    assert step_now(web.get(f"{here}accept/", {"disk": path_of(5)})) == "Put the new one in"
+
+
+def test_job_is_followed_on_the_page_of_the_replacement(web, case):
+    here = f"/pools/replacements/{case.pk}/"
+    assert confirmed(web, case) == here
+    job = Job.objects.get()
+    Progress.objects.create(job=job.pk, percent=25)
+    found = page(web, case)
+    assert "Replace a disk of tank" in found.text
+    assert "25 %" in found.text
+    assert "Use bay 5" not in found.text, "nothing else is asked for meanwhile"
+    assert found.form(f"/jobs/{job.pk}/stop/")
+
+
+def test_failed_job_is_told_on_the_page_of_the_replacement_with_a_way_on(web, case):
+    confirmed(web, case)
+    Job.objects.update(state=Job.State.FAILED, text="The disk does not answer.", finished=timezone.now())
+    found = page(web, case)
+    assert "Replace a disk of tank: failed. The disk does not answer." in found.text
+    assert "See what happened" in found.text
+    assert "Use bay 5" in found.text
+
+
+def test_job_of_another_time_is_not_told(web, case):
+    Job.objects.create(title="Replace a disk of tank", subject="tank", created_by="admin", state="failed")
+    Job.objects.update(created=case.begun - timedelta(minutes=1))
+    assert "See what happened" not in page(web, case).text
