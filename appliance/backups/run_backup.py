@@ -1,4 +1,4 @@
-"""Run a backup task once: one snapshot of the whole tree, then each folder sent to its copy.
+"""Run a backup task once: one snapshot of the whole tree, then each folder that has something new sent to its copy.
 
 Nothing at the destination is destroyed but by the task's own retention, and no stream is forced (``zfs receive -F``). A
 folder that cannot be copied does not keep the others from being copied; the job then fails and names it.
@@ -8,24 +8,36 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from typing import Self
 
 import msgspec
 
 from appliance import command, names, schedule, snapshot_names
-from appliance.backups import copies, tasks
+from appliance.backups import copies, run_mark, tasks, unchanged
 from appliance.backups.base import BackupOperation
 from appliance.backups.copy_dataset import PREFIX, DatasetCopy, run_copy, withdraw
 from appliance.backups.tasks import BackupTask
 from appliance.backups.transfer import read_features, send_flags
 from appliance.errors import Failed, Reason, Refused
+from appliance.facts import user_properties
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Dataset
 from appliance.operation import Plan, Step, Work, never
 from appliance.zfs import libzfs, list_snapshots
 
 NAMED = 5
+
+
+@dataclass
+class Run:
+    """What the steps of a run tell each other: by guid, which folders have nothing new, and which were not copied and why."""
+
+    taken: datetime | None = None
+    unchanged: set[int] = field(default_factory=set)
+    failures: dict[int, str] = field(default_factory=dict)
 
 
 class RunBackup(BackupOperation, tag="run-backup"):
@@ -66,17 +78,17 @@ class RunBackup(BackupOperation, tag="run-backup"):
         dataset, task, pool = self.find_all(facts)
         tree = tasks.members(dataset, task, facts)
         targets = self.targets(dataset, task, facts)
-        failures: list[str] = []
-        steps = [self.snapshot_step(tree)]
+        run = Run()
+        steps = [self.snapshot_step(tree, targets, run)]
         if argv := copies.missing_home(self.target, facts):
             steps.append(Step("prepare", f"Make the folder for copies in {pool.name}", shlex.join(argv), partial(run_quietly, argv), (argv[-1],)))  # fmt: skip
-        steps += [self.copy_step(one, targets[one.guid], task, pool, facts, failures) for one in tree]
+        steps += [self.copy_step(one, targets[one.guid], task, pool, facts, run) for one in tree]
         steps.append(
             Step(
                 "check",
                 "Look whether every folder was copied",
-                "zfs list, zfs get",
-                partial(report, failures, len(tree)),
+                shlex.join(["zfs", "set", f"{user_properties.COPIED}=…", targets[dataset.guid]]),
+                partial(self.report, run, dataset, targets[dataset.guid], len(tree)),
             )
         )
         count = f"{len(tree)} folders" if len(tree) > 1 else "It"
@@ -92,39 +104,67 @@ class RunBackup(BackupOperation, tag="run-backup"):
             undo="The copy stays until the backup's own retention no longer keeps it.",
         )
 
-    def snapshot_step(self, tree: list[Dataset]) -> Step:
+    def snapshot_step(self, tree: list[Dataset], targets: dict[int, str], run: Run) -> Step:
         wanted = [f"{one.name}@{self.short}" for one in tree]
 
-        def run(_work: Work) -> None:
+        def take(work: Work) -> None:
             libzfs.take_snapshots(wanted, {})
+            found = list(list_snapshots.list_snapshots([one.name for one in tree]))
+            mine = {one.dataset: one for one in found if one.short == self.short}
             # A bookmark keeps the moment even where the snapshot is destroyed before the next run.
-            for found in list_snapshots.list_snapshots([one.name for one in tree]):
-                if found.short == self.short:
-                    libzfs.create_bookmark(f"{found.dataset}#{PREFIX}{self.key}-{found.guid}", found.name)
+            marks = {one.dataset: f"{one.dataset}#{PREFIX}{self.key}-{one.guid}" for one in mine.values()}
+            libzfs.create_bookmarks({marks[name]: one.name for name, one in mine.items()})
+            run.taken = min((one.created for one in mine.values()), default=None)
+            run.unchanged = unchanged.find_unchanged(work, tree, targets, found, self.target)
+            left_out = [one.name for one in tree if one.guid in run.unchanged]
+            if left_out:
+                work.note(f"Nothing new in {len(left_out)} of {len(tree)} folders: their copies are complete.")
+                unchanged.drop_snapshots(work, [mine[name].name for name in left_out])
+                libzfs.destroy_bookmarks([marks[name] for name in left_out])
 
         more = " …" if len(wanted) > NAMED else ""
         text = shlex.join(["zfs", "snapshot", "--", *wanted[:NAMED]]) + more
-        return Step("snapshot", "Take a snapshot of everything at the same moment", text, run, tuple(wanted))
+        return Step("snapshot", "Take a snapshot of everything at the same moment", text, take, tuple(wanted))
 
-    def copy_step(
-        self, one: Dataset, target: str, task: BackupTask, pool: Pool, facts: Facts, failures: list[str]
-    ) -> Step:
+    def copy_step(self, one: Dataset, target: str, task: BackupTask, pool: Pool, facts: Facts, run: Run) -> Step:
         encrypted = self.is_encrypted_at(target, facts)
 
-        def run(work: Work) -> None:
+        def send(work: Work) -> None:
+            if one.guid in run.unchanged:
+                return
             flags = send_flags(read_features(pool.name), raw=one.encryption != "off", into_encrypted=encrypted)
             copy = DatasetCopy(one, target, self.short, flags, task)
             try:
                 run_copy(work, copy, schedule.box_zone())
             except (Refused, Failed) as error:
-                failures.append(f"{one.name}: {error}")
-                work.note(failures[-1])
+                run.failures[one.guid] = f"{one.name}: {error}"
+                work.note(run.failures[one.guid])
                 if isinstance(error, Refused):
                     withdraw(work, copy)
 
         flags = ("-w",) if one.encryption != "off" else ("-L", "-e", "-c")
         shown = DatasetCopy(one, target, self.short, flags, task)
-        return Step(f"copy-{one.guid}", f"Copy {one.name}", shown.command_text(facts), run, (target,))
+        return Step(f"copy-{one.guid}", f"Copy {one.name}", shown.command_text(facts), send, (target,))
+
+    def report(self, run: Run, top: Dataset, copy: str, count: int, work: Work) -> None:
+        """Mark up to when the copies are complete, and fail with the folders that were not copied."""
+        if top.guid not in run.failures:  # what lies at its place may be somebody else's
+            self.mark_copy(run, copy, work)
+        failures = list(run.failures.values())
+        if failures:
+            more = f" And {len(failures) - NAMED} more." if len(failures) > NAMED else ""
+            raise Failed(f"{len(failures)} of {count} folders were not copied", " ".join(failures[:NAMED]) + more)
+        work.note(f"{count} of {count} folders copied.")
+
+    def mark_copy(self, run: Run, copy: str, work: Work) -> None:
+        """Without the mark the copies count as old as their newest snapshots, so a run that cannot set it is not lost."""
+        mark = run_mark.mark_of(self.moment, run.taken, run.failures) if run.taken else None
+        if mark is None:
+            return
+        try:
+            command.run(["zfs", "set", f"{user_properties.COPIED}={mark.text}", copy], timeout=120)
+        except Failed as error:
+            work.note(f"{copy} was not marked: {error}")
 
     def is_encrypted_at(self, target: str, facts: Facts) -> bool:
         """Whether ZFS encrypts what lies there: the copy, or what it will be made in."""
@@ -139,11 +179,14 @@ class RunBackup(BackupOperation, tag="run-backup"):
             return False
         if step == "prepare":
             return not copies.missing_home(self.target, facts)
+        targets = self.targets(dataset, task, facts)
+        mark = run_mark.run_mark_of(facts.dataset(targets[dataset.guid]))
+        if mark and mark.run == self.moment:  # the run came to its end
+            return not mark.left or step not in {"check", *(f"copy-{guid}" for guid in mark.left)}
         tree = tasks.members(dataset, task, facts)
         made = {one.guid: self.snapshot_of(one.name, facts) for one in tree}
         if step == "snapshot":
             return all(made.values())
-        targets = self.targets(dataset, task, facts)
         wanted = [one for one in tree if step in {"check", f"copy-{one.guid}"}]
         return bool(wanted) and all(made[one.guid] and made[one.guid] in self.arrived(targets[one.guid], facts) for one in wanted)  # fmt: skip
 
@@ -159,11 +202,3 @@ class RunBackup(BackupOperation, tag="run-backup"):
 
 def run_quietly(argv: list[str], _work: Work) -> None:
     command.run(argv, timeout=120)
-
-
-def report(failures: list[str], count: int, work: Work) -> None:
-    """Fail with the folders that were not copied."""
-    if failures:
-        more = f" And {len(failures) - NAMED} more." if len(failures) > NAMED else ""
-        raise Failed(f"{len(failures)} of {count} folders were not copied", " ".join(failures[:NAMED]) + more)
-    work.note(f"{count} of {count} folders copied.")

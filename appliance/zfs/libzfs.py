@@ -197,6 +197,13 @@ def create_bookmark(name: str, snapshot_name: str) -> None:
     call_library("lzc_bookmark", f"{name} was not made", {name.encode(): snapshot_name.encode()})
 
 
+def create_bookmarks(snapshots: Mapping[str, str]) -> None:
+    """The same for many at once, each ``dataset#name`` with its snapshot: all or none (one pool). Raises Failed."""
+    if snapshots:
+        wanted = {name.encode(): of.encode() for name, of in snapshots.items()}
+        call_library("lzc_bookmark", "The bookmarks were not made", wanted)
+
+
 def newer_bookmarks(dataset: str, txg: int) -> list[str]:
     """The bookmarks of a dataset that were made of a later moment: a rollback fails while they are there."""
     found = call_library("lzc_get_bookmarks", "The bookmarks could not be read", dataset.encode(), [b"createtxg"])
@@ -206,6 +213,12 @@ def newer_bookmarks(dataset: str, txg: int) -> list[str]:
 def destroy_bookmark(name: str) -> None:
     """Let a bookmark go; one that has gone is fine. Raises Failed."""
     call_library("lzc_destroy_bookmarks", f"The bookmark {name} was not destroyed", [name.encode()])
+
+
+def destroy_bookmarks(names: Iterable[str]) -> None:
+    """The same for many at once (one pool). Raises Failed."""
+    if wanted := [name.encode() for name in names]:
+        call_library("lzc_destroy_bookmarks", "The bookmarks were not destroyed", wanted)
 
 
 def range_space(first: str, last: str) -> int:

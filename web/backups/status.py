@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from appliance import snapshot_names
 from appliance.backups import copies, tasks
+from appliance.backups.run_mark import RunMark, run_mark_of
 from appliance.backups.tasks import BackupTask
 from appliance.facts.box import Facts, Pool
 from appliance.facts.copy_mark import parse_copy_mark
@@ -164,6 +165,8 @@ def read_statuses(facts: Facts, now: datetime | None = None) -> list[BackupStatu
             tree = tasks.members(dataset, task, facts)
             targets[dataset.guid, task.key] = copies.names_of(task.root(pool), dataset, tree, facts)
     newest = newest_copies(name for names in targets.values() for name in names.values())
+    for (guid, _key), names in targets.items():
+        newest |= marked_copies(names, newest, run_mark_of(facts.dataset(names[guid])))
     records = {(row.dataset_key, row.task): row for row in BackupRecord.objects.all()}
     jobs, plugged = latest_jobs(), plugged_pools()
     return [
@@ -217,6 +220,12 @@ def newest_copies(names: Iterable[str]) -> dict[str, datetime]:
         rows = SnapshotRow.objects.filter(dataset__in=wanted[start : start + AT_ONCE], short__startswith=NAMES)
         found.update(rows.values("dataset").annotate(newest=Max("created")).values_list("dataset", "newest"))
     return found
+
+
+def marked_copies(names: dict[int, str], newest: dict[str, datetime], mark: RunMark | None) -> dict[str, datetime]:
+    """The copies that the latest run found complete, by its mark: it sends nothing where nothing is new."""
+    complete = {name: mark.complete_since(guid) for guid, name in names.items() if name in newest} if mark else {}
+    return {name: at for name, at in complete.items() if at and at > newest[name]}
 
 
 def plugged_pools() -> dict[int, str]:

@@ -140,6 +140,30 @@ def test_only_what_changed_is_sent_and_the_source_keeps_one_snapshot_and_the_boo
     assert sums(appliance, newest(appliance, COPY)) == sums(appliance, newest(appliance, "tank/photos"))
 
 
+def test_run_with_nothing_new_sends_nothing_leaves_nothing_and_counts(appliance, visitor, task):
+    plain = [name for name in TREE if "secret" not in name]
+    assert run_now(visitor, task)[1].startswith("Done.")
+    before = {name: (guids(appliance, f"tank/{name}"), guids(appliance, f"safe/backups/{name}")) for name in plain}
+    job, said = run_now(visitor, task)
+    assert said.startswith("Done."), said
+    words = visitor.get(f"/jobs/{job}/").words
+    assert "Nothing new in 2 of 3 folders: their copies are complete." in words
+    assert re.findall(r"zfs send (?!-w)\S+ .*?\|", words.partition("Output")[2]) == []
+    assert before == {
+        name: (guids(appliance, f"tank/{name}"), guids(appliance, f"safe/backups/{name}")) for name in plain
+    }
+    taken = newest(appliance, f"{COPY}/secret").partition("-backup-")[2]  # an encrypted folder is always sent
+    mark = appliance.run("zfs", "get", "-H", "-o", "value,source", "larder:copied", COPY)
+    assert f'"run":"{taken}"' in mark and "local" in mark
+    appliance.shell("echo late > '/tank/elsewhere/late'")  # and not synced: it may still wait in memory
+    job, said = run_now(visitor, task)
+    assert "Nothing new in 1 of 3 folders" in visitor.get(f"/jobs/{job}/").words
+    trip = "photos/trip 2019"
+    assert sums(appliance, newest(appliance, f"tank/{trip}")) == sums(
+        appliance, newest(appliance, f"safe/backups/{trip}")
+    )
+
+
 def test_bookmark_alone_is_enough_to_continue(appliance, visitor, task):
     for name in TREE:
         appliance.run("zfs", "destroy", newest(appliance, f"tank/{name}"))

@@ -13,15 +13,16 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from appliance import snapshot_names
-from appliance.backups import copies, tasks
+from appliance.backups import copies, run_mark, tasks
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.set_aside import SetCopyAside
 from appliance.backups.set_backup import SetBackup
 from appliance.backups.tasks import BackupTask, Keep
 from appliance.backups.verify_backup import PREFIX, Comparison
 from appliance.errors import Refused
+from appliance.facts import user_properties
 from appliance.facts.box import Facts
-from appliance.facts.datasets import Dataset, Snapshot
+from appliance.facts.datasets import Dataset, Property, Snapshot
 from appliance.operation import as_json, checked_plan
 from tests.reasons import codes_of_form, codes_on_page, refuses
 from tests.unit.made import dataset, disk
@@ -103,6 +104,28 @@ def test_copy_that_is_too_old_says_so(web):
     copied("safe/backups/photos", COPY, timezone.now() - timedelta(days=3))
     assert only().word == "too old"
     assert "should never be older than 2 days" in Page(web.get(f"/backups/of/{PHOTOS}/0123abcd/")).text
+
+
+def marked(good: datetime, at: datetime, *left: int) -> None:
+    """The latest run sent nothing, since nothing was new, and marked up to when the copy is complete."""
+    mark = run_mark.mark_of("2026.11.23-10.00.00", at, left)
+    assert mark
+    noted = {user_properties.COPIED: Property(mark.text, "local")}
+    box(photos(TASK), replace(copy_of(photos(), "safe/backups/photos", COPY), properties=noted))
+    copied("safe/backups/photos", COPY, good)
+
+
+def test_copy_of_a_folder_with_nothing_new_is_as_young_as_the_run_that_looked():
+    at = timezone.now().replace(microsecond=0) - timedelta(hours=2)
+    marked(at - timedelta(days=9), at)
+    assert only().good == at and only().word == "good"
+    assert backups.start_due_backups() is None or Job.objects.get().kind != "run-backup"
+
+
+def test_copy_that_the_latest_run_left_out_for_a_failure_is_as_old_as_it_is():
+    at = timezone.now().replace(microsecond=0) - timedelta(hours=2)
+    marked(at - timedelta(days=9), at, PHOTOS)
+    assert only().good == at - timedelta(days=9) and only().word == "too old"
 
 
 def test_newest_copy_of_a_tree_is_that_of_its_oldest_part(good):
