@@ -294,10 +294,14 @@ def test_copy_is_compared_with_its_originals_whatever_its_snapshots_are_called(a
     visitor.wait_until(task, "Compared", "100 % of the data", "Not compared: tank/photos/secret", timeout=90)
     appliance.run("zfs", "rename", newest(appliance, COPY), f"{COPY}@kept")
     assert compare_now(visitor, task).startswith("Done.")
+    appliance.shell("date > /tank/photos/compared")  # without anything new the run would leave the folder out
     assert run_now(visitor, task)[1].startswith("Done.")
     appliance.run("zfs", "destroy", newest(appliance, COPY))
     assert compare_now(visitor, task).startswith("Done.")  # of the folder that can be compared
     visitor.wait_until(task, "Not compared: tank/photos,", timeout=90)
+    appliance.run(
+        "zfs", "rollback", newest(appliance, COPY)
+    )  # the files in the copy are newer than what it has a snapshot of
     assert run_now(visitor, task)[1].startswith("Done.")  # from the bookmark of the copy before
 
 

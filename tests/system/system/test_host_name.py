@@ -10,6 +10,7 @@ import pytest
 from deploy.image.machine import wait_for
 from tests.system import sharing
 from tests.system.sharing import Client
+from tests.visitor import Answer
 
 STATE = "share"
 NAME = "attic-nas"
@@ -24,9 +25,13 @@ def box(visitor, appliance):
 
 
 def rename(visitor, name: str) -> str:
-    visitor.wait_until("/system/", "Name and time", timeout=90)
-    review = visitor.get(f"/system/host-name/?{urlencode({'name': name})}")
-    return visitor.ended(visitor.confirm(review), timeout=300)
+    def reviewed() -> Answer | None:
+        """The review; none while the former name is not read yet, which looking at the page asks for."""
+        visitor.get("/system/")
+        review = visitor.get(f"/system/host-name/?{urlencode({'name': name})}")
+        return review if review.status == 200 else None
+
+    return visitor.ended(visitor.confirm(wait_for("a review", reviewed, timeout=90, every=2)), timeout=300)
 
 
 def certificate(appliance) -> str:
