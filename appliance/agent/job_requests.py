@@ -17,7 +17,7 @@ class JobRequest(Request):
         names.job_id(self.job)
 
 
-class Run(JobRequest, tag="run"):
+class RunJob(JobRequest, tag="run"):
     """Run an operation under a job's id, once; asked again, follow it or send its outcome."""
 
     digest: str

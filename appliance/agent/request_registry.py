@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from appliance.agent.job_requests import Follow, KeepPassword, Prove, Run, Stop
+from appliance.agent.job_requests import Follow, KeepPassword, Prove, RunJob, Stop
 from appliance.datasets.dataset_detail import ReadDataset
 from appliance.disks.disk_request import LetSleep, ReadSmart
 from appliance.disks.locate import Locate
@@ -23,7 +23,7 @@ from appliance.snapshots.browse.search import SearchNames
 from appliance.snapshots.space import ReadSpace
 
 RegisteredRequest = (
-    Run
+    RunJob
     | Follow
     | Stop
     | Prove

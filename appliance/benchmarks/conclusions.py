@@ -9,7 +9,7 @@ import msgspec
 
 from appliance.benchmarks.afp_client import REQUEST
 from appliance.benchmarks.case import NETWORK, WAYS, memory_for
-from appliance.benchmarks.results import Block, ResultRow, value_text
+from appliance.benchmarks.results import Block, CaseFigures, value_text
 from appliance.benchmarks.statistics import Difference, change_text, find_difference, find_outlier, percent_change
 from appliance.formatting import binary_text, link_label, rate_text
 
@@ -39,11 +39,11 @@ def summarize_results(blocks: Sequence[Block]) -> list[str]:
     return found
 
 
-def valid_rows(block: Block) -> list[ResultRow]:
+def valid_rows(block: Block) -> list[CaseFigures]:
     return [row for row in block.rows if row.summary]
 
 
-def compare_rows(one: ResultRow, other: ResultRow) -> Difference:
+def compare_rows(one: CaseFigures, other: CaseFigures) -> Difference:
     """How two rows differ; ``single`` if one of them has no runs that count."""
     return find_difference(one.summary, other.summary) if one.summary and other.summary else "single"
 
@@ -81,7 +81,7 @@ def describe_block(block: Block) -> Iterator[str]:
         yield f"{block.kind.title}: no clear difference between {base.name} and {join_names(alike)}."
 
 
-def describe_similar(block: Block, by_value: Sequence[ResultRow], base: ResultRow) -> str:
+def describe_similar(block: Block, by_value: Sequence[CaseFigures], base: CaseFigures) -> str:
     """Conclusion if no row differs clearly from the baseline. Two other rows still can."""
     best, worst, what = by_value[0], by_value[-1], block.kind.title
     if compare_rows(best, worst) == "clear":
@@ -92,7 +92,7 @@ def describe_similar(block: Block, by_value: Sequence[ResultRow], base: ResultRo
     )
 
 
-def describe_best(block: Block, by_value: Sequence[ResultRow], first: ResultRow, base: ResultRow) -> str:
+def describe_best(block: Block, by_value: Sequence[CaseFigures], first: CaseFigures, base: CaseFigures) -> str:
     """The best row, or a row better than the baseline if the best one is not clear."""
     alike = [row for row in by_value if row is not first and compare_rows(first, row) != "clear"]
     told = f"with {first.value}: {first.change_text} against"
@@ -101,25 +101,25 @@ def describe_best(block: Block, by_value: Sequence[ResultRow], first: ResultRow,
     return f"{block.kind.title}: {first.name} is better than {base.name}, {told} {base.value}. No clear difference between it and {join_names(alike)}."
 
 
-def describe_cost(block: Block, row: ResultRow, base: ResultRow) -> str:
+def describe_cost(block: Block, row: CaseFigures, base: CaseFigures) -> str:
     return f"{block.kind.title}: {row.name} costs, with {row.value}: {row.change_text} against {base.name}."
 
 
-def join_names(rows: Sequence[ResultRow]) -> str:
+def join_names(rows: Sequence[CaseFigures]) -> str:
     """Names of rows: ``ashift 9``, ``ashift 9 and ashift 12``, ``ashift 9 and 2 others``."""
     names = [row.name for row in rows]
     return f"{names[0]} and {len(names) - 1} others" if len(names) > 2 else " and ".join(names)
 
 
-def median_of(row: ResultRow) -> float:
+def median_of(row: CaseFigures) -> float:
     return row.summary.median if row.summary else 0.0
 
 
-def capitalized_name(row: ResultRow) -> str:
+def capitalized_name(row: CaseFigures) -> str:
     return row.name[:1].upper() + row.name[1:]
 
 
-def range_text(one: ResultRow, other: ResultRow, block: Block) -> str:
+def range_text(one: CaseFigures, other: CaseFigures, block: Block) -> str:
     low, high = sorted((median_of(one), median_of(other)))
     return f"{value_text(low, block.kind.unit)} and {value_text(high, block.kind.unit)}"
 

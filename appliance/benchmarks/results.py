@@ -96,7 +96,7 @@ class MeasuredCase:
 
 
 @dataclass(frozen=True)
-class ResultRow:
+class CaseFigures:
     """A row of the table. ``change`` is in per cent of the baseline's median."""
 
     measured: MeasuredCase
@@ -145,7 +145,7 @@ class Block:
     """All rows of one workload; only these can be compared. ``most`` is the end of their scale."""
 
     workload: str
-    rows: tuple[ResultRow, ...]
+    rows: tuple[CaseFigures, ...]
     columns: tuple[str, ...]
 
     @property
@@ -201,12 +201,12 @@ def has_same_settings(one: Case, other: Case, columns: Iterable[str]) -> bool:
     return all(one.settings.get(name) == other.settings.get(name) for name in columns)
 
 
-def build_row(one: MeasuredCase, base: MeasuredCase, columns: Sequence[str]) -> ResultRow:
+def build_row(one: MeasuredCase, base: MeasuredCase, columns: Sequence[str]) -> CaseFigures:
     settings = tuple(one.case.settings.get(name, "") for name in columns)
     now, before = one.summary, base.summary
     if one is base or not now or not before:
-        return ResultRow(one, tuple(columns), settings, now, is_baseline=one is base)
-    return ResultRow(
+        return CaseFigures(one, tuple(columns), settings, now, is_baseline=one is base)
+    return CaseFigures(
         one,
         tuple(columns),
         settings,

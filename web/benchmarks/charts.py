@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from appliance.benchmarks.conclusions import GIGABIT
-from appliance.benchmarks.results import Block, ResultRow
+from appliance.benchmarks.results import Block, CaseFigures
 
 WIDTH, HEIGHT = 200, 16
 SHADES = 5
@@ -23,7 +23,7 @@ class Bar:
     height = HEIGHT
 
 
-def draw_bar(row: ResultRow, block: Block) -> Bar | None:
+def draw_bar(row: CaseFigures, block: Block) -> Bar | None:
     """The bar of a row. All bars of a block share one scale. None if no run counts."""
     if not row.summary or not block.most:
         return None
@@ -65,7 +65,7 @@ def polyline_points(values: list[float] | list[int], top: float, width: int, hei
 
 
 @dataclass(frozen=True)
-class Trend:
+class FigureTrend:
     """One case over repeated sweeps, the oldest first; ``style`` is the number of its line style."""
 
     name: str
@@ -74,7 +74,7 @@ class Trend:
     style: int
 
 
-def draw_trends(rows: list[list[ResultRow | None]], most: float) -> list[Trend]:
+def draw_trends(rows: list[list[CaseFigures | None]], most: float) -> list[FigureTrend]:
     """A line for each list of rows of the same case. Rows that do not count are skipped."""
     found = []
     for number, one in enumerate(rows):
@@ -86,7 +86,7 @@ def draw_trends(rows: list[list[ResultRow | None]], most: float) -> list[Trend]:
             if row.summary
         )
         name = next(row.name for row in one if row)
-        found.append(Trend(name, tuple(row.value if row else "" for row in one), line, number % STYLES + 1))
+        found.append(FigureTrend(name, tuple(row.value if row else "" for row in one), line, number % STYLES + 1))
     return found
 
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET
 from appliance.benchmarks import conclusions, conditions, estimate, export, results
 from appliance.benchmarks.matrix import axes_of
 from appliance.benchmarks.presets import BY_NAME, PRESETS, smallest_size
-from appliance.benchmarks.results import Block, MeasuredCase, ResultRow, value_text
+from appliance.benchmarks.results import Block, CaseFigures, MeasuredCase, value_text
 from appliance.benchmarks.statistics import change_text
 from appliance.benchmarks.workloads import KINDS
 from appliance.formatting import link_label
@@ -35,7 +35,7 @@ EXPORTS = (("md", "Markdown, for a forum"), ("csv", "CSV, for a spreadsheet"), (
 class ResultLine:
     """A row of the table with its bar and the job that ran it."""
 
-    row: ResultRow
+    row: CaseFigures
     bar: charts.Bar | None
     job: str = ""
 
@@ -165,8 +165,8 @@ class CasePair:
 
     name: str
     workload: str
-    before: ResultRow
-    now: ResultRow
+    before: CaseFigures
+    now: CaseFigures
     change: str
     unclear: str  # why it does not count as a change; empty if it does
 
@@ -210,7 +210,7 @@ def over_time(request: HttpRequest, pk: str) -> HttpResponse:
     return render(request, "benchmarks/over_time.html", context)
 
 
-def find_row(block: Block | None, number: int) -> ResultRow | None:
+def find_row(block: Block | None, number: int) -> CaseFigures | None:
     return next((row for row in block.rows if row.measured.number == number), None) if block else None
 
 

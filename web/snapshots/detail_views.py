@@ -38,7 +38,7 @@ class HoldForm(forms.Form):
     )
 
 
-class RenameForm(forms.Form):
+class RenameSnapshotForm(forms.Form):
     to = forms.CharField(label="New name", max_length=60, strip=False, widget=forms.TextInput(attrs=PLAIN))
 
 
@@ -85,7 +85,7 @@ ACTS = {
         "Every hold of it is removed. The job names each, with who set it and why.",
     ),
     "rename": Act(
-        RenameForm,
+        RenameSnapshotForm,
         RenameSnapshot,
         "Rename",
         "Windows shows a snapshot among the previous versions only if its name contains the date and time.",

@@ -33,7 +33,7 @@ ROOM = 32 * 2**20  # that has to be left on the system disk after a copy was mad
 
 
 @dataclass(frozen=True)
-class Copy:
+class SettingsCopy:
     """A copy of the database as it was at ``made``."""
 
     path: Path
@@ -106,13 +106,13 @@ def folder_of(database: Path) -> Path:
     return database.with_name("copies")
 
 
-def list_copies(database: Path) -> list[Copy]:
+def list_copies(database: Path) -> list[SettingsCopy]:
     """The copies, the newest first."""
     found = []
     for path in folder_of(database).glob("settings-*.sqlite3"):
         with suppress(ValueError):
             _settings, number, made = path.stem.split("-")
-            found.append(Copy(path, int(number), datetime.strptime(made, TIME).replace(tzinfo=UTC)))
+            found.append(SettingsCopy(path, int(number), datetime.strptime(made, TIME).replace(tzinfo=UTC)))
     return sorted(found, key=lambda one: one.number, reverse=True)
 
 
@@ -134,12 +134,12 @@ def last_written(database: Path) -> int:
     return max(times, default=0)
 
 
-def mark_of(copy: Copy) -> int:
+def mark_of(copy: SettingsCopy) -> int:
     """When the database was last written to before this copy was made."""
     return copy.path.stat().st_mtime_ns
 
 
-def make_copy(database: Path, now: datetime) -> Copy:
+def make_copy(database: Path, now: datetime) -> SettingsCopy:
     """Make a copy and forget the oldest. Raises OSError where there is no room, sqlite3.Error where it cannot be read."""
     folder = folder_of(database)
     folder.mkdir(mode=0o700, exist_ok=True)

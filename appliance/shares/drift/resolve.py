@@ -37,7 +37,7 @@ def changed_since() -> Reason:
     )
 
 
-class Decision(Operation):
+class DriftDecision(Operation):
     """The base of both decisions. ``file`` is the key of an owned file, ``seen`` the fingerprint of its hand edit."""
 
     file: str
@@ -94,7 +94,7 @@ class Decision(Operation):
         return "The page of what was changed by hand shows the file as it is now. Decide again there."
 
 
-class OverwriteDrift(Decision, tag="overwrite-drift"):
+class OverwriteDrift(DriftDecision, tag="overwrite-drift"):
     """Write what the settings say in the place of a hand edit."""
 
     needs_proof = never
@@ -148,7 +148,7 @@ class OverwriteDrift(Decision, tag="overwrite-drift"):
         return self.kept() and self.owned.fingerprint() != self.seen and not self.owned.drifted()
 
 
-class AdoptDrift(Decision, tag="adopt-drift"):
+class AdoptDrift(DriftDecision, tag="adopt-drift"):
     """Make a hand edit the folders' own settings. ``changes`` are what it comes to, as the person has seen them."""
 
     changes: tuple[SetShare, ...]
