@@ -1,5 +1,5 @@
 # Larder. `make` lists the targets. `make demo` and `make test` install what they miss on Debian 12 or 13.
-.PHONY: help dev demo demo-reset install test test-unit test-web test-system test-browser test-soak test-container lint types bench lock clean
+.PHONY: help dev guide demo demo-reset install test test-unit test-web test-system test-browser test-soak test-container lint types bench lock clean
 AT ?=
 VENV := build/venv
 PYTHON := $(VENV)/bin/python
@@ -14,6 +14,9 @@ help: ## List the targets
 
 dev: $(VENV)/ready ## Serve the pages from a recorded box, with reload: http://127.0.0.1:8000/ (BOX=degraded; runs nothing)
 	$(PYTHON) -m tests.dev --box $(or $(BOX),healthy)
+
+guide: $(VENV)/ready browser-tools ## Take the pictures of the guide again
+	$(PYTHON) -m tests.dev.guide_pictures
 
 demo: appliance-tools ## Build the appliance, boot it in QEMU, serve it on https://localhost:8443/
 	$(IMAGE) demo

@@ -17,6 +17,7 @@ urlpatterns = [
     path("", include("web.accounts.urls")),
     path("search/", search.search, name="search"),
     path("help/", system.show_help, name="help"),
+    path("guide/", include("web.guide.urls")),
     path("system/", include("web.box.urls")),
     path("", include("web.disks.urls")),
     path("", include("web.alerts.urls")),

@@ -19,6 +19,7 @@ from django.test import Client
 from appliance import agent_client
 from appliance.agent import delayed_jobs, proof, protocol
 from appliance.system import paths
+from tests.dev import stand_in
 from tests.web import rows
 from tests.web.benchmarks import sweeps_made
 from tests.web.copies import Copied
@@ -199,3 +200,25 @@ def box(calm: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """The recorded box, with one job that failed, a replacement that has begun and a sweep that has ended; what is sent to the queue."""
     copy_box()
     return calm
+
+
+# --- recorded boxes -----------------------------------------------------------------------------------------------
+@pytest.fixture
+def recorded(settings, own_places, monkeypatch):
+    """The stand-in is in the agent's place, and the bar above the pages."""
+    for module, name, function in stand_in.REPLACED:
+        monkeypatch.setattr(module, name, function)
+    (own_places / "run/agent.sock").touch()
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE]
+    settings.MIDDLEWARE.insert(settings.MIDDLEWARE.index("web.accounts.first_run.until_set_up"), "tests.dev.bar.Bar")
+
+
+@pytest.fixture
+def opened(recorded, client):
+    """Opens a recorded box as its administrator; the window to it."""
+
+    def open_box(name: str):
+        assert client.get("/", {"box": name})["Location"] == "/"
+        return client
+
+    return open_box

@@ -30,6 +30,8 @@ ROUTES = [
     Route("ready", "/ready/", READ),
     Route("search", "/search/", READ),
     Route("help", "/help/", READ),
+    Route("guide", "/guide/", READ),
+    Route("guide_chapter", "/guide/pools/", READ),
     Route("setup", "/setup/", BOTH),
     Route("account_login", "/login/", BOTH),
     Route("account_logout", "/logout/", CHANGE),

@@ -9,6 +9,7 @@ import msgspec
 from django.db.models import Q, QuerySet
 from django.urls import reverse
 
+from web.guide.chapters import CHAPTERS
 from web.inventory.bays import list_bays, read_known_bays
 from web.inventory.models import AccountRow, DatasetRow, DiskRow, GroupRow, PoolRow, Row, ShareRow
 from web.system.glossary import GLOSSARY
@@ -65,6 +66,7 @@ PAGES = (
     ("Host name", "host_name", "settings", "rename box server computer name"),
     ("Time servers", "time_servers", "settings", "clock ntp synchronise timesyncd"),
     ("Time zone", "time_zone", "settings", "clock hour timezone utc"),
+    ("Guide", "guide", "circle-help", "manual how to first steps learn"),
     ("Help", "help", "circle-help", "glossary terms words explain"),
     ("Active sessions", "sessions", "device", "sign in"),
     ("Preferences", "preferences", "settings", "units tb tib gb gib sizes commands"),
@@ -115,6 +117,9 @@ def list_entries(tokens: list[str]) -> Iterator[Entry]:
     yield from (Entry(words, "page", reverse(name), icon, more) for words, name, icon, more in PAGES)
     if not tokens:
         return
+    for chapter in CHAPTERS:
+        url = reverse("guide_chapter", args=[chapter.slug])
+        yield Entry(f"Guide: {chapter.title}", "help", url, "circle-help", f"{chapter.summary} {chapter.words}")
     for key, term in GLOSSARY.items():
         yield Entry(
             f"What is this: {term.name}?", "help", f"{reverse('help')}#{key}", "circle-help", f"{key} {term.more}"

@@ -47,27 +47,6 @@ def walk(resolver: URLResolver, before: str = "/") -> list[tuple[str, str]]:
     return found
 
 
-@pytest.fixture
-def recorded(settings, own_places, monkeypatch):
-    """The stand-in is in the agent's place, and the bar above the pages."""
-    for module, name, function in stand_in.REPLACED:
-        monkeypatch.setattr(module, name, function)
-    (own_places / "run/agent.sock").touch()
-    settings.MIDDLEWARE = [*settings.MIDDLEWARE]
-    settings.MIDDLEWARE.insert(settings.MIDDLEWARE.index("web.accounts.first_run.until_set_up"), "tests.dev.bar.Bar")
-
-
-@pytest.fixture
-def opened(recorded, client):
-    """Opens a recorded box as its administrator; the window to it."""
-
-    def open_box(name: str):
-        assert client.get("/", {"box": name})["Location"] == "/"
-        return client
-
-    return open_box
-
-
 def pages_of_things() -> list[str]:
     """A page of each kind of thing that the box has."""
     found = []
