@@ -39,6 +39,7 @@ class Vdev:
     removing: bool = False  # it is being emptied to be taken out of the pool
     space: int = 0  # of a group: what it holds in all, parity and padding counted
     used: int = 0  # of a group: what of it is taken
+    deflated: int = 0  # of a group: its space as ``zfs list`` counts it, without parity
     ashift: int = 0  # of a group: its sector size as a power of two; 0 where not known
     children: tuple[Vdev, ...] = ()
 

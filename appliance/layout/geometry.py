@@ -111,11 +111,18 @@ def without_slop(layout: str, groups: Sequence[Sequence[int]], ashift: int, marg
     for group, disks in zip(groups, made, strict=True):
         for size in vdev_sizes(layout, group, margin):
             slab = metaslab_size(size // len(group) * disks) if layout in RAIDZ else metaslab_size(size)
-            count = size // slab
-            embedded = slab if count >= FEWEST_FOR_LOG else 0
-            log += deflated_bytes(embedded, layout, disks, ashift)
-            space += deflated_bytes(count * slab - embedded, layout, disks, ashift)
+            more, embedded = vdev_space(layout, size, slab, disks, ashift)
+            space, log = space + more, log + embedded
     return max(space - slop_bytes(space, log), 0)
+
+
+def vdev_space(layout: str, size: int, slab: int, disks: int, ashift: int) -> tuple[int, int]:
+    """Bytes of a top-level vdev of this size as ``zfs list`` counts them, and those of its embedded log, which are not
+    among them. ``disks``: how many it had when it was created. ``slab``: the size of its metaslabs since then."""
+    count = size // slab
+    embedded = slab if count >= FEWEST_FOR_LOG else 0
+    log = deflated_bytes(embedded, layout, disks, ashift)
+    return deflated_bytes(count * slab - embedded, layout, disks, ashift), log
 
 
 def file_bytes(layout: str, groups: Sequence[Sequence[int]], ashift: int = 12, recordsize: int = TYPICAL_BLOCK) -> int:

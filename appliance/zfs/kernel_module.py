@@ -7,6 +7,7 @@ from pathlib import Path
 
 VERSION = Path("/sys/module/zfs/version")
 Number = tuple[int, int, int]
+REWRITE: Number = (2, 3, 4)  # the first release with zfs-rewrite(8)
 # From, up to but not including, what it does. Issue 15526 of openzfs/zfs, closed by 2.2.2 and 2.1.14; commit dceca0d4 ("Fix
 # read corruption after block clone after truncate"), which is in 2.3.8 and not in 2.3.4.
 FAULTS: tuple[tuple[Number, Number, str], ...] = (
@@ -31,3 +32,9 @@ def known_fault(text: str) -> str:
         return ""
     number = (int(found[1]), int(found[2]), int(found[3]))
     return next((says for first, mended, says in FAULTS if first <= number < mended), "")
+
+
+def can_rewrite(text: str) -> bool:
+    """Whether that version has ``zfs rewrite``, which writes the blocks of files anew in their place (since 2.3.4)."""
+    found = re.match(r"(?:zfs(?:-kmod)?-)?(\d+)\.(\d+)\.(\d+)", text)
+    return found is not None and (int(found[1]), int(found[2]), int(found[3])) >= REWRITE

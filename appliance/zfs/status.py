@@ -82,6 +82,7 @@ def parse_vdev(raw: Mapping[str, Any], role: str = "normal") -> Vdev:
         removing=bool(raw.get("removing")),
         space=parse_number(raw.get("total_space")),
         used=parse_number(raw.get("alloc_space")),
+        deflated=parse_number(raw.get("def_space")),
         children=tuple(parse_vdev(child, role) for child in children.values()),
     )
 

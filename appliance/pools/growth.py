@@ -1,0 +1,379 @@
+"""Every way to more room in one pool: bytes, disks, rebuilds, and what cannot be undone. Pure functions of facts.
+
+A way that this pool cannot take is in the list with its reason. Sizes are those of ``zfs list`` (``layout/growth.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from appliance.facts import vdev_state
+from appliance.facts.box import Pool
+from appliance.formatting import disk_size, size_text
+from appliance.layout import growth as layout_growth
+from appliance.layout import risk
+from appliance.layout.descriptions import number_word
+from appliance.layout.geometry import LEAST_DISKS
+from appliance.layout.growth import Group
+from appliance.pools.create import describe_survival
+from appliance.pools.growth_disks import gather_disks, partitions, unequal_note, usual_disk, whole_disk
+from appliance.pools.growth_plan import members_of
+from appliance.pools.rebuild_estimate import PastWork, RebuildEstimate, estimate_expansion, estimate_rebuild
+from appliance.pools.vdevs.expand import MOST_RAIDZ, data_groups
+from appliance.zfs import vdev_tree
+from appliance.zfs.vdev_tree import Place, partition_bytes
+
+EXPANSION = "raidz_expansion"  # the feature of a pool
+UNKNOWN = (
+    "Larder cannot calculate this pool: the size of one of its groups is not known, or it is of a kind such as draid."
+)
+
+
+@dataclass(frozen=True)
+class GrowthFacts:
+    """What the ways of one pool depend on. ``free``: the sizes of free disks in the box. ``places``: how many more disks it
+    has room for, free ones counted, as far as is known."""
+
+    pool: Pool
+    used: int
+    total: int
+    free: tuple[int, ...] = ()
+    places: int = 0
+    new_disk: int = 0  # the size of a disk to be bought; 0: the usual one
+    held: int = 0  # bytes that only snapshots hold
+    orphaned: int = 0  # bytes of copies that no backup uses any more, without their snapshots
+    features_off: tuple[str, ...] = ()
+    rewrites: bool = False  # whether ZFS here has ``zfs rewrite``
+    rotational: bool = True
+    past: tuple[PastWork, ...] = ()
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way. ``reason``: why this pool cannot take it, empty where it can. ``hindrance``: what has to be seen to first."""
+
+    key: str  # clean, expand, group, replace, pool
+    title: str
+    text: str
+    reason: str = ""
+    hindrance: str = ""
+    gain: int = 0  # bytes for files that it adds
+    total: int = 0  # bytes for files then, of this pool and a second one together
+    freed: int = 0  # bytes that are in use now and would not be
+    share: Fraction = Fraction(1)  # what files written afterwards take, compared with now
+    rewritten: int = 0  # bytes at most that rewriting old files gives back
+    disks: int = 0  # that it needs
+    bought: tuple[int, ...] = ()  # sizes of those that are not in the box
+    rebuilds: int = 0
+    estimate: RebuildEstimate | None = None  # of each rebuild, or of the expansion
+    meanwhile: str = ""
+    protection: str = ""
+    undo: str = ""
+    targets: tuple[int, ...] = ()  # the guids of the group or of the disks that it changes
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_possible(self) -> bool:
+        return not self.reason
+
+    @property
+    def more(self) -> int:
+        """Bytes of room that it gives at once: added or freed."""
+        return self.gain + self.freed
+
+    @property
+    def seconds(self) -> int:
+        """How long its rebuilds take one after the other."""
+        return self.rebuilds * self.estimate.seconds if self.estimate else 0
+
+
+def list_ways(facts: GrowthFacts) -> tuple[Way, ...]:
+    """Every way, the cheapest kind first."""
+    groups = layout_growth.read_groups(facts.pool)
+    return (
+        clean_up(facts),
+        expand_raidz(facts, groups),
+        add_group(facts, groups),
+        replace_disks(facts, groups),
+        second_pool(facts, groups),
+    )
+
+
+# --- what the ways share -----------------------------------------------------------------------------------------------
+def added_bytes(groups: Sequence[Group], after: Sequence[Group]) -> int:
+    return max(layout_growth.pool_bytes(after) - layout_growth.pool_bytes(groups), 0)
+
+
+def missing_places(facts: GrowthFacts, count: int) -> str:
+    """What to see to where the box is not known to have room for so many disks."""
+    if count <= facts.places:
+        return ""
+    known = (
+        "no free bay"
+        if not facts.places
+        else f"room for {facts.places} more {'disk' if facts.places == 1 else 'disks'}"
+    )
+    return f"It needs room for {count} more {'disk' if count == 1 else 'disks'}, and Larder knows of {known}. Bays that never held a disk are not known to it."
+
+
+def pool_trouble(pool: Pool) -> str:
+    """Why the disks of a pool cannot be changed now; empty where they can."""
+    if pool.state == "SUSPENDED":
+        return f"{pool.name} has stopped because its disks do not answer. Reconnect them first."
+    if pool.rebuilding:
+        return f"{pool.name} is rebuilding. Wait until the rebuild has ended."
+    busy = next((work for work in pool.work if work.kind in {"expand", "remove"} and work.under_way), None)
+    if busy:
+        doing = "is being expanded" if busy.kind == "expand" else "is giving up a disk"
+        return f"{pool.name} {doing}. Wait until that has ended."
+    if any(device.state not in vdev_state.WORKING for device in pool.devices() if device.role == "normal"):
+        return "A disk does not work. Replace it first."
+    return ""
+
+
+def protection_text(groups: Sequence[Group]) -> str:
+    """``Survives one failed disk. If two fail at once, all is lost in 33 % of cases.``"""
+    shape = [(group.width, group.parity) for group in groups]
+    survives = risk.failures_survived(shape)
+    if not survives:
+        return "Survives no failed disk: each one that fails loses all files of the pool."
+    odds = risk.loss_probability(shape, survives + 1)
+    lost = "" if odds == 1 else f" in {risk.percent_text(odds)} of cases"
+    return f"Survives {describe_survival(survives)}. If {number_word(survives + 1)} fail at once, all is lost{lost}."
+
+
+# --- the ways ----------------------------------------------------------------------------------------------------------
+def clean_up(facts: GrowthFacts) -> Way:
+    """Delete snapshots and copies that no backup uses."""
+    name, freed = facts.pool.name, min(facts.held + facts.orphaned, facts.used)
+    way = Way("clean", "Only clean up", "Nothing to buy, and no disk changes.")
+    if not freed:
+        return replace(way, reason="No snapshot holds deleted or changed files, and no old copy is left.")
+    notes = []
+    if facts.held:
+        notes.append(
+            f"Snapshots hold {size_text(facts.held)} that are not in the folders any more. All of them would have to go to free that."
+        )
+    if facts.orphaned:
+        notes.append(f"Copies that no backup uses any more hold {size_text(facts.orphaned)}.")
+    return replace(
+        way,
+        total=facts.total,
+        freed=freed,
+        protection=f"{name} stays as it is, but deleted snapshots cannot bring back files.",
+        undo="Deleted snapshots and copies are gone for good.",
+        notes=tuple(notes),
+    )
+
+
+def expand_raidz(facts: GrowthFacts, groups: Sequence[Group]) -> Way:
+    """Add one disk to the narrowest raidz."""
+    pool = facts.pool
+    raidz = [(group, vdev) for group, vdev in zip(groups, data_groups(pool), strict=False) if vdev.kind == "raidz"]
+    way = Way(
+        "expand",
+        "Expand the raidz by a disk",
+        "One more disk joins the raidz, and ZFS spreads the data over all of them.",
+    )
+    if reason := expansion_reason(facts, groups, any_raidz=bool(raidz)):
+        return replace(way, reason=reason)
+    group, vdev = min(raidz, key=lambda pair: pair[0].width)
+    after = [layout_growth.widen_group(one) if one is group else one for one in groups]
+    gain, share = added_bytes(groups, after), layout_growth.block_share(group, group.width, group.width + 1)
+    disk = whole_disk(min(group.parts))
+    needed = vdev_tree.needed_bytes(Place(vdev.children[0], (vdev,)))
+    fits = [size for size in facts.free if partition_bytes(size) >= needed]
+    weight = Fraction(group.space[0], sum(one.space[0] for one in groups) or 1)
+    estimate = estimate_expansion(pool, facts.past, rotational=facts.rotational)
+    old = max(facts.used - facts.held, 0)
+    notes = [f"A disk larger than {disk_size(disk)} adds no more: the smallest of the raidz counts."]
+    if share < 1:
+        notes.append(
+            f"Older files keep {group.width - group.parity} parts of data for {group.parity} of parity until they are written again; new ones have {group.width + 1 - group.parity} for {group.parity}. ZFS goes on showing space with the old ratio, so new files seem smaller."
+        )
+    return replace(
+        way,
+        title=f"Expand the {group.layout} by a disk",
+        gain=gain,
+        total=facts.total + gain,
+        share=1 - weight * (1 - share),
+        rewritten=int(old * weight * (1 - share)),
+        disks=1,
+        bought=() if fits else (disk,),
+        rebuilds=1,
+        estimate=estimate,
+        hindrance=missing_places(facts, 1),
+        meanwhile=f"Files stay available, and {pool.name} survives {describe_survival(group.parity)} all the time. If one fails, the expansion waits until it is replaced.",
+        protection=protection_text(after),
+        undo="A raidz never becomes narrower, and the pool can no longer be imported by ZFS older than 2.3.",
+        targets=(vdev.guid,),
+        notes=tuple(notes),
+    )
+
+
+def expansion_reason(facts: GrowthFacts, groups: Sequence[Group], *, any_raidz: bool) -> str:
+    """Why no raidz of the pool can be expanded; empty where one can."""
+    vdevs = data_groups(facts.pool)
+    if not any(vdev.kind == "raidz" for vdev in vdevs):
+        if any(vdev.kind == "mirror" for vdev in vdevs):
+            return "Only a raidz can be expanded. A disk added to a mirror is one more copy of the same files, which gives no room."
+        return "Only a raidz can be expanded. A disk added to a single one makes it a mirror, which protects but gives no room."
+    if EXPANSION in facts.features_off:
+        return f"The feature {EXPANSION} is off in this pool. Upgrade the pool on its page first."
+    if trouble := pool_trouble(facts.pool):
+        return trouble
+    if not groups or not any_raidz:
+        return UNKNOWN
+    if min(group.width for group in groups if group.layout.startswith("raidz")) >= MOST_RAIDZ:
+        return f"Its raidz has {MOST_RAIDZ} disks, the most that ZFS allows."
+    return ""
+
+
+def add_group(facts: GrowthFacts, groups: Sequence[Group]) -> Way:
+    """Add another group like the first."""
+    way = Way(
+        "group",
+        "Add a group of disks",
+        "Another group (vdev) adds its room at once. Files that are there stay where they are.",
+    )
+    if reason := pool_trouble(facts.pool) or ("" if groups else UNKNOWN):
+        return replace(way, reason=reason)
+    first = groups[0]
+    width = max(first.width, LEAST_DISKS[first.layout])
+    sizes, bought = gather_disks(facts.free, width, facts.new_disk or usual_disk(groups))
+    new = layout_growth.new_group(first.layout, partitions(sizes), max(group.ashift for group in groups))
+    after = [*groups, new]
+    gain = added_bytes(groups, after)
+    has_raidz = any(group.layout.startswith("raidz") for group in after)
+    name = "another disk" if first.layout == "stripe" else f"another {first.layout} of {width}"
+    notes = [*filter(None, [unequal_note(sizes)])]
+    if first.layout == "stripe":
+        notes.append("The more disks without protection, the sooner one of them fails.")
+    return replace(
+        way,
+        title=f"Add {name}",
+        gain=gain,
+        total=facts.total + gain,
+        disks=width,
+        bought=bought,
+        hindrance=missing_places(facts, width),
+        meanwhile="There is no rebuild. The room is there at once.",
+        protection=protection_text(after),
+        undo="The group cannot be removed again: the pool keeps these disks for good."
+        if has_raidz
+        else "The group can be removed again as long as the others have room for its files.",
+        notes=tuple(notes),
+    )
+
+
+def replace_disks(facts: GrowthFacts, groups: Sequence[Group]) -> Way:
+    """Replace every disk that is smaller than the new ones, one after the other."""
+    pool, size = facts.pool, facts.new_disk or usual_disk(groups)
+    way = Way(
+        "replace",
+        "Replace the disks by larger ones",
+        "One disk after the other is replaced and rebuilt. A group grows once its last small disk is replaced.",
+    )
+    if reason := pool_trouble(pool) or ("" if groups else UNKNOWN):
+        return replace(way, reason=reason)
+    part = partition_bytes(size)
+    counts = [layout_growth.count_smaller(group, part) for group in groups]
+    count = sum(counts)
+    if not count:
+        return replace(way, reason=f"No disk of {pool.name} is smaller than {disk_size(size)}. Choose a larger disk.")
+    after = [layout_growth.enlarge_group(group, part) for group in groups]
+    gain = added_bytes(groups, after)
+    own = [one for one in sorted(facts.free, reverse=True) if partition_bytes(one) >= part][:count]
+    parity = min(group.parity for group, small in zip(groups, counts, strict=True) if small)
+    every = "all " if count == sum(group.width for group in groups) and count > 1 else ""
+    disks = (
+        f"{every}{count} disks"
+        if count > 1
+        else "the disk"
+        if groups[0].width == len(groups) == 1
+        else "the smaller disk"
+    )
+    return replace(
+        way,
+        title=f"Replace {disks} by {'ones' if count > 1 else 'one'} of {disk_size(size)}",
+        gain=gain,
+        total=facts.total + gain,
+        disks=count,
+        bought=(size,) * (count - len(own)),
+        rebuilds=count,
+        estimate=estimate_rebuild(pool, facts.past, rotational=facts.rotational),
+        hindrance=single_disk_hindrance(facts, parity),
+        meanwhile=replacing_risk(facts, parity),
+        protection=protection_text(after),
+        targets=tuple(guid for guid, own_part in member_parts(pool) if own_part < part),
+        undo="Once a group uses the larger disks, smaller ones cannot take their places any more. The old disks are free then.",
+        notes=tuple(replacing_notes(groups, after)),
+    )
+
+
+def member_parts(pool: Pool) -> Iterator[tuple[int, int]]:
+    """The guid of each disk for data with the bytes of its partition."""
+    for vdev in data_groups(pool):
+        for member in members_of(vdev):
+            yield next(member.devices()).guid, layout_growth.part_size(member)
+
+
+def single_disk_hindrance(facts: GrowthFacts, parity: int) -> str:
+    """A disk that nothing protects cannot come out before the new one is complete."""
+    if parity or facts.places:
+        return ""
+    return "The old disk has to stay in until the new one is rebuilt, because no other disk holds its files, and Larder knows of no free bay. Bays that never held a disk are not known to it."
+
+
+def replacing_risk(facts: GrowthFacts, parity: int) -> str:
+    """What a failure during one of the rebuilds does."""
+    if facts.places:
+        return f"With the new disk in a free bay, the old one stays in use until its rebuild has ended: {facts.pool.name} survives {describe_survival(parity)} all the time."
+    if not parity:
+        return "If the old disk fails before the rebuild has ended, everything is lost."
+    left = describe_survival(parity - 1)
+    loses = " One more failure loses everything in its group, and with it the pool." if parity == 1 else ""
+    return (
+        f"Without a free bay the old disk has to come out first: during each rebuild its group survives {left}.{loses}"
+    )
+
+
+def replacing_notes(groups: Sequence[Group], after: Sequence[Group]) -> Iterator[str]:
+    """What each group gains by itself, and what unequal disks leave unused."""
+    if len(groups) > 1 and (pairs := [(old, new) for old, new in zip(groups, after, strict=True) if old != new]):
+        old, new = pairs[0]
+        one = added_bytes(groups, [new if group is old else group for group in groups])
+        yield f"Each group grows by itself: with the {old.width} disks of the first one replaced, there are {size_text(one)} more."
+    if any(max(group.parts) - min(group.parts) > max(group.parts) // 50 for group in after):
+        yield "Some disks are larger than the new ones. The smallest of each group counts."
+
+
+def second_pool(facts: GrowthFacts, groups: Sequence[Group]) -> Way:
+    """Create another pool of the same kind beside this one."""
+    way = Way(
+        "pool", "Create a second pool", "It is independent: this pool stays as it is, and folders are moved by you."
+    )
+    if not groups:
+        return replace(way, reason=UNKNOWN)
+    first = groups[0]
+    width = max(first.width, LEAST_DISKS[first.layout])
+    sizes, bought = gather_disks(facts.free, width, facts.new_disk or usual_disk(groups))
+    new = layout_growth.new_group(first.layout, partitions(sizes))
+    gain = layout_growth.pool_bytes([new])
+    name = "of one disk" if first.layout == "stripe" else f"as {first.layout} of {width}"
+    notes = ["Its room is its own: one pool can be full while the other is empty."]
+    return replace(
+        way,
+        title=f"Create a second pool {name}",
+        gain=gain,
+        total=facts.total + gain,
+        disks=width,
+        bought=bought,
+        hindrance=missing_places(facts, width),
+        meanwhile="There is no rebuild. Moving folders to it takes as long as copying them.",
+        protection=f"{protection_text([new])} That is the second pool; this one stays as it is.",
+        undo="Nothing. The second pool can be destroyed once it is empty.",
+        notes=(*notes, *filter(None, [unequal_note(sizes)])),
+    )

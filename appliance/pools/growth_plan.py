@@ -1,0 +1,57 @@
+"""How far a plan is that replaces the disks of a pool by larger ones, by what ZFS shows now. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from appliance.facts.box import Pool, Vdev
+from appliance.layout.growth import part_size
+from appliance.pools.vdevs.expand import autoexpand_gain, data_groups
+
+
+@dataclass(frozen=True)
+class PlanState:
+    """``left``: the guids of the disks that are still to be replaced, in their order. ``running``: that of the one whose
+    replacement is being rebuilt, 0 for none. ``grows``: a group whose disks are all larger and not used completely yet."""
+
+    total: int
+    left: tuple[int, ...]
+    running: int = 0
+    grows: int = 0
+    smallest: int = 0  # bytes of the smallest partition for data
+
+    @property
+    def done(self) -> int:
+        return self.total - len(self.left)
+
+    @property
+    def next(self) -> int:
+        """The guid of the next disk; 0 where one is under way or none is left."""
+        return 0 if self.running or not self.left else self.left[0]
+
+    @property
+    def is_complete(self) -> bool:
+        return not self.left and not self.running and not self.grows
+
+
+def read_plan(pool: Pool, targets: Sequence[int]) -> PlanState:
+    """How far the plan is that is to replace the disks with these guids.
+
+    A disk is replaced once the pool has it no more: what came in its place has another guid.
+    """
+    groups = data_groups(pool)
+    present = {device.guid for group in groups for device in group.devices()}
+    under_way = {
+        member.children[0].guid for group in groups for member in members_of(group) if member.kind == "replacing"
+    }
+    left = tuple(guid for guid in targets if guid in present)
+    running = next((guid for guid in left if guid in under_way), 0)
+    grows = 0 if pool.rebuilding else next((group.guid for group in groups if autoexpand_gain(group)), 0)
+    sizes = [size for group in groups for member in members_of(group) if (size := part_size(member))]
+    return PlanState(len(targets), left, running, grows, min(sizes, default=0))
+
+
+def members_of(group: Vdev) -> tuple[Vdev, ...]:
+    """The members of a group; a disk by itself, or what stands in its place, is its own."""
+    return group.children if group.kind in {"mirror", "raidz", "draid"} else (group,)

@@ -1,0 +1,87 @@
+"""How long rebuilding a disk of a pool will take: by what was measured on it, or an estimate that says so. Pure.
+
+ZFS goes through all blocks of a pool when it rebuilds, so the time is that of an earlier rebuild by the bytes that are in
+the pool now. A scrub reads the same blocks from the same disks. Without either it is the bytes of a disk at a usual speed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from appliance.facts.box import Pool
+
+HARD_DISK, SOLID_STATE = 100 * 10**6, 300 * 10**6  # bytes a second that a disk takes in mixed sizes of blocks
+SHORTEST = 60  # seconds: shorter work says nothing of a speed
+WHOLE = 0.5  # of what is in the pool now: a rebuild that looked at less only caught up
+EXPANSION = 2  # reads and writes all that a rebuild only reads or only writes
+
+
+@dataclass(frozen=True)
+class PastWork:
+    """Finished work on the pool: ``looked`` is how many bytes it went through."""
+
+    kind: str  # resilver, scrub, expand
+    looked: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class RebuildEstimate:
+    """Seconds, and what they are taken from. Not ``measured``: an estimate."""
+
+    seconds: int
+    basis: str
+    measured: bool = False
+
+
+def estimate_rebuild(pool: Pool, past: Sequence[PastWork], *, rotational: bool = True) -> RebuildEstimate:
+    """The rebuild of one disk; ``past`` has the newest work first."""
+    if work := find_work(pool, past, "resilver", WHOLE):
+        return RebuildEstimate(scaled(pool, work), "as long as its last rebuild took for each byte", measured=True)
+    if work := find_work(pool, past, "scrub"):
+        return RebuildEstimate(
+            scaled(pool, work), "an estimate: as long as its last check (scrub), which reads the same blocks"
+        )
+    speed = HARD_DISK if rotational else SOLID_STATE
+    kind = "hard disks" if rotational else "solid-state disks"
+    return RebuildEstimate(
+        disk_bytes(pool) // speed,
+        f"an estimate: no rebuild or check of this pool was measured yet, and {kind} write about {speed // 10**6} MB/s",
+    )
+
+
+def estimate_expansion(pool: Pool, past: Sequence[PastWork], *, rotational: bool = True) -> RebuildEstimate:
+    """The expansion of a raidz by one disk."""
+    if work := find_work(pool, past, "expand"):
+        return RebuildEstimate(scaled(pool, work), "as long as its last expansion took for each byte", measured=True)
+    rebuild = estimate_rebuild(pool, past, rotational=rotational)
+    basis = rebuild.basis.removeprefix("an estimate: ")
+    return RebuildEstimate(
+        rebuild.seconds * EXPANSION, f"an estimate: twice a rebuild, because every block is read and written ({basis})"
+    )
+
+
+def find_work(pool: Pool, past: Sequence[PastWork], kind: str, share: float = 0.0) -> PastWork | None:
+    """The newest work of that kind which went through at least that share of what is in the pool now."""
+    return next(
+        (
+            work
+            for work in past
+            if work.kind == kind and work.seconds >= SHORTEST and work.looked >= max(share * pool.allocated, 1)
+        ),
+        None,
+    )
+
+
+def scaled(pool: Pool, work: PastWork) -> int:
+    return round(pool.allocated * work.seconds / work.looked) if work.looked else 0
+
+
+def disk_bytes(pool: Pool) -> int:
+    """The most bytes that are on one disk of the pool now."""
+    groups = [vdev for vdev in pool.vdevs if vdev.role == "normal"]
+    even = pool.allocated // max(len(groups), 1)
+    return max(
+        ((group.used or even) // (len(group.children) if group.kind == "raidz" else 1) for group in groups), default=0
+    )

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.facts.box import LongWork, Pool
+from appliance.layout.geometry import expanded_bytes, usable_bytes
+from appliance.layout.growth import pool_bytes, read_groups
+from appliance.pools.growth import GrowthFacts, Way, list_ways
+from appliance.pools.growth_disks import disk_choices, gather_disks, usual_disk, whole_disk
+from appliance.pools.growth_plan import read_plan
+from appliance.zfs import kernel_module
+from tests.unit.made import recorded_pool
+from tests.unit.pools import shapes
+
+TB = 10**12
+KEYS = ["clean", "expand", "group", "replace", "pool"]
+
+
+def shaped(pool: Pool) -> Pool:
+    """The made-up pool without spaces that fit no metaslabs."""
+    return replace(pool, vdevs=tuple(replace(vdev, space=0) for vdev in pool.vdevs))
+
+
+def facts(pool: Pool, **changes: object) -> GrowthFacts:
+    total = pool_bytes(read_groups(pool)) or TB
+    made = GrowthFacts(pool, used=total // 2, total=total)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def ways(pool: Pool, **changes: object) -> dict[str, Way]:
+    return {way.key: way for way in list_ways(facts(pool, **changes))}
+
+
+RAIDZ2 = recorded_pool()
+
+
+def test_every_way_is_there_for_every_pool_possible_or_not():
+    for pool in (RAIDZ2, shaped(shapes.mirror()), shapes.single(), shapes.replacing(), shapes.raidz2("OFFLINE", *["ONLINE"] * 3)):  # fmt: skip
+        assert [way.key for way in list_ways(facts(pool))] == KEYS
+
+
+def test_the_ways_of_a_raidz2_of_four_by_the_advisors_own_arithmetic():
+    found = ways(RAIDZ2, held=100 * 10**9)
+    now = usable_bytes("raidz2", [[2 * TB] * 4])
+    assert found["expand"].gain == expanded_bytes("raidz2", [[2 * TB] * 4]) - now
+    # The proposed disk is 4 TB, the smallest on sale that is twice as large.
+    assert found["group"].bought == found["replace"].bought == (4 * TB,) * 4
+    assert found["pool"].gain == usable_bytes("raidz2", [[4 * TB] * 4])
+    # Two groups reserve together; the advisor's function takes both at once.
+    assert found["group"].gain == usable_bytes("raidz2", [[2 * TB] * 4, [4 * TB] * 4]) - now
+    assert found["replace"].gain == pytest.approx(usable_bytes("raidz2", [[4 * TB] * 4]) - now, rel=0.01)
+    assert (found["clean"].freed, found["clean"].gain) == (100 * 10**9, 0)
+
+
+def test_an_expansion_tells_what_old_files_keep():
+    found = ways(RAIDZ2)["expand"]
+    assert found.share == Fraction(54, 66)
+    used = facts(RAIDZ2).used
+    assert found.rewritten == int(used * Fraction(12, 66))
+    assert "2 parts of data for 2 of parity" in found.notes[1]
+    assert "3 for 2" in found.notes[1]
+    half = ways(RAIDZ2, held=used // 2)["expand"]
+    assert half.rewritten == int((used - used // 2) * Fraction(12, 66))  # what snapshots hold stays
+
+
+def test_a_mirror_and_a_single_disk_cannot_be_expanded_and_the_reason_is_told():
+    mirror = ways(shaped(shapes.mirror()))
+    assert "one more copy" in mirror["expand"].reason
+    assert mirror["group"].title == "Add another mirror of 2"
+    assert "can be removed again" in mirror["group"].undo
+    single = ways(shapes.single())
+    assert "makes it a mirror" in single["expand"].reason
+    assert single["replace"].title == "Replace the disk by one of 4 TB"
+    assert "has to stay in" in single["replace"].hindrance
+    assert ways(shapes.single(), places=1)["replace"].hindrance == ""
+    assert "The more disks without protection" in single["group"].notes[0]
+
+
+def test_a_pool_without_the_feature_says_what_to_do():
+    assert "Upgrade the pool" in ways(RAIDZ2, features_off=("raidz_expansion",))["expand"].reason
+
+
+def test_what_runs_or_is_broken_comes_first():
+    expanding = replace(RAIDZ2, work=(LongWork("expand", "running", None, None, 1, 2),))
+    assert "is being expanded" in ways(expanding)["group"].reason
+    assert "rebuilding" in ways(shapes.replacing())["replace"].reason
+    broken = ways(shapes.raidz2("OFFLINE", *["ONLINE"] * 3))
+    assert all("Replace it first" in broken[key].reason for key in ("expand", "group", "replace"))
+    assert broken["pool"].is_possible  # another pool does not depend on this one
+    assert "has stopped" in ways(replace(RAIDZ2, state="SUSPENDED"))["group"].reason
+
+
+def test_a_kind_that_is_not_calculated_says_so():
+    draid = replace(RAIDZ2, vdevs=(replace(RAIDZ2.vdevs[0], kind="draid", name="draid1-0"),))
+    found = ways(draid)
+    assert "cannot calculate" in found["group"].reason
+    assert "cannot calculate" in found["pool"].reason
+    assert "Only a raidz" in found["expand"].reason
+
+
+def test_nothing_to_clean_up_is_told():
+    assert "No snapshot" in ways(RAIDZ2)["clean"].reason
+    assert ways(RAIDZ2, held=5, orphaned=7)["clean"].freed == 12
+    assert ways(RAIDZ2, used=10, held=50)["clean"].freed == 10
+
+
+def test_disks_in_the_box_need_not_be_bought():
+    found = ways(RAIDZ2, free=(2 * TB,) * 4, places=4)
+    assert found["expand"].bought == found["group"].bought == ()
+    assert found["group"].gain == usable_bytes("raidz2", [[2 * TB] * 4] * 2) - usable_bytes("raidz2", [[2 * TB] * 4])
+    assert found["expand"].hindrance == found["group"].hindrance == ""
+    assert found["replace"].bought == (4 * TB,) * 4  # they are not larger
+    assert "room for 1 more disk" in ways(RAIDZ2, places=1)["group"].hindrance
+    assert "no free bay" in ways(RAIDZ2)["expand"].hindrance
+
+
+def test_unequal_disks_count_as_the_smallest():
+    sizes, bought = gather_disks([3 * TB], 2, 4 * TB)
+    assert (sizes, bought) == ((4 * TB, 4 * TB), (4 * TB, 4 * TB))  # one of 3 TB would hold the others back
+    found = ways(shaped(shapes.mirror()), free=(3 * TB, 6 * TB), places=2)["group"]
+    assert found.bought == ()
+    assert "Each counts as 3 TB" in found.notes[0]
+
+
+def test_during_a_rebuild_it_matters_whether_the_old_disk_can_stay():
+    assert "during each rebuild its group survives one failed disk" in ways(RAIDZ2)["replace"].meanwhile
+    assert "survives 2 failed disks all the time" in ways(RAIDZ2, places=1)["replace"].meanwhile
+    assert "One more failure loses everything" in ways(shaped(shapes.mirror()))["replace"].meanwhile
+
+
+def test_a_disk_that_is_not_larger_replaces_nothing():
+    found = ways(RAIDZ2, new_disk=2 * TB)["replace"]
+    assert found.reason == "No disk of tank is smaller than 2 TB. Choose a larger disk."
+
+
+def test_a_size_of_the_middle_replaces_only_the_smaller_disks():
+    first, *rest = RAIDZ2.vdevs[0].children
+    mixed = replace(RAIDZ2, vdevs=(replace(RAIDZ2.vdevs[0], children=(replace(first, size=8 * TB), *rest)),))
+    found = ways(mixed, new_disk=4 * TB)["replace"]
+    assert (found.disks, found.targets) == (3, tuple(child.guid for child in rest))
+    assert "Some disks are larger" in found.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("version", "can"), [("2.3.9-1", True), ("zfs-2.3.4-1", True), ("2.3.3-1", False), ("2.4.0", True), ("", False)]
+)
+def test_rewriting_came_with_2_3_4(version, can):
+    assert kernel_module.can_rewrite(version) is can
+
+
+def test_the_size_to_propose_is_about_twice_the_smallest():
+    groups = read_groups(RAIDZ2)
+    assert usual_disk(groups) == 4 * TB
+    assert whole_disk(groups[0].parts[0]) == 2 * TB
+    assert min(disk_choices(groups, ())) == 3 * TB
+    assert 5 * TB in disk_choices(groups, (5 * TB,))
+    assert disk_choices((), ()) == ()
+
+
+@given(
+    size=st.integers(10**11, 30 * TB),
+    free=st.lists(st.integers(10**11, 30 * TB), max_size=6),
+    held=st.integers(0, 5 * TB),
+)
+def test_no_way_loses_room_and_none_frees_more_than_is_used(size, free, held):
+    for pool in (RAIDZ2, shaped(shapes.mirror()), shapes.single()):
+        known = facts(pool, new_disk=size, free=tuple(free), places=len(free), held=held)
+        for way in list_ways(known):
+            if way.is_possible:
+                assert way.gain >= 0
+                assert 0 <= way.freed <= known.used
+                assert way.total == known.total + way.gain
+                assert 0 < way.share <= 1
+                assert 0 <= way.rewritten <= known.used
+                assert len(way.bought) <= way.disks
+
+
+# --- the plan ------------------------------------------------------------------------------------------------------
+def test_a_plan_advances_by_what_zfs_shows():
+    targets = (101, 102)
+    begun = read_plan(shapes.mirror(), targets)
+    assert (begun.done, begun.next, begun.is_complete) == (0, 101, False)
+    change = shapes.group("replacing-0", shapes.leaf(1), shapes.leaf(5), guid=61, kind="replacing")
+    under_way = read_plan(shapes.pool(shapes.group("mirror-0", change, shapes.leaf(2)), scan=shapes.RESILVER), targets)
+    assert (under_way.done, under_way.running, under_way.next) == (0, 101, 0)
+    once = read_plan(shapes.pool(shapes.group("mirror-0", shapes.leaf(5), shapes.leaf(2))), targets)
+    assert (once.done, once.next) == (1, 102)
+    both = shapes.group("mirror-0", shapes.leaf(5), shapes.leaf(6), expandable=TB)
+    grows = read_plan(shapes.pool(both), targets)
+    assert (grows.done, grows.next, grows.grows, grows.is_complete) == (2, 0, 50, False)
+    assert read_plan(shapes.pool(replace(both, expandable=0)), targets).is_complete
+
+
+def test_a_single_disk_that_is_being_replaced_is_part_of_a_plan_too():
+    change = shapes.group("replacing-0", shapes.leaf(1), shapes.leaf(5), guid=61, kind="replacing")
+    assert read_plan(shapes.pool(change), (101,)).running == 101
