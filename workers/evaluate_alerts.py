@@ -35,6 +35,7 @@ from workers import (
     database_health,
     deliver,
     direct_mail,
+    growth_plans,
     guard,
     missed_schedules,
     pending_faults,
@@ -150,6 +151,7 @@ def gather_facts(now: datetime, sources: dict[str, Source], parts: guard.Parts |
         restarted=last_restart(),
         overdue=(
             *(parts.get("overdue work", lambda: tuple(missed_schedules.update_overdue(facts, now))) or ()),
+            *(parts.get("plans to grow", lambda: tuple(growth_plans.follow_plans(facts.pools, now))) or ()),
             *(parts.get("upkeep", lambda: tuple(self_faults.upkeep_faults(now))) or ()),
         ),
         unhooked=parts.get("hooks", lambda: tuple(services_without_hook())) or (),

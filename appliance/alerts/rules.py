@@ -254,12 +254,13 @@ def space_faults(seen: AlertInput) -> Iterator[Fault]:
     def of_one(space: Space) -> Iterator[Fault]:
         subject = str(space.guid)
         for mark, kind in FULL_KINDS:
+            page = f"/pools/{space.guid}/growth/" if mark == fullness.NOTICE else f"/pools/{space.guid}/"
             if space.percent >= mark or ((kind, subject) in seen.open and space.percent >= mark - HYSTERESIS):
-                yield Fault(kind, subject, f"{space.pool} is {space.percent} % full.", f"{size_text(space.free)} are free. {fullness.classify(space.percent).meaning} {space.forecast_text}".strip(), f"/pools/{space.guid}/")  # fmt: skip
+                yield Fault(kind, subject, f"{space.pool} is {space.percent} % full.", f"{size_text(space.free)} are free. {fullness.classify(space.percent).meaning} {space.forecast_text}".strip(), page)  # fmt: skip
                 break
         within = SOON_STILL if ("pool.filling", subject) in seen.open else SOON
         if space.percent < fullness.WARNING and space.days is not None and space.days <= within:
-            yield Fault("pool.filling", subject, f"{space.pool} fills up fast.", f"{space.forecast_text} {size_text(space.free)} are free.", f"/pools/{space.guid}/")  # fmt: skip
+            yield Fault("pool.filling", subject, f"{space.pool} fills up fast.", f"{space.forecast_text} {size_text(space.free)} are free.", f"/pools/{space.guid}/growth/")  # fmt: skip
 
     yield from judge_each(seen.spaces, of_one)
 

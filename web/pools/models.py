@@ -78,3 +78,52 @@ class CareSchedule(models.Model):
     def schedule(self) -> Schedule:
         values: dict[str, Any] = {"every": self.every, "first": self.first, "last": self.last, "inside": self.inside}
         return Schedule(**values)
+
+
+class DiskPrice(models.Model):
+    """What the owner pays for disks: one row. Without a price no page shows money."""
+
+    per_tb = models.DecimalField(max_digits=9, decimal_places=2, null=True)
+    currency = models.CharField(max_length=5, default="")
+
+    def __str__(self) -> str:
+        return f"{self.per_tb} {self.currency}" if self.per_tb is not None else "no price"
+
+    @classmethod
+    def load_row(cls) -> DiskPrice:
+        return cls.objects.filter(pk=1).first() or cls(pk=1)
+
+
+class GrowthPlan(models.Model):
+    """The plan to replace disks of a pool by larger ones, one after the other. How far it is, ZFS tells
+    (``appliance/pools/growth_plan.py``); ``moved`` is when that last changed, so that a plan that stands still is noticed."""
+
+    pool_guid = models.CharField(max_length=20, db_index=True)
+    pool = models.CharField(max_length=255)
+    size = models.PositiveBigIntegerField()  # of the new disks
+    targets = models.JSONField(default=list)  # guids as text, and what the disk was called: [["123", "bay 1 (…)"], …]
+    done = models.PositiveSmallIntegerField(default=0)
+    moved = models.DateTimeField()
+    begun = models.DateTimeField()
+    begun_by = models.CharField(max_length=150)
+    ended = models.DateTimeField(null=True)
+    outcome = models.CharField(max_length=400, default="")
+
+    class Meta:
+        ordering = ("-begun", "-pk")
+        constraints = (
+            models.UniqueConstraint(
+                fields=["pool_guid"], condition=models.Q(ended=None), name="one_open_plan_to_grow_a_pool"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"larger disks for {self.pool}"
+
+    @property
+    def guids(self) -> tuple[int, ...]:
+        return tuple(int(guid) for guid, _label in self.targets)
+
+    def label_of(self, guid: int) -> str:
+        """What the disk was called when the plan was made."""
+        return next((str(label) for own, label in self.targets if own == str(guid)), "a disk")

@@ -14,12 +14,12 @@ from appliance.formatting import size_text
 from appliance.pools import health
 from web import live
 from web.alerts import pool_usage
-from web.inventory.box import read_box
+from web.inventory.box import Box, read_box
 from web.inventory.models import DatasetRow
 from web.inventory.pool_cards import PoolCard
 from web.jobs import confirm
 from web.jobs.refusals import refusals_lead_to
-from web.pools import advice, lifecycle_views, maintenance_views, topology
+from web.pools import advice, growth_plans, lifecycle_views, maintenance_views, topology
 from web.snapshots import space
 
 
@@ -54,10 +54,18 @@ def show_pool(request: HttpRequest, key: str) -> HttpResponse:
             **maintenance_views.checks_context(card.pool),
             "rows": topology.topology_rows(card.pool, box),
             "pool_actions": list(topology.pool_actions(card.pool)),
-            "advice": [*advice.pool_advice(card.pool, box), *space_advice(card)],
+            "advice": [*advice.pool_advice(card.pool, box), *plan_advice(card, box), *space_advice(card)],
         }
 
     return live.respond(request, "pools/pool.html", build_context)
+
+
+def plan_advice(card: PoolCard, box: Box) -> Iterator[advice.Advice]:
+    """What is next in the plan to give the pool larger disks, where there is one. Two queries."""
+    if plan := growth_plans.open_plan(card.key):
+        found = growth_plans.describe_plan(plan, card.pool, box, timezone.now())
+        state = "working" if found.state.running else "notice"
+        yield advice.Advice(state, found.headline, found.text, growth_plans.growth_url(card.pool), "See the plan")
 
 
 def space_advice(card: PoolCard) -> Iterator[advice.Advice]:

@@ -16,6 +16,7 @@ register.filter("disk_size", formatting.disk_size)
 register.filter("memory", formatting.binary_text)
 register.filter("rate", formatting.rate_text)
 register.filter("duration", formatting.duration_text)
+register.filter("days", formatting.about_days)
 register.filter("glossary", lambda term: GLOSSARY[term])
 register.filter("may", lambda level: MAY[level])
 

@@ -1,0 +1,292 @@
+"""The ways to more room in a pool: what the page says for pools of every shape, the price, and the plan that is followed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from appliance.facts.box import Disk, Pool, PoolDetail, Use
+from appliance.layout.growth import pool_bytes, read_groups
+from tests.unit.made import dataset, disk
+from tests.unit.pools import shapes
+from tests.web import rows
+from tests.web.reading import Page, text_of
+from tests.web.system.test_queries import queries
+from web.alerts.models import Alert, PoolDay
+from web.inventory.models import PoolRow
+from web.pools import growth_chart
+from web.pools.growth import full_text
+from web.pools.models import DiskPrice, GrowthPlan, WorkReport
+from workers import evaluate_alerts, growth_plans
+
+TB, GB = 10**12, 10**9
+PAGE = "/pools/7/growth/"
+NOW = timezone.now()
+
+
+def raidz1() -> Pool:
+    return shapes.pool(shapes.group("raidz1-0", *(shapes.leaf(number) for number in (1, 2, 3))))
+
+
+def mixed() -> Pool:
+    """A mirror of two and a single disk."""
+    return shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2)), shapes.leaf(3, ashift=12))
+
+
+def put(pool: Pool, *, percent: int = 60, snapshots: int = 0, disks: tuple[Disk, ...] = (), count: int = 6) -> int:
+    """The inventory with that pool, so full; the bytes that it has for files."""
+    plain = replace(pool, vdevs=tuple(replace(vdev, space=0) for vdev in pool.vdevs))
+    total = pool_bytes(read_groups(plain)) or TB
+    used = total * percent // 100
+    root = dataset("tank", used=used, available=total - used, used_by_snapshots=snapshots)
+    rows.put(pools=[plain], datasets=[root], disks=shapes.facts(plain, disks=disks, count=count).disks, accounts=[], shares=[])  # fmt: skip
+    rows.put_box()
+    return total
+
+
+def remember(days: int, used: int, daily: int, total: int) -> None:
+    """So many days of history up to today."""
+    PoolDay.objects.bulk_create(
+        PoolDay(guid="7", name="tank", day=(NOW - timedelta(days=back)).date(), used=used - back * daily, total=total)
+        for back in range(days)
+    )
+
+
+def gain(page: Page, key: str) -> int:
+    """The exact bytes that the card of a way names."""
+    title = next(found["title"] for _tag, found in page.elements if found.get("id") == f"gain-{key}")
+    return int(title.removesuffix(" bytes").replace(",", ""))
+
+
+def cards(page: Page) -> set[str]:
+    return {found["id"] for tag, found in page.elements if tag == "section" and found.get("id", "").startswith("way-")}
+
+
+@pytest.mark.parametrize(
+    ("pool", "said"),
+    [
+        (shapes.mirror(), ("one more copy of the same files", "Add another mirror of 2", "Replace all 2 disks")),
+        (raidz1(), ("Expand the raidz1 by a disk", "Add another raidz1 of 3")),
+        (shapes.raidz2(), ("Expand the raidz2 by a disk", "survives 2 failed disks all the time")),
+        (shapes.single(), ("makes it a mirror", "Replace the disk by one of 4 TB", "Survives no failed disk")),
+        (mixed(), ("one more copy", "Replace all 3 disks")),
+        (shapes.raidz2("OFFLINE", "ONLINE", "ONLINE", "ONLINE"), ("A disk does not work. Replace it first.",)),
+        (shapes.replacing(), ("is rebuilding. Wait",)),
+        (replace(shapes.raidz2(), state="SUSPENDED"), ("has stopped because its disks do not answer",)),
+    ],
+    ids=["mirror", "raidz1", "raidz2", "single", "mixed", "broken", "rebuilding", "stopped"],
+)
+def test_every_pool_has_every_way_or_its_reason(web, calm, pool, said):
+    put(pool)
+    response = web.get(PAGE)
+    assert response.status_code == 200
+    assert cards(Page(response)) == {f"way-{key}" for key in ("clean", "expand", "group", "replace", "pool")}
+    for words in said:
+        assert words in text_of(response), words
+
+
+def test_without_four_weeks_no_line_and_no_date_is_shown(web, calm):
+    total = put(shapes.raidz2())
+    remember(20, total * 6 // 10, GB, total)
+    page = text_of(web.get(PAGE))
+    assert "Larder has known how full it is for 19 days only" in page
+    assert "not known yet" in page
+    assert b"<polyline" not in web.get(PAGE).content
+    PoolDay.objects.all().delete()
+    assert "since today" in text_of(web.get(PAGE))
+
+
+def test_a_pool_that_does_not_grow_has_no_date(web, calm):
+    total = put(shapes.raidz2())
+    remember(60, total * 6 // 10, -GB, total)
+    response = web.get(PAGE)
+    assert "It has not grown in the last 59 days" in text_of(response)
+    assert b"<polyline" not in response.content
+
+
+def test_the_five_year_line_by_hand(web, calm):
+    put(shapes.mirror())
+    rows.put(datasets=[dataset("tank", used=400 * GB, available=600 * GB)])
+    remember(60, 400 * GB, GB, TB)  # a GB of 1000 each day: full in 600 days, 80 % in 400
+    response = web.get(PAGE)
+    lines = [found["points"] for tag, found in Page(response).elements if tag == "polyline"]
+    full = 600 * growth_chart.WIDTH / 1826  # 197.2
+    # 40 % of 160 from the bottom is 96 from the top.
+    assert lines[0] == f"0.0,96.0 {full:.1f},0.0 600.0,0.0"
+    assert full_text(400, NOW.date()) in text_of(response)
+    assert len(lines) == 4  # as it is, another group, larger disks, a second pool: nothing to clean up, no raidz
+
+
+def test_a_full_pool_is_told_as_that(web, calm):
+    total = put(shapes.raidz2(), percent=99, snapshots=500 * GB)
+    remember(60, total * 99 // 100, 5 * GB, total)
+    response = web.get(PAGE)
+    assert "It is more than 80 % full already." in text_of(response)
+    assert gain(Page(response), "clean") == 500 * GB
+    assert "/snapshots/space/" in {found.get("href") for _tag, found in Page(response).elements}
+
+
+def test_the_bytes_are_those_of_the_appliance(web, calm):
+    total = put(shapes.raidz2())
+    plain = read_groups(PoolRow.objects.get(key="7").fact)
+    assert gain(Page(web.get(PAGE)), "expand") > total // 5
+    four = gain(Page(web.get(PAGE)), "replace")
+    eight = gain(Page(web.get(f"{PAGE}?size={8 * TB}")), "replace")
+    assert 0 < four < eight
+    assert pool_bytes(plain) == total
+    for strange in ("abc", "-1", "9" * 30, "٤"):
+        assert gain(Page(web.get(PAGE, {"size": strange})), "replace") == four
+
+
+def test_money_is_shown_once_the_owner_has_given_a_price(web, calm):
+    put(shapes.raidz2(), count=4)
+    assert "Costs" not in text_of(web.get(PAGE))
+    done = web.post("/pools/7/growth/price/", {"per_tb": "17.50", "currency": "EUR"}, follow=True)
+    text = text_of(done)
+    assert "about 280 EUR" in text  # four disks of 4 TB
+    assert "about 35 EUR" in text  # one of 2 TB
+    wrong = web.post("/pools/7/growth/price/", {"per_tb": "-3"})
+    assert wrong.status_code == 400
+    assert DiskPrice.load_row().per_tb == DiskPrice.objects.get().per_tb
+    web.post("/pools/7/growth/price/", {"per_tb": "", "currency": ""})
+    assert "Costs" not in text_of(web.get(PAGE))
+
+
+def test_disks_in_the_box_cost_nothing(web, calm):
+    put(shapes.raidz2(), count=8)
+    DiskPrice.objects.create(pk=1, per_tb=20, currency="EUR")
+    assert "4, in the box already" in text_of(web.get(PAGE))
+    system = disk(7, path="/dev/disk/by-id/usb-1", uses=(Use("system", "holds the system"),))
+    put(shapes.raidz2(), count=4, disks=(system,))
+    assert "4 of 4 TB, to be bought" in text_of(web.get(PAGE))
+
+
+def test_a_way_leads_to_the_page_that_carries_it_out(web, calm):
+    put(shapes.raidz2(), snapshots=GB)
+    found = {got.get("href") for _tag, got in Page(web.get(PAGE)).elements}
+    assert {"/pools/7/add/expand/?vdev=50", "/pools/7/add/group/", "/pools/new/", "/snapshots/space/"} <= found
+    put(shapes.single())
+    assert "/pools/7/replace/?vdev=101" in {got.get("href") for _tag, got in Page(web.get(PAGE)).elements}
+
+
+def test_the_feature_and_the_version_decide(web, calm):
+    put(shapes.raidz2())
+    assert "zfs rewrite -r /tank" in text_of(web.get(PAGE))  # its box has 2.3.9
+    rows.put_box(replace(rows.BOX, zfs_module="2.3.2-1"))
+    assert "Not possible with this version of ZFS" in text_of(web.get(PAGE))
+    rows.put(details=[PoolDetail(7, features_off=("raidz_expansion",))])
+    assert "The feature raidz_expansion is off" in text_of(web.get(PAGE))
+
+
+def test_the_time_of_a_rebuild_is_measured_or_said_to_be_an_estimate(web, calm):
+    pool = replace(shapes.raidz2(), allocated=2 * TB)
+    put(pool)
+    assert "an estimate: no rebuild or check of this pool was measured yet" in text_of(web.get(PAGE))
+    report = {"pool_key": "7", "pool": "tank", "kind": "resilver", "outcome": "finished", "ended": NOW}
+    WorkReport.objects.create(key="one", started=NOW - timedelta(hours=5), looked=TB, **report)
+    assert "4 times about 10 h" in text_of(web.get(PAGE))  # twice the bytes of five hours
+
+
+def test_the_pool_and_its_forecast_lead_here(web, calm):
+    total = put(shapes.raidz2())
+    remember(60, total * 6 // 10, total // 500, total)
+    for url in ("/", "/pools/7/"):
+        assert PAGE in {found.get("href") for _tag, found in Page(web.get(url)).elements}, url
+    assert web.get("/pools/8/growth/").status_code == 404
+
+
+def test_queries_do_not_grow_with_history_folders_and_reports(web, calm):
+    total = put(shapes.raidz2())
+    web.get(PAGE)  # whatever is remembered from page to page
+    few = len(queries(web, PAGE))
+    remember(180, total // 2, GB, total)
+    rows.put(datasets=[dataset("tank"), *(dataset(f"tank/f{number}") for number in range(300))])
+    WorkReport.objects.bulk_create(
+        WorkReport(key=str(at), pool_key="7", pool="tank", kind="scrub", outcome="finished", started=NOW - timedelta(days=at, hours=2), ended=NOW - timedelta(days=at), looked=GB)
+        for at in range(100)
+    )  # fmt: skip
+    assert len(queries(web, PAGE)) == few
+
+
+# --- the plan -------------------------------------------------------------------------------------------------------
+def pool_with(*numbers: int, **changes: Any) -> Pool:
+    return shapes.pool(shapes.group("mirror-0", *(shapes.leaf(number) for number in numbers), **changes))
+
+
+def begin(web) -> GrowthPlan:
+    put(pool_with(1, 2))
+    web.post("/pools/7/growth/plan/", {"size": str(4 * TB)})
+    return GrowthPlan.objects.get()
+
+
+def test_a_plan_is_begun_once_and_shown_where_the_pool_is(web, calm):
+    plan = begin(web)
+    assert (plan.guids, plan.size, plan.begun_by) == ((101, 102), 4 * TB, "admin")
+    web.post("/pools/7/growth/plan/", {"size": str(8 * TB)})
+    assert GrowthPlan.objects.count() == 1
+    text = text_of(web.get("/pools/7/"))
+    assert "Next to be replaced by a larger disk: bay 1" in text
+    assert "0 of 2 disks are replaced by ones of 4 TB." in text
+    assert "/pools/7/replace/?vdev=101" in {found.get("href") for _tag, found in Page(web.get(PAGE)).elements}
+
+
+def test_a_plan_for_disks_that_are_not_larger_is_refused(web, calm):
+    put(pool_with(1, 2))
+    done = web.post("/pools/7/growth/plan/", {"size": str(2 * TB)}, follow=True)
+    assert "Choose a larger disk" in text_of(done)
+    assert not GrowthPlan.objects.exists()
+
+
+def test_a_plan_follows_what_zfs_shows_and_closes_itself(web, calm):
+    begin(web)
+    later = timezone.now() + timedelta(days=3)
+    assert list(growth_plans.follow_plans([pool_with(5, 2)], later)) == []
+    plan = GrowthPlan.objects.get()
+    assert (plan.done, plan.moved) == (1, later)
+    grown = pool_with(5, 6, expandable=2 * TB)
+    assert list(growth_plans.follow_plans([grown], later)) == []
+    assert GrowthPlan.objects.get().ended is None  # its room is not used yet
+    put(grown)
+    assert "Use them whole" in text_of(web.get(PAGE))
+    assert list(growth_plans.follow_plans([pool_with(5, 6)], later)) == []
+    plan = GrowthPlan.objects.get()
+    assert plan.ended == later
+    assert plan.outcome == "All 2 disks were replaced. The smallest is 2 TB, which counts for all."
+    assert "The plan" not in text_of(web.get(PAGE))
+
+
+def test_a_plan_that_stands_still_is_reminded_of_gently(web, calm):
+    begin(web)
+    now = timezone.now()
+    assert list(growth_plans.follow_plans([pool_with(1, 2)], now + timedelta(days=29))) == []
+    (fault,) = growth_plans.follow_plans([pool_with(1, 2)], now + timedelta(days=31))
+    assert (fault.kind, fault.kind_info.severity, fault.link) == ("growth.standing", "notice", PAGE)
+    assert "nothing has happened in its plan for 31 days" in fault.summary
+    # A rebuild is a step under way, and a pool that is not here is told as that.
+    assert list(growth_plans.follow_plans([replace(pool_with(1, 2), scan=shapes.RESILVER)], now + timedelta(days=31))) == []  # fmt: skip
+    assert list(growth_plans.follow_plans([], now + timedelta(days=300))) == []
+
+
+def test_the_reminder_becomes_an_alert_and_ends_with_the_plan(web, calm):
+    begin(web)
+    GrowthPlan.objects.update(moved=timezone.now() - timedelta(days=40))
+    evaluate_alerts.evaluate_alerts()
+    assert Alert.objects.get(kind="growth.standing").state == Alert.State.OPEN
+    assert "Nothing has happened for 40 days." in text_of(web.get(PAGE))
+    done = web.post("/pools/7/growth/plan/end/", follow=True)
+    assert "The plan was ended." in text_of(done)
+    web.post("/pools/7/growth/plan/end/")
+    evaluate_alerts.evaluate_alerts()
+    assert Alert.objects.get(kind="growth.standing").state == Alert.State.CLEARED
+    assert GrowthPlan.objects.get().outcome == "Ended by admin."
+
+
+def test_a_clock_that_was_ahead_silences_no_reminder_for_good(web, calm):
+    begin(web)
+    GrowthPlan.objects.update(moved=timezone.now() + timedelta(days=4000))
+    list(growth_plans.follow_plans([pool_with(1, 2)], timezone.now()))
+    assert GrowthPlan.objects.get().moved <= timezone.now()

@@ -1,0 +1,189 @@
+"""What the page of the ways to more room shows: each way with its cost, its date and its line over five years."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+
+from django.urls import reverse
+
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.formatting import disk_size
+from appliance.layout.growth import read_groups
+from appliance.pools.growth import GrowthFacts, Way, list_ways
+from appliance.pools.growth_disks import disk_choices, usual_disk
+from appliance.pools.growth_forecast import MONTHS, Pace, find_pace, forecast_way
+from appliance.pools.rebuild_estimate import PastWork
+from appliance.zfs import kernel_module, vdev_tree
+from web.alerts.models import PoolDay
+from web.backups.status import read_facts, read_orphans
+from web.inventory.box import Box
+from web.inventory.models import BoxRow, DetailRow
+from web.inventory.pool_cards import PoolCard
+from web.pools.growth_chart import NOW, Line, draw_chart
+from web.pools.models import DiskPrice, WorkReport
+from web.pools.topology import add_url, replace_url
+
+TB = 10**12
+MOST_REPORTS = 50
+
+
+@dataclass(frozen=True)
+class WayOffer:
+    """A way as the page shows it. ``style`` is the number of its line; 0: it has none."""
+
+    way: Way
+    style: int
+    full: str = ""  # when it is 80 % full, in words; empty where that cannot be told
+    cost: str = ""  # empty without a price
+    link: str = ""
+    link_text: str = ""
+    plans: bool = False  # whether choosing it begins a plan
+
+    @property
+    def disks_text(self) -> str:
+        """``4: 1 is in the box, 3 of 4 TB have to be bought``."""
+        bought, own = len(self.way.bought), self.way.disks - len(self.way.bought)
+        if not bought:
+            return f"{own}, in the box already"
+        buy = f"{bought} of {disk_size(self.way.bought[0])}, to be bought"
+        return f"{self.way.disks}: {own} in the box already, {buy}" if own else buy
+
+
+@dataclass(frozen=True)
+class GrowthPage:
+    """Everything that the page shows. ``full`` is when the pool is 80 % full if nothing is done."""
+
+    offers: list[WayOffer]
+    pace: Pace | None
+    known_days: int
+    full: str
+    chart: list[Line]
+    sizes: tuple[int, ...]
+    new_disk: int
+    can_rewrite: bool
+    folder: str = ""  # where the topmost folder is mounted; empty where it is not
+    limit: int = 0  # bytes that the topmost folder may take; 0: no limit
+
+
+def build_page(card: PoolCard, box: Box, now: datetime, size: int = 0) -> GrowthPage:
+    """The page of one pool; ``size`` is that of a new disk, 0 for the usual one. Six queries."""
+    found = read_facts()
+    root, info = found.dataset(card.pool.name), BoxRow.objects.filter(key="box").first()
+    facts = growth_facts(card, box, found, size, can_rewrite=bool(info and rewrites(info.fact)))
+    groups, history = read_groups(card.pool), read_history(card.key, now.date())
+    pace = find_pace(history, now.date())
+    ways, price = list_ways(facts), DiskPrice.load_row()
+    offers = [offer_way(way, facts, pace, price, now.date(), style) for style, way in enumerate(ways, NOW + 1)]
+    plain = forecast_way(facts.used, facts.total, pace) if pace else None
+    return GrowthPage(
+        offers=offers,
+        pace=pace,
+        known_days=(now.date() - min(day for day, _used in history)).days if history else 0,
+        full=full_text(plain.days_until(), now.date()) if plain else "",
+        chart=draw_chart(facts, [offer for offer in offers if offer.way.is_possible], pace) if pace else [],
+        sizes=disk_choices(groups, facts.free),
+        new_disk=size or usual_disk(groups),
+        can_rewrite=facts.rewrites,
+        folder=root.mountpoint if root and root.mounted else "",
+        limit=limit_of(root),
+    )
+
+
+def growth_facts(card: PoolCard, box: Box, found: Facts, size: int, *, can_rewrite: bool) -> GrowthFacts:
+    """What the ways of a pool depend on, from the rows. Two queries."""
+    name = card.pool.name
+    own = found.below(name)
+    orphans = [below for one in read_orphans(found) if one.pool == name for below in found.below(one.name)]
+    detail = DetailRow.objects.filter(key=card.key).first()
+    free = tuple(bay.disk.size for bay in box.bays if bay.is_free and bay.disk.path)
+    members = {vdev_tree.link_of(device) for device in card.pool.devices()}
+    return GrowthFacts(
+        pool=card.pool,
+        used=card.used,
+        total=card.total,
+        free=free,
+        places=len(free) + len(box.nothing),
+        new_disk=size,
+        held=sum(one.used_by_snapshots for one in own),
+        orphaned=sum(one.used_by_data for one in orphans),
+        features_off=detail.fact.features_off if detail else (),
+        rewrites=can_rewrite,
+        rotational=any(bay.disk.rotational for bay in box.bays if bay.key in members),
+        past=tuple(past_work(card.key)),
+    )
+
+
+def past_work(key: str) -> Iterable[PastWork]:
+    """Finished work on the pool, the newest first. One query."""
+    kinds = ("resilver", "scrub", "expand")
+    rows = WorkReport.objects.filter(pool_key=key, kind__in=kinds, outcome="finished").order_by("-ended")[:MOST_REPORTS]
+    for row in rows:
+        if row.started and row.ended:
+            yield PastWork(row.kind, row.looked, (row.ended - row.started).total_seconds())
+
+
+def read_history(key: str, today: date) -> list[tuple[date, int]]:
+    """The bytes that were used on each day of the last months. One query."""
+    rows = PoolDay.objects.filter(guid=key, day__gte=today - MONTHS, day__lte=today)
+    return list(rows.values_list("day", "used"))
+
+
+def rewrites(info: object) -> bool:
+    """Whether both the module and the tools of ZFS here have ``zfs rewrite``."""
+    versions = (getattr(info, "zfs_module", ""), getattr(info, "zfs_tools", ""))
+    return all(kernel_module.can_rewrite(version) for version in versions)
+
+
+def limit_of(root: Dataset | None) -> int:
+    """The quota of a pool's topmost folder; 0 for none."""
+    quota = root.properties.get("quota") if root else None
+    return int(quota.value) if quota and quota.value.isdigit() else 0
+
+
+def offer_way(way: Way, facts: GrowthFacts, pace: Pace | None, price: DiskPrice, today: date, style: int) -> WayOffer:
+    """A way with its date, its cost and the page that carries it out."""
+    if not way.is_possible:
+        return WayOffer(way, 0)
+    full = ""
+    if pace:
+        forecast = forecast_way(facts.used, way.total, pace, freed=way.freed, share=way.share)
+        full = full_text(forecast.days_until(), today)
+    link, words = action_of(way, facts)
+    return WayOffer(way, style, full, cost_text(way, price), link, words, way.key == "replace" and way.disks > 1)
+
+
+def action_of(way: Way, facts: GrowthFacts) -> tuple[str, str]:
+    """The page that carries a way out, and the words on its button."""
+    pool = facts.pool
+    match way.key:
+        case "clean" if facts.held:
+            return reverse("snapshots_space"), "Show snapshots by space"
+        case "clean":
+            return reverse("backups"), "Show the copies"
+        case "expand":
+            return add_url(pool, "expand", way.targets[0]), "Choose the disk"
+        case "group":
+            return add_url(pool, "group"), "Choose the disks"
+        case "replace":
+            return replace_url(pool, way.targets[0]), "Replace the disk"
+        case _:
+            return reverse("create_pool"), "Choose the disks"
+
+
+def full_text(days: int | None, today: date) -> str:
+    """``in March 2028``; to the month, as a forecast is no more exact."""
+    if days is None:
+        return "not within five years"
+    return "already" if days == 0 else f"in {today + timedelta(days=days):%B %Y}"
+
+
+def cost_text(way: Way, price: DiskPrice) -> str:
+    """What the disks that have to be bought cost; empty where no price is known."""
+    if price.per_tb is None:
+        return ""
+    amount = price.per_tb * Decimal(sum(way.bought)) / TB
+    return f"about {amount:,.0f} {price.currency}".rstrip() if way.bought else "nothing"

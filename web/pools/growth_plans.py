@@ -1,0 +1,101 @@
+"""Plans to replace the disks of a pool one after the other: begin one, and what it says on the pool's page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.urls import reverse
+
+from appliance.facts.box import Pool, Vdev
+from appliance.formatting import about_days, capitalize_opening, disk_size
+from appliance.pools.growth_plan import PlanState, read_plan
+from appliance.zfs import vdev_tree
+from web.inventory.bays import bays_by_key, device_label, read_known_bays
+from web.inventory.box import Box
+from web.pools.models import GrowthPlan
+from web.pools.topology import act_url, replace_url
+
+STANDS = timedelta(days=30)  # without a step: time for a gentle reminder
+
+
+@dataclass(frozen=True)
+class PlanProgress:
+    """How far a plan is, in words, with the page of its next step."""
+
+    plan: GrowthPlan
+    state: PlanState
+    headline: str
+    text: str
+    link: str = ""
+    link_text: str = ""
+
+
+def open_plan(key: str) -> GrowthPlan | None:
+    """The open plan of the pool with that guid. One query."""
+    return GrowthPlan.objects.filter(pool_guid=key, ended=None).first()
+
+
+def begin_plan(pool: Pool, targets: tuple[int, ...], size: int, box: Box, user: str, now: datetime) -> GrowthPlan:
+    """Begin to replace these disks by ones of ``size`` bytes; the plan that is open already, where there is one."""
+    bays, homes = bays_by_key(box.bays), read_known_bays()
+    labels = {device.guid: device_label(device, bays, homes) for device in pool.devices()}
+    plan, _made = GrowthPlan.objects.get_or_create(
+        pool_guid=str(pool.guid),
+        ended=None,
+        defaults={
+            "pool": pool.name,
+            "size": size,
+            "targets": [[str(guid), labels.get(guid, "a disk")] for guid in targets],
+            "moved": now,
+            "begun": now,
+            "begun_by": user,
+        },
+    )
+    return plan
+
+
+def end_plan(plan: GrowthPlan, outcome: str, now: datetime) -> None:
+    """Close a plan. Twice is harmless."""
+    GrowthPlan.objects.filter(pk=plan.pk, ended=None).update(ended=now, outcome=outcome[:400])
+
+
+def describe_plan(plan: GrowthPlan, pool: Pool, box: Box, now: datetime) -> PlanProgress:
+    """How far a plan is, and what is next. One query."""
+    state = read_plan(pool, plan.guids)
+    count = f"{state.done} of {state.total} disks are replaced by ones of {disk_size(plan.size)}."
+    bays, homes = bays_by_key(box.bays), read_known_bays()
+
+    def label(guid: int) -> str:
+        place = vdev_tree.find_vdev(pool, guid)
+        device: Vdev | None = place.vdev if place else None
+        return device_label(device, bays, homes) if device else plan.label_of(guid)
+
+    if state.running or pool.rebuilding:
+        what = capitalize_opening(label(state.running)) if state.running else "A disk"
+        return PlanProgress(plan, state, f"{what} is being replaced.", f"{count} Wait until the rebuild has ended.")
+    if state.next:
+        waits = (now - plan.moved).days
+        since = f" Nothing has happened for {about_days(waits)}." if now - plan.moved > STANDS else ""
+        return PlanProgress(
+            plan,
+            state,
+            f"Next to be replaced by a larger disk: {label(state.next)}.",
+            f"{count}{since}",
+            replace_url(pool, state.next),
+            "Replace it",
+        )
+    if state.grows:
+        return PlanProgress(
+            plan,
+            state,
+            "All disks are larger now.",
+            f"Let {pool.name} use them completely. {count}",
+            act_url(pool, state.grows, "grow"),
+            "Use them whole",
+        )
+    return PlanProgress(plan, state, "All disks of the plan are replaced.", f"{count} Larder closes it in a minute.")
+
+
+def growth_url(pool: Pool) -> str:
+    return reverse("pool_growth", args=[str(pool.guid)])

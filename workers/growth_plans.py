@@ -1,0 +1,47 @@
+"""Follow the plans to give pools larger disks: note each step that ZFS shows, close what is done, remind of what stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from appliance.alerts.rules import Fault
+from appliance.facts.box import Pool
+from appliance.formatting import about_days, disk_size
+from appliance.pools.growth_plan import PlanState, read_plan
+from web.pools import growth_plans
+from web.pools.models import GrowthPlan
+
+
+def follow_plans(pools: Iterable[Pool], now: datetime) -> Iterator[Fault]:
+    """Update the open plans, and yield a fault for each that stands still. A pool that is not here is told as that."""
+    known = {str(pool.guid): pool for pool in pools}
+    for plan in list(GrowthPlan.objects.filter(ended=None)):
+        pool = known.get(plan.pool_guid)
+        if pool is None or pool.state == "SUSPENDED":
+            continue
+        state = read_plan(pool, plan.guids)
+        if state.is_complete and not pool.rebuilding:
+            growth_plans.end_plan(plan, outcome_text(plan, state), now)
+            continue
+        note_step(plan, state, now, working=bool(state.running or pool.rebuilding))
+        if now - plan.moved > growth_plans.STANDS:
+            waits = about_days((now - plan.moved).days)
+            left = f"{state.done} of {state.total} disks are replaced by ones of {disk_size(plan.size)}."
+            yield Fault("growth.standing", str(pool.guid), f"{pool.name}: nothing has happened in its plan for {waits}.", left, f"/pools/{pool.guid}/growth/")  # fmt: skip
+
+
+def note_step(plan: GrowthPlan, state: PlanState, now: datetime, *, working: bool) -> None:
+    """Store how far the plan is, and that it moves. A time that lies ahead was noted while the clock was wrong."""
+    stepped = state.done != plan.done or plan.moved > now
+    if stepped or (working and (now - plan.moved).days >= 1):
+        plan.done, plan.moved = state.done, now
+        plan.save(update_fields=["done", "moved"])
+
+
+def outcome_text(plan: GrowthPlan, state: PlanState) -> str:
+    """How the plan ended. What somebody put in may be smaller than what was planned."""
+    text = f"All {state.total} disks were replaced."
+    if state.smallest and state.smallest < plan.size * 0.97:
+        text += f" The smallest is {disk_size(state.smallest)}, which counts for all."
+    return text
