@@ -115,7 +115,7 @@ def missing_places(facts: GrowthFacts, count: int) -> str:
         if not facts.places
         else f"room for {facts.places} more {'disk' if facts.places == 1 else 'disks'}"
     )
-    return f"It needs room for {count} more {'disk' if count == 1 else 'disks'}, and Larder knows of {known}. Bays that never held a disk are not known to it."
+    return f"It needs room for {count} more {'disk' if count == 1 else 'disks'}, and Larder knows of {known}."
 
 
 def pool_trouble(pool: Pool) -> str:
@@ -324,7 +324,7 @@ def single_disk_hindrance(facts: GrowthFacts, parity: int) -> str:
     """A disk that nothing protects cannot come out before the new one is complete."""
     if parity or facts.places:
         return ""
-    return "The old disk has to stay in until the new one is rebuilt, because no other disk holds its files, and Larder knows of no free bay. Bays that never held a disk are not known to it."
+    return "The old disk has to stay in until the new one is rebuilt, because no other disk holds its files, and Larder knows of no free bay."
 
 
 def replacing_risk(facts: GrowthFacts, parity: int) -> str:

@@ -9,7 +9,7 @@ from appliance.layout.geometry import PARTITION_MARGIN
 from appliance.layout.growth import Group
 from appliance.zfs.vdev_tree import partition_bytes
 
-SIZES = tuple(count * 10**12 for count in (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30))  # as sold
+SIZES = tuple(count * 10**12 for count in (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 36))  # as sold
 WORTH = 1.9  # a larger disk is proposed from here on, as a multiple of the smallest: a little less than twice
 LEAST_SOLD = 10**11  # smaller disks are not those of a shop: sizes are multiples of what is there
 

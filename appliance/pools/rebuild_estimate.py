@@ -58,7 +58,8 @@ def estimate_expansion(pool: Pool, past: Sequence[PastWork], *, rotational: bool
     rebuild = estimate_rebuild(pool, past, rotational=rotational)
     basis = rebuild.basis.removeprefix("an estimate: ")
     return RebuildEstimate(
-        rebuild.seconds * EXPANSION, f"an estimate: twice a rebuild, because every block is read and written ({basis})"
+        rebuild.seconds * EXPANSION,
+        f"an estimate: every block is read and written, which is twice the work of a rebuild; for that, {basis}",
     )
 
 

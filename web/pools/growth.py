@@ -68,6 +68,11 @@ class GrowthPage:
     folder: str = ""  # where the topmost folder is mounted; empty where it is not
     limit: int = 0  # bytes that the topmost folder may take; 0: no limit
 
+    @property
+    def hindered(self) -> bool:
+        """Whether a way needs room for disks that the box is not known to have."""
+        return any(offer.way.hindrance for offer in self.offers)
+
 
 def build_page(card: PoolCard, box: Box, now: datetime, size: int = 0) -> GrowthPage:
     """The page of one pool; ``size`` is that of a new disk, 0 for the usual one. Six queries."""

@@ -41,4 +41,4 @@ def test_an_expansion_is_as_long_as_the_last_or_twice_a_rebuild():
     assert estimate_expansion(RAIDZ, [PastWork("expand", 100 * GB, 500.0)]).seconds == 2000
     found = estimate_expansion(RAIDZ, [PastWork("scrub", 400 * GB, 900.0)])
     assert (found.seconds, found.measured) == (1800, False)
-    assert "twice a rebuild" in found.basis
+    assert "twice the work of a rebuild; for that, as long as its last check (scrub)" in found.basis
