@@ -28,6 +28,7 @@ PAGES = (
     "{pool}history/?show=all",
     "{pool}events/",
     "{pool}reports/",
+    "{pool}growth/",
     "{pool}schedule/scrub/",
     "{pool}replace/",
     "{pool}add/expand/",
