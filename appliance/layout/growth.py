@@ -29,7 +29,7 @@ SMALLEST_SLAB = 2**24  # vdev_metaslab_set_size()
 
 
 @dataclass(frozen=True)
-class Group:
+class DataGroup:
     """A top-level vdev for data. ``parts``: bytes of each disk's partition. ``made``: how many disks it was created with.
     ``slab``: the size of its metaslabs."""
 
@@ -64,12 +64,12 @@ def vdev_size(layout: str, parts: Sequence[int]) -> int:
     return smallest * len(parts) if layout in RAIDZ else smallest
 
 
-def new_group(layout: str, parts: Sequence[int], ashift: int = USUAL_ASHIFT) -> Group:
+def new_group(layout: str, parts: Sequence[int], ashift: int = USUAL_ASHIFT) -> DataGroup:
     """A group as it is created with these partitions."""
-    return Group(layout, tuple(parts), ashift, len(parts), metaslab_size(vdev_size(layout, parts)))
+    return DataGroup(layout, tuple(parts), ashift, len(parts), metaslab_size(vdev_size(layout, parts)))
 
 
-def read_group(vdev: Vdev) -> Group | None:
+def read_group(vdev: Vdev) -> DataGroup | None:
     """The group of a pool's top-level vdev; None where its sizes are not known, or for a kind that is not calculated."""
     layout = layout_of(vdev)
     parts = [part_size(member) for member in (vdev.children if vdev.kind in {"mirror", "raidz"} else (vdev,))]
@@ -81,7 +81,7 @@ def read_group(vdev: Vdev) -> Group | None:
     # It may have been made on smaller disks. Its space is in whole metaslabs.
     slabs = (usual >> step for step in range(usual.bit_length() - SMALLEST_SLAB.bit_length() + 1))
     slab = next((one for one in slabs if vdev.space % one == 0), usual)
-    return Group(layout, tuple(parts), ashift, made, slab)
+    return DataGroup(layout, tuple(parts), ashift, made, slab)
 
 
 def layout_of(vdev: Vdev) -> str:
@@ -115,35 +115,35 @@ def first_width(vdev: Vdev, layout: str) -> int:
     return width
 
 
-def read_groups(pool: Pool) -> tuple[Group, ...]:
+def read_groups(pool: Pool) -> tuple[DataGroup, ...]:
     """The data groups of a pool; empty where one of them cannot be calculated."""
     found = [read_group(vdev) for vdev in pool.vdevs if vdev.role == "normal"]
     return tuple(group for group in found if group) if all(found) else ()
 
 
-def pool_bytes(groups: Iterable[Group]) -> int:
+def pool_bytes(groups: Iterable[DataGroup]) -> int:
     """Bytes for files in a pool of these groups: used and available of its topmost dataset."""
     spaces = [group.space for group in groups]
     space, log = sum(one for one, _log in spaces), sum(log for _space, log in spaces)
     return max(space - slop_bytes(space, log), 0)
 
 
-def widen_group(group: Group) -> Group:
+def widen_group(group: DataGroup) -> DataGroup:
     """The raidz after an expansion by one disk, which counts as much as the smallest that is there."""
     return replace(group, parts=(*group.parts, min(group.parts)))
 
 
-def enlarge_group(group: Group, part: int) -> Group:
+def enlarge_group(group: DataGroup, part: int) -> DataGroup:
     """The group after every smaller disk was replaced by one whose partition has ``part`` bytes."""
     return replace(group, parts=tuple(max(size, part) for size in group.parts))
 
 
-def count_smaller(group: Group, part: int) -> int:
+def count_smaller(group: DataGroup, part: int) -> int:
     """How many disks of the group are smaller than that."""
     return sum(size < part for size in group.parts)
 
 
-def block_share(group: Group, before: int, after: int) -> Fraction:
+def block_share(group: DataGroup, before: int, after: int) -> Fraction:
     """What a block of 128 KiB takes in a raidz of ``after`` disks, as a share of what it takes with ``before`` disks.
 
     1 for other layouts. Never more than 1 for a wider group.

@@ -16,7 +16,7 @@ from appliance.layout import growth as layout_growth
 from appliance.layout import risk
 from appliance.layout.descriptions import number_word
 from appliance.layout.geometry import LEAST_DISKS
-from appliance.layout.growth import Group
+from appliance.layout.growth import DataGroup
 from appliance.pools.create import describe_survival
 from appliance.pools.growth_disks import gather_disks, partitions, unequal_note, usual_disk, whole_disk
 from appliance.pools.growth_plan import members_of
@@ -102,7 +102,7 @@ def list_ways(facts: GrowthFacts) -> tuple[Way, ...]:
 
 
 # --- what the ways share -----------------------------------------------------------------------------------------------
-def added_bytes(groups: Sequence[Group], after: Sequence[Group]) -> int:
+def added_bytes(groups: Sequence[DataGroup], after: Sequence[DataGroup]) -> int:
     return max(layout_growth.pool_bytes(after) - layout_growth.pool_bytes(groups), 0)
 
 
@@ -133,7 +133,7 @@ def pool_trouble(pool: Pool) -> str:
     return ""
 
 
-def protection_text(groups: Sequence[Group]) -> str:
+def protection_text(groups: Sequence[DataGroup]) -> str:
     """``Survives one failed disk. If two fail at once, all is lost in 33 % of cases.``"""
     shape = [(group.width, group.parity) for group in groups]
     survives = risk.failures_survived(shape)
@@ -168,7 +168,7 @@ def clean_up(facts: GrowthFacts) -> Way:
     )
 
 
-def expand_raidz(facts: GrowthFacts, groups: Sequence[Group]) -> Way:
+def expand_raidz(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
     """Add one disk to the narrowest raidz."""
     pool = facts.pool
     raidz = [(group, vdev) for group, vdev in zip(groups, data_groups(pool), strict=False) if vdev.kind == "raidz"]
@@ -213,7 +213,7 @@ def expand_raidz(facts: GrowthFacts, groups: Sequence[Group]) -> Way:
     )
 
 
-def expansion_reason(facts: GrowthFacts, groups: Sequence[Group], *, any_raidz: bool) -> str:
+def expansion_reason(facts: GrowthFacts, groups: Sequence[DataGroup], *, any_raidz: bool) -> str:
     """Why no raidz of the pool can be expanded; empty where one can."""
     vdevs = data_groups(facts.pool)
     if not any(vdev.kind == "raidz" for vdev in vdevs):
@@ -231,7 +231,7 @@ def expansion_reason(facts: GrowthFacts, groups: Sequence[Group], *, any_raidz: 
     return ""
 
 
-def add_group(facts: GrowthFacts, groups: Sequence[Group]) -> Way:
+def add_group(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
     """Add another group like the first."""
     way = Way(
         "group",
@@ -268,7 +268,7 @@ def add_group(facts: GrowthFacts, groups: Sequence[Group]) -> Way:
     )
 
 
-def replace_disks(facts: GrowthFacts, groups: Sequence[Group]) -> Way:
+def replace_disks(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
     """Replace every disk that is smaller than the new ones, one after the other."""
     pool, size = facts.pool, facts.new_disk or usual_disk(groups)
     way = Way(
@@ -340,7 +340,7 @@ def replacing_risk(facts: GrowthFacts, parity: int) -> str:
     )
 
 
-def replacing_notes(groups: Sequence[Group], after: Sequence[Group]) -> Iterator[str]:
+def replacing_notes(groups: Sequence[DataGroup], after: Sequence[DataGroup]) -> Iterator[str]:
     """What each group gains by itself, and what unequal disks leave unused."""
     if len(groups) > 1 and (pairs := [(old, new) for old, new in zip(groups, after, strict=True) if old != new]):
         old, new = pairs[0]
@@ -350,7 +350,7 @@ def replacing_notes(groups: Sequence[Group], after: Sequence[Group]) -> Iterator
         yield "Some disks are larger than the new ones. The smallest of each group counts."
 
 
-def second_pool(facts: GrowthFacts, groups: Sequence[Group]) -> Way:
+def second_pool(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
     """Create another pool of the same kind beside this one."""
     way = Way(
         "pool", "Create a second pool", "It is independent: this pool stays as it is, and folders are moved by you."

@@ -6,15 +6,17 @@ from collections.abc import Sequence
 
 from appliance.formatting import disk_size
 from appliance.layout.geometry import PARTITION_MARGIN
-from appliance.layout.growth import Group
+from appliance.layout.growth import DataGroup
 from appliance.zfs.vdev_tree import partition_bytes
 
-SIZES = tuple(count * 10**12 for count in (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 36))  # as sold
+SIZES = tuple(
+    count * 10**12 for count in (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 36)
+)  # as sold
 WORTH = 1.9  # a larger disk is proposed from here on, as a multiple of the smallest: a little less than twice
 LEAST_SOLD = 10**11  # smaller disks are not those of a shop: sizes are multiples of what is there
 
 
-def usual_disk(groups: Sequence[Group]) -> int:
+def usual_disk(groups: Sequence[DataGroup]) -> int:
     """The size of a larger disk to propose: the smallest on sale that is about twice the smallest of the pool."""
     smallest = min((min(group.parts) for group in groups), default=0)
     return (
@@ -24,7 +26,7 @@ def usual_disk(groups: Sequence[Group]) -> int:
     )
 
 
-def disk_choices(groups: Sequence[Group], free: Sequence[int]) -> tuple[int, ...]:
+def disk_choices(groups: Sequence[DataGroup], free: Sequence[int]) -> tuple[int, ...]:
     """Sizes of new disks to choose from: those on sale that are larger than the pool's smallest, and those in the box."""
     smallest = min((min(group.parts) for group in groups), default=0)
     sold = [size for size in SIZES if partition_bytes(size) > smallest] if smallest >= LEAST_SOLD else [2 * smallest, 4 * smallest, 8 * smallest]  # fmt: skip
