@@ -38,38 +38,38 @@ class DatasetPropertyWords:
 SWITCH = {"on": "on", "off": "off"}
 # zfsprops(7), OpenZFS 2.3.
 KNOWN: dict[str, DatasetPropertyWords] = {
-    "quota": DatasetPropertyWords("Limit, with everything below", "This folder, its snapshots and all folders below it never take up more than this.", inherits=False, only="filesystem"),
-    "refquota": DatasetPropertyWords("Limit for the files", "The files in this folder never take up more. Snapshots and folders below it do not count.", inherits=False, only="filesystem"),
-    "reservation": DatasetPropertyWords("Kept free, with everything below", "This much of the pool belongs to this folder, its snapshots and all below it, used or not.", inherits=False),
-    "refreservation": DatasetPropertyWords("Kept free for the files", "This much of the pool belongs to the files here, used or not. A snapshot needs room beside it.", inherits=False),
+    "quota": DatasetPropertyWords("Limit, with subfolders and snapshots", "This folder, its snapshots and everything below it never use more than this.", inherits=False, only="filesystem"),
+    "refquota": DatasetPropertyWords("Limit for the files", "The files in this folder never use more than this. Snapshots and folders below do not count.", inherits=False, only="filesystem"),
+    "reservation": DatasetPropertyWords("Reserved space, with subfolders and snapshots", "This much of the pool is kept for this folder, its snapshots and everything below it.", inherits=False),
+    "refreservation": DatasetPropertyWords("Reserved space for the files", "This much of the pool is kept for the files here. Snapshots need space in addition.", inherits=False),
     "compression": DatasetPropertyWords(
-        "Compression", "Files take up less room. It holds for what is written from now on.",
-        {"lz4": "light (lz4)", "zstd": "stronger (zstd)", "on": "what ZFS thinks best (now lz4)", "off": "none"},
+        "Compression", "Files use less space. Applies to what is written from now on.",
+        {"lz4": "fast (lz4)", "zstd": "stronger (zstd)", "on": "ZFS default (lz4)", "off": "off"},
     ),
     "recordsize": DatasetPropertyWords(
-        "Largest piece of a file", "Large pieces suit films and photos, small ones databases and machines. It holds for files made from now on.",
+        "Record size", "Large records suit films and photos, small ones databases and virtual machines. Applies to new files.",
         {str(size * KIB): binary_text(size * KIB) for size in (16, 32, 64, 128, 256, 512, 1024)}, only="filesystem",
     ),
-    "atime": DatasetPropertyWords("Note when a file was read", "Each reading then writes something. Hardly any program needs it.", SWITCH, only="filesystem"),
+    "atime": DatasetPropertyWords("Access times", "Stores when each file was last read. Every read then causes a write, and hardly any program needs it.", SWITCH, only="filesystem"),
     "sync": DatasetPropertyWords(
-        "What has to be on disk at once", "Programs such as databases ask for it where it matters.",
-        {"standard": "what programs ask for", "always": "everything, which is slow", "disabled": "nothing: the last seconds are lost in a power cut"},
+        "Synchronous writes", "Whether a write is done only when it is on disk. Databases ask for that where it matters.",
+        {"standard": "when programs ask for it", "always": "always (slow)", "disabled": "never: a power cut loses the last seconds"},
     ),
-    "readonly": DatasetPropertyWords("Only for reading", "Nobody can change anything in it, over no share and not on the box.", SWITCH),
-    "snapdir": DatasetPropertyWords("Snapshots as a folder", "Whether the folder .zfs, with every snapshot in it, is listed.", {"hidden": "there, but not listed", "visible": "listed"}, only="filesystem"),
-    "copies": DatasetPropertyWords("Copies of each file", "More copies survive damaged places on one disk, never a failed disk. They take up double or triple room.", {"1": "one", "2": "two", "3": "three"}),
-    "dedup": DatasetPropertyWords("Keep equal blocks once", "It needs much memory and makes a small box slow. Switching it off holds for what is written from now on.", {"off": "off"}),
-    "logbias": DatasetPropertyWords("What the log is for", "Whether a log device, where there is one, takes what has to be on disk at once.", {"latency": "answer quickly", "throughput": "leave the log out"}),
-    "primarycache": DatasetPropertyWords("Kept in memory", "What of it may stay in memory for the next reading.", {"all": "everything", "metadata": "only names and places of files", "none": "nothing: very slow"}),
+    "readonly": DatasetPropertyWords("Read-only", "Nobody can change anything in it, neither over a share nor on the box.", SWITCH),
+    "snapdir": DatasetPropertyWords("Snapshot folder", "Whether the folder .zfs, which contains every snapshot, is listed. It can always be opened by name.", {"hidden": "hidden", "visible": "visible"}, only="filesystem"),
+    "copies": DatasetPropertyWords("Copies of each file", "Additional copies survive bad sectors, but not a failed disk. Files use two or three times the space.", {"1": "one", "2": "two", "3": "three"}),
+    "dedup": DatasetPropertyWords("Deduplication", "Stores identical blocks once. It needs a lot of memory and slows a small box down. Switching it off applies to what is written from now on.", {"off": "off"}),
+    "logbias": DatasetPropertyWords("Use of the log", "Whether synchronous writes go to the pool’s log device, if it has one.", {"latency": "use the log (lower latency)", "throughput": "bypass the log"}),
+    "primarycache": DatasetPropertyWords("Memory cache", "What ZFS keeps in memory for the next read.", {"all": "everything", "metadata": "metadata only", "none": "nothing (very slow)"}),
 }  # fmt: skip  # a table, one property a row
 Name = Literal[
     "quota", "refquota", "reservation", "refreservation", "compression", "recordsize", "atime", "sync", "readonly",
     "snapdir", "copies", "dedup", "logbias", "primarycache",
 ]  # fmt: skip  # a list of words
 WARNINGS = {
-    ("sync", "disabled"): "After a power cut the last seconds of writing are gone, also what a program was told is safe. A database or machine in it may be damaged.",
-    ("primarycache", "none"): "Every reading goes to the disks, also the same one twice.",
-    ("readonly", "on"): "Programs that are writing to it at this moment get an error.",
+    ("sync", "disabled"): "A power cut loses the last seconds of writes, even those that a program believes are safe. Databases and virtual machines may be damaged.",
+    ("primarycache", "none"): "Every read goes to the disks, even if the same data was just read.",
+    ("readonly", "on"): "Programs that are writing to it now will get an error.",
 }  # fmt: skip  # a table, one value a row
 
 
@@ -97,9 +97,9 @@ def describe_source(value: Property) -> str:
         return f"from {value.of}"
     return {
         "local": "set here",
-        "received": "came along with a copy of it",
-        "temporary": "only until it is mounted again",
-    }.get(value.source, "as ZFS has it by itself")
+        "received": "received with a copy",
+        "temporary": "until it is next mounted",
+    }.get(value.source, "ZFS default")
 
 
 class SetDatasetProperty(DatasetOperation, tag="set-dataset-property"):

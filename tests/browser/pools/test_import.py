@@ -38,7 +38,7 @@ def test_a_pool_is_found_reviewed_and_brought_in(page, appliance):
     page.get_by_role("link", name="Import a pool").click()
     page.get_by_role("button", name="Search for pools").click()
     expect(page.get_by_role("link", name="Import tank")).to_be_visible()
-    page.get_by_text("What it is made of").click()
+    page.get_by_text("Disks and layout").click()
     expect(page.get_by_text("mirror-0")).to_be_visible()
     assert_readable(page)
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 STYLE = (ROOT / "web/static/larder.css").read_text()
 WIDTHS = (320, 768, 1280)
 TB = 10**12
-HEAD = ("Layout", "Its disks", "For files", "Survives", "Data lost if 2 disks fail", "if 3 fail", "Small reads, writes", "Large reads, writes")  # fmt: skip
+HEAD = ("Layout", "Disks", "For files", "Survives", "Data lost if 2 disks fail", "if 3 fail", "Small reads, writes", "Large reads, writes")  # fmt: skip
 
 # Elements with text whose lines hold less than four letters on average, though there are many of them.
 SHREDDED = """() => [...document.querySelectorAll(":is(dl, .checks) :is(dt, dd, p, strong, span)")].filter(one => {

@@ -22,7 +22,7 @@ def in_log(appliance: Machine, disk: str) -> int:
 def test_the_disk_does_it_and_its_page_tells_how_it_ended(appliance, visitor):
     (disk,) = disk_paths(appliance, 2)
     page = f"/disks/{disk.rsplit('/', 1)[-1]}/health/"
-    visitor.wait_until(page, "None are in its log.", "Start a short test", timeout=300)
+    visitor.wait_until(page, "No tests in the disk’s log.", "Start a short test", timeout=300)
     before = in_log(appliance, disk)
     answer = visitor.send(f"{page}test/", {**visitor.get(page).hidden(), "test": "short"})
     assert answer.status == 200, answer.words

@@ -33,7 +33,7 @@ def told(appliance: Machine, key: str, before: object = "", *, timeout: float = 
 def test_a_disk_takes_its_time_and_is_told_again_when_it_may_have_forgotten(appliance, visitor):
     path = disk_paths(appliance, 2)[0]
     key = path.rsplit("/", 1)[-1]
-    visitor.wait_until(f"/disks/{key}/health/", "It goes to sleep", timeout=300)
+    visitor.wait_until(f"/disks/{key}/health/", "Go to sleep", timeout=300)
     fields = {**visitor.get(f"/disks/{key}/health/").hidden(), "sleep": "20"}
     answer = visitor.send(f"/disks/{key}/health/sleep/", fields)
     assert answer.status == 200, answer.words

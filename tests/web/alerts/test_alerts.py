@@ -173,7 +173,7 @@ def test_what_was_never_counted_is_a_line_and_no_graph(web, failing):
     row = DiskRow.objects.get(key=DISK)
     smart_history.store_answers({row: Reading(answered=True, passed=True, counts={"pending": 0, "uncorrectable": 0})})
     page = " ".join(web.get(f"/disks/{DISK}/health/").content.decode().split())
-    assert "<h2>Never counted</h2> <ul><li>Sectors that could not be read in a test (198)</li></ul>" in page
+    assert "<h2>Counters at zero</h2> <ul><li>Sectors that could not be read in a test (198)</li></ul>" in page
     assert "<h2>Sectors that cannot be read (197)</h2>" in page  # it was 312 before
 
 
@@ -508,7 +508,7 @@ def test_an_alert_stays_open_while_the_figures_behind_it_are_not_told(web, calm)
     page = web.get(f"/disks/{DISK}/health/").content.decode()
     assert "It does not report its figures at the moment" in page
     assert "1975 sectors went bad" in page
-    assert "None are in its log" not in page
+    assert "No tests in the disk’s log" not in page
 
 
 def look_later(monkeypatch: pytest.MonkeyPatch) -> None:

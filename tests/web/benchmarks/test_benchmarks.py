@@ -302,8 +302,8 @@ def test_unknown_request_is_not_found(web, empty):
 def test_paused_sweep_says_why(web, empty):
     row = sweeps_made.made(state=State.PAUSED, text="WDC WD20EARS holds ext4 data called photos.")
     said = text_of(web.get(f"/benchmarks/{row.pk}/"))
-    assert "It waits for you. WDC WD20EARS holds ext4 data called photos." in said
-    assert "Go on" in said
+    assert "Paused. WDC WD20EARS holds ext4 data called photos." in said
+    assert "Resume" in said
 
 
 # --- results --------------------------------------------------------------------------------------------------

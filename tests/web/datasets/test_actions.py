@@ -76,7 +76,7 @@ def test_invalid_size_is_refused_at_its_field(web, folders, value):
 
 def test_disabling_sync_is_reviewed_first(web, folders):
     response = web.post(f"{AT}settings/sync/", {"value": "disabled"})
-    assert "After a power cut" in text_of(response)
+    assert "A power cut loses" in text_of(response)
     assert not Job.objects.exists()
 
 

@@ -105,7 +105,7 @@ def test_other_times_are_refused(web, told, value):
 
 def test_a_disk_that_has_nothing_that_turns_or_takes_no_such_command_is_not_asked_for_it(web, told):
     smart_history.store_answers({DiskRow.objects.get(key=DISK): Reading(answered=True, passed=True)})
-    assert "It goes to sleep" not in web.get(PAGE).content.decode()
+    assert "Go to sleep" not in web.get(PAGE).content.decode()
     assert keep(web, "20").status_code == 400
 
 

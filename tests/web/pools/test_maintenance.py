@@ -66,7 +66,7 @@ def test_sent_twice_it_is_one_job_and_the_page_says_that_it_begins(web, calm):
         web.post(SCRUB, {"act": "start"})
     assert Job.objects.count() == 1
     page = Page(web.get(POOL))
-    assert page.text.count("is about to begin") == 1, "only where it belongs"
+    assert page.text.count("is about to start") == 1, "only where it belongs"
     assert not [form for form in page.forms if form.action == SCRUB]
 
 
@@ -133,7 +133,7 @@ def test_a_pool_is_checked_every_month_in_the_small_hours_without_anybody_settin
     put()
     said = text_of(web.get(POOL))
     assert "Checked every month between 01:00 and 06:00" in said
-    assert "Never trimmed by itself" in said
+    assert "Not trimmed automatically" in said
     assert not CareSchedule.objects.exists()
 
 
@@ -250,4 +250,4 @@ def test_nothing_else_can_be_set(web, calm, name, value):
 def test_before_the_settings_were_read_the_page_says_so(web, calm):
     put()
     PropertiesRow.objects.all().delete()
-    assert "not been read yet" in text_of(web.get(SETTINGS))
+    assert "Not read yet" in text_of(web.get(SETTINGS))
