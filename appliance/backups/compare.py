@@ -46,11 +46,18 @@ class Result:
     def differs(self, path: str, how: str) -> None:
         self.different += 1
         if len(self.differences) < MOST_NAMED:
-            self.differences.append(f"{path}: {how}")
+            self.differences.append(f"{as_text(path)}: {how}")
+
+
+def as_text(path: str) -> str:
+    """A path that can be written anywhere: bytes that are no text become a question mark, control characters too."""
+    found = os.fsencode(path).decode(errors="replace")
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in found)
 
 
 def compare_trees(original: int, copy: int, sample: Sample, result: Result, tell: Callable[[Result], None]) -> None:
     """Compare what two descriptors of top folders hold. ``tell`` is called for each folder and each part read; it may raise."""
+    compare_entry(original, copy, ".", "the folder itself", sample, result, tell)
     for path, folders, files, handle in os.fwalk(".", dir_fd=original, follow_symlinks=False):
         tell(result)
         at = path.removeprefix(".").removeprefix("/")

@@ -48,7 +48,7 @@ def compare(pair: tuple[Path, Path], sample: Sample | None = None) -> Result:
 def test_equal_trees_have_no_difference(pair):
     found = compare(pair)
     assert (found.different, found.differences) == (0, [])
-    assert (found.entries, found.files, found.size) == (7, 4, 200_006)
+    assert (found.entries, found.files, found.size) == (8, 4, 200_006)  # the folder itself is an entry
 
 
 def keep_time(path: Path, change) -> None:
@@ -122,3 +122,16 @@ def test_only_the_first_of_many_differences_are_named_and_all_are_counted(pair):
         (pair[1] / f"more{number}").write_text("")
     found = compare(pair)
     assert found.different >= 100 and len(found.differences) == 20
+
+
+def test_folder_itself_is_compared(pair):
+    pair[1].chmod(0o700)
+    (pair[0]).chmod(0o755)
+    assert compare(pair).differences == ["the folder itself: has other access rights"]
+
+
+def test_path_that_is_no_text_is_told_so_that_it_can_be_written_anywhere(pair):
+    (pair[1] / os.fsdecode(b"bad\xff\nname")).write_text("new")
+    (line, *_more) = compare(pair).differences
+    assert line.startswith("bad\ufffd\ufffdname: ")
+    line.encode()
