@@ -23,7 +23,7 @@ from web.inventory import store
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
 from web.jobs.models import BY_SCHEDULE, Job
-from workers import backup_disks, guard
+from workers import backup_disks, backup_proof, guard
 from workers.interval import Interval
 
 log = logging.getLogger(__name__)
@@ -35,6 +35,8 @@ NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 TRY_AGAIN_AFTER = timedelta(minutes=15)
 SEEN_EVERY = timedelta(hours=6)  # how often it is written down that a destination is connected
 looks = Interval(SECONDS_BETWEEN_LOOKS)
+Due = Callable[[BackupStatus, datetime], bool]
+Build = Callable[[BackupStatus, Pool, datetime], Operation]
 
 
 def start_due_backups() -> Job | None:
@@ -54,8 +56,11 @@ def start_due_backups() -> Job | None:
 
 def start_next(statuses: list[BackupStatus], now: datetime) -> Job | None:
     """Start whatever comes next, if nothing runs."""
-    if not statuses or Job.objects.filter(kind__in=(*KINDS_OF_JOBS, "restore-folder"), state__in=Job.OPEN).exists():
+    kinds = (*KINDS_OF_JOBS, *backup_proof.KINDS_OF_JOBS, "restore-folder")
+    if not statuses or Job.objects.filter(kind__in=kinds, state__in=Job.OPEN).exists():
         return None
+    if (left := backup_proof.left_over(now)) and (job := backup_disks.start(left)):
+        return job
     if job := backup_disks.fetch_disk(statuses, now):
         return job
     stopped = store.stopped_pools()
@@ -68,6 +73,14 @@ def start_next(statuses: list[BackupStatus], now: datetime) -> Job | None:
     for one in sorted(stale, key=lambda one: (one.record and one.record.compared) or NEVER):
         if job := start(one, now, comparison_of):
             return job
+    checks: list[tuple[Due, Build]] = [
+        (backup_proof.is_key_due, backup_proof.key_check_of),
+        (backup_proof.is_drill_due, backup_proof.drill_of),
+    ]
+    for is_due, build in checks:
+        for one in ready:
+            if is_due(one, now) and (job := start(one, now, build)):
+                return job
     return backup_disks.release_disk(statuses, {one.task.pool for one in (*due, *stale)})
 
 
@@ -113,7 +126,7 @@ def comparison_of(one: BackupStatus, pool: Pool, _now: datetime) -> Operation:
     )
 
 
-def start(one: BackupStatus, now: datetime, build: Callable[[BackupStatus, Pool, datetime], Operation]) -> Job | None:
+def start(one: BackupStatus, now: datetime, build: Build) -> Job | None:
     if one.pool is None:
         return None
     try:
@@ -132,6 +145,7 @@ def remember(one: BackupStatus) -> None:
     if row is None:
         return
     store_comparison(one, row)
+    backup_proof.remember_proof(one, row)
     if one.pool is None:
         return
     seen = row.seen if row.seen and timedelta() <= one.now - row.seen < SEEN_EVERY else one.now
@@ -182,6 +196,7 @@ def backup_faults(now: datetime) -> Iterator[Fault]:
     for one in status.read_all(now):
         if one.differs and one.record:
             yield Fault("backup.differs", f"{one.key}:{one.task.key}", f"The backup of {one.dataset.name} differs from the original.", "; ".join(one.record.differences), f"/backups/of/{one.key}/{one.task.key}/", one.record.different)  # fmt: skip
+        yield from backup_proof.proof_faults(one)
         if one.is_late:
             last = f"The newest copy is of {one.good.astimezone(schedule.box_zone()):%d %B %Y, %H:%M}." if one.good else "There is no copy yet."  # fmt: skip
             where = f"Its copies lie on {one.pool_name}." if one.pool else f"{one.pool_name}, where its copies lie, is not connected."  # fmt: skip

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from appliance.backups.check_keys import CheckBackupKeys
+from appliance.backups.discard_received import DiscardReceived
+from appliance.backups.drill import DrillBackup
+from appliance.backups.drill_scratch import RemoveDrill
 from appliance.backups.restore_folder import RestoreFolder
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.set_aside import SetCopyAside
@@ -69,6 +73,10 @@ Registered = (
     | SetCopyAside
     | RestoreFolder
     | VerifyBackup
+    | CheckBackupKeys
+    | DrillBackup
+    | RemoveDrill
+    | DiscardReceived
     | CleanUpBenchmark
     | RunBenchmarkCase
     | CreateDataset

@@ -112,6 +112,8 @@ class SetBackup(Operation, tag="set-backup"):
             yield f"{what}: copied to {place} {task.when}. {task.keep.sentence} are kept."
             if task.speed:
                 yield f"Speed: {task.speed}."
+            if task.drill:
+                yield "Once a month the whole folder is restored as a test, compared and removed again."
             if task.removable:
                 yield "Its pool is imported when you connect the disk, and released when the copy is complete."
         if not self.tasks:
@@ -144,7 +146,7 @@ class SetBackup(Operation, tag="set-backup"):
 
 
 def is_weaker(then: BackupTask, now: BackupTask) -> bool:
-    """Whether a changed task keeps fewer copies, goes elsewhere, copies less, or may be late for longer."""
+    """Whether a changed task keeps fewer copies, goes elsewhere, copies less, is tested no more, or may be late for longer."""
     fewer = any(then.keep.count(grain) < now.keep.count(grain) for grain in tasks.GRAINS)
     moved = (then.pool, then.path) != (now.pool, now.path)
-    return fewer or moved or then.days > now.days or (now.below and not then.below)
+    return fewer or moved or then.days > now.days or (now.below and not then.below) or (now.drill and not then.drill)

@@ -72,9 +72,7 @@ class Staging:
 
     @property
     def create_argv(self) -> list[str]:
-        off = {**copies.HOME_OFF, **QUIET, user_properties.COPY_OF: MARK}
-        options = [word for key, value in off.items() for word in ("-o", f"{key}={value}")]
-        return ["zfs", "create", *options, "--", self.name]
+        return create_argv(self.name)
 
     @property
     def rename_argv(self) -> list[str]:
@@ -159,6 +157,13 @@ class Staging:
             work.note(f"{one.place} is locked: unlock it to see its files" if locked else f"{one.place} is not mounted")
             return
         mount.mount_new(one.place, work)
+
+
+def create_argv(name: str, noted: dict[str, str] | None = None) -> list[str]:
+    """The command that makes a folder to receive into, out of use, with the user properties ``noted``."""
+    off = {**copies.HOME_OFF, **QUIET, user_properties.COPY_OF: MARK, **(noted or {})}
+    options = [word for key, value in off.items() for word in ("-o", f"{key}={value}")]
+    return ["zfs", "create", *options, "--", name]
 
 
 def is_there(name: str) -> bool:

@@ -58,6 +58,7 @@ class BackupTask(StrictStruct):
 
     ``hour`` is one of the box's clock; a weekly task runs on Sundays. ``days``: how old the last good copy may become
     before that is an alert. ``removable``: the pool's disk comes and goes; Larder imports it for a run and exports it then.
+    ``drill``: whether a restore of the whole folder is tested every month.
     ``rate``: at most so many MB a second, 0 for any number, from the hour ``slow_from`` until ``slow_until``; equal: always.
     """
 
@@ -70,6 +71,7 @@ class BackupTask(StrictStruct):
     keep: Keep = Keep()
     days: int = 2
     removable: bool = False
+    drill: bool = False
     rate: int = 0
     slow_from: int = 0
     slow_until: int = 0

@@ -18,6 +18,8 @@ from appliance.operation import Plan, Step, Work, never
 from appliance.zfs import list_snapshots, private_mount
 
 LONGEST_CYCLE = 52
+LONGEST_NOTE = 1900  # of the 2000 characters that a log keeps of a line
+SHORTER = (200, 100, 50, 20)  # characters of each text in a note, tried one after the other
 PREFIX = "compared "  # of the note that holds the result, for whoever keeps it
 
 
@@ -31,6 +33,20 @@ class Comparison(msgspec.Struct, frozen=True):
     different: int
     differences: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
+
+
+def result_line(prefix: str, found: msgspec.Struct) -> str:
+    """A result as a line of a job's log that can be read again: long paths are cut, so that the line is not."""
+    for most in SHORTER:
+        cut = {
+            key: tuple(text if len(text) <= most else f"…{text[-most:]}" for text in value)
+            for key in found.__struct_fields__
+            if isinstance(value := getattr(found, key), tuple)
+        }
+        line = f"{prefix}{msgspec.json.encode(msgspec.structs.replace(found, **cut)).decode()}"
+        if len(line) <= LONGEST_NOTE:
+            break
+    return line
 
 
 class VerifyBackup(BackupOperation, tag="verify-backup"):
@@ -85,7 +101,7 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
         found = Comparison(
             result.files, result.size, result.total, result.entries, result.different, tuple(result.differences[:5]), tuple(skipped[:5])
         )  # fmt: skip
-        work.note(f"{PREFIX}{msgspec.json.encode(found).decode()}")
+        work.note(result_line(PREFIX, found))
         work.note(
             f"{result.entries} names compared; {result.files} files read on both sides, {size_text(result.size)}."
         )
@@ -98,25 +114,32 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
 
     def compare_pair(self, original: str, copy: str, result: Result, work: Work) -> None:
         ours, theirs = newest_common(original, copy)
-        began = result.size
-
-        def tell(now: Result) -> None:
-            percent = min(99, (now.size - began) * 100 * self.cycle // max(now.total, 1)) if now.total else 0
-            work.progress(percent, f"{original}: {now.files} files, {size_text(now.size)} read on both sides")
-            work.stop_if_asked()
-
-        def quick(now: Result) -> None:
-            if now.entries % 100 == 0 or now.size != began:
-                tell(now)
-
         with private_mount.root_of(ours) as here, private_mount.root_of(theirs) as there:
-            compare_trees(here, there, Sample(self.turn, self.cycle, float(self.since)), result, quick)
+            compare_opened(original, here, there, Sample(self.turn, self.cycle, float(self.since)), result, work)
 
     def probe(self, step: str, facts: Facts) -> bool:
         return False  # whether files were compared can be seen nowhere
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return "Nothing was changed. Start the comparison again."
+
+
+def compare_opened(name: str, here: int, there: int, sample: Sample, result: Result, work: Work) -> None:
+    """Compare two opened folders, saying how far it is. Raises Cancelled."""
+    began, entries = result.size, result.entries
+    total = result.total
+
+    def tell(now: Result) -> None:
+        whole = now.total - total
+        percent = min(99, (now.size - began) * 100 * sample.cycle // max(whole, 1)) if whole else 0
+        work.progress(percent, f"{name}: {now.files} files, {size_text(now.size)} read on both sides")
+        work.stop_if_asked()
+
+    def quick(now: Result) -> None:
+        if (now.entries - entries) % 100 == 0 or now.size != began:
+            tell(now)
+
+    compare_trees(here, there, sample, result, quick)
 
 
 def newest_common(original: str, copy: str) -> tuple[str, str]:

@@ -38,7 +38,7 @@ COLUMNS = (
 KEPT = (
     "recordsize", "volblocksize", "compression", "atime", "sync", "snapdir", "copies", "dedup", "logbias", "primarycache",
     "quota", "refquota", "reservation", "refreservation", "casesensitivity", user_properties.PRESET, user_properties.UNLOCK,
-    user_properties.ORIGIN, user_properties.COPIED,
+    user_properties.ORIGIN, user_properties.COPIED, user_properties.DRILL, "receive_resume_token",
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from appliance.formatting import size_text
 from web.forms_common import HOURS
 from web.jobs.refusals import validation_error
 
-MORE = frozenset(("hourly", "daily", "weekly", "monthly", "days", "rate", "slow_from", "slow_until"))
+MORE = frozenset(("hourly", "daily", "weekly", "monthly", "days", "drill", "rate", "slow_from", "slow_until"))
 DAYS, DAYS_REMOVABLE = 2, 30  # after which an owner wants to know; a disk in a drawer is fetched seldom
 EVERY = (("daily", "Every day"), ("weekly", "Every Sunday"), ("hourly", "Every hour"))
 
@@ -53,6 +53,12 @@ class BackupForm(forms.Form):
         help_text=f"Empty: {DAYS} days, or {DAYS_REMOVABLE} for a disk that comes and goes.",
     )
 
+    drill = forms.BooleanField(
+        label="Test a restore every month",
+        required=False,
+        help_text="The whole folder is restored to a place of its own, compared file by file, and removed. It needs as much "
+        "room as the folder for some hours.",
+    )
     rate = forms.IntegerField(
         label="Copy at most, in MB a second",
         required=False,
@@ -75,7 +81,7 @@ class BackupForm(forms.Form):
         )
         initial: dict[str, Any] = {
             "pool": now.pool, "name": now.path.rpartition("/")[2], "below": now.below, "removable": now.removable, "every": now.every,
-            "hour": now.hour, "days": task.days if task else None, "rate": now.rate or None, "slow_from": now.slow_from, "slow_until": now.slow_until,
+            "hour": now.hour, "days": task.days if task else None, "drill": now.drill, "rate": now.rate or None, "slow_from": now.slow_from, "slow_until": now.slow_until,
             "hourly": now.keep.hourly, "daily": now.keep.daily, "weekly": now.keep.weekly, "monthly": now.keep.monthly,
         }  # fmt: skip
         pools = pool_choices(dataset, facts)
@@ -125,6 +131,7 @@ class BackupForm(forms.Form):
             removable=given["removable"],
             keep=Keep(hourly=given["hourly"], daily=given["daily"], weekly=given["weekly"], monthly=given["monthly"]),
             days=given["days"] or (DAYS_REMOVABLE if given["removable"] else DAYS),
+            drill=given["drill"],
             rate=given["rate"] or 0,
             slow_from=given["slow_from"] or 0,
             slow_until=given["slow_until"] or 0,

@@ -24,6 +24,7 @@ class BackupRecord(models.Model):
     different = models.PositiveIntegerField(default=0)
     differences: Any = models.JSONField(default=list)  # the first of them
     skipped: Any = models.JSONField(default=list)  # folders that could not be compared
+    proof: Any = models.JSONField(default=dict)  # the other checks: ``proof.Proof``
     seen = models.DateTimeField(null=True)  # when the destination was last connected, to within some hours
 
     class Meta:

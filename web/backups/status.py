@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 
 from django.db.models import Max
 from django.utils import timezone
@@ -18,12 +19,14 @@ from appliance.facts.box import Facts, Pool
 from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset
 from web.backups.models import BackupRecord
+from web.backups.proof import Checkable, Proof, Received, checkable, parse_proof
 from web.inventory.models import DatasetRow, DiskRow, PoolRow, SnapshotRow
 from web.jobs.models import Job
 
 NAMES = f"{snapshot_names.PREFIX}{snapshot_names.BACKUP}-"
 AT_ONCE = 500
 SET_HERE = '"backup_source":"local"'  # in the facts of a dataset with tasks of its own
+NOTHING_KNOWN = Checkable()
 CYCLE = 5  # comparisons, a week apart, in which every file comes once
 
 
@@ -43,6 +46,7 @@ class BackupStatus:
     used: int = 0
     plugged: str = ""  # the name of its pool where the disk is here and the pool is not in use
     job: Job | None = None  # the latest run or comparison
+    checks: Checkable = NOTHING_KNOWN
 
     def __str__(self) -> str:
         return f"the backup of {self.dataset.name}"
@@ -76,6 +80,20 @@ class BackupStatus:
     def differs(self) -> bool:
         return self.record is not None and self.record.different > 0
 
+    @cached_property
+    def proof(self) -> Proof:
+        return parse_proof(self.record.proof) if self.record else Proof()
+
+    @property
+    def is_useless(self) -> bool:
+        """Whether the copy does not restore what it should, or its key does not open it."""
+        return self.proof.different > 0 or bool(self.proof.wrong)
+
+    @property
+    def received(self) -> list[Received]:
+        """What interrupted runs have left at the copies, with the moment when it was first seen."""
+        return [replace(one, since=self.proof.received.get(one.key)) for one in self.checks.received]
+
     @property
     def is_foreign(self) -> bool:
         """Whether it came with disks from another box and nobody of this box has set it."""
@@ -96,7 +114,7 @@ class BackupStatus:
         """One of the states that have a picture and a colour."""
         if self.is_running:
             return "working"
-        if self.differs:
+        if self.differs or self.is_useless:
             return "failed"
         if self.is_foreign or self.is_late or self.failed or self.missing:
             return "attention"
@@ -110,6 +128,8 @@ class BackupStatus:
             return "comparing" if self.job and self.job.kind == "verify-backup" else "copying"
         if self.differs:
             return "differs from the original"
+        if self.is_useless:
+            return "key does not open it" if self.proof.wrong else "restores differently"
         if self.is_foreign:
             return "not confirmed"
         if self.is_late:
@@ -204,11 +224,14 @@ def status_of(
     there = [newest[name] for name in targets.values() if name in newest]
     missing = tuple(one.name for one in tasks.members(dataset, task, facts) if targets[one.guid] not in newest)
     top = facts.dataset(task.root(pool))
+    sealed = [
+        one for one in tasks.members(dataset, task, facts) if one.encryption != "off" and targets[one.guid] in newest
+    ]
     return BackupStatus(
         dataset, task, pool, now,
         good=min(there) if there and dataset.name not in missing else None,
         pool_name=pool.name, copied=len(there), missing=missing if there else (),
-        used=top.used if top else 0, job=job, record=record,
+        used=top.used if top else 0, job=job, record=record, checks=checkable(task.root(pool), sealed, facts),
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from web.backups import restore_views, views
+from web.backups import proof_views, restore_views, views
 
 urlpatterns = [
     path("", views.list_backups, name="backups"),
@@ -15,6 +15,9 @@ urlpatterns = [
     path("of/<str:key>/<str:task>/edit/", views.edit_backup, name="edit_backup"),
     path("of/<str:key>/<str:task>/run/", views.run_backup, name="run_backup"),
     path("of/<str:key>/<str:task>/compare/", views.compare_backup, name="compare_backup"),
+    path("of/<str:key>/<str:task>/drill/", proof_views.drill_backup, name="drill_backup"),
+    path("of/<str:key>/<str:task>/key/", proof_views.try_key, name="try_backup_key"),
+    path("of/<str:key>/<str:task>/discard/<str:copy>/", proof_views.discard_received, name="discard_received"),
     path("of/<str:key>/<str:task>/aside/<str:copy>/", views.set_copy_aside, name="set_copy_aside"),
     path("of/<str:key>/<str:task>/remove/", views.remove_backup, name="remove_backup"),
 ]

@@ -22,11 +22,12 @@ from appliance.facts.box import Pool
 from appliance.facts.datasets import Dataset
 from appliance.operation import Operation
 from web import live
-from web.backups import status
+from web.backups import proof, status
 from web.backups.forms import BackupForm, pool_choices
 from web.backups.status import BackupStatus
 from web.inventory.models import DatasetRow, SnapshotRow
 from web.jobs import confirm
+from web.jobs.models import Job
 from web.jobs.refusals import add_reasons, refusals_lead_to
 
 COPIES = 50
@@ -103,12 +104,22 @@ def show_backup(request: HttpRequest, key: str, task: str) -> HttpResponse:
             else SnapshotRow.objects.none()
         )
         context: dict[str, object] = {"one": one, "copies": list(rows.order_by("-txg")[:COPIES]), "count": rows.count()}
+        context |= {"levels": proof.levels(one), "summary": list(proof.summary(one)), "test": latest_test(one)}
+        if one.task.drill and one.pool:
+            context["place"] = proof.drill_place(one.dataset, one.task, status.read_facts())
         if one.failed and one.pool:
             below = DatasetRow.objects.filter(Q(name=one.target) | Q(name__startswith=f"{one.target}/"))
             context["stuck"] = [row for row in below.order_by("name")[:COPIES] if row.fact.copy_of]
         return context
 
     return live.respond(request, "backups/show.html", build)
+
+
+def latest_test(one: BackupStatus) -> Job | None:
+    """The latest test of a restore, while it runs or where it failed."""
+    tests = Job.objects.filter(kind="drill-backup", subject=one.dataset.name)
+    job = tests.filter(operation__contains=f'"{one.task.key}"').order_by("-created").first()
+    return job if job and job.state != Job.State.DONE else None
 
 
 @require_POST

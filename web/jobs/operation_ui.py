@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from appliance.backups.check_keys import CheckBackupKeys
+from appliance.backups.discard_received import DiscardReceived
+from appliance.backups.drill import DrillBackup
+from appliance.backups.drill_scratch import RemoveDrill
 from appliance.backups.restore_folder import RestoreFolder
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.set_aside import SetCopyAside
@@ -186,6 +190,18 @@ UI: dict[type[Operation], OperationUi] = {
     RestoreFolder: replace(FOLDERS, made=True),
     RunBackup: BACKUPS,
     VerifyBackup: BACKUPS,
+    CheckBackupKeys: replace(
+        BACKUPS,
+        secret=Secret(
+            "Passphrase", "The one of the encrypted folder. It is tried on its copies, and not kept.", twice=False
+        ),
+        key_file=Secret(
+            "Key file", "The one of the encrypted folder. It is tried on its copies, and not kept.", twice=False
+        ),
+    ),
+    DrillBackup: BACKUPS,
+    RemoveDrill: BACKUPS,
+    DiscardReceived: BACKUPS,
     EraseDisk: DISKS,
     StartSelfTest: DISKS,
     CreateDataset: NEW_KEY,

@@ -142,6 +142,16 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
         {"dataset": "tank/a", "key": "0123abcd", "target": "safe/backups/a"},
         {"uses tank/a", "uses safe/backups/a"},
     ),
+    "check-backup-keys": (
+        {"dataset": "tank/a", "key": "0123abcd", "target": "safe/backups/a"},
+        {"uses tank/a", "uses safe/backups/a"},
+    ),
+    "drill-backup": (
+        {"dataset": "tank/a", "key": "0123abcd", "target": "safe/backups/a", "pool": "tank"},
+        {"uses tank/a", "uses safe/backups/a", "uses tank/drill-0123abcd"},
+    ),
+    "remove-drill": ({"scratch": "tank/drill-0123abcd", "guid": 5}, {"pool", "takes tank/drill-0123abcd"}),
+    "discard-received": ({"copy": "safe/backups/a", "guid": 5}, {"uses safe/backups/a"}),
     "set-snapshot-policy": ({"dataset": "tank/a"}, {"pool"}),
     "hold-snapshot": ({**OF_SNAPSHOT, "who": "anna", "why": "keep"}, {"pool"}),
     "release-snapshot": (OF_SNAPSHOT, {"pool"}),

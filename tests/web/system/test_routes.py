@@ -120,6 +120,9 @@ def test_every_page_can_be_had(web, box, route):
         "benchmark_again": 409,
         "set_copy_aside": 409,
         "restore_folder": 409,
+        "drill_backup": 409,
+        "try_backup_key": 409,
+        "discard_received": 409,
     }
     assert response.status_code == {"account_login": 302, "account_signup": 302, **refused}.get(route.name, 200)
 

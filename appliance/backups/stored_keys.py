@@ -1,0 +1,50 @@
+"""The keys that this box stores, tried on copies that were sent encrypted. A copy has the key of its original's root."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from appliance import command
+from appliance.datasets.encryption import key_store
+from appliance.datasets.encryption.unlock import encode_key
+from appliance.errors import LarderError
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+
+SECONDS = 300  # a passphrase is made slow to try on purpose
+
+
+@dataclass(frozen=True)
+class StoredKeys:
+    """``roots``: by the guid of an original, the dataset whose key opens it."""
+
+    roots: dict[int, Dataset]
+
+    @classmethod
+    def of(cls, parts: Iterable[tuple[Dataset, Dataset]], facts: Facts) -> StoredKeys:
+        found = {one.guid: facts.dataset(one.encryption_root) for one, _copy in parts if one.encryption != "off"}
+        return cls({guid: root for guid, root in found.items() if root})
+
+    def should_have(self, original: Dataset) -> bool:
+        """Whether the mark on its root says that its key is stored: what every process can see."""
+        return original.guid in self.roots and key_store.is_marked(self.roots[original.guid])
+
+    def has(self, original: Dataset) -> bool:
+        """Whether the key of this dataset is stored. Only root can see that."""
+        return original.guid in self.roots and key_store.has_key(self.roots[original.guid].guid)
+
+    def load(self, original: Dataset, copy: str, *, only_try: bool = False) -> bool:
+        """Load the key of a copy, or only see whether it would open it."""
+        root = self.roots[original.guid]
+        try:
+            given = encode_key(key_store.read_key(root.guid), root.key_format)
+        except (OSError, LarderError):
+            return False
+        return try_key(copy, given, only_try=only_try)
+
+
+def try_key(copy: str, given: str | bytes, *, only_try: bool) -> bool:
+    """Whether a key opens a copy. With ``only_try`` it is not loaded (zfs-load-key(8), -n)."""
+    argv = ["zfs", "load-key", *(["-n"] if only_try else []), "-L", "prompt", "--", copy]
+    return command.run(argv, timeout=SECONDS, given=given, accept=range(256)).status == 0

@@ -1,0 +1,233 @@
+"""How well a backup is proved, in levels with a date each: arrived, scrubbed, its key opens, compared, restored as a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from appliance.backups import drill_scratch
+from appliance.backups.discard_received import half_received, received_size
+from appliance.backups.tasks import BackupTask
+from appliance.datasets.encryption import key_store
+from appliance.facts.box import Facts, Pool, Scan
+from appliance.facts.datasets import Dataset
+from appliance.formatting import duration_text, size_text
+
+if TYPE_CHECKING:
+    from web.backups.status import BackupStatus
+
+DRILL_EVERY = timedelta(days=30)
+KEYS_EVERY = timedelta(days=7)
+RECEIVED_TOO_LONG = timedelta(days=7)  # a run that goes on would have finished, or said why it cannot
+
+
+class Proof(msgspec.Struct, omit_defaults=True):
+    """What is remembered of the checks of a backup, besides the comparisons, also while its disk is not connected.
+
+    ``began``, ``scrubbed``, ``damaged``: the last scrub of the copies' pool, and the blocks that it could not repair.
+    ``keys``: when they were tried last. ``received``: since when each copy, by its guid, has something half received.
+    """
+
+    began: datetime | None = None
+    scrubbed: datetime | None = None
+    damaged: int = 0
+    keys: datetime | None = None
+    opened: int = 0
+    of: int = 0
+    wrong: list[str] = []
+    untried: list[str] = []
+    drilled: datetime | None = None
+    seconds: int = 0
+    moved: int = 0
+    files: int = 0
+    different: int = 0
+    differences: list[str] = []
+    skipped: list[str] = []
+    gone: list[str] = []
+    received: dict[str, datetime] = {}
+
+
+def parse_proof(found: object) -> Proof:
+    """What a record says; nothing where it cannot be read."""
+    try:
+        return msgspec.convert(found, Proof)
+    except msgspec.ValidationError:
+        return Proof()
+
+
+@dataclass(frozen=True)
+class Received:
+    """A copy with something half received: ``size`` in bytes, ``since`` when that was first seen."""
+
+    name: str
+    key: str
+    size: int
+    since: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Checkable:
+    """What the checks of one backup are about, as the inventory tells: encrypted originals that have a copy, whether this box
+    should have their key, and what is half received."""
+
+    sealed: tuple[str, ...] = ()
+    stores_key: bool = False
+    received: tuple[Received, ...] = ()
+
+
+def checkable(root: str, sealed: list[Dataset], facts: Facts) -> Checkable:
+    roots = {one.encryption_root for one in sealed}
+    marked = any(key_store.is_marked(one) for one in facts.datasets if one.name in roots)
+    found = [Received(one.name, str(one.guid), received_size(one, facts)) for one in half_received(root, facts)]
+    return Checkable(tuple(one.name for one in sealed), marked, tuple(found))
+
+
+def last_scrub(pool: Pool | None) -> Scan | None:
+    """The scrub that ended last, where the pool still tells; a rebuild takes its place."""
+    scan = pool.scan if pool else None
+    return scan if scan and scan.kind == "scrub" and scan.state == "finished" and scan.ended else None
+
+
+# --- the levels ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Level:
+    """One level: its name, one of the states that have a picture, when it was last reached, and what that says."""
+
+    name: str
+    state: str
+    word: str
+    at: datetime | None
+    text: str
+    link: str = ""  # the route of what to do about it
+    button: str = ""
+
+
+def levels(one: BackupStatus) -> list[Level]:
+    """Every level of a backup that there can be, the weakest first."""
+    found = [arrived(one), scrubbed(one)]
+    if one.checks.sealed or one.proof.keys:
+        found.append(key_opens(one))
+    return [*found, compared(one), restored(one)]
+
+
+def arrived(one: BackupStatus) -> Level:
+    text = "The copy has the same snapshot as the folder." if one.good else "Nothing has arrived yet."
+    state = "attention" if one.is_late else "healthy" if one.good else "unknown"
+    return Level("Arrived", state, "too old" if one.is_late else "yes" if one.good else "not yet", one.good, text)
+
+
+def scrubbed(one: BackupStatus) -> Level:
+    proof = one.proof
+    if not proof.scrubbed:
+        return Level("Scrubbed", "unknown", "not yet", None, "A scrub reads every block of the pool with the copies.")
+    if proof.damaged:
+        count = f"{proof.damaged} block{'' if proof.damaged == 1 else 's'}"
+        return Level("Scrubbed", "failed", "damaged", proof.scrubbed, f"{count} of the pool could not be repaired.")
+    newest = "Its disks gave back everything, the newest copy too."
+    older = "Its disks gave back everything that was there. What arrived later has not been read since."
+    covers = one.good is not None and proof.began is not None and proof.began >= one.good
+    return Level("Scrubbed", "healthy", "no damage", proof.scrubbed, newest if covers else older)
+
+
+def key_opens(one: BackupStatus) -> Level:
+    proof, name = one.proof, "Key opens it"
+    button = ("try_backup_key", "Try the key") if one.pool and one.checks.sealed else ("", "")
+    if proof.wrong:
+        text = f"The stored key does not open the copy of {', '.join(proof.wrong)}."
+        return Level(name, "failed", "no", proof.keys, text, *button)
+    if not proof.keys or not proof.opened:
+        text = "The copies are encrypted. Nobody has tried yet whether the key that you have opens them."
+        return Level(name, "attention", "not tried", None, text, *button)
+    count = f"{proof.opened} of {proof.of} encrypted cop{'y opens' if proof.of == 1 else 'ies open'}."
+    if proof.untried:
+        return Level(
+            name, "attention", "in part", proof.keys, f"{count} Not tried: {', '.join(proof.untried)}.", *button
+        )
+    return Level(name, "healthy", "yes", proof.keys, count, *button)
+
+
+def compared(one: BackupStatus) -> Level:
+    name, record = "Compared with the originals", one.record
+    if record is None or record.compared is None:
+        return Level(
+            name, "unknown", "not yet", None, "Every name is compared each week, and a part of the files read."
+        )
+    state, word = ("failed", "different") if record.different else ("healthy", "equal")
+    return Level(name, state, word, record.compared, f"{one.compared}.")
+
+
+def restored(one: BackupStatus) -> Level:
+    name, proof = "Restored as a test", one.proof
+    button = ("drill_backup", "Test a restore") if one.pool and one.good and not one.is_running else ("", "")
+    if not proof.drilled:
+        text = "Nobody has tried yet whether the whole folder comes back."
+        return Level(name, "unknown", "not yet", None, text, *button)
+    said = f"{size_text(proof.moved)} came back in {duration_text(proof.seconds)}, {proof.files} files compared."
+    if proof.different:
+        return Level(name, "failed", "different", proof.drilled, said, *button)
+    for what, names in (("Not compared", proof.skipped), ("Compared with the copy alone", proof.gone)):
+        if names:
+            said += f" {what}: {', '.join(names)}."
+    return Level(name, "attention" if proof.skipped else "healthy", "in part" if proof.skipped else "equal", proof.drilled, said, *button)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Said:
+    """A part of the line that sums a backup up: words, a moment after them, and what follows in brackets."""
+
+    words: str
+    at: datetime
+    note: str = ""
+
+
+def summary(one: BackupStatus) -> Iterator[Said]:
+    """The checks that were made, in a few words each."""
+    record, proof = one.record, one.proof
+    if record and record.compared:
+        yield Said("differs from the original, seen" if one.differs else "compared", record.compared, one.compared)
+    if proof.scrubbed:
+        yield Said("scrubbed", proof.scrubbed, "with damage" if proof.damaged else "")
+    if proof.keys and proof.wrong:
+        yield Said("key does not open it, tried", proof.keys)
+    elif proof.keys and proof.opened:
+        yield Said("key opens it, tried", proof.keys)
+    if proof.drilled:
+        words = "restored with differences" if proof.different else "restored as a test"
+        yield Said(words, proof.drilled, f"in {duration_text(proof.seconds)}")
+
+
+# --- where a test restores to -------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Place:
+    """Where a restore can be tested: a pool, what it needs and what there is, in bytes."""
+
+    pool: str
+    needed: int
+    room: int
+
+    @property
+    def fits(self) -> bool:
+        return self.needed <= self.room
+
+
+def drill_place(dataset: Dataset, task: BackupTask, facts: Facts) -> Place:
+    """The folder's own pool, where a real restore would go; else that of the copies, else another that has room. Where none
+    has, the first of them, so that the refusal says what is missing."""
+    there = task.find_pool(facts)
+    root = task.root(there) if there else ""
+    needed = sum(one.referenced for one in facts.below(root)) + drill_scratch.SPARE if root else 0
+    others = [pool.name for pool in facts.pools]
+    order = dict.fromkeys([dataset.pool, *([there.name] if there else []), *others])
+    usable = {pool.name for pool in facts.pools if pool.state != "SUSPENDED"}
+    tops = {one.name: one for one in facts.datasets if "/" not in one.name and not one.locked and not one.readonly}
+    scratch = {one.pool: one for one in facts.datasets if one.name == drill_scratch.scratch_of(one.pool, task.key)}
+    places = [
+        Place(name, needed, drill_scratch.room(tops.get(name), scratch.get(name)))
+        for name in order
+        if name in usable and name in tops
+    ]
+    return next((one for one in places if one.fits), places[0] if places else Place(dataset.pool, needed, 0))

@@ -1,0 +1,150 @@
+"""Prove backups by schedule: try stored keys every week, test a restore every month, and remember what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+import msgspec
+from django.db.models import QuerySet
+
+from appliance.alerts.rules import Fault
+from appliance.backups import check_keys, drill, drill_scratch
+from appliance.backups.check_keys import CheckBackupKeys, KeyCheck
+from appliance.backups.drill import DrillBackup, Rehearsal
+from appliance.backups.drill_scratch import RemoveDrill
+from appliance.facts.box import Pool
+from appliance.facts.datasets import Dataset
+from appliance.operation import Operation
+from web.backups import proof, status
+from web.backups.models import BackupRecord
+from web.backups.status import BackupStatus
+from web.inventory.models import DatasetRow
+from web.jobs.models import Job
+
+KINDS_OF_JOBS = ("drill-backup", "check-backup-keys", "remove-drill")
+REST_AFTER_FAILURE = timedelta(days=1)
+REMOVE_AGAIN_AFTER = timedelta(hours=1)
+DRILLED = '"larder:drill":'  # in the facts of what a drill has made
+Found = TypeVar("Found", bound=msgspec.Struct)
+
+
+# --- what is due ------------------------------------------------------------------------------------------------------
+def is_key_due(one: BackupStatus, now: datetime) -> bool:
+    """Whether the stored key should be tried: no more than once a day, whatever came of it."""
+    if one.good is None or not one.checks.sealed or not one.checks.stores_key:
+        return False
+    return is_old(one.proof.keys, now, proof.KEYS_EVERY) and not was_tried(one, "check-backup-keys", now)
+
+
+def is_drill_due(one: BackupStatus, now: datetime) -> bool:
+    """Whether a test is due and there is room for it. Where there is none, the backup's page says so."""
+    if not one.task.drill or one.good is None or not is_old(one.proof.drilled, now, proof.DRILL_EVERY):
+        return False
+    return place_of(one).fits and not was_tried(one, "drill-backup", now)
+
+
+def is_old(last: datetime | None, now: datetime, every: timedelta) -> bool:
+    return last is None or not timedelta() <= now - last < every
+
+
+def was_tried(one: BackupStatus, kind: str, now: datetime) -> bool:
+    return jobs_of(one, kind).filter(created__range=(now - REST_AFTER_FAILURE, now)).exists()
+
+
+def jobs_of(one: BackupStatus, kind: str) -> QuerySet[Job]:
+    return Job.objects.filter(kind=kind, subject=one.dataset.name, operation__contains=f'"{one.task.key}"')
+
+
+def place_of(one: BackupStatus) -> proof.Place:
+    return proof.drill_place(one.dataset, one.task, status.read_facts())
+
+
+def key_check_of(one: BackupStatus, pool: Pool, _now: datetime) -> Operation:
+    return CheckBackupKeys(dataset=one.dataset.name, key=one.task.key, target=one.task.root(pool))
+
+
+def drill_of(one: BackupStatus, pool: Pool, _now: datetime) -> Operation:
+    return DrillBackup(dataset=one.dataset.name, key=one.task.key, target=one.task.root(pool), pool=place_of(one).pool)
+
+
+def left_over(now: datetime) -> RemoveDrill | None:
+    """What an interrupted test has left, while none runs and its removal was not just tried."""
+    for row in DatasetRow.objects.filter(facts__contains=DRILLED):
+        dataset: Dataset = row.fact
+        if not drill_scratch.is_scratch(dataset):
+            continue
+        key = drill_scratch.key_of(dataset.name)
+        runs = Job.objects.filter(kind="drill-backup", operation__contains=f'"{key}"', state__in=Job.OPEN)
+        tries = Job.objects.filter(
+            kind="remove-drill", subject=dataset.name, created__range=(now - REMOVE_AGAIN_AFTER, now)
+        )
+        if not runs.exists() and not tries.exists():
+            return RemoveDrill(scratch=dataset.name, guid=dataset.guid)
+    return None
+
+
+# --- what is remembered -----------------------------------------------------------------------------------------------
+def remember_proof(one: BackupStatus, row: BackupRecord) -> None:
+    """Write down what the checks found that ended since, the pool's last scrub, and what is half received."""
+    found = proof.parse_proof(row.proof)
+    before = msgspec.to_builtins(found)
+    store_keys(one, found)
+    store_drill(one, found)
+    if scrub := proof.last_scrub(one.pool):
+        found.began, found.scrubbed, found.damaged = scrub.started, scrub.ended, scrub.errors
+    if one.pool:
+        now = {rest.key for rest in one.checks.received}
+        found.received = {key: found.received.get(key, one.now) for key in sorted(now)}
+    after = msgspec.to_builtins(found)
+    if after != before:
+        row.proof = after
+        row.save(update_fields=["proof"])
+
+
+def store_keys(one: BackupStatus, found: proof.Proof) -> None:
+    ended, result = latest_result(one, "check-backup-keys", check_keys.PREFIX, KeyCheck, found.keys)
+    if ended and result and (result.opened or result.wrong):  # a phrase that was mistyped proves nothing
+        found.keys, found.opened, found.of = ended, result.opened, result.of
+        found.wrong, found.untried = list(result.wrong), list(result.untried)
+
+
+def store_drill(one: BackupStatus, found: proof.Proof) -> None:
+    ended, result = latest_result(one, "drill-backup", drill.PREFIX, Rehearsal, found.drilled)
+    if ended and result:
+        found.drilled, found.seconds, found.moved, found.files = ended, result.seconds, result.moved, result.files
+        found.different, found.differences = result.different, list(result.differences)
+        found.skipped, found.gone = list(result.skipped), list(result.gone)
+
+
+def latest_result(
+    one: BackupStatus, kind: str, prefix: str, shape: type[Found], known: datetime | None
+) -> tuple[datetime | None, Found | None]:
+    """When the latest job of a kind ended and what it found; nothing where that is known already."""
+    ended = jobs_of(one, kind).exclude(state__in=Job.OPEN).exclude(finished=None)
+    job = (ended.filter(finished__gt=known) if known else ended).order_by("-finished").first()
+    if job is None:
+        return None, None
+    text = next((line.removeprefix(prefix) for line in job.log if line.startswith(prefix + "{")), "")
+    try:
+        return job.finished, msgspec.json.decode(text, type=shape) if text else None
+    except msgspec.MsgspecError:
+        return None, None
+
+
+# --- alerts -----------------------------------------------------------------------------------------------------------
+def proof_faults(one: BackupStatus) -> Iterator[Fault]:
+    """What the checks of a backup found wrong."""
+    found, subject, page = one.proof, f"{one.key}:{one.task.key}", f"/backups/of/{one.key}/{one.task.key}/"
+    if found.different:
+        summary = f"Restoring the backup of {one.dataset.name} brings back something else."
+        yield Fault("backup.drill", subject, summary, "; ".join(found.differences), page, found.different)
+    if found.wrong:
+        summary = f"The key of {found.wrong[0]} does not open its backup."
+        yield Fault("backup.key", subject, summary, f"Tried on the copies of: {', '.join(found.wrong)}.", page)
+    for rest in one.received:
+        if rest.since and one.now - rest.since > proof.RECEIVED_TOO_LONG:
+            summary = f"An interrupted backup of {one.dataset.name} takes up space."
+            detail = f"Since {rest.since:%d %B %Y} something is half received at {rest.name}."
+            yield Fault("backup.received", f"{subject}:{rest.key}", summary, detail, page)
