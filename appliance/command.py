@@ -8,7 +8,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -176,7 +176,7 @@ def first_lines(argv: Sequence[str], most: int, *, timeout: float) -> tuple[list
         kill_process(process)
 
 
-def read_lines(argv: Sequence[str], *, silence: float) -> Iterator[bytes]:
+def read_lines(argv: Sequence[str], *, silence: float) -> Generator[bytes]:
     """Each line that a command prints, without its end, as it comes: for what may say more than memory should hold.
 
     It is ended when it says nothing for ``silence`` seconds, and when the caller stops asking for more. Raises what

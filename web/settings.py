@@ -204,7 +204,7 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 500
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "%(levelname)s %(name)s: %(message)s"}},
+    "formatters": {"plain": {"()": "appliance.log_format.JournalFormatter"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "root": {"handlers": ["console"], "level": "WARNING"},
 }

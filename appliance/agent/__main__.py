@@ -24,6 +24,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from appliance import log_format
 from appliance.agent.protocol import serve_connection
 from appliance.request import LONGEST_REQUEST
 
@@ -208,6 +209,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m appliance.agent", description="Larder's agent")
     parser.add_argument("--listen", type=Path, metavar="PATH", help="make the socket here, and serve for good")
     path = parser.parse_args().listen
+    log_format.log_to_journal()
     children = {int(pid) for pid in os.environ.pop(CHILDREN, "").split()}
     groups = Groups.delegated(Path("/proc/self/cgroup").read_text())
     server = Server(listening(path), groups, children)

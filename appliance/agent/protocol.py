@@ -8,10 +8,10 @@ A request is one line of JSON; replies are lines of JSON, the last of which hold
 from __future__ import annotations
 
 import json
+import logging
 import socket
 import struct
 import sys
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +21,8 @@ from appliance.errors import LarderError, Refused, explain_error
 from appliance.facts.box import Facts
 from appliance.request import LONGEST_REQUEST, SECONDS_TO_ASK, Exchange, Send, refuse_file
 from appliance.system import paths
+
+log = logging.getLogger(__name__)
 
 
 def answer_request(
@@ -36,7 +38,7 @@ def answer_request(
         send({"refused": [reason.as_json() for reason in refusal.reasons]})
     except Exception as error:
         if not isinstance(error, LarderError):
-            traceback.print_exc()
+            log.exception("a request broke")
         send({"failed": explain_error(error)})
 
 

@@ -21,6 +21,7 @@ from appliance.snapshots.browse.diff import ReadDifference
 from appliance.snapshots.browse.requests import ListFolder, OpenFile, ReadVersions
 from appliance.snapshots.browse.search import SearchNames
 from appliance.snapshots.space import ReadSpace
+from appliance.system.journal import ReadLog
 
 RegisteredRequest = (
     RunJob
@@ -46,6 +47,7 @@ RegisteredRequest = (
     | ReadConnections
     | ReadEdits
     | LookAtShare
+    | ReadLog
 )
 
 

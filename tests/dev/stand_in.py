@@ -30,6 +30,17 @@ from web.system import service_status
 
 NAME = PASSWORD = "admin"
 NOTE = b"Plans for the garden\n\n- apples along the wall\n- a bench that looks west\n"
+# Program, priority and text of lines of the system's log: made up in the form of real ones.
+LOG = (
+    ("kernel", 3, "ata3.00: failed command: READ FPDMA QUEUED"),
+    ("zed", 4, "eid=41 class=checksum pool='tank' vdev=ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000003-part1 algorithm=fletcher4 size=131072"),
+    ("smartd", 4, "Device: /dev/sdc [SAT], 8 Currently unreadable (pending) sectors"),
+    ("larder-sign-in", 4, "a sign-in at Larder's pages failed, from 192.168.1.77"),
+    ("python", 3, "ERROR workers.guard: pools failed: zpool did not answer within 60 seconds\nTraceback (most recent call last):\n  File \"guard.py\", line 41, in run_guarded"),
+    ("systemd", 6, "Started smbd.service - Samba SMB Daemon."),
+    ("avahi-daemon", 6, "Server startup complete. Host name is larder.local. Local service cookie is 2876543210."),
+    (f"long{'-name' * 10}", 5, "x" * 300),
+)  # fmt: skip
 
 
 # --- in the place of Redis and the worker ----------------------------------------------------------------------------
@@ -116,6 +127,15 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
             sizes = [2**30 + 7 * 2**20 * at for at, _pair in enumerate(request.get("ranges", ()))]
             held = {name: {"larder:admin:Before the move": int(now) - 40 * 86400} for name in request.get("held", ())}
             yield {"facts": {"ranges": sizes, "holds": held}}
+        case "read-log":
+            told = [one for one in LOG if request["text"].casefold() in one[2].casefold()]
+            worst = {"error": 3, "warning": 4}.get(request["severity"], 7)
+            lines = [
+                {"at": now - 60 * at, "source": source, "priority": priority, "text": text}
+                for at, (source, priority, text) in enumerate(told)
+                if priority <= worst
+            ]
+            yield {"facts": {"lines": lines, "after": "", "reached": now - 3600 if lines else 0}}
         case _:
             raise Failed(SENTENCE)
 

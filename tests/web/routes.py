@@ -45,6 +45,7 @@ ROUTES = [
     Route("host_name", "/system/host-name/", READ),
     Route("time_servers", "/system/time-servers/", READ),
     Route("time_zone", "/system/time-zone/", READ),
+    Route("log", "/system/log/", READ),
     Route("review_power", "/system/power/restart/", READ),
     Route("disks", "/disks/", READ),
     Route("alerts", "/alerts/", READ),

@@ -10,7 +10,7 @@ from allauth.usersessions.models import UserSession
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest
 
-from web.accounts import proof
+from web.accounts import proof, sign_in_log
 
 
 class Adapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth is untyped
@@ -36,6 +36,7 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth is untype
             raise self.validation_error("too_many_login_attempts")
 
     def authentication_failed(self, request: HttpRequest, **_credentials: Any) -> None:
+        sign_in_log.note_failure(self.get_client_ip(request))
         if not self.is_known(request):
             ratelimit.consume(request, action="login_box", key="box")
 
@@ -48,6 +49,8 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth is untype
         user: AbstractBaseUser | None = super().authenticate(request, **credentials)
         if user is not None and (password := credentials.get("password")):
             proof.keep_first(password)
+        if user is not None:
+            sign_in_log.note_success(user.get_username(), self.get_client_ip(request))
         return user
 
     def add_message(self, *args: Any, **kwargs: Any) -> None:

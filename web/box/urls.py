@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from web.box import settings_views, views
+from web.box import log_views, settings_views, views
 
 urlpatterns = [
     path("", views.show_box, name="box"),
     path("host-name/", settings_views.set_host_name, name="host_name"),
     path("time-servers/", settings_views.set_time_servers, name="time_servers"),
     path("time-zone/", settings_views.set_time_zone, name="time_zone"),
+    path("log/", log_views.show_log, name="log"),
     path("power/<slug:act>/", views.review_power, name="review_power"),
 ]

@@ -95,6 +95,7 @@ REQUESTS: list[dict[str, Any]] = [
     {"verb": "read-smart", "disks": [path_of(1)]},
 ]
 SNAPSHOT = "tank/photos@before"
+CURSOR = "s=0639a6b1e5a2;i=4f;b=1b2c;m=5e6f;t=62a;x=9c"
 EVERY_REQUEST: list[dict[str, Any]] = [
     *REQUESTS,
     {"verb": "let-sleep", "disks": {path_of(1): 20}},
@@ -108,6 +109,7 @@ EVERY_REQUEST: list[dict[str, Any]] = [
     {"verb": "read-difference", "snapshot": SNAPSHOT, "until": "tank/photos@after"},
     {"verb": "read-space", "ranges": [[SNAPSHOT, "tank/photos@after"]], "held": [SNAPSHOT]},
     {"verb": "locate", "disk": path_of(1)},
+    {"verb": "read-log", "area": "storage", "severity": "error", "period": "week", "text": "sdb", "after": CURSOR},
     {"verb": "prove", "job": JOB, "digest": "0" * 16, "operation": REQUESTS[0]["operation"], "password": "not the one"},
     {"verb": "keep-password", "password": "a long word", "old": "another one"},
 ]
@@ -141,6 +143,7 @@ MAY_RUN: dict[str, tuple[tuple[str, ...], ...]] = {
     "read-smart": ((*ASK, "-a"),),
     "let-sleep": ((*ASK, "-s"),),
     "locate": (),
+    "read-log": (("journalctl", "--no-pager", "--quiet", "--output=json"),),
 }  # fmt: skip
 
 
@@ -355,6 +358,12 @@ BOUNDS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"verb": "search-names", "dataset": "tank", "text": "a"}, {"text": "a/b"}),
     ({"verb": "search-names", "dataset": "tank", "text": "a", "after": "17"}, {"after": "x"}),
     ({"verb": "look-at-share", "dataset": "tank", "protocol": "afp"}, {"protocol": "ftp"}),
+    ({"verb": "read-log", "text": "a" * 100}, {"text": "a" * 101}),
+    *(
+        ({"verb": "read-log", "after": CURSOR}, {"after": bad})
+        for bad in (f"{CURSOR}\n", f"{CURSOR} _PID=1", "--file=/etc/shadow", "x", f"{CURSOR};" * 3)
+    ),
+    *(({"verb": "read-log"}, {name: "--file"}) for name in ("area", "severity", "period")),
 ]
 
 
