@@ -22,6 +22,7 @@ from appliance.disks.health import WORST_FIRST, HealthReason, State
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool
 from appliance.system import system_disk
+from appliance.system.network_port import PortWatch
 from appliance.zfs import kernel_module
 from appliance.zfs.vdev_tree import link_of
 from web.alerts import outbox, pool_usage, reconcile
@@ -49,6 +50,7 @@ SMARTD, OWN_SCRIPT = Path("/etc/larder/smartd.conf"), "/usr/local/lib/larder/sma
 READ = ("pools", "datasets", "disks", "services", "temperatures", "properties", "snapshots")
 ENDED = ("export-pool", "destroy-pool")
 UP_SINCE = time.monotonic()
+PORTS = PortWatch()
 
 
 def evaluate_alerts(now: datetime | None = None) -> bool:
@@ -148,6 +150,7 @@ def gather_facts(now: datetime, sources: dict[str, Source], parts: guard.Parts |
         checked=tuple(checked_sources(sources)),
         failing=tuple(failing_parts(sources)),
         system=parts.get("system disk", system_disk.read_filesystems) or (),
+        ports=parts.get("network ports", lambda: PORTS.look(time.monotonic())) or (),
         restarted=last_restart(),
         overdue=(
             *(parts.get("overdue work", lambda: tuple(missed_schedules.update_overdue(facts, now))) or ()),

@@ -16,6 +16,7 @@ from appliance.facts import vdev_state
 from appliance.facts.box import Pool, Service, Vdev
 from appliance.formatting import about_days, size_text
 from appliance.pools import fullness, health
+from appliance.system.network_port import PortStatus
 from appliance.system.system_disk import SystemDisk
 from appliance.zfs import kernel_module, vdev_tree
 
@@ -87,6 +88,7 @@ class AlertInput:
     checked: tuple[tuple[str, datetime, str], ...] = ()  # what is read regularly: source, last reading, its error
     failing: tuple[tuple[str, str], ...] = ()  # whatever else runs in the background and fails, with its error
     system: tuple[SystemDisk, ...] = ()
+    ports: tuple[PortStatus, ...] = ()  # of the network: wired ones of the box itself that are up
     restarted: Restarted | None = None
     overdue: tuple[Fault, ...] = ()  # scheduled work that did not happen, each under its own kind
     missing: tuple[tuple[str, str], ...] = ()  # guid and name of pools that were there
@@ -304,12 +306,26 @@ def box_faults(seen: AlertInput) -> Iterator[Fault]:
         yield Fault("worker.restarted", "worker", "Larder's background worker hung and was restarted.", f"{f'It hung in: {source_text(last.stage).name}. ' if last.stage else ''}Restarts since the box started: {last.count}.", mark=last.count)  # fmt: skip
 
 
+def port_faults(seen: AlertInput) -> Iterator[Fault]:
+    """Slow links and lost frames. One that has an alert keeps it until it was looked at for long enough."""
+
+    def of_port(port: PortStatus) -> Iterator[Fault]:
+        if port.half_duplex:
+            yield Fault("port.half-duplex", port.name, f"Network port {port.name} runs at half duplex.", port.slow, "/system/")  # fmt: skip
+        elif port.slow:
+            yield Fault("port.slow", port.name, f"Network port {port.name} is slower than it can be.", port.slow, "/system/")  # fmt: skip
+        if port.losses or (port.unsure and ("port.losses", port.name) in seen.open):
+            yield Fault("port.losses", port.name, f"Network port {port.name} loses data.", port.losses, "/system/")
+
+    yield from judge_each(seen.ports, of_port)
+
+
 def waiting_job_faults(seen: AlertInput) -> Iterator[Fault]:
     for one, page in seen.waiting:
         yield Fault("job.waiting", one.job, f"{one.title}: starts at {one.at}.", f"It was started without your password. The job number is {one.job}.", page)  # fmt: skip
 
 
-RULES: tuple[Callable[[AlertInput], Iterator[Fault]], ...] = (disk_faults, pool_faults, device_faults, scan_faults, space_faults, silence_faults, box_faults, missing_pool_faults, waiting_job_faults)  # fmt: skip
+RULES: tuple[Callable[[AlertInput], Iterator[Fault]], ...] = (disk_faults, pool_faults, device_faults, scan_faults, space_faults, silence_faults, box_faults, port_faults, missing_pool_faults, waiting_job_faults)  # fmt: skip
 
 
 def find_faults(

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance import command
+from appliance.system import network_port
 from appliance.system.host_name import read_host_name
+from appliance.system.network_port import Link
 from appliance.system.time_sync import TimeSync
 from appliance.system.time_zone import read_zone_name
 
@@ -38,7 +40,7 @@ class Memory:
 @dataclass(frozen=True)
 class Port:
     """A network port. ``speed`` in Mbit/s, 0 where unknown; ``received`` and ``sent`` in bytes since the start; ``faults``:
-    frames that came damaged or were dropped."""
+    frames that came damaged or were dropped; ``link``: what both ends of the cable offer, of a wired port that tells."""
 
     name: str
     addresses: tuple[str, ...]
@@ -47,6 +49,14 @@ class Port:
     received: int
     sent: int
     faults: int
+    link: Link | None = None
+
+    @property
+    def link_text(self) -> str:
+        """Why the link is not as fast as the port can be; empty where it is, or where that is not known."""
+        if self.link is None or not 0 < self.link.speed < self.link.supported:
+            return ""
+        return network_port.describe_slow(self.link)
 
 
 @dataclass(frozen=True)
@@ -164,6 +174,7 @@ def read_ports(folder: Path, addresses: dict[str, tuple[str, ...]]) -> list[Port
                 read_number(counters / "rx_bytes"),
                 read_number(counters / "tx_bytes"),
                 sum(read_number(counters / name) for name in ("rx_errors", "tx_errors", "rx_dropped", "tx_dropped")),
+                network_port.read_link(place.name) if network_port.is_watched(place) else None,
             )
         )
     return found

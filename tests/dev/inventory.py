@@ -27,6 +27,7 @@ from appliance.pools import history
 from appliance.snapshots import policy as snapshot_policy
 from appliance.system import paths
 from appliance.system.box_info import BoxInfo, Memory, Port, Sensor
+from appliance.system.network_port import Link
 from appliance.system.time_sync import TimeSync
 from tests.dev.boxes import BOXES
 from tests.dev.builders import Box, smart
@@ -89,7 +90,11 @@ MICROSERVER = BoxInfo(
     uptime=93784.21,
     load=(0.52, 0.4, 0.31),
     memory=Memory(8 * 2**30, 3 * 2**30, 4 * 2**30),
-    ports=(Port("eno1", ("192.168.1.5/24", "fd00::5/64"), 1000, True, 10**9, 10**8, 0),),
+    ports=(
+        Port(
+            "eno1", ("192.168.1.5/24", "fd00::5/64"), 1000, True, 10**9, 10**8, 0, Link(1000, False, 2500, 2500, 1000)
+        ),
+    ),
     temperatures=(Sensor("k10temp CPU", 41),),
     fans=(Sensor("w83795g chassis", 812),),
     host_name="recorded",

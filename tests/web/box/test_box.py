@@ -9,6 +9,7 @@ import re
 import pytest
 
 from appliance.system import clock
+from appliance.system.network_port import Link
 from tests.web.reading import Page, text_of
 from tests.web.rows import BOX, ETH0, put_box
 from web import agent
@@ -36,6 +37,20 @@ def test_page_tells_model_memory_network_and_sensors(web, calm):
     ):
         assert words in text
     assert "2.05 kB/s in" in text
+
+
+@pytest.mark.parametrize(
+    ("link", "words", "slow"),
+    [
+        (Link(100, False, 1000, 1000, 1000), "so the cable or a plug is the likely cause", True),
+        (Link(1000, False, 2500, 2500, 1000), "The other end offers no more than 1 Gbit/s.", False),
+    ],
+)
+def test_page_says_what_keeps_a_link_below_what_the_port_can_do(web, calm, link, words, slow):
+    put_box(dataclasses.replace(BOX, ports=(dataclasses.replace(ETH0, speed=link.speed, link=link),)))
+    page = web.get("/system/")
+    assert words in text_of(page)
+    assert ("state-attention" in page.content.decode()) is slow
 
 
 def test_page_asks_for_a_reading_and_says_so_before_the_first(web, calm):
