@@ -130,12 +130,12 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
         case "read-log":
             told = [one for one in LOG if request["text"].casefold() in one[2].casefold()]
             worst = {"error": 3, "warning": 4}.get(request["severity"], 7)
-            lines = [
+            shown = [
                 {"at": now - 60 * at, "source": source, "priority": priority, "text": text}
                 for at, (source, priority, text) in enumerate(told)
                 if priority <= worst
             ]
-            yield {"facts": {"lines": lines, "after": "", "reached": now - 3600 if lines else 0}}
+            yield {"facts": {"lines": shown, "after": "", "reached": now - 3600 if shown else 0}}
         case _:
             raise Failed(SENTENCE)
 
