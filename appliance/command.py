@@ -150,6 +150,31 @@ def start_process(
         raise Failed(f"{argv[0]} could not be started", str(error)) from error
 
 
+def run_bounded(argv: Sequence[str], *, most: int, timeout: float, accept: Collection[int] = (0,)) -> Result:
+    """Like ``run`` for a command whose words come from elsewhere: one that says more than ``most`` bytes is ended.
+
+    Raises what ``run`` raises; Failed where it says more.
+    """
+    started = time.monotonic()
+    process = start_process(argv)
+    out, said = bytearray(), bytearray()
+    try:
+        for part in read_parts(process, said, timeout, until=started + timeout):
+            out += part
+            if len(out) > most:
+                raise Failed(f"{argv[0]} said more than {most} bytes")
+        process.wait(max(started + timeout - time.monotonic(), 0))
+    except (TimeoutError, subprocess.TimeoutExpired) as error:
+        raise CommandTimedOut(argv, timeout, kill_process(process)) from error
+    finally:
+        kill_process(process)
+    text, complaints = out.decode(errors="replace"), said.decode(errors="replace")
+    result = Result(tuple(argv), process.returncode, text, complaints, time.monotonic() - started)
+    if result.status not in accept:
+        raise CommandFailed(result)
+    return result
+
+
 def first_lines(argv: Sequence[str], most: int, *, timeout: float) -> tuple[list[bytes], bool]:
     """At most so many lines of what a command says, and whether that was all; it is ended once there are enough.
 
@@ -203,14 +228,17 @@ def read_lines(argv: Sequence[str], *, silence: float) -> Generator[bytes]:
         raise CommandFailed(Result(tuple(argv), process.returncode, "", text, time.monotonic() - started))
 
 
-def read_parts(process: subprocess.Popen[bytes], said: bytearray, silence: float) -> Iterator[bytes]:
-    """What a process prints, a part at a time; the beginning of its complaints goes to ``said``. Raises TimeoutError."""
+def read_parts(
+    process: subprocess.Popen[bytes], said: bytearray, silence: float, until: float = float("inf")
+) -> Iterator[bytes]:
+    """What a process prints, a part at a time; the beginning of its complaints goes to ``said``. Raises TimeoutError after
+    a silence of so many seconds, and at the moment ``until``."""
     poll, open_ones = select.poll(), {stream.fileno() for stream in (process.stdout, process.stderr) if stream}
     err = process.stderr.fileno() if process.stderr else -1
     for handle in open_ones:
         poll.register(handle, select.POLLIN)
     while open_ones:
-        ready = poll.poll(silence * 1000)
+        ready = poll.poll(max(min(silence, until - time.monotonic()), 0) * 1000)
         if not ready:
             raise TimeoutError
         for handle, _event in ready:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -11,6 +12,8 @@ from django.utils import timezone
 
 from appliance import schedule, snapshot_names
 from appliance.alerts.rules import Fault
+from appliance.backups import run_mark
+from appliance.backups.remote.send_backup import COMPLETE, SendBackup
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.verify_backup import PREFIX, Comparison, VerifyBackup
 from appliance.errors import Refused
@@ -28,7 +31,7 @@ from workers.interval import Interval
 
 log = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS = 30.0
-KINDS_OF_JOBS = ("run-backup", "verify-backup")
+KINDS_OF_JOBS = ("run-backup", "send-backup", "verify-backup")
 MOST_DOUBLED = 5  # eight hours
 COMPARE_EVERY = timedelta(days=7)
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
@@ -50,8 +53,13 @@ def start_due_backups() -> Job | None:
     try:
         guard.for_each(statuses, remember)
     finally:  # a record that cannot be written keeps no backup from being made
-        job = start_next(statuses, now)
+        job = start_next([as_remembered(one) for one in statuses], now)
     return job
+
+
+def as_remembered(one: BackupStatus) -> BackupStatus:
+    """The same with what was just written down: of copies on another computer nothing else tells how old they are."""
+    return replace(one, good=one.record.good) if one.task.remote and one.record else one
 
 
 def start_next(statuses: list[BackupStatus], now: datetime) -> Job | None:
@@ -67,9 +75,9 @@ def start_next(statuses: list[BackupStatus], now: datetime) -> Job | None:
     ready = [one for one in statuses if is_ready(one, now, stopped)]
     due = [one for one in ready if one.missing or one.task.is_due(one.good, now, schedule.box_zone())]
     for one in sorted(due, key=lambda one: one.good or NEVER):
-        if job := start(one, now, run_of):
+        if job := start_run(one, now):
             return job
-    stale = [one for one in ready if one.good and is_comparison_due(one, now)]
+    stale = [one for one in ready if one.pool and one.good and is_comparison_due(one, now)]
     for one in sorted(stale, key=lambda one: (one.record and one.record.compared) or NEVER):
         if job := start(one, now, comparison_of):
             return job
@@ -86,7 +94,8 @@ def start_next(statuses: list[BackupStatus], now: datetime) -> Job | None:
 
 def is_ready(one: BackupStatus, now: datetime, stopped: set[str]) -> bool:
     """Whether it may run: it was set here, its destination answers, and the last job was not just a failure."""
-    if one.is_foreign or one.pool is None or {one.pool.name, one.dataset.pool} & stopped:
+    pools = {one.dataset.pool, *([one.pool.name] if one.pool else ())}
+    if one.is_foreign or not one.can_run or pools & stopped:
         return False
     failed = one.job and not one.job.open and one.job.state != Job.State.DONE
     return not (failed and one.job and now - rest_after(one, now) < one.job.created <= now)
@@ -127,10 +136,20 @@ def comparison_of(one: BackupStatus, pool: Pool, _now: datetime) -> Operation:
 
 
 def start(one: BackupStatus, now: datetime, build: Build) -> Job | None:
-    if one.pool is None:
-        return None
+    """Start what needs the pool of the copies."""
+    return start_operation(one, build(one, one.pool, now)) if one.pool else None
+
+
+def start_run(one: BackupStatus, now: datetime) -> Job | None:
+    """Start a run, whatever its destination is."""
+    if one.task.remote:
+        return start_operation(one, SendBackup.of(one.dataset, one.task, snapshot_names.format_moment(now)))
+    return start(one, now, run_of)
+
+
+def start_operation(one: BackupStatus, operation: Operation) -> Job | None:
     try:
-        return confirm.start_without_review(build(one, one.pool, now), user=BY_SCHEDULE)
+        return confirm.start_without_review(operation, user=BY_SCHEDULE)
     except Refused as refusal:
         log.warning("the backup of %s could not start: %s", one.dataset.name, refusal)
         return None
@@ -146,12 +165,31 @@ def remember(one: BackupStatus) -> None:
         return
     store_comparison(one, row)
     backup_proof.remember_proof(one, row)
+    if one.task.remote:
+        store_remote_run(one, row)
     if one.pool is None:
         return
     seen = row.seen if row.seen and timedelta() <= one.now - row.seen < SEEN_EVERY else one.now
     if (row.good, row.pool_name, row.seen) != (one.good, one.pool_name, seen):
         row.good, row.pool_name, row.seen = one.good, one.pool_name, seen
         row.save()
+
+
+def store_remote_run(one: BackupStatus, row: BackupRecord) -> None:
+    """Keep up to when the copies on another computer are complete, as its latest run has noted. One that left a folder out
+    moves nothing."""
+    job = one.job
+    if job is None or job.open or job.kind != "send-backup":
+        return
+    log = Job.objects.filter(pk=job.pk).values_list("log", flat=True).first() or []
+    text = next((line.removeprefix(COMPLETE) for line in reversed(log) if line.startswith(COMPLETE + "{")), "")
+    mark = run_mark.parse_run_mark(text)
+    good = mark.complete if mark else None
+    name = one.pool_name if one.remote else row.pool_name
+    if good is None or (row.good, row.pool_name) == (good, name) or (row.good and good < row.good <= one.now):
+        return
+    row.good, row.pool_name, row.seen = good, name, job.finished
+    row.save()
 
 
 def store_comparison(one: BackupStatus, row: BackupRecord) -> None:
@@ -193,11 +231,15 @@ def forget_removed(statuses: list[BackupStatus]) -> None:
 
 def backup_faults(now: datetime) -> Iterator[Fault]:
     """A fault for each backup whose newest copy is older than its owner allows, or differs from the original."""
+    other_keys: set[str] = set()
     for one in status.read_all(now):
         if one.differs and one.record:
             yield Fault("backup.differs", f"{one.key}:{one.task.key}", f"The backup of {one.dataset.name} differs from the original.", "; ".join(one.record.differences), f"/backups/of/{one.key}/{one.task.key}/", one.record.different)  # fmt: skip
         yield from backup_proof.proof_faults(one)
+        if one.remote and one.remote.has_other_key and one.remote.id not in other_keys:
+            other_keys.add(one.remote.id)
+            yield Fault("backup.host-key", one.remote.id, f"{one.remote.host} shows another host key than the one that was confirmed.", f"Backups are not sent to it, among them that of {one.dataset.name}.", f"/backups/computers/{one.remote.id}/")  # fmt: skip
         if one.is_late:
             last = f"The newest copy is of {one.good.astimezone(schedule.box_zone()):%d %B %Y, %H:%M}." if one.good else "There is no copy yet."  # fmt: skip
-            where = f"Its copies lie on {one.pool_name}." if one.pool else f"{one.pool_name}, where its copies lie, is not connected."  # fmt: skip
+            where = f"Its copies lie on {one.pool_name}." if one.pool or one.remote else f"{one.pool_name}, where its copies lie, is not connected."  # fmt: skip
             yield Fault("backup.old", f"{one.key}:{one.task.key}", f"The backup of {one.dataset.name} is too old.", f"{last} {where}", f"/backups/of/{one.key}/{one.task.key}/")  # fmt: skip

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from appliance import agent_client, command
+from appliance.backups.remote import settings as remote_settings
 from appliance.disks import inventory as disk_inventory
 from appliance.disks import latency, smart
 from appliance.errors import LarderError, explain_error
@@ -34,6 +35,7 @@ from web.inventory.models import (
     PolicyRow,
     PoolRow,
     PropertiesRow,
+    RemoteRow,
     ServiceRow,
     ShareRow,
     Source,
@@ -162,6 +164,7 @@ def collect_all() -> None:
     update_source("groups", lambda: store.replace(GroupRow, accounts.read_groups(), lambda group: group.name))
     update_source("edits", collect_drift.store_drift)
     update_source("smb-policy", lambda: store.replace(PolicyRow, [publish.smb_policy()], lambda _policy: "smb"))
+    update_source("remotes", lambda: store.replace(RemoteRow, remote_settings.read_remotes(), lambda one: one.id))
     update_source("addresses", store_addresses)
     if fresh:
         # Last: an agent that is slow to name damaged files keeps no facts waiting.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from appliance.backups.remote import settings
 from appliance.disks import inventory
 from appliance.errors import Failed
 from appliance.facts.box import Facts, Pool, PoolProperties
@@ -32,6 +33,7 @@ def read_facts() -> Facts:
             zfs="missing",
             shares=publish.configured_shares(),
             smb_policy=publish.smb_policy(),
+            remotes=settings.read_remotes(),
         )
     pools = status.read_pools()
     return Facts(
@@ -43,6 +45,7 @@ def read_facts() -> Facts:
         shares=publish.configured_shares(),
         smb_policy=publish.smb_policy(),
         properties=pool_properties(),
+        remotes=settings.read_remotes(),
     )
 
 

@@ -8,6 +8,8 @@ from appliance.backups.check_keys import CheckBackupKeys
 from appliance.backups.discard_received import DiscardReceived
 from appliance.backups.drill import DrillBackup
 from appliance.backups.drill_scratch import RemoveDrill
+from appliance.backups.remote.send_backup import SendBackup
+from appliance.backups.remote.set_up import AddRemote, ConfirmHostKey, RemoveRemote, TestRemote
 from appliance.backups.restore_folder import RestoreFolder
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.set_aside import SetCopyAside
@@ -69,6 +71,7 @@ from appliance.users.share_folder import ShareFolder
 
 Registered = (
     RunBackup
+    | SendBackup
     | SetBackup
     | SetCopyAside
     | RestoreFolder
@@ -77,6 +80,10 @@ Registered = (
     | DrillBackup
     | RemoveDrill
     | DiscardReceived
+    | AddRemote
+    | ConfirmHostKey
+    | TestRemote
+    | RemoveRemote
     | CleanUpBenchmark
     | RunBenchmarkCase
     | CreateDataset

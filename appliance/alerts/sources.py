@@ -34,6 +34,7 @@ SOURCES: dict[str, SourceText] = {
     "groups": describe_reading("groups"),
     "edits": SourceText("manual changes", "Larder cannot see whether its files were changed by hand."),
     "smb-policy": describe_reading("SMB settings"),
+    "remotes": describe_reading("other computers for backups"),
     "addresses": describe_reading("addresses of the box"),
     "reports": SourceText("pool reports", "Reports of scrubs and rebuilds are not kept."),
     "alerts": SourceText("alert rules", "Some alert rules cannot be evaluated."),

@@ -8,7 +8,7 @@ run counts, since ZFS can leave one out and still end with status 0.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from appliance import command
 from appliance.backups.match import Copy, Point, Token
@@ -52,14 +52,27 @@ def names_of(root: str, dataset: Dataset, tree: Iterable[Dataset], facts: Facts)
     """
     below = facts.below(root)
     found = {mark.guid: one.name for one in reversed(below) if (mark := parse_copy_mark(one.copy_of))}
-    taken = {one.name for one in below}
+    return names_among(root, dataset, tree, found, {one.name for one in below})
+
+
+def names_among(
+    root: str,
+    dataset: Dataset,
+    tree: Iterable[Dataset],
+    found: Mapping[int, str],
+    taken: set[str],
+    spell: Callable[[str], str] = str,
+) -> dict[int, str]:
+    """The same among copies that were ``found``, by the guid of their original. ``spell`` makes the last part of a name one
+    that can be given there."""
+    tree = list(tree)
     names: dict[int, str] = {}
     for one in tree:
         name = found.get(one.guid)
         if name is None:
             above = one.name.rpartition("/")[0]
             parent = next((names[up.guid] for up in tree if up.name == above and up.guid in names), "")
-            wanted = root if one.guid == dataset.guid else f"{parent or root}/{one.name.rpartition('/')[2]}"
+            wanted = root if one.guid == dataset.guid else f"{parent or root}/{spell(one.name.rpartition('/')[2])}"
             name = wanted if one.guid == dataset.guid else free_name(wanted, taken)
             taken.add(name)
         names[one.guid] = name

@@ -59,6 +59,12 @@ def run_copy(work: Work, one: DatasetCopy, zone: tzinfo) -> int:
 def let_go(work: Work, one: DatasetCopy, arrived: int, zone: tzinfo) -> None:
     """After a snapshot has arrived: drop earlier bookmarks of the task, snapshots of earlier runs that no task continues
     from, and copies that are no longer kept. What cannot be destroyed is noted; the copy is good all the same."""
+    expired = retention.expired_copies(list(list_snapshots.list_snapshots([one.target])), one.task.keep, zone)
+    let_go_here(work, one, arrived, [found.name for found in expired])
+
+
+def let_go_here(work: Work, one: DatasetCopy, arrived: int, expired: Iterable[str] = ()) -> None:
+    """The same without a look at the destination, where nothing but ``expired`` goes."""
     name = one.source.name
     marks = sorted(
         (mark for mark in read_bookmarks([name]) if mark.short.startswith(PREFIX)), key=lambda mark: mark.txg
@@ -68,8 +74,7 @@ def let_go(work: Work, one: DatasetCopy, arrived: int, zone: tzinfo) -> None:
     here = list(list_snapshots.list_snapshots([name]))
     at = next((found.txg for found in here if found.guid == arrived), 0)
     past = [found.name for found in own_snapshots(here, marks) if found.txg < at and found.guid not in bases]
-    expired = retention.expired_copies(list(list_snapshots.list_snapshots([one.target])), one.task.keep, zone)
-    for going in (past, [found.name for found in expired]):
+    for going in (past, list(expired)):
         for left in libzfs.destroy_snapshots(going):
             work.note(f"{left.name} stays: {left.why}")
     for mark in [mark for mark in marks if mark.short.startswith(one.bookmark_prefix)][:-BOOKMARKS]:

@@ -18,7 +18,8 @@ import msgspec
 from appliance import command, names, schedule, snapshot_names
 from appliance.backups import copies, run_mark, tasks, unchanged
 from appliance.backups.base import BackupOperation
-from appliance.backups.copy_dataset import PREFIX, DatasetCopy, run_copy, withdraw
+from appliance.backups.copy_dataset import DatasetCopy, run_copy, withdraw
+from appliance.backups.run_snapshot import take_snapshot
 from appliance.backups.tasks import BackupTask
 from appliance.backups.transfer import read_features, send_flags
 from appliance.errors import Failed, Reason, Refused
@@ -26,7 +27,6 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Dataset
 from appliance.operation import Plan, Step, Work, never
-from appliance.zfs import libzfs, list_snapshots
 
 NAMED = 5
 
@@ -108,19 +108,10 @@ class RunBackup(BackupOperation, tag="run-backup"):
         wanted = [f"{one.name}@{self.short}" for one in tree]
 
         def take(work: Work) -> None:
-            libzfs.take_snapshots(wanted, {})
-            found = list(list_snapshots.list_snapshots([one.name for one in tree]))
-            mine = {one.dataset: one for one in found if one.short == self.short}
-            # A bookmark keeps the moment even where the snapshot is destroyed before the next run.
-            marks = {one.dataset: f"{one.dataset}#{PREFIX}{self.key}-{one.guid}" for one in mine.values()}
-            libzfs.create_bookmarks({marks[name]: one.name for name, one in mine.items()})
-            run.taken = min((one.created for one in mine.values()), default=None)
-            run.unchanged = unchanged.find_unchanged(work, tree, targets, found, self.target)
-            left_out = [one.name for one in tree if one.guid in run.unchanged]
-            if left_out:
-                work.note(f"Nothing new in {len(left_out)} of {len(tree)} folders: their copies are complete.")
-                unchanged.drop_snapshots(work, [mine[name].name for name in left_out])
-                libzfs.destroy_bookmarks([marks[name] for name in left_out])
+            snapshot = take_snapshot(tree, self.short, self.key)
+            run.taken = snapshot.taken
+            run.unchanged = unchanged.find_unchanged(work, tree, targets, snapshot.found, self.target)
+            snapshot.leave_out(work, tree, run.unchanged)
 
         more = " …" if len(wanted) > NAMED else ""
         text = shlex.join(["zfs", "snapshot", "--", *wanted[:NAMED]]) + more

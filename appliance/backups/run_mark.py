@@ -31,9 +31,23 @@ class RunMark:
     def text(self) -> str:
         return msgspec.json.encode(self).decode()
 
+    @property
+    def complete(self) -> datetime | None:
+        """Up to when every folder is complete; None where the run left one out."""
+        return None if self.left else datetime.fromtimestamp(self.at, UTC)
+
     def complete_since(self, guid: int) -> datetime | None:
         """Up to when the copy of the folder with this guid is complete by this run."""
         return None if guid in self.left else datetime.fromtimestamp(self.at, UTC)
+
+
+def parse_run_mark(text: str) -> RunMark | None:
+    """The mark in a text; None where there is none that Larder could have written."""
+    try:
+        found = msgspec.json.decode(text, type=RunMark) if text else None
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    return found if found and 0 < found.at < LAST else None
 
 
 def mark_of(run: str, at: datetime, left: Iterable[int]) -> RunMark | None:
@@ -47,8 +61,4 @@ def run_mark_of(copy: Dataset | None) -> RunMark | None:
     noted = copy.properties.get(user_properties.COPIED) if copy else None
     if noted is None or noted.source != "local":
         return None
-    try:
-        found = msgspec.json.decode(noted.value, type=RunMark)
-    except (msgspec.MsgspecError, RecursionError):
-        return None
-    return found if 0 < found.at < LAST else None
+    return parse_run_mark(noted.value)

@@ -30,7 +30,7 @@ class SetBackup(Operation, tag="set-backup"):
             raise Refused(
                 Reason("backups-too-many", "A folder can have at most {most} backups.", most=tasks.MOST_TASKS)
             )
-        places = [(task.pool, task.path) for task in self.tasks]
+        places = [(task.pool, task.remote, task.path) for task in self.tasks]
         if len({task.key for task in self.tasks}) < len(self.tasks) or len(set(places)) < len(places):
             raise Refused(Reason("backup-twice", "This folder is already copied there.", field="pool"))
 
@@ -69,6 +69,9 @@ class SetBackup(Operation, tag="set-backup"):
 
     def check_task(self, task: BackupTask, own: int, facts: Facts) -> Iterator[Reason]:
         """The reasons against a task that is new or was changed."""
+        if task.remote:
+            yield from check_remote(task, facts)
+            return
         pool = task.find_pool(facts)
         if task.pool == own:
             yield Reason(
@@ -106,10 +109,16 @@ class SetBackup(Operation, tag="set-backup"):
 
     def sentences(self, facts: Facts) -> Iterator[str]:
         for task in self.tasks:
-            pool = task.find_pool(facts)
+            pool, remote = task.find_pool(facts), facts.remote(task.remote)
             place = task.root(pool) if pool else task.path
+            if remote:
+                place = f"{remote.root}/{task.path} on {remote.host}"
             what = f"{self.dataset} and all folders below it" if task.below else self.dataset
-            yield f"{what}: copied to {place} {task.when}. {task.keep.sentence} are kept."
+            yield f"{what}: copied to {place} {task.when}."
+            if task.remote:
+                yield "Copies are never destroyed from here: how long they stay is decided on that computer."
+            else:
+                yield f"{task.keep.sentence} are kept."
             if task.speed:
                 yield f"Speed: {task.speed}."
             if task.drill:
@@ -145,8 +154,17 @@ class SetBackup(Operation, tag="set-backup"):
         return "The backups are unchanged. Set them again."
 
 
+def check_remote(task: BackupTask, facts: Facts) -> Iterator[Reason]:
+    """The reasons against copying to that other computer."""
+    remote = facts.remote(task.remote)
+    if remote is None:
+        yield Reason("remote-missing", "That computer is no longer among those that backups go to. Add it again.", field="pool")  # fmt: skip
+    elif not remote.host_key:
+        yield Reason("remote-not-confirmed", "The host key of {host} was not confirmed yet. Do that on its page first.", field="pool", host=remote.host)  # fmt: skip
+
+
 def is_weaker(then: BackupTask, now: BackupTask) -> bool:
     """Whether a changed task keeps fewer copies, goes elsewhere, copies less, is tested no more, or may be late for longer."""
     fewer = any(then.keep.count(grain) < now.keep.count(grain) for grain in tasks.GRAINS)
-    moved = (then.pool, then.path) != (now.pool, now.path)
+    moved = (then.pool, then.remote, then.path) != (now.pool, now.remote, now.path)
     return fewer or moved or then.days > now.days or (now.below and not then.below) or (now.drill and not then.drill)

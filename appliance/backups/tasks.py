@@ -21,6 +21,7 @@ from appliance.strict_struct import StrictStruct
 
 Every = Literal["hourly", "daily", "weekly"]
 KEY = re.compile(r"[0-9a-f]{8}")
+NAME_THERE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,59}")
 MOST_TASKS = 8  # of one folder; a ZFS user property holds 8 KiB
 MOST_KEPT = 500
 MOST_RATE = 10_000  # MB a second
@@ -56,6 +57,8 @@ class Keep(StrictStruct):
 class BackupTask(StrictStruct):
     """One destination of one folder. ``pool`` is the guid of the pool there, ``path`` the dataset below it.
 
+    ``remote``: the id of another computer that the copies go to over ssh. ``pool`` is then 0, ``path`` the name below its folder.
+
     ``hour`` is one of the box's clock; a weekly task runs on Sundays. ``days``: how old the last good copy may become
     before that is an alert. ``removable``: the pool's disk comes and goes; Larder imports it for a run and exports it then.
     ``drill``: whether a restore of the whole folder is tested every month.
@@ -75,18 +78,17 @@ class BackupTask(StrictStruct):
     rate: int = 0
     slow_from: int = 0
     slow_until: int = 0
+    remote: str = ""
 
     def __post_init__(self) -> None:
         if not KEY.fullmatch(self.key):
             raise Refused(Reason("backup-key-invalid", "That is not a backup of Larder.", field="key"))
         if not 0 <= self.pool < 2**64:
             raise Refused(Reason("guid-invalid", "That is not a pool.", field="pool"))
-        home, _slash, name = self.path.partition("/")
-        if home != HOME or "/" in name:
-            raise Refused(
-                Reason("backup-path-invalid", "Copies lie in the folder {home} of their pool.", field="path", home=HOME)
-            )
-        names.check_folder_name(name, field="path")
+        if self.remote:
+            check_place_there(self)
+        else:
+            check_place_here(self.path)
         for field in ("hour", "slow_from", "slow_until"):
             if not 0 <= getattr(self, field) <= 23:
                 raise Refused(Reason("hour-out-of-range", "Choose an hour between 0 and 23.", field=field))
@@ -148,6 +150,30 @@ def slot_of(grain: str, at: datetime, hour: int, zone: tzinfo) -> int:
     local = at.astimezone(zone)
     day = local.date().toordinal() - (local.hour < hour)
     return day // 7 if grain == "weekly" else day  # 1 January of the year 1, day 1, was a Monday
+
+
+def check_place_here(path: str) -> None:
+    """Copies in a pool of this box lie in one folder. Raises Refused."""
+    home, _slash, name = path.partition("/")
+    if home != HOME or "/" in name:
+        raise Refused(
+            Reason("backup-path-invalid", "Copies lie in the folder {home} of their pool.", field="path", home=HOME)
+        )
+    names.check_folder_name(name, field="path")
+
+
+def check_place_there(task: BackupTask) -> None:
+    """Copies on another computer have a plain name: it travels through ssh. Raises Refused."""
+    if not KEY.fullmatch(task.remote) or task.pool or task.removable:
+        raise Refused(Reason("remote-key-invalid", "That is not another computer of Larder.", field="pool"))
+    if not NAME_THERE.fullmatch(task.path):
+        raise Refused(
+            Reason(
+                "remote-name-invalid",
+                "On another computer a copy has a name of letters, digits, hyphens, underscores and dots only, at most 60.",
+                field="path",
+            )
+        )
 
 
 class Tasks(StrictStruct):

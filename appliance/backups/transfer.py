@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from appliance import command
 from appliance.backups import copies, match
+from appliance.backups.destination import LOCAL, Destination
 from appliance.backups.stream import send_stream
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Dataset
@@ -32,6 +33,11 @@ class Transfer:
     target: str
     short: str
     flags: tuple[str, ...]
+
+    @property
+    def destination(self) -> Destination:
+        """Where ``target`` lies."""
+        return LOCAL
 
     @property
     def raw(self) -> bool:
@@ -59,9 +65,7 @@ class Transfer:
         return ["zfs", "send", *more, *self.flags, *base, "--", self.snapshot]
 
     def receiver(self, decision: match.Decision) -> list[str]:
-        new = self.properties if decision.kind == "full" else {}
-        options = [word for key, value in new.items() for word in ("-o", f"{key}={value}")]
-        return ["zfs", "receive", "-u", "-s", *options, self.target]
+        return self.destination.receiver(self.target, self.properties, new=decision.kind == "full")
 
 
 def send_flags(features: dict[str, str], *, raw: bool, into_encrypted: bool) -> tuple[str, ...]:
@@ -96,23 +100,23 @@ def run_transfer(work: Work, one: Transfer, wanted: int) -> int:
     Cancelled."""
     moved = 0
     for _stream in range(MOST_STREAMS):
-        copy = copies.read_copy(one.target)
+        copy = one.destination.read_copy(one.target)
         Refused.unless_empty(reason for reason in [match.conflict(one.source.name, one.source.guid, one.raw, copy)] if reason)  # fmt: skip
         decision = match.decide(one.source.name, copies.read_points(one.source.name), wanted, one.raw, copy)
         if isinstance(decision, Reason):
             raise Refused(decision)
         if decision.kind == "arrived":
-            copies.settle(work, one.target, one.properties)
+            one.destination.settle(work, one.target, one.properties)
             return moved
         if decision.kind == "discard":
             work.note(f"What an interrupted run left in {one.target} no longer fits, so it is discarded.")
-            command.run(["zfs", "receive", "-A", one.target], timeout=300)
+            one.destination.discard(one.target)
             continue
         if decision.kind == "increment" and one.raw:
-            check_keys(decision.base, one)
+            check_keys(decision.base, one, copy)
         moved += run_stream(work, one, decision)
         if copy.mark is None:  # an interrupted receive may have lost what was set at its beginning
-            copies.settle(work, one.target, one.properties)
+            one.destination.settle(work, one.target, one.properties)
     raise Failed(f"The copy of {one.source.name} is not complete", f"{one.target} does not show {one.short}.")
 
 
@@ -156,11 +160,10 @@ def check_room(one: Transfer, needed: int) -> None:
     has arrived, in space that no list shows. What ZFS compresses anew there may fit all the same, so that is tried."""
     if not {"-c", "-w"} & set(one.flags):
         return
-    place, found = one.target, copies.read_values(one.target, ["available"])
-    while not found and "/" in place:  # a first copy: there is room in what it is made in
-        place = place.rpartition("/")[0]
-        found = copies.read_values(place, ["available"])
-    free = int(found.get("available", needed))
+    found = one.destination.free_space(one.target)
+    if found is None:
+        return
+    place, free = found
     if needed > free:
         raise Refused(
             Reason(
@@ -174,14 +177,15 @@ def check_room(one: Transfer, needed: int) -> None:
         )
 
 
-def check_keys(base: str, one: Transfer) -> None:
+def check_keys(base: str, one: Transfer, copy: match.Copy) -> None:
     """Refuse to continue an encrypted copy from a snapshot of another set of keys: equal guids do not rule it out
     (openzfs/zfs#8758). Bookmarks do not say."""
     if "@" not in base:
         return
-    newest = copies.read_copy(one.target).guids[-1]
-    name = next((found.name for found in list_snapshots.list_snapshots([one.target]) if found.guid == newest), "")
-    ours, theirs = (copies.read_values(found, ["ivsetguid"]).get("ivsetguid") for found in (base, name))
+    ours, theirs = (
+        copies.read_values(base, ["ivsetguid"]).get("ivsetguid"),
+        one.destination.key_set(one.target, copy.guids[-1]),
+    )
     if ours and theirs and ours != theirs:
         raise Refused(
             Reason(

@@ -47,13 +47,18 @@ def is_unchanged(one: Dataset, snapshots: Sequence[Snapshot], newest: int, copy:
 
     An encrypted dataset is always sent: a new passphrase travels in its streams and is nothing that was written.
     """
-    guids = [snapshot.guid for snapshot in snapshots]
-    if one.encryption != "off" or newest not in guids:
+    if one.encryption != "off":
         return False
-    later = snapshots[guids.index(newest) + 1 :]
     is_as_left = copy.get("written") == "0" and not copy.get("receive_resume_token")
     is_settled = all(copy.get(key) == value for key, value in copies.properties_of(one).items())
-    return bool(later) and is_as_left and is_settled and not any(snapshot.written for snapshot in later)
+    return is_as_left and is_settled and has_nothing_new(snapshots, newest)
+
+
+def has_nothing_new(snapshots: Sequence[Snapshot], newest: int) -> bool:
+    """Whether a copy that ends with the snapshot ``newest`` has everything of ``snapshots``, the oldest first."""
+    guids = [snapshot.guid for snapshot in snapshots]
+    later = snapshots[guids.index(newest) + 1 :] if newest in guids else ()
+    return bool(later) and not any(snapshot.written for snapshot in later)
 
 
 def read_below(root: str, wanted: Iterable[str]) -> dict[str, dict[str, str]]:

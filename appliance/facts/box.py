@@ -14,6 +14,7 @@ from datetime import datetime
 from appliance.facts import vdev_state
 from appliance.facts.datasets import Bookmark, Dataset, DatasetDetail, Snapshot, Span
 from appliance.facts.importable import Importable
+from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group, Session, Share, SmbPolicy
 
 
@@ -273,6 +274,7 @@ class Facts:
     spans: tuple[Span, ...] = ()  # what was measured of them
     dataset_details: tuple[DatasetDetail, ...] = ()
     smb_policy: SmbPolicy = field(default_factory=SmbPolicy)
+    remotes: tuple[Remote, ...] = ()  # other computers that backups go to
 
     def pool(self, name: str) -> Pool | None:
         return next((pool for pool in self.pools if pool.name == name), None)
@@ -290,6 +292,9 @@ class Facts:
     def properties_of(self, pool: str) -> dict[str, str]:
         """What is set on that pool; empty where it is not known."""
         return next((found.values for found in self.properties if found.name == pool), {})
+
+    def remote(self, key: str) -> Remote | None:
+        return next((remote for remote in self.remotes if remote.id == key), None)
 
     def dataset(self, name: str) -> Dataset | None:
         return next((dataset for dataset in self.datasets if dataset.name == name), None)

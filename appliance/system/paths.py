@@ -8,6 +8,7 @@ from pathlib import Path
 RUN = Path(os.environ.get("LARDER_RUN", "/run/larder"))
 STATE = Path(os.environ.get("LARDER_STATE", "/var/lib/larder"))
 AGENT_STATE = Path(os.environ.get("LARDER_AGENT_STATE", "/var/lib/larder-agent"))
+SSH = Path(os.environ.get("LARDER_SSH", "/var/lib/larder-ssh"))  # root's: other computers that backups go to
 SPOOL = Path(os.environ.get("LARDER_SPOOL", "/var/spool/larder/events"))
 POOLS = Path(os.environ.get("LARDER_POOLS", "/"))  # new pools are mounted below
 

@@ -12,6 +12,7 @@ from appliance.backups.tasks import BackupTask, encode_tasks
 from appliance.facts.box import Pool, Use, Vdev
 from appliance.facts.datasets import Dataset, SpaceUse
 from appliance.facts.importable import Importable, ImportablePart
+from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group
 from appliance.shares.connections import Connection
 from appliance.snapshots.policy import Policy
@@ -72,6 +73,13 @@ def of_tank(total: int, *, full: bool = False) -> tuple[Dataset, ...]:
     )  # fmt: skip
 
 
+def cellar(now: datetime, **changes: Any) -> Remote:
+    """Another computer that takes backups, as it answered last night."""
+    key = f"ssh-ed25519 {'AAAAC3NzaC1lZDI1NTE5AAAAI' + 'x' * 43}"
+    made = Remote("0badcafe", "cellar.lan", 22, "larder-backup", "vault/larder", key, key, tested=now - timedelta(hours=9), zfs="2.2.2", free=3 * TB)  # fmt: skip
+    return replace(made, **changes)
+
+
 def healthy(now: datetime) -> Box:
     """Two pools, folders, shares of all protocols, snapshots by policy, people; nothing to do."""
     pools = (scrubbed(tank(), now - timedelta(days=6)), scrubbed(filled(attic(), 31), now - timedelta(days=6), hours=2))
@@ -103,6 +111,7 @@ def healthy(now: datetime) -> Box:
             Connection("smb", "4711", "anna", "192.168.1.23", ("photos", "documents"), ("2026/summer/P1000234.RAF",), 3, "signed"),
             Connection("nfs", "12", "", "192.168.1.20", ("/tank/media",)),
         ),
+        remotes=(cellar(now),),
         uses={"tank/homes": (SpaceUse("user", "anna", 5 * GB, 50 * GB), SpaceUse("user", "ben", 3 * GB, 50 * GB))},
     )  # fmt: skip
 
@@ -135,6 +144,17 @@ def degraded(now: datetime) -> Box:
         },
         accounts=FAMILY,
         groups=(Group("family", 20000, ("anna", "ben", "clara")),),
+        remotes=(
+            cellar(now, offered_key=f"ssh-ed25519 {'AAAAC3NzaC1lZDI1NTE5AAAAI' + 'y' * 43}"),
+            cellar(
+                now,
+                id="1badcafe",
+                host="a-box-with-a-long-name.of-a-friend.example.org",
+                host_key="",
+                offered_key=cellar(now).host_key,
+                tested=None,
+            ),
+        ),
         failed_services=("zfs-zed.service",),
     )
 

@@ -17,6 +17,7 @@ from appliance.facts import user_properties
 from appliance.facts.box import Disk, Facts, LongWork, Pool, Scan, Use, Vdev
 from appliance.facts.datasets import Dataset, Property, SpaceUse
 from appliance.facts.importable import Importable
+from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group, Share
 from appliance.shares.connections import Connection
 from appliance.shares.settings import PROTOCOLS, wanted_shares
@@ -43,6 +44,7 @@ class Box:
     groups: tuple[Group, ...] = ()
     importable: tuple[Importable, ...] = ()
     connections: tuple[Connection, ...] = ()
+    remotes: tuple[Remote, ...] = ()
     uses: dict[str, tuple[SpaceUse, ...]] = field(default_factory=dict)
     kept: Policy = USUAL  # the snapshots that there are of each dataset with a policy
     growth: float = 0.05

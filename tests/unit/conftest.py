@@ -55,6 +55,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         "JOBS": run / "jobs",
         "AGENT_SOCKET": run / "agent.sock",
         "AGENT_STATE": state,
+        "SSH": state / "ssh",
         "JOURNALS": state / "journal",
     }.items():
         monkeypatch.setattr(paths, name, path)

@@ -54,6 +54,7 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "AGENT_SOCKET": run / "agent.sock",
         "SPOOL": tmp_path / "spool/events",
         "AGENT_STATE": agent,
+        "SSH": agent / "ssh",
         "STATE": tmp_path,
         "JOURNALS": agent / "journal",
     }.items():

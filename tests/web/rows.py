@@ -14,6 +14,7 @@ from appliance.disks.inventory import disks_from
 from appliance.facts.box import Disk, Pool, PoolDetail, Use, Vdev
 from appliance.facts.datasets import Dataset, Snapshot
 from appliance.facts.importable import Importable
+from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group, Share
 from appliance.operation import Operation, as_json, checked_plan, kind_of
 from appliance.shares.connections import Connection
@@ -37,6 +38,7 @@ from web.inventory.models import (
     GroupRow,
     ImportableRow,
     PoolRow,
+    RemoteRow,
     ShareRow,
     SnapshotRow,
 )
@@ -115,6 +117,18 @@ def notified(way: str = "mail") -> None:
 BACKUP = BackupTask(key="0123abcd", pool=42, path="backups/photos")
 
 
+HOST_KEY = f"ssh-ed25519 {'A' * 68}"
+OTHER_HOST_KEY = f"ssh-ed25519 {'B' * 68}"
+REMOTE = Remote("0badcafe", "attic.lan", 22, "larder-backup", "tank/attic", f"ssh-ed25519 {'C' * 68}", HOST_KEY,
+                tested=datetime(2026, 1, 1, tzinfo=UTC), zfs="2.3.9", free=10**12)  # fmt: skip
+
+
+def put_remotes(*remotes: Remote) -> None:
+    """Made up: other computers that backups go to."""
+    store.replace(RemoteRow, remotes, lambda one: one.id)
+    store.checked("remotes", changed=True)
+
+
 def backed_up(one: Dataset) -> Dataset:
     """Made up: the folder photos has a backup on a pool that is not connected."""
     if not one.name.endswith("/photos"):
@@ -140,6 +154,7 @@ def recorded_box() -> Pool:
     )
     store.replace(EditRow, [detect.Edit("smb", "/etc/samba/larder.conf", "ab" * 32)], lambda edit: edit.key)
     store.replace(ConnectionRow, [Connection("smb", "1", "anna", "192.168.1.20")], lambda found: found.key)
+    put_remotes(replace(REMOTE, host_key="", offered_key=HOST_KEY))
     put_box()
     return pool
 

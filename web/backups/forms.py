@@ -17,6 +17,7 @@ from web.forms_common import HOURS
 from web.jobs.refusals import validation_error
 
 MORE = frozenset(("hourly", "daily", "weekly", "monthly", "days", "drill", "rate", "slow_from", "slow_until"))
+REMOTE = "computer-"  # how the choice of another computer begins, before its id
 DAYS, DAYS_REMOVABLE = 2, 30  # after which an owner wants to know; a disk in a drawer is fetched seldom
 EVERY = (("daily", "Every day"), ("weekly", "Every Sunday"), ("hourly", "Every hour"))
 
@@ -24,11 +25,11 @@ EVERY = (("daily", "Every day"), ("weekly", "Every Sunday"), ("hourly", "Every h
 class BackupForm(forms.Form):
     """One backup task of a folder."""
 
-    pool = forms.TypedChoiceField(label="Copy to the pool", coerce=int, widget=forms.RadioSelect)
+    pool = forms.ChoiceField(label="Copy to", widget=forms.RadioSelect)
     name = forms.CharField(
         label="Name of the copy",
         max_length=60,
-        help_text=f"It lies in the folder {HOME} of that pool. It is not shared, and nobody can change it.",
+        help_text=f"It lies in the folder {HOME} of that pool, or in the folder that was made on that computer. It is not shared, and nobody can change it.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
     )
     removable = forms.BooleanField(
@@ -80,11 +81,11 @@ class BackupForm(forms.Form):
             key="0" * 8, pool=0, path=f"{HOME}/{dataset.name.rpartition('/')[2].replace(':', '-')}"
         )
         initial: dict[str, Any] = {
-            "pool": now.pool, "name": now.path.rpartition("/")[2], "below": now.below, "removable": now.removable, "every": now.every,
+            "pool": place_of(now), "name": now.path.rpartition("/")[2], "below": now.below, "removable": now.removable, "every": now.every,
             "hour": now.hour, "days": task.days if task else None, "drill": now.drill, "rate": now.rate or None, "slow_from": now.slow_from, "slow_until": now.slow_until,
             "hourly": now.keep.hourly, "daily": now.keep.daily, "weekly": now.keep.weekly, "monthly": now.keep.monthly,
         }  # fmt: skip
-        pools = pool_choices(dataset, facts)
+        pools = [*pool_choices(dataset, facts), *remote_choices(facts)]
         if task is None and len(pools) == 1:
             initial["pool"] = pools[0][0]
         super().__init__(data, initial=initial)  # type: ignore[arg-type]  # Django takes a QueryDict here
@@ -93,8 +94,9 @@ class BackupForm(forms.Form):
         if task:  # changing these would be another backup
             for name in ("pool", "name"):
                 self.fields[name].disabled = True
-            if task.pool not in dict(pools):
-                choices = [(task.pool, "The pool that is not connected"), *pools]
+            if place_of(task) not in dict(pools):
+                gone = "The computer that was removed" if task.remote else "The pool that is not connected"
+                choices = [(place_of(task), gone), *pools]
         self.fields["pool"].choices = choices  # type: ignore[attr-defined]  # a field with choices, declared above
 
     @property
@@ -121,28 +123,47 @@ class BackupForm(forms.Form):
     def task(self) -> BackupTask:
         """The task that was asked for. Raises Refused."""
         given = self.cleaned_data
+        remote = given["pool"].removeprefix(REMOTE) if given["pool"].startswith(REMOTE) else ""
         return BackupTask(
             key=self.key or secrets.token_hex(4),
-            pool=given["pool"],
-            path=f"{HOME}/{given['name']}",
+            pool=0 if remote else int(given["pool"]),
+            remote=remote,
+            path=given["name"] if remote else f"{HOME}/{given['name']}",
             every=given["every"],
             hour=given["hour"],
             below=given["below"],
-            removable=given["removable"],
+            removable=given["removable"] and not remote,
             keep=Keep(hourly=given["hourly"], daily=given["daily"], weekly=given["weekly"], monthly=given["monthly"]),
-            days=given["days"] or (DAYS_REMOVABLE if given["removable"] else DAYS),
-            drill=given["drill"],
+            days=given["days"] or (DAYS_REMOVABLE if given["removable"] and not remote else DAYS),
+            drill=given["drill"] and not remote,
             rate=given["rate"] or 0,
             slow_from=given["slow_from"] or 0,
             slow_until=given["slow_until"] or 0,
         )
 
 
-def pool_choices(dataset: Dataset, facts: Facts) -> list[tuple[int, str]]:
+def place_of(task: BackupTask) -> str:
+    """The choice that stands for where a task's copies go."""
+    return f"{REMOTE}{task.remote}" if task.remote else str(task.pool)
+
+
+def remote_choices(facts: Facts) -> list[tuple[str, str]]:
+    """The other computers that a folder can be copied to: those whose host key is confirmed."""
+    return [
+        (f"{REMOTE}{one.id}", f"{one.host} ({size_text(one.free)} free)" if one.free else one.host)
+        for one in facts.remotes
+        if one.host_key
+    ]
+
+
+def pool_choices(dataset: Dataset, facts: Facts) -> list[tuple[str, str]]:
     """The pools that a folder can be copied to: all others that are here."""
     tops = {one.name: one for one in facts.datasets}
     return [
-        (pool.guid, f"{pool.name} ({size_text(tops[pool.name].available)} free)" if pool.name in tops else pool.name)
+        (
+            str(pool.guid),
+            f"{pool.name} ({size_text(tops[pool.name].available)} free)" if pool.name in tops else pool.name,
+        )
         for pool in facts.pools
         if pool.name != dataset.pool
     ]

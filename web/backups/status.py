@@ -18,9 +18,10 @@ from appliance.backups.tasks import BackupTask
 from appliance.facts.box import Facts, Pool
 from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset
+from appliance.facts.remote import Remote
 from web.backups.models import BackupRecord
 from web.backups.proof import Checkable, Proof, Received, checkable, parse_proof
-from web.inventory.models import DatasetRow, DiskRow, PoolRow, SnapshotRow
+from web.inventory.models import DatasetRow, DiskRow, PoolRow, RemoteRow, SnapshotRow
 from web.jobs.models import Job
 
 NAMES = f"{snapshot_names.PREFIX}{snapshot_names.BACKUP}-"
@@ -47,6 +48,7 @@ class BackupStatus:
     plugged: str = ""  # the name of its pool where the disk is here and the pool is not in use
     job: Job | None = None  # the latest run or comparison
     checks: Checkable = NOTHING_KNOWN
+    remote: Remote | None = None  # the other computer that the copies go to
 
     def __str__(self) -> str:
         return f"the backup of {self.dataset.name}"
@@ -57,7 +59,16 @@ class BackupStatus:
 
     @property
     def target(self) -> str:
+        if self.remote:
+            return f"{self.remote.root}/{self.task.path}"
         return f"{self.pool_name}/{self.task.path}"
+
+    @property
+    def can_run(self) -> bool:
+        """Whether its destination is there: a pool that is connected, or a computer whose host key is confirmed."""
+        if self.task.remote:
+            return self.remote is not None and bool(self.remote.host_key) and not self.remote.has_other_key
+        return self.pool is not None
 
     @property
     def is_running(self) -> bool:
@@ -116,7 +127,7 @@ class BackupStatus:
             return "working"
         if self.differs or self.is_useless:
             return "failed"
-        if self.is_foreign or self.is_late or self.failed or self.missing:
+        if self.is_foreign or self.is_late or self.failed or self.missing or (self.task.remote and not self.can_run):
             return "attention"
         if self.good is None:
             return "unknown"
@@ -134,6 +145,8 @@ class BackupStatus:
             return "not confirmed"
         if self.is_late:
             return "too old" if self.good else "no copy yet"
+        if self.task.remote and not self.can_run:
+            return "key changed" if self.remote else "removed"
         if self.failed:
             return "last run failed"
         if self.missing:
@@ -142,7 +155,7 @@ class BackupStatus:
             return "no copy yet"
         if self.plugged:
             return "good, safe to unplug"
-        return "good" if self.pool else "good, not connected"
+        return "good" if self.can_run else "good, not connected"
 
 
 @dataclass(frozen=True)
@@ -159,10 +172,11 @@ class FolderBackups:
 
 
 def read_facts() -> Facts:
-    """Pools and datasets alone. Two queries."""
+    """Pools, datasets and other computers alone. Three queries."""
     return Facts(
         pools=tuple(row.fact for row in PoolRow.objects.order_by("name")),
         datasets=tuple(row.fact for row in DatasetRow.objects.order_by("name")),
+        remotes=tuple(row.fact for row in RemoteRow.objects.order_by("name")),
     )
 
 
@@ -208,6 +222,14 @@ def status_of(
     plugged: str,
 ) -> BackupStatus:
     pool = task.find_pool(facts)
+    if task.remote:
+        remote = facts.remote(task.remote)
+        return BackupStatus(
+            dataset, task, None, now,
+            good=record.good if record else None,
+            pool_name=remote.host if remote else (record.pool_name if record else "") or "a computer that was removed",
+            job=job, record=record, remote=remote,
+        )  # fmt: skip
     if targets is None or pool is None:
         good, name = (record.good, record.pool_name) if record else (None, "")
         return BackupStatus(
@@ -263,7 +285,11 @@ def plugged_pools() -> dict[int, str]:
 
 def latest_jobs() -> dict[tuple[str, str], Job]:
     """The latest run of each task."""
-    rows = Job.objects.filter(kind__in=("run-backup", "verify-backup")).defer("plan", "log").order_by("-created")[:200]
+    rows = (
+        Job.objects.filter(kind__in=("run-backup", "send-backup", "verify-backup"))
+        .defer("plan", "log")
+        .order_by("-created")[:200]
+    )
     found: dict[tuple[str, str], Job] = {}
     for row in rows:
         found.setdefault((row.subject, str(json.loads(row.operation).get("key", ""))), row)

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from django.urls import path
 
-from web.backups import proof_views, restore_views, views
+from web.backups import proof_views, remote_views, restore_views, views
 
 urlpatterns = [
     path("", views.list_backups, name="backups"),
     path("new/", views.choose_folder, name="new_backup"),
+    path("computers/", remote_views.list_remotes, name="remotes"),
+    path("computers/new/", remote_views.add_remote, name="add_remote"),
+    path("computers/larder-peer/", remote_views.download_peer, name="download_peer"),
+    path("computers/<str:key>/", remote_views.show_remote, name="remote"),
+    path("computers/<str:key>/test/", remote_views.test_remote, name="test_remote"),
+    path("computers/<str:key>/host-key/", remote_views.confirm_host_key, name="confirm_host_key"),
+    path("computers/<str:key>/remove/", remote_views.remove_remote, name="remove_remote"),
     path("copies/<str:key>/restore/", restore_views.restore_folder, name="restore_folder"),
     path("of/<str:key>/new/", views.edit_backup, name="add_backup"),
     path("of/<str:key>/<str:task>/", views.show_backup, name="backup"),

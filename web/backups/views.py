@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from appliance import snapshot_names
 from appliance.backups import tasks
+from appliance.backups.remote.send_backup import SendBackup
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.set_aside import SetCopyAside
 from appliance.backups.set_backup import SetBackup
@@ -23,7 +24,7 @@ from appliance.facts.datasets import Dataset
 from appliance.operation import Operation
 from web import live
 from web.backups import proof, status
-from web.backups.forms import BackupForm, pool_choices
+from web.backups.forms import BackupForm, pool_choices, remote_choices
 from web.backups.status import BackupStatus
 from web.inventory.models import DatasetRow, SnapshotRow
 from web.jobs import confirm
@@ -79,7 +80,13 @@ def edit_backup(request: HttpRequest, key: str, task: str = "") -> HttpResponse:
             add_reasons(
                 form, [reason.with_field("name") if reason.field == "path" else reason for reason in refusal.reasons]
             )
-    context = {"form": form, "dataset": dataset, "task": now, "key": key, "pools": pool_choices(dataset, facts)}
+    context = {
+        "form": form,
+        "dataset": dataset,
+        "task": now,
+        "key": key,
+        "pools": [*pool_choices(dataset, facts), *remote_choices(facts)],
+    }
     return live.respond_to_form(request, "backups/edit.html", context)
 
 
@@ -128,6 +135,8 @@ def run_backup(request: HttpRequest, key: str, task: str) -> HttpResponse:
     """Start a run now."""
     one = find_status(key, task)
     moment = snapshot_names.format_moment(timezone.now())
+    if one.task.remote:
+        return start_job(request, one, SendBackup.of(one.dataset, one.task, moment))
     return start_now(request, one, lambda pool: RunBackup.of(one.dataset, one.task, pool, moment))
 
 
@@ -143,9 +152,7 @@ def compare_backup(request: HttpRequest, key: str, task: str) -> HttpResponse:
 
 def start_now(request: HttpRequest, one: BackupStatus, build: Callable[[Pool], Operation]) -> HttpResponse:
     """Start a job on a backup; the one under way where there is one. Raises Refused."""
-    if one.is_running and one.job:
-        return redirect("job", pk=one.job.pk)
-    if one.pool is None:
+    if one.pool is None and not one.is_running:
         raise Refused(
             Reason(
                 "backup-pool-missing",
@@ -153,7 +160,16 @@ def start_now(request: HttpRequest, one: BackupStatus, build: Callable[[Pool], O
                 dataset=one.dataset.name,
             )
         )
-    return redirect("job", pk=confirm.start_without_review(build(one.pool), user=request.user.get_username()).pk)
+    return start_job(request, one, build(one.pool) if one.pool else None)
+
+
+def start_job(request: HttpRequest, one: BackupStatus, operation: Operation | None) -> HttpResponse:
+    """The job of an operation; the one under way where there is one. Raises Refused."""
+    if one.is_running and one.job:
+        return redirect("job", pk=one.job.pk)
+    if operation is None:
+        raise Http404
+    return redirect("job", pk=confirm.start_without_review(operation, user=request.user.get_username()).pk)
 
 
 @require_GET

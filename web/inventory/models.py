@@ -13,6 +13,7 @@ from django.db import models
 from appliance.facts import box, sharing
 from appliance.facts.datasets import Bookmark, Dataset, DatasetDetail, Snapshot
 from appliance.facts.importable import Importable
+from appliance.facts.remote import Remote
 from appliance.pools import activities
 from appliance.shares import connections
 from appliance.shares.drift import detect
@@ -248,6 +249,12 @@ class BoxRow(Row):
 
     kind = BoxInfo
     rates: Any = models.JSONField(default=dict)
+
+
+class RemoteRow(Row):
+    """Another computer that backups go to. ``key`` is its id."""
+
+    kind = Remote
 
 
 class EditRow(Row):

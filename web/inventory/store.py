@@ -31,6 +31,7 @@ from web.inventory.models import (
     PolicyRow,
     PoolRow,
     PropertiesRow,
+    RemoteRow,
     Row,
     SessionRow,
     ShareRow,
@@ -137,6 +138,7 @@ def facts() -> Facts:
         properties=tuple(row.fact for row in PropertiesRow.objects.order_by("name")),
         dataset_details=tuple(row.fact for row in DatasetDetailRow.objects.all()),
         smb_policy=next((row.fact for row in PolicyRow.objects.all()), SmbPolicy()),
+        remotes=tuple(row.fact for row in RemoteRow.objects.order_by("name")),
     )
 
 

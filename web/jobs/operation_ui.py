@@ -11,6 +11,8 @@ from appliance.backups.check_keys import CheckBackupKeys
 from appliance.backups.discard_received import DiscardReceived
 from appliance.backups.drill import DrillBackup
 from appliance.backups.drill_scratch import RemoveDrill
+from appliance.backups.remote.send_backup import SendBackup
+from appliance.backups.remote.set_up import AddRemote, ConfirmHostKey, RemoveRemote, TestRemote
 from appliance.backups.restore_folder import RestoreFolder
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.set_aside import SetCopyAside
@@ -127,6 +129,7 @@ REPLACEMENT = OperationUi("replacements", "Continue the replacement")
 REPLACEMENT_STEPS = ("Choose the disk", "Take it out of use", "Pull it out", "Put the new one in", "Rebuild", "Done")
 BOX = OperationUi("box", "See the system")
 BACKUPS = OperationUi("backups", "See the backups")
+REMOTES = OperationUi("remotes", "See the computers")
 BENCHMARKS = OperationUi("benchmarks", "See the benchmarks")
 
 NEW_PASSPHRASE = Secret(
@@ -189,6 +192,11 @@ UI: dict[type[Operation], OperationUi] = {
     SetCopyAside: BACKUPS,
     RestoreFolder: replace(FOLDERS, made=True),
     RunBackup: BACKUPS,
+    SendBackup: BACKUPS,
+    AddRemote: REMOTES,
+    ConfirmHostKey: REMOTES,
+    TestRemote: REMOTES,
+    RemoveRemote: REMOTES,
     VerifyBackup: BACKUPS,
     CheckBackupKeys: replace(
         BACKUPS,

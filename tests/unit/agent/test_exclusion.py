@@ -138,6 +138,14 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
         {"dataset": "tank/a", "key": "0123abcd", "target": "safe/backups/a", "moment": "2026.11.22-19.00.00"},
         {"uses tank/a", "uses safe/backups/a"},
     ),
+    "send-backup": (
+        {"dataset": "tank/a", "key": "0123abcd", "remote": "0badcafe", "moment": "2026.11.22-19.00.00"},
+        {"uses tank/a"},
+    ),
+    "add-remote": ({"remote": "0badcafe", "host": "attic.lan", "user": "backup", "root": "tank/attic"}, set()),
+    "confirm-host-key": ({"remote": "0badcafe", "fingerprint": f"SHA256:{'a' * 43}"}, set()),
+    "test-remote": ({"remote": "0badcafe"}, set()),
+    "remove-remote": ({"remote": "0badcafe"}, set()),
     "verify-backup": (
         {"dataset": "tank/a", "key": "0123abcd", "target": "safe/backups/a"},
         {"uses tank/a", "uses safe/backups/a"},

@@ -1,0 +1,293 @@
+"""Run a backup task whose copies go to another computer: the steps of ``RunBackup``, sent through ssh.
+
+Nothing there is destroyed, and no stream is forced. Which copies stay is decided there.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import Self
+
+import msgspec
+
+from appliance import names, snapshot_names
+from appliance.backups import copies, run_mark, tasks, unchanged
+from appliance.backups.copy_dataset import DatasetCopy, let_go_here, withdraw
+from appliance.backups.destination import Destination
+from appliance.backups.remote import connection, settings
+from appliance.backups.remote.answers import RemoteCopy
+from appliance.backups.remote.remote_place import RemotePlace, list_all
+from appliance.backups.remote.try_remote import try_remote
+from appliance.backups.run_snapshot import take_snapshot
+from appliance.backups.tasks import BackupTask
+from appliance.backups.transfer import find_snapshot, run_transfer, send_flags
+from appliance.errors import Failed, Reason, Refused
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset, Snapshot
+from appliance.facts.remote import Remote
+from appliance.operation import Operation, Plan, Step, Work, never
+from appliance.snapshots.bookmarks import read_bookmarks
+from appliance.snapshots.take import dataset_missing, pool_stopped
+from appliance.zfs import list_snapshots
+
+NAMED = 5
+COMPLETE = "complete "  # of the note that says up to when the copies are complete, for whoever keeps it
+
+
+@dataclass
+class RemoteRun:
+    """What the steps of a run tell each other. ``names``: of the copies there, by the guid of their original."""
+
+    place: RemotePlace | None = None
+    names: dict[int, str] = field(default_factory=dict)
+    listed: dict[str, RemoteCopy] = field(default_factory=dict)
+    taken: datetime | None = None
+    unchanged: set[int] = field(default_factory=set)
+    failures: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def there(self) -> RemotePlace:
+        if self.place is None:
+            raise Failed("The other computer was not asked yet")
+        return self.place
+
+
+@dataclass(frozen=True)
+class RemoteTransfer(DatasetCopy):
+    """One dataset of a run, with the other computer as the place of its copy."""
+
+    there: RemotePlace
+
+    @property
+    def destination(self) -> Destination:
+        return self.there
+
+
+class SendBackup(Operation, tag="send-backup"):
+    """Copy a folder to another computer as its task says. ``moment`` names the snapshot, as in RunBackup."""
+
+    needs_proof = never
+    settled = "Larder was interrupted meanwhile. The next run sends what is missing."
+
+    dataset: str
+    key: str
+    remote: str
+    moment: str
+
+    def __post_init__(self) -> None:
+        names.existing_dataset(self.dataset)
+        settings.check_key(self.remote)
+        if not tasks.KEY.fullmatch(self.key):
+            raise Refused(Reason("backup-key-invalid", "That is not a backup of Larder.", field="key"))
+        if not snapshot_names.MOMENT.fullmatch(self.moment):
+            raise Refused(Reason("moment-invalid", "That is not a date and time.", field="moment"))
+
+    @classmethod
+    def of(cls, dataset: Dataset, task: BackupTask, moment: str) -> Self:
+        return cls(dataset=dataset.name, key=task.key, remote=task.remote, moment=moment)
+
+    @property
+    def title(self) -> str:
+        return f"Back up {self.dataset} to another computer"
+
+    @property
+    def subject(self) -> str:
+        return self.dataset
+
+    @property
+    def short(self) -> str:
+        return f"{snapshot_names.PREFIX}{snapshot_names.BACKUP}-{self.moment}"
+
+    def locks(self) -> tuple[str, ...]:
+        return (f"the backup {self.key}", lock_of(self.remote))
+
+    def files_used(self) -> tuple[str, ...]:
+        return (self.dataset,)
+
+    def lasts(self) -> bool:
+        return True
+
+    def snapshot_datasets(self) -> tuple[str, ...]:
+        return (self.dataset,)
+
+    def load_extra_facts(self, facts: Facts) -> Facts:
+        dataset, task, _remote = self.find(facts)
+        if dataset is None or task is None:
+            return facts  # ``check`` says why
+        tree = [one.name for one in tasks.members(dataset, task, facts)]
+        return replace(
+            facts, snapshots=tuple(list_snapshots.list_snapshots(tree)), bookmarks=tuple(read_bookmarks(tree))
+        )
+
+    def find(self, facts: Facts) -> tuple[Dataset | None, BackupTask | None, Remote | None]:
+        dataset = facts.dataset(self.dataset)
+        return dataset, tasks.find_task(dataset, self.key), facts.remote(self.remote)
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        dataset, task, remote = self.find(facts)
+        if dataset is None:
+            yield dataset_missing(self.dataset)
+            return
+        if task is None or task.remote != self.remote:
+            yield Reason("backup-missing", "{dataset} no longer has this backup.", dataset=self.dataset)
+        if remote is None:
+            yield settings.remote_missing()
+        elif not remote.host_key:
+            yield Reason("remote-not-confirmed", "The host key of {host} was not confirmed yet.", host=remote.host)
+        if (pool := facts.pool(dataset.pool)) and pool.state == "SUSPENDED":
+            yield pool_stopped(pool.name)
+
+    def plan(self, facts: Facts) -> Plan:
+        dataset, task, remote = self.find(facts)
+        if dataset is None or task is None or remote is None:
+            raise Refused(settings.remote_missing())
+        tree = tasks.members(dataset, task, facts)
+        run = RemoteRun()
+        steps = [
+            Step("connect", f"Ask {remote.host} what it has", "\n".join(connection.shown(remote, words) for words in (("hello",), ("list",))), partial(self.connect, run, dataset, task, tree)),
+            self.snapshot_step(tree, run),
+            *(self.copy_step(one, dataset, task, tree, remote, run) for one in tree),
+            Step("check", "Look whether every folder was copied", "what the other computer lists is compared", partial(self.report, run, len(tree))),
+        ]  # fmt: skip
+        count, verb = (f"{len(tree)} folders", "are") if len(tree) > 1 else ("It", "is")
+        return Plan(
+            summary=f"{count} {verb} copied to {remote.root}/{task.path} on {remote.host}. Only what has changed since the last copy is sent.",
+            steps=tuple(steps),
+            identity={
+                "operation": msgspec.to_builtins(self),
+                "task": msgspec.to_builtins(task),
+                "datasets": [one.guid for one in tree],
+                "remote": [remote.host, remote.port, remote.user, remote.root, remote.host_key],
+            },
+            undo="The copy stays until somebody destroys it on that computer.",
+        )
+
+    # --- steps ----------------------------------------------------------------------------------------------------
+    def connect(self, run: RemoteRun, top: Dataset, task: BackupTask, tree: Sequence[Dataset], work: Work) -> None:
+        """Before anything is snapshotted: whether it can be reached, what is missing there, and which copies it has."""
+        remote, hello = try_remote(self.remote)
+        run.place, run.listed = RemotePlace(remote, hello), list_all(remote)
+        run.names = names_there(task.path, top, tree, run.listed)
+        longest = max(len(f"{remote.root}/{name}@{self.short}") for name in run.names.values())
+        if longest > names.LONGEST_SNAPSHOT:
+            raise Refused(Reason("backup-name-too-long", "The names of the copies would be too long for ZFS."))
+        work.note(f"{remote.host} has ZFS {hello.version_text} and lists {len(run.listed)} copies.")
+
+    def snapshot_step(self, tree: list[Dataset], run: RemoteRun) -> Step:
+        wanted = [f"{one.name}@{self.short}" for one in tree]
+
+        def take(work: Work) -> None:
+            snapshot = take_snapshot(tree, self.short, self.key)
+            run.taken = snapshot.taken
+            run.unchanged = find_unchanged(tree, run, snapshot.found)
+            snapshot.leave_out(work, tree, run.unchanged)
+
+        more = " …" if len(wanted) > NAMED else ""
+        text = shlex.join(["zfs", "snapshot", "--", *wanted[:NAMED]]) + more
+        return Step("snapshot", "Take a snapshot of everything at the same moment", text, take, tuple(wanted))
+
+    def copy_step(
+        self, one: Dataset, top: Dataset, task: BackupTask, tree: list[Dataset], remote: Remote, run: RemoteRun
+    ) -> Step:
+        expected = names_there(task.path, top, tree, {})[one.guid]
+        raw = one.encryption != "off"
+
+        def send(work: Work) -> None:
+            if one.guid in run.unchanged:
+                return
+            flags = send_flags(dict(run.there.hello.features), raw=raw, into_encrypted=run.there.hello.is_encrypted)
+            copy = RemoteTransfer(one, run.names[one.guid], self.short, flags, task, run.there)
+            try:
+                wanted = find_snapshot(copy)
+                run_transfer(work, copy, wanted)
+                let_go_here(work, copy, wanted)
+            except (Refused, Failed) as error:
+                plain = explain_failure(remote, error)
+                run.failures[one.guid] = f"{one.name}: {plain}"
+                work.note(run.failures[one.guid])
+                if isinstance(error, Refused):
+                    withdraw(work, copy)
+
+        sender = ["zfs", "send", *(("-w",) if raw else ("-L", "-e", "-c")), "--", f"{one.name}@{self.short}"]
+        words = ("receive", expected, str(one.guid), "raw" if raw else "plain")
+        shown = f"{shlex.join(sender)} | {connection.shown(remote, words)}"
+        return Step(f"copy-{one.guid}", f"Copy {one.name}", shown, send, (one.name,))
+
+    def report(self, run: RemoteRun, count: int, work: Work) -> None:
+        """Note up to when the copies are complete, and fail with the folders that were not copied."""
+        mark = run_mark.mark_of(self.moment, run.taken, run.failures) if run.taken else None
+        if mark:
+            work.note(f"{COMPLETE}{mark.text}")
+        failures = list(run.failures.values())
+        if failures:
+            more = f" And {len(failures) - NAMED} more." if len(failures) > NAMED else ""
+            raise Failed(f"{len(failures)} of {count} folders were not copied", " ".join(failures[:NAMED]) + more)
+        work.note(f"{count} of {count} folders copied.")
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        dataset, task, _remote = self.find(facts)
+        if step == "connect" or dataset is None or task is None:
+            return dataset is not None and task is not None
+        if step != "snapshot":
+            return False  # only the other computer knows
+        tree = tasks.members(dataset, task, facts)
+        return all(any(found.short == self.short for found in facts.snapshots_of(one.name)) for one in tree)
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        return "What was sent stays there. The next run goes on from there."
+
+
+def lock_of(remote: str) -> str:
+    """The lock that keeps one computer from being sent to, tested and removed at once."""
+    return f"the computer {remote}"
+
+
+def names_there(path: str, top: Dataset, tree: Sequence[Dataset], listed: Mapping[str, RemoteCopy]) -> dict[int, str]:
+    """Where the copy of each dataset is or will be. A copy is found by its mark, below the task's name alone."""
+    below = {name: copy for name, copy in listed.items() if name == path or name.startswith(f"{path}/")}
+    found = {copy.mark.guid: name for name, copy in sorted(below.items(), reverse=True) if copy.mark}
+    return copies.names_among(path, top, tree, found, set(below), spell)
+
+
+def spell(name: str) -> str:
+    """A name such as larder-peer takes it: ``trip_2019`` for ``trip 2019``. It identifies nothing; the mark does."""
+    plain = re.sub(r"[^A-Za-z0-9_.:-]", "_", name)
+    return plain if plain[:1] not in {".", "-"} else f"_{plain[1:]}"
+
+
+def find_unchanged(tree: Sequence[Dataset], run: RemoteRun, taken: Sequence[Snapshot]) -> set[int]:
+    """The guids of the datasets whose copies there are as these are. Encrypted ones are always sent, as to a pool."""
+    here: dict[str, list[Snapshot]] = {}
+    for snapshot in taken:
+        here.setdefault(snapshot.dataset, []).append(snapshot)
+    return {
+        one.guid
+        for one in tree
+        if (copy := run.listed.get(run.names[one.guid])) is not None
+        and one.encryption == "off"
+        and copy.mark
+        and copy.mark.text == copies.mark_text(one)
+        and not (copy.written or copy.is_partial or copy.open_properties)
+        and copy.guids
+        and unchanged.has_nothing_new(here.get(one.name, []), copy.guids[-1])
+    }
+
+
+def explain_failure(remote: Remote, error: Refused | Failed) -> Refused | Failed:
+    """The same with a sentence for what ssh or ZFS there said, where that is known."""
+    if not isinstance(error, Failed) or not error.what.startswith("The copy was not received"):
+        return error
+    for pattern, what, advice in (
+        (r"out of space|quota", f"{remote.root} on {remote.host} is full", "Make room there. The next run goes on where this one stopped."),
+        (r"dataset is busy|already.*being received", f"{remote.host} is still receiving an earlier copy", "The next run tries again."),
+        (r"cannot (receive|create|mount|unmount).*permission denied", f"A right is missing on {remote.host}", f"{error.said} As root there: zfs allow -u {remote.user} create,mount,receive:append,userprop {remote.root} (receive in place of receive:append where ZFS is older than 2.3.2)"),
+    ):  # fmt: skip
+        if re.search(pattern, error.said):
+            return Failed(what, advice)
+    found = connection.unreachable(remote, error.said)
+    return error if found.code == "remote-broken-off" and error.said else found

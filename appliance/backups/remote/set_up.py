@@ -1,0 +1,262 @@
+"""Other computers that backups go to: add one, confirm its host key, test it, remove it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+import msgspec
+
+from appliance.backups import tasks
+from appliance.backups.remote import connection, settings
+from appliance.backups.remote.send_backup import lock_of
+from appliance.backups.remote.try_remote import try_remote
+from appliance.errors import Failed, Reason, Refused
+from appliance.facts.box import Facts
+from appliance.facts.remote import Remote, fingerprint_of
+from appliance.formatting import size_text
+from appliance.operation import Operation, Plan, Step, Work, always, never
+
+
+class RemoteOperation(Operation):
+    """An operation on another computer, known by its id here."""
+
+    remote: str
+
+    def __post_init__(self) -> None:
+        settings.check_key(self.remote)
+
+    @property
+    def subject(self) -> str:
+        return self.remote
+
+    def locks(self) -> tuple[str, ...]:
+        return (lock_of(self.remote),)
+
+    def find(self, facts: Facts) -> Remote:
+        """Raises Refused where it was removed."""
+        found = facts.remote(self.remote)
+        if found is None:
+            raise Refused(settings.remote_missing())
+        return found
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        if facts.remote(self.remote) is None:
+            yield settings.remote_missing()
+
+
+class AddRemote(RemoteOperation, tag="add-remote"):
+    """Note another computer, make a key for it, and ask it for its host key. Nothing is sent before that is confirmed."""
+
+    needs_proof = never
+
+    host: str
+    user: str
+    root: str
+    port: int = 22
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settings.check_host(self.host)
+        settings.check_user(self.user)
+        settings.check_remote_name(self.root)
+        if not 1 <= self.port <= 65535:
+            raise Refused(Reason("port-out-of-range", "Enter a port from 1 to 65535.", field="port"))
+
+    @property
+    def title(self) -> str:
+        return f"Add {self.host} for backups"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        if facts.remote(self.remote):
+            yield Reason("remote-known", "That computer was added a moment ago.")
+        same = (self.host, self.port, self.user, self.root)
+        if any((one.host, one.port, one.user, one.root) == same for one in facts.remotes):
+            yield Reason("remote-twice", "That folder on {host} is already among the places for backups.", field="root", host=self.host)  # fmt: skip
+        if len(facts.remotes) >= settings.MOST_REMOTES:
+            yield Reason("remotes-too-many", "There can be at most {most} other computers.", most=settings.MOST_REMOTES)
+
+    def plan(self, facts: Facts) -> Plan:
+        return Plan(
+            summary=f"Larder makes a key for {self.host} and asks for its host key. Nothing is sent yet.",
+            steps=(
+                Step("key", "Make a key for this computer", shlex.join(["ssh-keygen", "-t", "ed25519", "-f", str(settings.key_file(self.remote))]), self.make),
+                Step("host-key", f"Ask {self.host} for its host key", shlex.join(["ssh-keyscan", "-p", str(self.port), "--", self.host]), partial(fetch_key, self.remote)),
+            ),
+            identity={"operation": msgspec.to_builtins(self)},
+            undo="It can be removed again.",
+        )  # fmt: skip
+
+    def make(self, work: Work) -> None:
+        public = settings.make_key(self.remote)
+        settings.write_remote(Remote(self.remote, self.host, self.port, self.user, self.root, public_key=public))
+        work.note(f"Made a key for {self.user}@{self.host}.")
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        found = facts.remote(self.remote)
+        return found is not None and (step == "key" or bool(found.offered_key))
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        if step == "key":
+            return "Nothing was added. Add it again."
+        return "It was added without its host key. Choose Test on its page to ask again."
+
+
+def fetch_key(key: str, work: Work) -> None:
+    """Note the host key that the computer shows; where it does not answer, that is noted and nothing else."""
+    remote = settings.find_remote(key)
+    try:
+        found = connection.fetch_host_key(remote.host, remote.port)
+    except Failed as error:
+        settings.write_remote(replace(remote, problem=str(error)))
+        work.note(str(error))
+        return
+    if found != remote.host_key:
+        settings.write_remote(replace(remote, offered_key=found, problem=""))
+    work.note(f"{remote.host} shows the host key {fingerprint_of(found)}.")
+
+
+class ConfirmHostKey(RemoteOperation, tag="confirm-host-key"):
+    """From now on send to the computer with this host key. It decides where everybody's files go, so it needs the password."""
+
+    needs_proof = always
+
+    fingerprint: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.fingerprint.startswith("SHA256:") or len(self.fingerprint) != 50:
+            raise Refused(Reason("fingerprint-invalid", "That is no host key."))
+
+    @property
+    def title(self) -> str:
+        return "Confirm a host key"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        found = facts.remote(self.remote)
+        if found and fingerprint_of(found.offered_key) != self.fingerprint:
+            yield Reason(
+                "host-key-other",
+                "{host} now shows another host key than the one that you looked at. Look at it again.",
+                host=found.host,
+            )
+
+    def plan(self, facts: Facts) -> Plan:
+        remote = self.find(facts)
+        changed = bool(remote.host_key)
+        return Plan(
+            title=f"Confirm the host key of {remote.host}",
+            summary=f"Backups go to the computer that has the host key {self.fingerprint}, and to no other.",
+            steps=(
+                Step("pin", "Keep the host key", f"write {settings.known_hosts_file(self.remote)}", self.pin),
+            ),
+            identity={"operation": msgspec.to_builtins(self), "before": remote.host_key, "host": remote.host},
+            warnings=(
+                f"{remote.host} had the host key {fingerprint_of(remote.host_key)} before. Confirm the new one only if you know why it changed, for example because that computer was installed anew. Otherwise another computer may be answering in its place, and would get your files.",
+            )
+            if changed
+            else (),
+            undo="Remove the computer, and nothing is sent there any more.",
+        )  # fmt: skip
+
+    def pin(self, work: Work) -> None:
+        remote = settings.find_remote(self.remote)
+        if fingerprint_of(remote.offered_key) != self.fingerprint:
+            raise Refused(Reason("host-key-other", "{host} now shows another host key.", host=remote.host))
+        settings.pin_host_key(remote, remote.offered_key)
+        work.note(f"{remote.host} is known by {self.fingerprint}.")
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        found = facts.remote(self.remote)
+        return found is not None and fingerprint_of(found.host_key) == self.fingerprint
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        return "The host key was not confirmed. Confirm it again."
+
+
+class TestRemote(RemoteOperation, tag="test-remote"):
+    """Try whether the computer can take copies, and say what is missing."""
+
+    __test__ = False  # no test of pytest's
+    needs_proof = never
+
+    @property
+    def title(self) -> str:
+        return "Test another computer for backups"
+
+    def plan(self, facts: Facts) -> Plan:
+        remote = self.find(facts)
+        words = connection.shown(remote, ("hello",))
+        return Plan(
+            title=f"Test {remote.host}",
+            summary=f"Larder asks {remote.host} what it is and what it may do there. Nothing is changed.",
+            steps=(Step("test", f"Ask {remote.host}", words, self.test),),
+            identity={"operation": msgspec.to_builtins(self)},
+            undo="Nothing is changed.",
+        )
+
+    def test(self, work: Work) -> None:
+        if not settings.find_remote(self.remote).host_key:
+            fetch_key(self.remote, work)
+            remote = settings.find_remote(self.remote)
+            if not remote.offered_key:
+                raise Failed(remote.problem or f"{remote.host} shows no host key")
+            raise Failed(f"{remote.host} answers", "Confirm its host key on its page, then test again.")
+        remote, hello = try_remote(self.remote)
+        work.note(
+            f"{remote.host} has ZFS {hello.version_text}, and {size_text(hello.available)} are free in {remote.root}."
+        )
+        if hello.may_destroy:
+            work.note(
+                f"{hello.user} may destroy copies there. That is more than backups need: see the page of this computer."
+            )
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        return False  # what it said is known only to the run itself
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        return ""
+
+
+class RemoveRemote(RemoteOperation, tag="remove-remote"):
+    """Forget another computer and destroy the key for it. The copies there stay."""
+
+    needs_proof = always
+
+    @property
+    def title(self) -> str:
+        return "Remove another computer from backups"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        used = [one.name for one in facts.datasets if any(task.remote == self.remote for task in tasks.tasks_of(one))]
+        if used:
+            yield Reason(
+                "remote-in-use",
+                "{folders} is backed up there. Remove that backup first.",
+                folders=", ".join(used[:3]) + (" …" if len(used) > 3 else ""),
+            )
+
+    def plan(self, facts: Facts) -> Plan:
+        remote = self.find(facts)
+        return Plan(
+            title=f"Remove {remote.host}",
+            summary=f"This box can no longer sign in at {remote.host}. The copies in {remote.root} there stay.",
+            steps=(Step("remove", "Delete its settings and its key", f"rm {settings.key_file(self.remote)}", self.remove),),
+            identity={"operation": msgspec.to_builtins(self), "host": remote.host},
+            warnings=(f"Remove the line with the key {remote.public_key[-20:]} from authorized_keys on {remote.host} too.",),
+            undo="It can be added again, with a new key.",
+        )  # fmt: skip
+
+    def remove(self, work: Work) -> None:
+        settings.remove_remote(self.remote)
+        work.note("Its key was destroyed.")
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        return facts.remote(self.remote) is None
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        return "Remove it again."

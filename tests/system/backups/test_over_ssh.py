@@ -1,0 +1,265 @@
+"""Backups to another computer over real ssh, to an unprivileged user with the rights that the page asks for. The other computer
+is this one by loopback: an sshd of its own, on a second pool."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from deploy.image.machine import Machine, wait_for
+from tests.system.backups.test_pool_to_pool import FORM, PHRASE, guids, newest, run_now, start_now, sums
+from tests.system.sharing import key_of
+from tests.visitor import PASSWORD, Visitor, create_pool, disk_paths
+
+ROOT, USER, PORT = "safe/attic", "peer", 2222
+COPY = f"{ROOT}/photos"
+TREE = ("photos", "photos/trip 2019", "photos/secret")
+COPIES = {"photos": COPY, "photos/trip 2019": f"{COPY}/trip_2019", "photos/secret": f"{COPY}/secret"}
+OFF = "mountpoint,readonly,setuid,devices,exec,sharenfs,larder:share,larder:backup"
+SSHD = f"/usr/sbin/sshd -p {PORT} -o PidFile=/run/peer.pid -o PerSourcePenalties=no -o ListenAddress=127.0.0.1"
+
+
+def start_sshd(appliance: Machine, host_key: str) -> None:
+    """The ssh server of the other computer, with this host key; one that runs is ended first."""
+    appliance.shell("[ ! -e /run/peer.pid ] || kill $(cat /run/peer.pid)")
+    wait_for("the port to be free", lambda: not answers(appliance), timeout=60)
+    appliance.shell(
+        f"mkdir -p /run/sshd; [ -e {host_key} ] || ssh-keygen -q -t ed25519 -N '' -f {host_key}; {SSHD} -h {host_key}"
+    )
+    wait_for("the other ssh server", lambda: answers(appliance), timeout=60)
+
+
+def answers(appliance: Machine) -> bool:
+    return "ssh-ed25519" in appliance.shell(f"ssh-keyscan -t ed25519 -p {PORT} 127.0.0.1 2>/dev/null || true")
+
+
+def shown(page: str, name: str) -> str:
+    """A command that the page shows to be copied."""
+    found = re.search(rf'<pre id="{name}">(.*?)</pre>', page, re.DOTALL)
+    assert found, name
+    return html.unescape(found[1]) if name == "script" else html.unescape(found[1]).strip()
+
+
+def ask_now(visitor: Visitor, remote: str) -> str:
+    """How the test of a computer ended."""
+    answer = visitor.send(
+        f"{remote}test/", {"csrfmiddlewaretoken": visitor.get(remote).hidden()["csrfmiddlewaretoken"]}
+    )
+    found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
+    assert found, answer.words
+    return visitor.ended(found[1])
+
+
+@pytest.fixture(scope="module")
+def photos(appliance: Machine, visitor: Visitor) -> str:
+    """A folder with two below it, one of them encrypted, with properties that no copy may take over; and a second pool."""
+    tank, safe = disk_paths(appliance, 1, 2)
+    create_pool(appliance, "-o", "ashift=12", "-m", "/tank", "tank", tank)
+    create_pool(appliance, "-o", "ashift=12", "-m", "/safe", "safe", safe)
+    appliance.run("zfs", "create", "-o", "sharenfs=on", "-o", 'larder:share={"smb":{"name":"photos"}}', "tank/photos")
+    appliance.run("zfs", "create", "-o", "mountpoint=/tank/elsewhere", "tank/photos/trip 2019")
+    appliance.shell(
+        f"echo '{PHRASE}' | zfs create -o encryption=on -o keyformat=passphrase -o keylocation=prompt tank/photos/secret"
+    )
+    appliance.shell(
+        "cd /tank; for d in photos elsewhere photos/secret; do head -c 1000000 /dev/urandom > $d/one; echo hello > $d/two;"
+        " ln -s one $d/link; setfattr -n user.note -v kept $d/two; chmod 640 $d/two; done; sync"
+    )
+    start_sshd(appliance, "/root/first_key")
+    visitor.wait_until("/backups/", "tank/photos", "no backup", timeout=90)
+    return key_of(appliance, "tank/photos")
+
+
+@pytest.fixture(scope="module")
+def remote(appliance: Machine, visitor: Visitor, photos: str) -> str:
+    """The page of the computer: added, its host key confirmed with the password, and set up by the commands that it shows."""
+    answer = visitor.post("/backups/computers/new/", host="127.0.0.1", port=PORT, user=USER, root=ROOT)
+    found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
+    assert found, answer.words
+    assert visitor.ended(found[1]).startswith("Done.")
+    page = visitor.wait_until("/backups/computers/", "127.0.0.1", "not confirmed", timeout=90)
+    address = re.search(r"/backups/computers/[0-9a-f]{8}/", page.text)
+    assert address
+    said = visitor.get(address[0])
+    mine = appliance.run("ssh-keygen", "-lf", "/root/first_key.pub").split()[1]
+    assert mine in said.words
+    assert "SHA256" in said.words and "restrict,command=" in said.words
+    review = visitor.get(f"{address[0]}host-key/")
+    assert mine in review.words
+    assert visitor.ended(visitor.confirm(review, password=PASSWORD)).startswith("Done.")
+    text = visitor.wait_until(address[0], "not tested yet", timeout=90).text
+    appliance.shell(shown(text, "user"))
+    appliance.shell(shown(text, "create"))
+    assert "refuses" not in ask_now(visitor, address[0]) and "does not let this box in as peer" in visitor.get(address[0]).words  # fmt: skip
+    appliance.run("tee", f"/home/{USER}/line", given=shown(text, "key").encode() + b"\n")
+    appliance.shell(
+        f"cd /home/{USER}; mkdir -p .ssh; mv line .ssh/authorized_keys; chown -R {USER}: .ssh; chmod 700 .ssh"
+    )
+    ask_now(visitor, address[0])
+    visitor.wait_until(address[0], "has no larder-peer", timeout=60)
+    appliance.run(
+        "tee", "/usr/local/lib/larder-peer", given=visitor.get("/backups/computers/larder-peer/").text.encode()
+    )
+    appliance.run("chmod", "755", "/usr/local/lib/larder-peer")
+    ask_now(visitor, address[0])
+    visitor.wait_until(address[0], "create,mount,receive:append,userprop is missing", timeout=60)
+    appliance.shell(shown(text, "allow"))
+    assert ask_now(visitor, address[0]).startswith("Done.")
+    visitor.wait_until(address[0], "ready", "ZFS there", timeout=60)
+    return address[0]
+
+
+@pytest.fixture(scope="module")
+def task(appliance: Machine, visitor: Visitor, photos: str, remote: str) -> str:
+    """The address of the backup, set up by its form; its first copy has been made."""
+    place = f"computer-{remote.split('/')[-2]}"
+    visitor.wait_until(f"/backups/of/{photos}/new/", "127.0.0.1 (", timeout=90)
+    review = visitor.post(f"/backups/of/{photos}/new/", pool=place, name="photos", **FORM)
+    assert "Copies are never destroyed from here" in review.words
+    assert visitor.ended(visitor.confirm(review)).startswith("Done.")
+    page = visitor.wait_until("/backups/", "tank/photos", "127.0.0.1", "good", timeout=300)
+    found = re.search(rf"/backups/of/{photos}/([0-9a-f]{{8}})/", page.text)
+    assert found
+    return found[0]
+
+
+def there(appliance: Machine) -> str:
+    """Everything on the pool of the copies, by guid."""
+    return appliance.run("zfs", "list", "-H", "-p", "-t", "all", "-o", "name,guid,used", "-r", "safe")
+
+
+def test_every_folder_arrives_with_equal_guids_and_files(appliance, task):
+    for name, copy in COPIES.items():
+        assert guids(appliance, f"tank/{name}")[-1:] == guids(appliance, copy)[-1:] != []
+        if name != "photos/secret":
+            assert sums(appliance, newest(appliance, f"tank/{name}")) == sums(appliance, newest(appliance, copy))
+    copy = COPIES["photos/secret"]
+    assert appliance.run("zfs", "get", "-H", "-o", "value", "keystatus", copy).strip() == "unavailable"
+    appliance.shell(f"echo '{PHRASE}' | zfs load-key {copy}")
+    try:
+        assert sums(appliance, newest(appliance, "tank/photos/secret")) == sums(appliance, newest(appliance, copy))
+    finally:
+        appliance.run("zfs", "unload-key", copy)
+
+
+def test_copies_are_out_of_use_and_ssh_was_never_root(appliance, task):
+    for copy in COPIES.values():
+        said = appliance.run("zfs", "get", "-H", "-p", "-o", "property,value", OFF, copy)
+        assert dict(line.split("\t") for line in said.splitlines()) == {
+            "mountpoint": "none", "readonly": "on", "setuid": "off", "devices": "off", "exec": "off", "sharenfs": "off",
+            "larder:share": "-", "larder:backup": "-",
+        }  # fmt: skip
+        mark = appliance.run("zfs", "get", "-H", "-o", "value,source", "larder:copy-of", copy)
+        assert "local" in mark and '"guid":' in mark
+    assert "attic" not in appliance.run("zfs", "mount")
+    assert appliance.shell("stat -c '%a %U %G' /var/lib/larder-ssh/*.key").split() == ["640", "root", "larder-ssh"]
+    assert "Permission denied" in appliance.shell("runuser -u larder -- cat /var/lib/larder-ssh/*.key 2>&1 || true")
+
+
+def test_only_what_changed_is_sent(appliance, visitor, task):
+    before = guids(appliance, COPY)
+    appliance.shell("echo more > /tank/photos/three; sync")
+    job, said = run_now(visitor, task)
+    assert said.startswith("Done."), said
+    words = visitor.get(f"/jobs/{job}/").words
+    assert "-i tank/photos@larder-backup-" in words and "Nothing new in 1 of 3 folders" in words
+    assert guids(appliance, COPY)[:-1] == before
+    assert sums(appliance, newest(appliance, COPY)) == sums(appliance, newest(appliance, "tank/photos"))
+
+
+def test_interrupted_copy_goes_on_where_it_was(appliance, visitor, task):
+    appliance.shell("head -c 60000000 /dev/urandom > /tank/photos/large; sync; zpool sync tank")
+    job = start_now(visitor, task)
+    wait_for("some of it to have arrived", lambda: growing(appliance), timeout=180, every=0.2)
+    assert "larder-ssh" in appliance.shell("ps -o user= -C ssh")
+    appliance.run("systemctl", "kill", "--signal=KILL", "larder-agent", check=False)
+    assert "Done." not in visitor.ended(job)
+    wait_for("the other side to keep what it has", lambda: token(appliance) != "-", timeout=60)
+    job, said = run_now(visitor, task)
+    assert said.startswith("Done."), said
+    assert re.search(r"zfs send -t 1-[0-9a-f-]+", visitor.get(f"/jobs/{job}/").words)
+    assert sums(appliance, newest(appliance, COPY)) == sums(appliance, newest(appliance, "tank/photos"))
+
+
+def token(appliance: Machine) -> str:
+    return appliance.run("zfs", "get", "-H", "-o", "value", "receive_resume_token", COPY).strip()
+
+
+def growing(appliance: Machine) -> bool:
+    return int(appliance.run("zfs", "get", "-H", "-p", "-o", "value", "usedbychildren", COPY)) > 12_000_000
+
+
+def test_right_that_is_missing_is_named_and_nothing_counts(appliance, visitor, remote, task):
+    appliance.run("zfs", "unallow", "-u", USER, "userprop", ROOT)
+    try:
+        before = guids(appliance, COPY)
+        appliance.shell("date > /tank/photos/four; sync")
+        _job, said = run_now(visitor, task)
+        assert "userprop is missing" in said and f"zfs allow -u {USER} userprop {ROOT}" in said
+        assert guids(appliance, COPY) == before
+    finally:
+        appliance.run("zfs", "allow", "-u", USER, "userprop", ROOT)
+    assert run_now(visitor, task)[1].startswith("Done.")
+
+
+def test_copy_that_was_written_to_is_left_as_it_is(appliance, visitor, task):
+    trip = COPIES["photos/trip 2019"]
+    appliance.shell(
+        f"zfs set -u readonly=off canmount=noauto mountpoint=/mnt/copy {trip}; zfs mount {trip};"
+        f" echo mine > /mnt/copy/mine; sync; zfs unmount {trip}; zfs inherit readonly {trip}; zfs inherit mountpoint {trip}"
+    )
+    before = guids(appliance, trip)
+    appliance.shell("date > /tank/elsewhere/five; sync")
+    _job, said = run_now(visitor, task)
+    assert "trip_2019 were changed" in said and guids(appliance, trip) == before
+    appliance.run("zfs", "rollback", newest(appliance, trip))
+    assert run_now(visitor, task)[1].startswith("Done.")
+
+
+@pytest.mark.parametrize(
+    "words", ["zfs destroy -r safe", "receive ../x 5 raw", "list\nid", "hello;id", "abort", "sh", ""]
+)
+def test_forged_commands_are_refused(appliance, task, words):
+    before = there(appliance)
+    key = appliance.shell("ls /var/lib/larder-ssh/*.key").strip()
+    appliance.shell(f"install -m 600 {key} /root/stolen")
+    said = appliance.shell(
+        f"ssh -F none -i /root/stolen -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -p {PORT}"
+        f" {USER}@127.0.0.1 '{words}' </dev/null 2>&1 && echo status=0 || echo status=$?"
+    )
+    assert "larder-peer: " in said and "status=64" in said, said
+    assert there(appliance) == before
+
+
+def test_rights_destroy_nothing(appliance, task):
+    before = there(appliance)
+    for argv in (["zfs", "destroy", newest(appliance, COPY)], ["zfs", "destroy", "-r", COPY], ["zfs", "rollback", "-r", newest(appliance, COPY)],
+                 ["zfs", "rename", COPY, f"{ROOT}/x"], ["zfs", "set", "readonly=off", COPY]):  # fmt: skip
+        said = appliance.shell(f"runuser -u {USER} -- {' '.join(argv)} 2>&1 && echo status=0 || echo status=$?")
+        assert "permission denied" in said and "status=0" not in said, said
+    assert there(appliance) == before
+
+
+def test_other_host_key_stops_the_backup_and_is_an_alert(appliance, visitor, remote, task):
+    before = guids(appliance, COPY)
+    appliance.shell("date > /tank/photos/six; sync")
+    start_sshd(appliance, "/root/second_key")
+    try:
+        _job, said = run_now(visitor, task)
+        assert "showed another host key" in said and "Nothing was sent" in said
+        assert guids(appliance, COPY) == before
+        second = appliance.run("ssh-keygen", "-lf", "/root/second_key.pub").split()[1]
+        visitor.wait_until(remote, "shows another host key", second, timeout=90)
+        visitor.wait_until("/alerts/", "127.0.0.1 shows another host key", timeout=120)
+        assert "Back up now" not in visitor.get(task).words
+    finally:
+        start_sshd(appliance, "/root/first_key")
+    assert ask_now(visitor, remote).startswith("Done.")
+    visitor.wait_until(task, "Back up now", timeout=120)
+    assert run_now(visitor, task)[1].startswith("Done.")
+
+
+def test_computer_in_use_is_not_removed(visitor, remote, task):
+    assert "is backed up there" in visitor.get(f"{remote}remove/").words
