@@ -33,14 +33,16 @@ Found = TypeVar("Found", bound=msgspec.Struct)
 # --- what is due ------------------------------------------------------------------------------------------------------
 def is_key_due(one: BackupStatus, now: datetime) -> bool:
     """Whether the stored key should be tried: no more than once a day, whatever came of it."""
-    if one.good is None or not one.checks.sealed or not one.checks.stores_key:
+    if one.pool is None or one.good is None or not one.checks.sealed or not one.checks.stores_key:
         return False
     return is_old(one.proof.keys, now, proof.KEYS_EVERY) and not was_tried(one, "check-backup-keys", now)
 
 
 def is_drill_due(one: BackupStatus, now: datetime) -> bool:
     """Whether a test is due and there is room for it. Where there is none, the backup's page says so."""
-    if not one.task.drill or one.good is None or not is_old(one.proof.drilled, now, proof.DRILL_EVERY):
+    if one.pool is None or not one.task.drill or one.good is None:
+        return False
+    if not is_old(one.proof.drilled, now, proof.DRILL_EVERY):
         return False
     return place_of(one).fits and not was_tried(one, "drill-backup", now)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 
 from appliance import schedule
 from appliance.backups import copies, match, retention
 from appliance.backups.tasks import BackupTask
 from appliance.backups.transfer import Transfer, find_snapshot, run_transfer
+from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Bookmark, Snapshot
 from appliance.operation import Work
@@ -18,6 +19,7 @@ from appliance.snapshots.bookmarks import read_bookmarks
 from appliance.zfs import libzfs, list_snapshots
 
 PREFIX = "larder-backup-"  # of bookmarks
+LARGE, PLAIN = "large", "plain"  # larder:sent: with large and embedded blocks as they are, or without
 BOOKMARKS = 5  # that are kept: they cost nothing, and the newest copies may be destroyed at the destination
 
 
@@ -29,7 +31,7 @@ class DatasetCopy(Transfer):
 
     @property
     def properties(self) -> dict[str, str]:
-        return copies.properties_of(self.source)
+        return {**copies.properties_of(self.source), user_properties.SENT: LARGE if self.flags else PLAIN}
 
     def most_bytes_a_second(self) -> int:
         return self.task.most_bytes_a_second(datetime.now(UTC), schedule.box_zone())
@@ -48,9 +50,17 @@ class DatasetCopy(Transfer):
         return f"{shlex.join(self.sender(decision))} | {shlex.join(self.receiver(decision))}"
 
 
+def keep_flags(target: str, wanted: tuple[str, ...]) -> tuple[str, ...]:
+    """The flags for a copy's streams: those of its first one for as long as it lives. To go over to large blocks, after the
+    pool was upgraded, has written zeros in place of files (openzfs/zfs#6224). Raises Failed."""
+    noted = copies.read_values(target, (user_properties.SENT,)).get(user_properties.SENT)
+    return () if noted == PLAIN else wanted
+
+
 def run_copy(work: Work, one: DatasetCopy, zone: tzinfo) -> int:
     """Bring the copy up to the run's snapshot; the bytes that were sent. Raises Refused, Failed, Cancelled."""
     wanted = find_snapshot(one)
+    one = replace(one, flags=keep_flags(one.target, one.flags))
     moved = run_transfer(work, one, wanted)
     let_go(work, one, wanted, zone)
     return moved

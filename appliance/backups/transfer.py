@@ -16,7 +16,7 @@ from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Dataset
 from appliance.formatting import duration_text, size_text, time_left
 from appliance.operation import Work
-from appliance.zfs import list_snapshots
+from appliance.zfs import kernel_module, list_snapshots
 
 MOST_STREAMS = 4  # the rest of an interrupted run, what is discarded, the increment, and one look more
 SECONDS_TO_ESTIMATE = 300
@@ -98,6 +98,7 @@ def find_snapshot(one: Transfer) -> int:
 def run_transfer(work: Work, one: Transfer, wanted: int) -> int:
     """Send until the target has the snapshot with the guid ``wanted``; the bytes that were sent. Raises Refused, Failed,
     Cancelled."""
+    check_decrypting(one)
     moved = 0
     for _stream in range(MOST_STREAMS):
         copy = one.destination.read_copy(one.target)
@@ -175,6 +176,20 @@ def check_room(one: Transfer, needed: int) -> None:
                 free=size_text(free),
             )
         )
+
+
+def check_decrypting(one: Transfer) -> None:
+    """Refuse to send an encrypted dataset decrypted where this version of ZFS spoils it: a plain copy in an encrypted pool."""
+    if one.raw or one.source.encryption == "off" or kernel_module.sends_decrypted_well(kernel_module.read_version()):
+        return
+    raise Refused(
+        Reason(
+            "send-decrypted-unsafe",
+            "{source} is encrypted by its pool, and this version of ZFS can spoil what it sends from there. Update the system "
+            "(sudo apt update && sudo apt full-upgrade), then restart it.",
+            source=one.source.name,
+        )
+    )
 
 
 def check_keys(base: str, one: Transfer, copy: match.Copy) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 VERSION = Path("/sys/module/zfs/version")
 Number = tuple[int, int, int]
 REWRITE: Number = (2, 3, 4)  # the first release with zfs-rewrite(8)
+DECRYPTS_SINCE: Number = (2, 3, 3)
 # From, up to but not including, what it does. Issue 15526 of openzfs/zfs, closed by 2.2.2 and 2.1.14; commit dceca0d4 ("Fix
 # read corruption after block clone after truncate"), which is in 2.3.8 and not in 2.3.4.
 FAULTS: tuple[tuple[Number, Number, str], ...] = (
@@ -25,12 +26,22 @@ def read_version() -> str:
         return ""
 
 
+def parse_number(text: str) -> Number | None:
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def sends_decrypted_well(text: str) -> bool:
+    """Whether that version can send an encrypted dataset decrypted without spoiling it (openzfs/zfs#12014)."""
+    number = parse_number(text)
+    return number is not None and number >= DECRYPTS_SINCE
+
+
 def known_fault(text: str) -> str:
     """What is wrong with that version, in a sentence; empty where nothing is known."""
-    found = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
-    if not found:
+    number = parse_number(text)
+    if number is None:
         return ""
-    number = (int(found[1]), int(found[2]), int(found[3]))
     return next((says for first, mended, says in FAULTS if first <= number < mended), "")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from appliance.errors import Reason
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
+from appliance.facts.copy_mark import parse_copy_mark
 from appliance.operation import Plan, command_step, never
 from appliance.pools.vdevs.base import VdevOperation, missing_pool, missing_vdev
 from appliance.pools.vdevs.online_offline import is_surely_gone
@@ -47,7 +48,16 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
         if self.vdev and self.find_place(facts) is None:
             yield missing_vdev(self.pool)
             return
-        if pool.state == "SUSPENDED":
+        if pool.state == "SUSPENDED" and holds_raw_copies(pool, facts):
+            yield Reason(
+                "pool-needs-restart",
+                "{pool} has copies that are received encrypted. Where a backup to such a pool was cut off, letting it go on "
+                "stops the whole box (a fault of ZFS). Put its disk back and restart the box instead. What has arrived stays, "
+                "and the next run goes on from there.",
+                field="vdev",
+                pool=self.pool,
+            )
+        elif pool.state == "SUSPENDED":
             away = [device for device in pool.devices() if device.role != "spare" and is_surely_gone(device, facts)]
             short = [
                 group
@@ -120,6 +130,13 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
         if pool and pool.state == "SUSPENDED":
             return f"{self.pool} is still stopped. Check that every disk is in its bay, with power and cable, and try again. If that does not help, restart the box."
         return f"{self.pool} works. Errors that its page shows from now on are new."
+
+
+def holds_raw_copies(pool: Pool, facts: Facts) -> bool:
+    """Whether a receive of encrypted blocks may hang in the pool. With 2.3.9 ``zpool clear`` after a disk was pulled in the
+    middle of one ends in a panic of the kernel (zio_encrypt); whether one was under way, a stopped pool does not tell."""
+    marks = (parse_copy_mark(one.copy_of) for one in facts.datasets if one.pool == pool.name)
+    return any(mark is not None and mark.guid and mark.raw for mark in marks)
 
 
 def has_too_few_disks(group: Vdev, facts: Facts) -> bool:

@@ -1,0 +1,189 @@
+"""Ways in which replication has lost data elsewhere, each kept out by a rule: keys, decrypting, holds, flags, disks in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import appliance.backups
+from appliance import command
+from appliance.backups import copies, copy_dataset, match, transfer
+from appliance.backups.copy_dataset import DatasetCopy, keep_flags, let_go
+from appliance.backups.match import Copy, Decision, Point, decide
+from appliance.backups.staging import Restored
+from appliance.backups.tasks import BackupTask, Keep
+from appliance.backups.transfer import FEATURES, run_transfer, send_flags
+from appliance.errors import Reason, Refused
+from appliance.facts.box import Facts, Pool
+from appliance.facts.copy_mark import CopyMark
+from appliance.facts.datasets import Dataset
+from appliance.operation import checked_plan
+from appliance.pools.vdevs.clear_errors import ClearErrors
+from appliance.schedule import box_zone
+from appliance.zfs import kernel_module
+from tests.reasons import refuses
+from tests.unit.backups.test_copy_dataset import KEY, OTHER, SOURCE, Source, mark, snapshot, source  # noqa: F401
+from tests.unit.made import dataset
+from tests.unit.pools.test_create import Working
+
+TARGET = "safe/backups/photos"
+ENABLED = dict.fromkeys(FEATURES, "active")
+TASK = BackupTask(key=KEY, pool=1, path="backups/photos")
+
+
+# --- raw over non-raw -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("there", "sent"), [("111", True), ("222", False), ("", True)])
+def test_encrypted_copy_with_another_set_of_keys_is_refused_before_anything_is_sent(monkeypatch, there, sent):
+    """Equal guids, and another ``ivsetguid``: somebody has sent the snapshot in between to the copy decrypted."""
+    one = DatasetCopy(dataset(SOURCE, guid=5, encryption="aes-256-gcm"), TARGET, "larder-backup-2", ("-w",), TASK)
+    sets = {f"{SOURCE}@larder-backup-1": "111", f"{TARGET}@larder-backup-1": there}
+    copy = Copy(TARGET, exists=True, mark=CopyMark(5, raw=True), guids=(1,))
+    streams: list[Decision] = []
+    monkeypatch.setattr(copies, "read_copy", lambda _name: replace(copy, guids=(1, 2)) if streams else copy)
+    monkeypatch.setattr(
+        copies, "read_points", lambda _name: [Point(f"{SOURCE}@larder-backup-{at}", at) for at in (1, 2)]
+    )
+    monkeypatch.setattr(copies, "read_values", lambda name, _keys: {"ivsetguid": sets[name]} if sets.get(name) else {})
+    monkeypatch.setattr(copies, "settle", lambda *_given: None)
+    monkeypatch.setattr(transfer.list_snapshots, "list_snapshots", lambda _names: [replace(snapshot(1), name=f"{TARGET}@larder-backup-1")])  # fmt: skip
+    monkeypatch.setattr(transfer, "run_stream", lambda _work, _one, decision: streams.append(decision) or 10)
+    if sent:
+        assert run_transfer(Working(), one, 2) == 10
+    else:
+        with refuses("backup-keys-differ"):
+            run_transfer(Working(), one, 2)
+    assert bool(streams) is sent
+
+
+# --- sending an encrypted dataset decrypted -------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("version", "good"),
+    [("2.3.9-0+deb13u1", True), ("2.3.3-1", True), ("2.3.2-1", False), ("2.1.11-1", False), ("", False)],
+)
+def test_plain_copy_in_an_encrypted_pool_is_sent_only_by_a_version_that_does_it_well(monkeypatch, version, good):
+    one = Restored(
+        dataset(TARGET, guid=55, encryption="aes-256-gcm"), "tank/photos", "x", ("-L", "-c"), "tank/photos", 9
+    )
+    monkeypatch.setattr(kernel_module, "read_version", lambda: version)
+    copy = Copy("tank/photos", exists=True, mark=CopyMark(55, raw=False), guids=(9,))
+    monkeypatch.setattr(copies, "read_copy", lambda _name: copy)
+    monkeypatch.setattr(copies, "read_points", lambda _name: [])
+    monkeypatch.setattr(copies, "settle", lambda *_given: None)
+    if good:
+        assert run_transfer(Working(), one, 9) == 0
+    else:
+        with refuses("send-decrypted-unsafe"):
+            run_transfer(Working(), one, 9)
+
+
+def test_raw_streams_and_plain_folders_ask_for_no_version(monkeypatch):
+    monkeypatch.setattr(kernel_module, "read_version", lambda: "2.1.11-1")
+    for encryption, flags in (("aes-256-gcm", ("-w",)), ("off", ())):
+        transfer.check_decrypting(DatasetCopy(dataset(SOURCE, encryption=encryption), TARGET, "x", flags, TASK))
+
+
+# --- holds that pin space -------------------------------------------------------------------------------------------------
+def test_no_backup_takes_a_hold_that_a_crash_could_leave():
+    """Bookmarks keep the moment to continue from, so that nothing has to be held; that none is left on real ZFS is looked at
+    after each interruption of a random history."""
+    for path in sorted(Path(appliance.backups.__file__).parent.rglob("*.py")):
+        text = path.read_text()
+        for word in ('"hold"', "HoldSnapshot", "hold_snapshots", "lzc_hold"):
+            assert word not in text, path
+
+
+# --- flags of streams -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("state", ["disabled", "missing"])
+@pytest.mark.parametrize("lacking", FEATURES)
+def test_pool_that_lacks_one_feature_gets_plain_streams(lacking, state):
+    features = {name: value for name, value in ENABLED.items() if name != lacking or state == "disabled"}
+    if state == "disabled":
+        features[lacking] = "disabled"
+    for into_encrypted in (False, True):
+        assert send_flags(features, raw=False, into_encrypted=into_encrypted) == ()
+    assert send_flags(features, raw=True, into_encrypted=False) == ("-w",)
+
+
+@pytest.mark.parametrize("state", ["enabled", "active"])
+def test_pool_with_all_features_gets_blocks_as_they_are(state):
+    features = dict.fromkeys(FEATURES, state)
+    assert send_flags(features, raw=False, into_encrypted=False) == ("-L", "-e", "-c")
+    assert send_flags(features, raw=False, into_encrypted=True) == ("-L", "-c")
+
+
+@pytest.mark.parametrize(
+    ("noted", "flags"), [({"larder:sent": "plain"}, ()), ({"larder:sent": "large"}, ("-L", "-c")), ({}, ("-L", "-c"))]
+)
+def test_copy_that_began_with_plain_streams_keeps_them_after_its_pool_was_upgraded(monkeypatch, noted, flags):
+    monkeypatch.setattr(copies, "read_values", lambda _name, _keys: noted)
+    assert keep_flags(TARGET, ("-L", "-c")) == flags
+
+
+@pytest.mark.parametrize(("flags", "noted"), [((), "plain"), (("-L", "-e", "-c"), "large")])
+def test_first_stream_notes_how_it_was_made(flags, noted):
+    one = DatasetCopy(dataset(SOURCE), TARGET, "x", flags, TASK)
+    assert f"larder:sent={noted}" in one.receiver(Decision("full"))
+
+
+# --- disks that take turns ------------------------------------------------------------------------------------------------
+def test_two_disks_in_turn_continue_from_their_own_bookmark_when_all_snapshots_are_gone(source, monkeypatch):  # noqa: F811
+    """A and B are connected on alternate days. Whatever is pruned in between, each finds the moment that it ends with."""
+    monkeypatch.setattr(copy_dataset.libzfs, "destroy_bookmark", source.destroy_bookmark)
+    disks: dict[str, list[int]] = {KEY: [], OTHER: []}
+    for day in range(1, 21):
+        key = (KEY, OTHER)[day % 2]
+        task = BackupTask(key=key, pool=1, path="backups/photos", keep=Keep(hourly=0, daily=0, weekly=0, monthly=0))
+        source.snapshots.append(snapshot(day))
+        source.marks.append(mark(day, key))
+        copy = Copy(TARGET, exists=bool(disks[key]), mark=CopyMark(5, raw=False), guids=tuple(disks[key]))
+        points = [Point(one.name, one.guid) for one in (*source.snapshots, *source.marks)]
+        decision = decide(SOURCE, points, day, False, copy)
+        assert isinstance(decision, Decision)
+        if disks[key]:
+            assert (decision.kind, decision.base) == ("increment", f"{SOURCE}#larder-backup-{key}-{day - 2}")
+        disks[key].append(day)
+        let_go(Working(), DatasetCopy(dataset(SOURCE, guid=5), TARGET, snapshot(day).short, (), task), day, box_zone())
+        source.snapshots = []  # somebody destroys every snapshot of the folder
+
+
+def test_disk_that_was_away_for_too_long_is_a_question_and_never_sent_over():
+    copy = Copy(TARGET, exists=True, mark=CopyMark(5, raw=False), guids=(1, 2))
+    found = decide(SOURCE, [Point(f"{SOURCE}#x", 9)], 9, False, copy)
+    assert isinstance(found, Reason) and found.code == "backup-no-common-snapshot"
+
+
+# --- a disk that is pulled in the middle ------------------------------------------------------------------------------------
+def stopped(*more: Dataset) -> Facts:
+    return Facts(pools=(Pool("usb", 9, "SUSPENDED"),), datasets=(dataset("usb"), *more))
+
+
+def test_stopped_pool_with_encrypted_copies_is_not_cleared_but_the_box_restarted():
+    copy = dataset("usb/backups/secret", copy_of=CopyMark(7, raw=True).text)
+    with pytest.raises(Refused, match="restart the box") as seen:
+        checked_plan(ClearErrors(pool="usb"), stopped(copy))
+    assert [reason.code for reason in seen.value.reasons] == ["pool-needs-restart"]
+
+
+def test_stopped_pool_without_encrypted_copies_goes_on():
+    copy = dataset("usb/backups/photos", copy_of=CopyMark(5, raw=False).text)
+    home = dataset("usb/backups", copy_of=CopyMark(0, raw=False).text)
+    assert checked_plan(ClearErrors(pool="usb"), stopped(home, copy)).steps[0].command_text == "zpool clear -- usb"
+
+
+def test_nothing_is_ever_forced(monkeypatch):
+    """No stream destroys what the target has (``receive -F``), none carries properties, deletes or follows a tree."""
+    ran: list[Sequence[str]] = []
+    monkeypatch.setattr(command, "run", lambda argv, **_more: ran.append(argv))
+    for kind, given in (("full", {}), ("increment", {"base": f"{SOURCE}@x"}), ("resume", {"token": "1-a"})):
+        for flags in ((), ("-w",), ("-L", "-e", "-c")):
+            one = DatasetCopy(dataset(SOURCE), TARGET, "x", flags, TASK)
+            decision: Any = match.Decision(kind, **given)
+            assert not {"-F", "-R", "-p", "-b", "-D", "-d", "--force"} & {
+                *one.sender(decision),
+                *one.receiver(decision),
+            }
+    assert ran == []
