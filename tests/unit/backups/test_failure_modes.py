@@ -11,7 +11,7 @@ import pytest
 
 import appliance.backups
 from appliance import command
-from appliance.backups import copies, copy_dataset, match, transfer
+from appliance.backups import copies, match, transfer
 from appliance.backups.copy_dataset import DatasetCopy, keep_flags, let_go
 from appliance.backups.match import Copy, Decision, Point, decide
 from appliance.backups.staging import Restored
@@ -24,7 +24,7 @@ from appliance.facts.datasets import Dataset
 from appliance.operation import checked_plan
 from appliance.pools.vdevs.clear_errors import ClearErrors
 from appliance.schedule import box_zone
-from appliance.zfs import kernel_module
+from appliance.zfs import kernel_module, libzfs, list_snapshots
 from tests.reasons import refuses
 from tests.unit.backups.test_copy_dataset import KEY, OTHER, SOURCE, Source, mark, snapshot, source  # noqa: F401
 from tests.unit.made import dataset
@@ -49,7 +49,7 @@ def test_encrypted_copy_with_another_set_of_keys_is_refused_before_anything_is_s
     )
     monkeypatch.setattr(copies, "read_values", lambda name, _keys: {"ivsetguid": sets[name]} if sets.get(name) else {})
     monkeypatch.setattr(copies, "settle", lambda *_given: None)
-    monkeypatch.setattr(transfer.list_snapshots, "list_snapshots", lambda _names: [replace(snapshot(1), name=f"{TARGET}@larder-backup-1")])  # fmt: skip
+    monkeypatch.setattr(list_snapshots, "list_snapshots", lambda _names: [replace(snapshot(1), name=f"{TARGET}@larder-backup-1")])  # fmt: skip
     monkeypatch.setattr(transfer, "run_stream", lambda _work, _one, decision: streams.append(decision) or 10)
     if sent:
         assert run_transfer(Working(), one, 2) == 10
@@ -132,7 +132,7 @@ def test_first_stream_notes_how_it_was_made(flags, noted):
 # --- disks that take turns ------------------------------------------------------------------------------------------------
 def test_two_disks_in_turn_continue_from_their_own_bookmark_when_all_snapshots_are_gone(source, monkeypatch):  # noqa: F811
     """A and B are connected on alternate days. Whatever is pruned in between, each finds the moment that it ends with."""
-    monkeypatch.setattr(copy_dataset.libzfs, "destroy_bookmark", source.destroy_bookmark)
+    monkeypatch.setattr(libzfs, "destroy_bookmark", source.destroy_bookmark)
     disks: dict[str, list[int]] = {KEY: [], OTHER: []}
     for day in range(1, 21):
         key = (KEY, OTHER)[day % 2]
