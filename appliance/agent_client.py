@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from appliance.errors import Failed, Reason, Refused
@@ -30,8 +30,13 @@ def stream_replies(request: dict[str, Any], *, silence: float = SECONDS_OF_SILEN
             raise Failed("Larder's agent does not answer", describe_connection_error(error)) from error
 
 
-def open_file(request: dict[str, Any], *, silence: float = 60) -> tuple[dict[str, Any], int]:
-    """What the agent tells of a file, and the file itself: a descriptor that the caller closes. Raises as ``ask``."""
+def open_file(
+    request: dict[str, Any], *, silence: float = 60, report: Callable[[dict[str, Any]], None] = lambda _told: None
+) -> tuple[dict[str, Any], int]:
+    """What the agent tells of a file, and the file itself: a descriptor that the caller closes. Raises as ``ask``.
+
+    What comes before it, while the file is being made, goes to ``report``.
+    """
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(SECONDS_TO_CONNECT)
         handles: list[int] = []
@@ -40,13 +45,17 @@ def open_file(request: dict[str, Any], *, silence: float = 60) -> tuple[dict[str
             connection.sendall(json.dumps(request).encode() + b"\n")
             connection.settimeout(silence)
             received = b""
-            while b"\n" not in received:
+            while True:
                 part, found, _flags, _address = socket.recv_fds(connection, 65536, 1)
                 handles += found
-                if not part:
+                *lines, received = (received + part).split(b"\n") if part else (received, b"")
+                replies = [raise_for_refusal(json.loads(line)) for line in lines]
+                if reply := next((one for one in replies if "facts" in one), None):
                     break
-                received += part
-            reply = raise_for_refusal(json.loads(received))
+                if not part:
+                    raise Failed("Larder's agent ended without an answer")
+                for told in replies:
+                    report(told)
             if len(handles) != 1:
                 raise Failed("Larder's agent sent no file")
             return reply["facts"], handles.pop()

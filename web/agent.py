@@ -45,6 +45,13 @@ def open_file(request: dict[str, Any], *, silence: float) -> tuple[dict[str, Any
         return agent_client.open_file(request, silence=silence)
 
 
+def make_file(
+    request: dict[str, Any], *, silence: float, report: Callable[[dict[str, Any]], None]
+) -> tuple[dict[str, Any], int]:
+    """A file that takes a while to make. Only for a thread that serves no page: it takes no turn. Raises as ``open_file``."""
+    return agent_client.open_file(request, silence=silence, report=report)
+
+
 class BusyPage:
     """Middleware: where a page got no turn, one that says so and, where that is safe, tries again by itself."""
 

@@ -21,6 +21,7 @@ from appliance.snapshots.browse.diff import ReadDifference
 from appliance.snapshots.browse.requests import ListFolder, OpenFile, ReadVersions
 from appliance.snapshots.browse.search import SearchNames
 from appliance.snapshots.space import ReadSpace
+from appliance.support.bundle import MakeBundle
 from appliance.system.journal import ReadLog
 
 RegisteredRequest = (
@@ -48,6 +49,7 @@ RegisteredRequest = (
     | ReadEdits
     | LookAtShare
     | ReadLog
+    | MakeBundle
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+import zipfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from django.utils import timezone
 from appliance import agent_client
 from appliance.errors import Failed, Reason, Refused
 from appliance.snapshots.browse import diff
+from appliance.support.sections import OWN, SECTIONS
 from tests.dev.place import SENTENCE
 from tests.unit.made import recorded_text
 from web.alerts.models import DiskCare, Message
@@ -140,12 +142,25 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
             raise Failed(SENTENCE)
 
 
-def open_file(_request: dict[str, Any], **_more: object) -> tuple[dict[str, Any], int]:
-    """The one file that every snapshot of a recorded box holds."""
+def open_file(request: dict[str, Any], **_more: object) -> tuple[dict[str, Any], int]:
+    """The one file that every snapshot of a recorded box holds; a support bundle of made-up files."""
+    if request["verb"] == "make-bundle":
+        return make_bundle(request)
     with tempfile.TemporaryFile() as file:
         file.write(NOTE)
         file.seek(0)
         return {"size": len(NOTE), "mtime": time.time() - 9 * 86400}, os.dup(file.fileno())
+
+
+def make_bundle(request: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    texts = {one.name: f"What {one.holds} would be.\n" * 40 for one in SECTIONS} | request["own"]
+    with tempfile.TemporaryFile() as file:
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, text in texts.items():
+                archive.writestr(name, text)
+        holds = {one.name: one.holds for one in SECTIONS} | OWN
+        files = [[name, holds[name], len(text)] for name, text in texts.items()]
+        return {"size": 0, "files": files}, os.dup(file.fileno())
 
 
 def yes() -> bool:

@@ -143,7 +143,7 @@ def test_the_search_finds_arrows_and_shells():
 # to all. No two packages import each other.
 GROUND = {"facts", "system"}
 MAY_IMPORT = {
-    "agent": {"backups", "benchmarks", "datasets", "disks", "pools", "shares", "snapshots", "users", "zfs"},
+    "agent": {"backups", "benchmarks", "datasets", "disks", "pools", "shares", "snapshots", "support", "users", "zfs"},
     "alerts": {"agent", "disks", "pools", "zfs"},
     "backups": {"datasets", "shares", "snapshots", "zfs"},
     "benchmarks": {"disks", "files", "layout", "pools", "shares", "snapshots", "zfs"},
@@ -155,6 +155,7 @@ MAY_IMPORT = {
     "pools": {"disks", "layout", "shares", "zfs"},
     "shares": {"zfs"},
     "snapshots": {"files", "shares", "zfs"},
+    "support": {"pools"},
     "system": set(),
     "users": {"datasets", "files", "shares", "snapshots", "zfs"},
     "zfs": {"files", "layout"},

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from django.urls import path
 
-from web.box import log_views, settings_views, views
+from web.box import log_views, settings_views, support_views, views
 
 urlpatterns = [
     path("", views.show_box, name="box"),
     path("host-name/", settings_views.set_host_name, name="host_name"),
+    path("support/", support_views.show_support, name="support"),
+    path("support/make/", support_views.make_bundle, name="make_bundle"),
+    path("support/discard/", support_views.discard_bundle, name="discard_bundle"),
+    path("support/<slug:key>/download/", support_views.download_bundle, name="download_bundle"),
+    path("support/<slug:key>/<str:name>/", support_views.show_file, name="support_file"),
     path("time-servers/", settings_views.set_time_servers, name="time_servers"),
     path("time-zone/", settings_views.set_time_zone, name="time_zone"),
     path("log/", log_views.show_log, name="log"),

@@ -63,6 +63,8 @@ PAGES = (
     ("Jobs", "jobs", "list", "work log"),
     ("Replacements", "replacements", "refresh", "disk replace"),
     ("System", "box", "device", "memory processor network temperature"),
+    ("System log", "log", "list", "journal messages errors warnings syslog"),
+    ("Support bundle", "support", "download", "help report diagnostics debug"),
     ("Host name", "host_name", "settings", "rename box server computer name"),
     ("Time servers", "time_servers", "settings", "clock ntp synchronise timesyncd"),
     ("Time zone", "time_zone", "settings", "clock hour timezone utc"),

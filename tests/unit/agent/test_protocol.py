@@ -115,6 +115,15 @@ EVERY_REQUEST: list[dict[str, Any]] = [
     {"verb": "read-space", "ranges": [[SNAPSHOT, "tank/photos@after"]], "held": [SNAPSHOT]},
     {"verb": "locate", "disk": path_of(1)},
     {"verb": "read-log", "area": "storage", "severity": "error", "period": "week", "text": "sdb", "after": CURSOR},
+    {
+        "verb": "make-bundle",
+        "own": {"alerts.txt": "none"},
+        "users": ["anna"],
+        "hosts": ["attic"],
+        "pools": ["tank"],
+        "secrets": ["a long word"],
+        "masked": ["names"],
+    },
     {"verb": "prove", "job": JOB, "digest": "0" * 16, "operation": REQUESTS[0]["operation"], "password": "not the one"},
     {"verb": "keep-password", "password": "a long word", "old": "another one"},
 ]
@@ -148,6 +157,18 @@ MAY_RUN: dict[str, tuple[tuple[str, ...], ...]] = {
     "read-smart": ((*ASK, "-a"),),
     "let-sleep": ((*ASK, "-s"),),
     "locate": (),
+    "make-bundle": (
+        *((tool,) for tool in ("uname", "dpkg-query", "ip", "df", "lsblk", "journalctl")),
+        *(("systemctl", "--no-pager", "--plain", how) for how in ("--failed", "--all")),
+        ("timedatectl", "show"),
+        ("timedatectl", "timesync-status"),
+        ("smartctl", "--version"),
+        ("smartctl", "--nocheck=standby", "--xall"),
+        ("smbd", "--version"),
+        ("zfs", "version"),
+        LIST,
+        *(("zpool", what) for what in ("list", "status", "get", "events", "history")),
+    ),
     "read-log": (("journalctl", "--no-pager", "--quiet", "--output=json"),),
 }  # fmt: skip
 
@@ -283,6 +304,8 @@ def test_an_unknown_or_missing_field_is_refused(request_, commands):
 
 # Fields of any text: a password, a digest (compared as it is), a part of a file's name, the last entry of a page.
 ANY_TEXT = {("digest",), ("password",), ("old",), ("text",), ("after",)}
+# So have the files that the pages add to a support bundle, and what is to be hidden in it.
+ANY_TEXT |= {("own", "alerts.txt"), ("secrets", 0), ("users", 0), ("hosts", 0), ("pools", 0)}
 NOT_A_NAME = [
     "-{}",
     "--{}",
@@ -367,6 +390,13 @@ BOUNDS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     *(
         ({"verb": "read-log", "after": CURSOR}, {"after": bad})
         for bad in (f"{CURSOR}\n", f"{CURSOR} _PID=1", "--file=/etc/shadow", "x", f"{CURSOR};" * 3)
+    ),
+    ({"verb": "make-bundle", "own": {"jobs.txt": "a" * 250_000}}, {"own": {"jobs.txt": "a" * 250_001}}),
+    ({"verb": "make-bundle", "own": {"jobs.txt": ""}}, {"own": {"../../etc/passwd": ""}}),
+    *(
+        ({"verb": "make-bundle", name: ["a" * 500] * 300}, {name: bad})
+        for name in ("users", "hosts", "pools", "secrets")
+        for bad in (["a" * 501], ["a"] * 301)
     ),
     *(({"verb": "read-log"}, {name: "--file"}) for name in ("area", "severity", "period")),
 ]

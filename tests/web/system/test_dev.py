@@ -32,6 +32,8 @@ POSTED = {
     "unlock",
     "unlock_all",
     "show_commands",
+    "make_bundle",
+    "discard_bundle",
 }
 
 

@@ -117,6 +117,8 @@ def test_every_page_can_be_had(web, box, route):
         "unlock_all": 409,
         "snapshot_content": 409,
         "put_back": 409,
+        "download_bundle": 404,
+        "support_file": 404,
         "benchmark_again": 409,
         "set_copy_aside": 409,
         "restore_folder": 409,

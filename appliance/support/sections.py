@@ -1,0 +1,183 @@
+"""The files of the support bundle: what each one holds, in words for the page, and how it is read.
+
+A file that cannot be read says why; it never keeps the others from being made. Each is bounded in bytes and seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from appliance import __version__, command
+from appliance.errors import Failed
+from appliance.facts.box import Facts
+from appliance.pools import history
+from appliance.system import box_info, journal
+from appliance.system.redaction import Redactor
+
+MOST_TEXT = 1_000_000  # characters of one file; of the journal, see below
+MOST_JOURNAL, JOURNAL_DAYS, JOURNAL_SECONDS = 4_000_000, 3, 60.0
+MOST_POOLS, MOST_DISKS, HISTORY_LINES = 20, 64, 400
+ALL_STATUS = range(256)  # what fails has the most to tell
+SECONDS = 30.0  # for one command
+PACKAGES = (
+    "zfs-dkms", "zfsutils-linux", "zfs-zed", "samba", "netatalk", "nfs-kernel-server", "smartmontools", "redis-server",
+    "nginx", "nginx-light", "avahi-daemon", "wsdd2", "linux-image-amd64", "systemd", "openssh-server", "python3",
+)  # fmt: skip  # a list of words
+
+
+@dataclass(frozen=True)
+class Section:
+    """A file of the bundle. ``holds`` ends the sentence “this file holds …”; ``read`` gives its text. Raises LarderError."""
+
+    name: str
+    holds: str
+    read: Callable[[Facts], str]
+
+
+def run_all(*argvs: Sequence[str]) -> str:
+    """Each command with what it printed; one that fails is part of the text and stops no other."""
+    return "\n".join(run_one(argv) for argv in argvs)
+
+
+def run_one(argv: Sequence[str]) -> str:
+    head = f"$ {' '.join(argv)}\n"
+    try:
+        result = command.run(argv, timeout=SECONDS, accept=ALL_STATUS)
+    except Failed as error:
+        return f"{head}({error})\n"
+    ended = f"(status {result.status})\n" if result.status else ""
+    return f"{head}{result.stdout[:MOST_TEXT]}{result.stderr[:20_000]}{ended}"
+
+
+def read_versions(_facts: Facts) -> str:
+    made = f"Larder {__version__}, written {datetime.now(UTC):%Y-%m-%d %H:%M} UTC\n"
+    wanted = ["dpkg-query", "--show", "--showformat=${Package} ${Version} ${Status}\n", *PACKAGES]
+    return made + run_all(
+        ["uname", "-srvm"], ["zfs", "version"], wanted, ["smartctl", "--version"], ["smbd", "--version"]
+    )
+
+
+def read_system(_facts: Facts) -> str:
+    info = box_info.read_box_info({}, "")
+    shown = msgspec.json.format(msgspec.json.encode(info), indent=2).decode()
+    commands = (
+        ["ip", "-brief", "address"],
+        ["df", "--human-readable", "--local", "--output=target,fstype,size,used,avail,pcent"],
+        ["systemctl", "--no-pager", "--plain", "--failed", "list-units"],
+        ["systemctl", "--no-pager", "--plain", "--all", "list-units", "larder*", "redis*", "nginx*", "zfs*", "smb*", "nmb*", "nfs*", "netatalk*", "smart*"],
+        ["timedatectl", "show"],
+    )  # fmt: skip  # a command a line
+    return f"{shown}\n\n{run_all(*commands)}"
+
+
+def read_disks(facts: Facts) -> str:
+    columns = "NAME,TYPE,SIZE,LOG-SEC,PHY-SEC,ROTA,TRAN,MODEL,SERIAL,WWN,REV,FSTYPE,PARTTYPENAME"
+    paths = "\n".join(f"{disk.name} {disk.path} {disk.model} {disk.serial}" for disk in facts.disks[:MOST_DISKS])
+    return f"{run_all(['lsblk', '--output', columns])}\n{paths}\n"
+
+
+def read_smart(facts: Facts) -> str:
+    """The report of each disk; one that sleeps is left asleep."""
+    asked = (
+        run_one(["smartctl", "--nocheck=standby", "--xall", disk.path or f"/dev/{disk.name}"])
+        for disk in facts.disks[:MOST_DISKS]
+    )
+    return "\n".join(asked) or "There is no disk.\n"
+
+
+def read_pools(_facts: Facts) -> str:
+    # Without -v: that lists the names of damaged files.
+    return run_all(
+        ["zpool", "list", "-v"],
+        ["zpool", "status", "-t", "-i", "-s", "-D"],
+        ["zpool", "get", "all"],
+        ["zpool", "events"],
+    )
+
+
+def read_pool_history(facts: Facts) -> str:
+    return "\n".join(
+        f"{pool.name}\n" + "\n".join(history.read_history(pool.name)[-HISTORY_LINES:]) + "\n"
+        for pool in facts.pools[:MOST_POOLS]
+    )
+
+
+def read_folders(_facts: Facts) -> str:
+    columns = "name,type,used,available,referenced,compressratio,mounted,keystatus,encryption,recordsize,quota,sync"
+    plain = ["zfs", "list", "-t", "filesystem,volume", "-o", columns]
+    snapshots = ["zfs", "list", "-H", "-d", "0", "-o", "name,snapshot_count"]
+    return run_all(plain, snapshots)
+
+
+def read_shares(facts: Facts) -> str:
+    """Who may use which share, as Larder set it: no password is part of that."""
+    found = [msgspec.to_builtins(one) for one in (*facts.shares, *facts.accounts, *facts.groups)]
+    lines = [msgspec.json.encode(one).decode() for one in found]
+    return "\n".join([*lines, msgspec.json.encode(facts.smb_policy).decode(), ""])
+
+
+def read_journal(_facts: Facts) -> str:
+    """The last days, the oldest line first. Where there is too much, the newest are kept."""
+    since = time.time() - timedelta(days=JOURNAL_DAYS).total_seconds()
+    argv = journal.ReadLog().argv(since)
+    lines: list[str] = []
+    size, until, whole = 0, time.monotonic() + JOURNAL_SECONDS, True
+    with closing(command.read_lines(argv, silence=SECONDS)) as raw:
+        for line in written_lines(raw):
+            size += len(line) + 1
+            if size > MOST_JOURNAL or time.monotonic() > until:
+                whole = False
+                break
+            lines.append(line)
+    head = "" if whole else "(Older lines were left out: there were too many.)\n"
+    return head + "\n".join(reversed(lines)) + "\n"
+
+
+def written_lines(raw: Iterable[bytes]) -> Iterator[str]:
+    """Lines of the journal as text: time, severity, program, message."""
+    plain = Redactor()
+    for entry, _length in journal.parse_entries(raw):
+        line = journal.line_of(entry, plain)
+        if line is not None:
+            at = datetime.fromtimestamp(line.at, UTC)
+            yield f"{at:%Y-%m-%d %H:%M:%S} {line.priority} {line.source}: {line.text}"
+
+
+def read_command_line(_facts: Facts) -> str:
+    return "\n".join(
+        f"{path}:\n{box_info.read_text(path)[:50_000]}\n"
+        for path in (
+            Path("/proc/cmdline"),
+            Path("/proc/modules"),
+            Path("/proc/mounts"),
+            Path("/proc/pressure/io"),
+            Path("/proc/spl/kstat/zfs/arcstats"),
+        )
+    )
+
+
+SECTIONS: tuple[Section, ...] = (
+    Section("versions.txt", "the versions of Larder, Linux, ZFS, Samba and what they need", read_versions),
+    Section("system.txt", "model, memory, load, temperatures, network addresses, file systems and services", read_system),
+    Section("kernel.txt", "how Linux was started, its modules, and what is mounted where", read_command_line),
+    Section("disks.txt", "the disks with model, serial number, size and partitions", read_disks),
+    Section("smart.txt", "the SMART report of every disk that is not asleep", read_smart),
+    Section("pools.txt", "state, layout, settings and events of the pools", read_pools),
+    Section("pool-history.txt", "the last commands that changed each pool", read_pool_history),
+    Section("folders.txt", "names, sizes and settings of folders and volumes, and how many snapshots each has", read_folders),
+    Section("shares.txt", "shares, users and groups, without passwords", read_shares),
+    Section("journal.txt", f"the system log of the last {JOURNAL_DAYS} days", read_journal),
+)  # fmt: skip  # a file a line
+# What only the pages know, which they send along.
+OWN: dict[str, str] = {
+    "settings.txt": "Larder's settings: notifications, schedules, backups and alert levels, without passwords",
+    "alerts.txt": "the alerts, open and past",
+    "jobs.txt": "the last jobs: what they did and what became of them",
+}
