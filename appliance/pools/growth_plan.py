@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from appliance.facts.box import Pool, Vdev
-from appliance.layout.growth import part_size
+from appliance.layout.growth import part_size, read_group
 from appliance.pools.vdevs.expand import autoexpand_gain, data_groups
 
 
@@ -20,6 +20,9 @@ class PlanState:
     running: int = 0
     grows: int = 0
     smallest: int = 0  # bytes of the smallest partition for data
+    unused: bool = (
+        False  # a group has less space than its disks, which ZFS may tell a moment later than that they are there
+    )
 
     @property
     def done(self) -> int:
@@ -32,7 +35,7 @@ class PlanState:
 
     @property
     def is_complete(self) -> bool:
-        return not self.left and not self.running and not self.grows
+        return not (self.left or self.running or self.grows or self.unused)
 
 
 def read_plan(pool: Pool, targets: Sequence[int]) -> PlanState:
@@ -49,7 +52,13 @@ def read_plan(pool: Pool, targets: Sequence[int]) -> PlanState:
     running = next((guid for guid in left if guid in under_way), 0)
     grows = 0 if pool.rebuilding else next((group.guid for group in groups if autoexpand_gain(group)), 0)
     sizes = [size for group in groups for member in members_of(group) if (size := part_size(member))]
-    return PlanState(len(targets), left, running, grows, min(sizes, default=0))
+    return PlanState(len(targets), left, running, grows, min(sizes, default=0), any(map(has_unused_space, groups)))
+
+
+def has_unused_space(vdev: Vdev) -> bool:
+    """Whether a group has room for at least two more metaslabs than it has; not where its space is not known."""
+    group = read_group(vdev)
+    return group is not None and vdev.space > 0 and group.size - vdev.space >= 2 * group.slab
 
 
 def members_of(group: Vdev) -> tuple[Vdev, ...]:

@@ -196,6 +196,14 @@ def test_a_plan_advances_by_what_zfs_shows():
     assert read_plan(shapes.pool(replace(both, expandable=0)), targets).is_complete
 
 
+def test_a_plan_is_not_complete_before_zfs_uses_the_new_space():
+    group = RAIDZ2.vdevs[0]
+    assert read_plan(RAIDZ2, (1, 2)).is_complete
+    larger = tuple(replace(child, size=4 * TB) for child in group.children)
+    early = read_plan(replace(RAIDZ2, vdevs=(replace(group, children=larger),)), (1, 2))
+    assert (early.unused, early.is_complete) == (True, False)
+
+
 def test_a_single_disk_that_is_being_replaced_is_part_of_a_plan_too():
     change = shapes.group("replacing-0", shapes.leaf(1), shapes.leaf(5), guid=61, kind="replacing")
     assert read_plan(shapes.pool(change), (101,)).running == 101
