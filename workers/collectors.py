@@ -16,7 +16,7 @@ from appliance import agent_client, command
 from appliance.backups.remote import settings as remote_settings
 from appliance.disks import inventory as disk_inventory
 from appliance.disks import latency, smart
-from appliance.errors import LarderError, explain_error
+from appliance.errors import Failed, LarderError, explain_error
 from appliance.facts.box import Disk, Pool, Service
 from appliance.facts.datasets import Dataset
 from appliance.pools import properties
@@ -190,13 +190,16 @@ def disk_key(disk: Disk) -> str:
 
 
 def read_services() -> Iterable[Service]:
-    """The units that Larder leans on, in one call; none where there is no systemd, as in a container."""
+    """The units that Larder leans on, in one call; none where there is no systemd, as in a container. Raises Failed."""
     try:
         result = command.run(
             ["systemctl", "show", "--property=Id,LoadState,ActiveState,UnitFileState", *UNITS], timeout=20
         )
     except command.CommandMissing:
         return
+    # It tells of each unit that it is asked for, also of one that is not installed.
+    if not any(line.startswith("Id=") for line in result.stdout.splitlines()):
+        raise Failed("The services cannot be read", "systemctl answered something else than asked")
     for block in result.stdout.strip().split("\n\n"):
         values = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
         if "Id" in values:

@@ -30,7 +30,7 @@ from web.alerts.models import MailSettings, PoolDay
 from web.inventory import store
 from web.inventory.bays import Bay, bays_by_key, device_label, read_known_bays
 from web.inventory.box import read_box
-from web.inventory.models import DiskRow, Event, ServiceRow, Source
+from web.inventory.models import DiskRow, Event, ServiceRow, ShareRow, Source
 from web.jobs.models import Job
 from workers import (
     database_health,
@@ -146,6 +146,7 @@ def gather_facts(now: datetime, sources: dict[str, Source], parts: guard.Parts |
         pools=facts.pools,
         disks=disks_seen(facts.pools, box.bays if box else (), now, parts),
         services=parts.get("services", lambda: tuple(row.fact for row in ServiceRow.objects.all())) or (),
+        shared=parts.get("shares", shared_protocols) or frozenset(),
         spaces=parts.get("space", lambda: tuple(pool_usage.usage_of_pools(facts.pools, now))) or (),
         checked=tuple(checked_sources(sources)),
         failing=tuple(failing_parts(sources)),
@@ -203,6 +204,11 @@ def failing_parts(sources: dict[str, Source]) -> Iterator[tuple[str, str]]:
 def last_restart() -> Restarted | None:
     last = watchdog.last_restart()
     return Restarted(last.at, last.stage, last.count) if last else None
+
+
+def shared_protocols() -> frozenset[str]:
+    """The protocols over which something is shared."""
+    return frozenset(row.fact.protocol for row in ShareRow.objects.all())
 
 
 def services_without_hook() -> Iterable[str]:

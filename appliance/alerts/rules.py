@@ -29,6 +29,14 @@ FULL_KINDS = ((fullness.CRITICAL, "pool.full96"), (fullness.WARNING, "pool.full9
 SOON, SOON_STILL = 14, 21  # days until it is nearly full: when that is an alert, and until when it stays one
 TOLD_FOR = timedelta(days=2)
 STALLS = 5  # requests of more than 30 seconds: a disk that spins up takes less
+# Services that are missed wherever they are installed, and those that are missed where a share needs them.
+SERVICES = {
+    "smartmontools.service": "service.smartd",
+    "zfs-zed.service": "service.zed",
+    "nginx.service": "service.pages",
+}
+FILE_SERVERS = {"smbd.service": "smb", "nfs-server.service": "nfs", "netatalk.service": "afp"}
+UP = {"active", "activating", "reloading"}
 SYSTEM_FULL = 90  # per cent of the system disk; what is left for root alone counts as used
 HYSTERESIS = 2  # per cent that a pool has to empty below the mark before its alert clears
 
@@ -84,6 +92,7 @@ class AlertInput:
     pools: tuple[Pool, ...] = ()
     disks: tuple[DiskStatus, ...] = ()
     services: tuple[Service, ...] = ()
+    shared: frozenset[str] = frozenset()  # protocols over which something is shared
     spaces: tuple[Space, ...] = ()
     checked: tuple[tuple[str, datetime, str], ...] = ()  # what is read regularly: source, last reading, its error
     failing: tuple[tuple[str, str], ...] = ()  # whatever else runs in the background and fails, with its error
@@ -269,12 +278,14 @@ def space_faults(seen: AlertInput) -> Iterator[Fault]:
 
 def silence_faults(seen: AlertInput) -> Iterator[Fault]:
     """Services that do not run, sources that were not read lately, and whatever fails in the background."""
-    units = {"smartmontools.service": "service.smartd", "zfs-zed.service": "service.zed"}
     for service in seen.services:
-        if (kind := units.get(service.unit)) and service.present and service.active not in {"active", "activating"}:
-            yield Fault(
-                kind, service.unit, f"{KINDS[kind].name}.", f"{service.unit} is {service.active or 'not known'}."
-            )
+        if not service.present or service.active in UP:
+            continue
+        protocol, state = FILE_SERVERS.get(service.unit), f"{service.unit} is {service.active or 'not known'}."
+        if kind := SERVICES.get(service.unit):
+            yield Fault(kind, service.unit, f"{KINDS[kind].name}.", state)
+        elif protocol in seen.shared:
+            yield Fault("service.shares", service.unit, f"Folders shared over {protocol.upper()} cannot be reached.", state, "/folders/")  # fmt: skip
     for name in seen.unhooked:
         yield Fault("hook.missing", name.lower(), f"{name} does not report to Larder.")
     if says := kernel_module.known_fault(seen.module):

@@ -196,6 +196,27 @@ def test_a_box_without_such_a_service_does_not_miss_it():
     assert found(services=(Service("smartmontools.service", "inactive", "", present=False),)) == {}
 
 
+@pytest.mark.parametrize(("unit", "protocol"), rules.FILE_SERVERS.items())
+@pytest.mark.parametrize("state", ["failed", "inactive", ""])
+def test_a_file_server_that_does_not_run_is_missed_only_where_something_is_shared_over_it(unit, protocol, state):
+    stopped = (Service(unit, state, "enabled"),)
+    told = {"service.shares": f"Folders shared over {protocol.upper()} cannot be reached."}
+    assert found(services=stopped, shared=frozenset({protocol})) == told
+    assert found(services=stopped, shared=frozenset(set(rules.FILE_SERVERS.values()) - {protocol})) == {}
+    assert found(services=(Service(unit, state, "", present=False),), shared=frozenset({protocol})) == {}
+
+
+@pytest.mark.parametrize("state", ["active", "activating", "reloading"])
+def test_a_service_that_starts_or_reloads_is_not_missed(state):
+    units = [*rules.SERVICES, *rules.FILE_SERVERS]
+    every = tuple(Service(unit, state, "enabled") for unit in units)
+    assert found(services=every, shared=frozenset({"smb", "nfs", "afp"})) == {}
+
+
+def test_pages_that_cannot_be_reached_are_told():
+    assert list(found(services=(Service("nginx.service", "failed", "enabled"),))) == ["service.pages"]
+
+
 def test_one_rule_that_breaks_silences_no_other():
     def broken(_seen: AlertInput) -> list[rules.Fault]:
         raise KeyError("x")
