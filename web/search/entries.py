@@ -69,7 +69,6 @@ PAGES = (
     ("Time servers", "time_servers", "settings", "clock ntp synchronise timesyncd"),
     ("Time zone", "time_zone", "settings", "clock hour timezone utc"),
     ("Guide", "guide", "circle-help", "manual how to first steps learn"),
-    ("System log", "log", "list", "journal messages errors warnings syslog"),
     ("Help", "help", "circle-help", "glossary terms words explain"),
     ("Active sessions", "sessions", "device", "sign in"),
     ("Preferences", "preferences", "settings", "units tb tib gb gib sizes commands"),
