@@ -1,5 +1,5 @@
 # Larder. `make` lists the targets. `make demo` and `make test` install what they miss on Debian 12 or 13.
-.PHONY: help dev guide demo demo-reset install test test-unit test-web test-system test-browser test-soak test-container lint types bench lock clean
+.PHONY: help dev guide demo demo-reset install test test-unit test-web test-system test-browser test-gallery test-soak test-container lint types bench lock clean
 AT ?=
 VENV := build/venv
 PYTHON := $(VENV)/bin/python
@@ -60,7 +60,7 @@ test: $(VENV)/ready appliance-tools browser-tools
 	$(PYTEST) $(AT)
 else
 test: lint types appliance-tools browser-tools ## Check everything (AT=tests/web/jobs/test_jobs.py: only that)
-	$(PYTEST) -n 2 tests/unit tests/web
+	$(PYTEST) -n 2 tests/unit tests/web tests/gallery
 	$(PYTEST) $(LANES) tests/system tests/browser
 endif
 
@@ -75,6 +75,9 @@ test-system: $(VENV)/ready appliance-tools browser-tools ## Run the tests in the
 
 test-browser: $(VENV)/ready appliance-tools browser-tools ## Run the tests of Chromium against the appliance
 	$(PYTEST) $(or $(AT),tests/browser)
+
+test-gallery: $(VENV)/ready browser-tools ## Look at a tenth of all pages in Chromium, without a machine
+	$(PYTEST) -n 2 $(or $(AT),tests/gallery)
 
 test-soak: $(VENV)/ready appliance-tools browser-tools ## Run the tests that take hours (PART=1/4: a quarter of them; AT=…)
 	$(PYTEST) -m soak $(or $(AT),tests)

@@ -206,7 +206,7 @@ class RestoreFolder(SnapshotsOperation, tag="restore-folder"):
                 "Comes back": "files and folders with their contents, dates, owners, access rights and attributes, and this "
                 "moment as a snapshot",
                 **self.settings_text(staging),
-                "Set anew": "shares, snapshot schedule, backups and limits. Earlier snapshots stay in the copy.",
+                "To be set again": "shares, snapshot schedule, backups and limits. Earlier snapshots stay in the copy.",
                 "While it runs": f"everything arrives in {self.stage}. If you stop it, that folder is destroyed and nothing else.",
             },
         )  # fmt: skip

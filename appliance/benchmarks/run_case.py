@@ -163,7 +163,7 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
         return False
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "Nothing of it counts. Larder clears away what is left of it and measures it anew."
+        return "Its results do not count. Larder cleans up and measures the case again."
 
 
 def run_command(target: BenchmarkTarget, facts: Facts) -> list[str]:

@@ -41,7 +41,7 @@ LIGHT = PresetProperty(
 )
 FIRM = PresetProperty("compression", "zstd", "Stronger compression: text and office files take up about half.")
 QUIET = PresetProperty("atime", "off", "Reading a file writes nothing.")
-ORDINARY = PresetProperty("sync", "standard", "Programs decide what has to be on disk at once.")
+ORDINARY = PresetProperty("sync", "standard", "Programs decide which writes must be on disk at once.")
 
 PRESETS: dict[str, Preset] = {
     "general": Preset("A bit of everything", (MEDIUM, LIGHT, QUIET, ORDINARY)),

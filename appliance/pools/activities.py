@@ -166,7 +166,7 @@ class Report:
         if self.damaged > own:
             said.append(f"{count_text(self.damaged - own, 'file')} could not be repaired and should be restored from a snapshot or another copy.")  # fmt: skip
         if own:
-            said.append(f"{count_text(own, 'record')} of the pool itself could not be repaired either. If the next check finds them again, copy everything to another pool and make this one anew.")  # fmt: skip
+            said.append(f"{count_text(own, 'record')} of the pool itself could not be repaired either. If the next check finds them again, copy everything to another pool and create this one again.")  # fmt: skip
         return " ".join(said) or f"{count_text(self.errors, 'error')} could not be repaired."
 
 

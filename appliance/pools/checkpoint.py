@@ -61,7 +61,7 @@ class TakeCheckpoint(PoolOperation, tag="take-checkpoint"):
             libzfs.take_checkpoint(self.pool)
 
         return Plan(
-            summary=f"{self.pool} remembers itself as it is now: every folder, every snapshot, every setting. You can return to it until you discard the checkpoint.",
+            summary=f"The checkpoint records {self.pool} as it is now: every folder, every snapshot, every setting. You can return to it until you discard it.",
             steps=(
                 Step(
                     "take",

@@ -134,7 +134,7 @@ class PauseScrub(MaintenanceOperation, tag="pause-scrub"):
             "pause", "Pause the check (scrub)", ["zpool", "scrub", "-p", "--", self.pool], affects=[self.pool]
         )
         return Plan(
-            summary=f"The check of {self.pool} waits until you go on with it, also through a restart.",
+            summary=f"The check of {self.pool} pauses until you resume it, even after a restart.",
             steps=(step,),
             identity=self.identity(facts),
             undo="It can go on at any time, from where it was.",
@@ -167,10 +167,10 @@ class StopScrub(MaintenanceOperation, tag="stop-scrub"):
             "stop", "Stop the check (scrub)", ["zpool", "scrub", "-s", "--", self.pool], affects=[self.pool]
         )
         return Plan(
-            summary=f"The check of {self.pool} ends before it is done. What was repaired until now stays repaired; the rest is unchecked. If it is due by its schedule, it begins anew in the next hours set there.",
+            summary=f"The check of {self.pool} ends before it is done. What was repaired until now stays repaired; the rest is unchecked. If it is due by its schedule, it starts again in the next hours set there.",
             steps=(step,),
             identity=self.identity(facts) | {"began": unix_time(work.started) if work else 0},
-            undo="It can be begun anew, from the start. To go on later from where it is, pause it instead.",
+            undo="It can be started again from the beginning. To continue later from where it is, pause it instead.",
         )
 
     def probe(self, step: str, facts: Facts) -> bool:

@@ -82,7 +82,7 @@ class StopTrim(MaintenanceOperation, tag="stop-trim"):
             summary=f"The trimming of {self.pool} ends before it is done. Nothing is lost by that.",
             steps=(step,),
             identity=self.identity(facts),
-            undo="It can be begun anew at any time.",
+            undo="It can be started again at any time.",
         )
 
     def probe(self, step: str, facts: Facts) -> bool:

@@ -183,7 +183,7 @@ def tell_network(note: Callable[[str], None], facts: Facts | None = None) -> Non
     try:
         discovery.announce_shares((facts or agreed_facts()).datasets)
     except LarderError as error:
-        note(f"The network was not told: {explain_error(error)}")
+        note(f"The share could not be announced in the network: {explain_error(error)}")
 
 
 def republish_quietly(work: Work) -> None:

@@ -37,7 +37,7 @@ def look(visitor: Visitor, *words: str, timeout: float = 240) -> Answer:
     def found() -> Answer | None:
         answer = visitor.send(f"{BRING_IN}look/", {**visitor.get(BRING_IN).hidden()})
         assert answer.status == 200, answer.words
-        page = visitor.wait_until(BRING_IN, "Looked", without=("Looking at all disks",), timeout=180)
+        page = visitor.wait_until(BRING_IN, "Last searched", without=("Searching all disks",), timeout=180)
         return page if all(word in page.words for word in words) else None
 
     # Two looks within seconds are one.

@@ -168,7 +168,7 @@ def return_step(here: Standing) -> tuple[str, str, bool, Links]:
             return title, f"It is back, and {pool.name} is being rebuilt onto it. Files stay available.", False, ()
         return title, f"It is back in {pool.name}, which is rebuilt.", True, ()
     if not here.asked:
-        return title, "It is asked how it is now. That takes a few minutes.", False, (report,)
+        return title, "Its health is being read. That takes a few minutes.", False, (report,)
     back: Links = (("Put it back into the pool", reverse("put_back", args=[here.row.key])),) if here.member else ()
     other: Links = (("Replace it with another", here.replace_link),) if here.member else ()
     if "silent" in here.row.reading:
@@ -202,7 +202,7 @@ def before_and_after(row: DiskRow, alert: Alert) -> str:
         for name, value in day.values.items():
             most[name] = max(most.get(name, 0), value[1])
     found = [
-        f"{NAMES.get(name, name)}: {most[name]} at most, {counts.get(name, 'not told')} now"
+        f"{NAMES.get(name, name)}: {most[name]} at most, {counts.get(name, 'not reported')} now"
         for name in LOOKED_AT
         if most.get(name)
     ]

@@ -50,7 +50,7 @@ ACTS: dict[str, tuple[tuple[str, ...], str]] = {
 
 SAID = {
     "pause": "It pauses when the case that is measured now has ended.",
-    "pause-now": "It pauses as soon as what was made for this case is cleared away. The case is measured anew when you go on.",
+    "pause-now": "It pauses as soon as this case is cleaned up. The case is measured again when you resume.",
     "resume": "It goes on with the next case.",
     "cancel": "It stops, and what it made is cleared away. What was measured stays.",
 }

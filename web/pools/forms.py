@@ -221,7 +221,7 @@ class OptionsForm(forms.Form):
     rest = name_field(
         label="Name of the second pool",
         required=False,
-        help_text="It is made of what the larger disks have left, and one failed disk loses everything in it. Leave this empty to leave that space unused.",
+        help_text="It uses what the larger disks have left, and one failed disk loses everything in it. Leave this empty to leave that space unused.",
     )
 
     def __init__(self, data: QueryDict | None, *, choice: LayoutChoice | None, name: str) -> None:
@@ -231,7 +231,7 @@ class OptionsForm(forms.Form):
         elif choice.mirrored:
             self.fields[
                 "rest"
-            ].help_text = "It is made of what the larger disks have left, as mirrors: one disk of each may fail. Leave this empty to leave that space unused."
+            ].help_text = "It uses what the larger disks have left, as mirrors: one disk of each may fail. Leave this empty to leave that space unused."
 
     def clean_compression(self) -> str:
         return self.cleaned_data["compression"] or "lz4"

@@ -627,7 +627,7 @@ def test_what_is_not_told_after_erasing_is_not_said_to_be_none(web, failing):
     )
     store.checked("temperatures", changed=True)
     page = web.get(f"/alerts/{failing.pk}/").content.decode()
-    assert "Sectors that cannot be read (197): 312 at most, not told now" in page
+    assert "Sectors that cannot be read (197): 312 at most, not reported now" in page
     assert "It still counts faults" in page
     smart_history.store_answers({DiskRow.objects.get(key=DISK): Reading(answered=True, passed=True, temperature=30)})
     page = web.get(f"/alerts/{failing.pk}/").content.decode()

@@ -56,7 +56,7 @@ def import_page(web, **answers: str):
 
 # --- bringing in ----------------------------------------------------------------------------------------------
 def test_before_anybody_looked_it_says_so_and_names_what_disks_hint_at(web, calm):
-    assert "Nobody has looked yet" in text_of(web.get(BRING_IN))
+    assert "Not searched yet" in text_of(web.get(BRING_IN))
     rows.put(disks=[disk(1, uses=(Use("exported", "holds the pool attic, which is not in use here", "42", "attic"),))])
     assert "Disks of attic are here." in text_of(web.get(BRING_IN))
 
@@ -66,7 +66,7 @@ def test_looking_asks_the_worker_once_and_says_that_it_looks(web, calm):
         response = web.post(f"{BRING_IN}look/")
         assert (response.status_code, response["Location"]) == (302, BRING_IN)
     assert calm.count(("workers.look_for_pools",)) == 1
-    assert "Looking at all disks" in text_of(web.get(BRING_IN))
+    assert "Searching all disks" in text_of(web.get(BRING_IN))
 
 
 def test_seeing_the_page_does_not_search_the_disks(web, calm):
@@ -243,7 +243,7 @@ def test_shares_that_a_pool_brought_along_are_offered_and_not_on(web, tank):
     [
         ("export", "export-pool", "Shares that stop photos"),
         ("destroy", "destroy-pool", "the folder tank/photos"),
-        ("checkpoint", "take-checkpoint", "remembers itself"),
+        ("checkpoint", "take-checkpoint", "The checkpoint records"),
         ("upgrade", "upgrade-pool", "draid, zstd_compress"),
     ],
 )
@@ -346,11 +346,11 @@ def test_a_page_that_waits_hears_of_the_end_of_its_own_look_and_of_no_earlier_on
         patch.setattr(agent_client, "send_request", asked_meanwhile)
         collect_importable.collect_importable()
     waiting = web.get(BRING_IN, {"part": "live"})
-    assert "Looking at all disks" in text_of(waiting)
+    assert "Searching all disks" in text_of(waiting)
     collect_importable.collect_importable()
     again = web.get(BRING_IN, {"part": "live"}, HTTP_IF_NONE_MATCH=waiting["ETag"])
     assert again.status_code == 200, "nothing was found as before, and the page still has to change"
-    assert "Looking at all disks" not in text_of(again)
+    assert "Searching all disks" not in text_of(again)
 
 
 @pytest.mark.parametrize("answer", [Failed("zpool did not answer"), [{"name": 3}], "nonsense", None])
@@ -360,7 +360,7 @@ def test_a_look_that_went_wrong_is_said_and_keeps_what_was_known(web, agent, cal
     collect_importable.collect_importable()
     assert ImportableRow.objects.count() == 1
     assert Source.objects.get(name="importable").error
-    assert "The last look went wrong." in text_of(web.get(BRING_IN))
+    assert "The search failed." in text_of(web.get(BRING_IN))
 
 
 def test_details_and_sessions_are_read_for_each_pool_that_answers(agent, calm, monkeypatch):

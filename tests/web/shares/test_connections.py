@@ -52,7 +52,7 @@ def test_disconnecting_names_the_very_connection(web, two):
 
 def test_before_the_first_look_and_where_nobody_is(web, calm):
     rows.put(pools=[], datasets=[], accounts=[], disks=[], shares=[])
-    assert "Looking." in text_of(web.get("/shares/connected/"))
+    assert "Reading." in text_of(web.get("/shares/connected/"))
     store.checked("connections", changed=True)
     assert "Nobody is connected" in text_of(web.get("/shares/connected/"))
 

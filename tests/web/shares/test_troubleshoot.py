@@ -71,14 +71,14 @@ def test_what_there_is_not_is_not_found(web, shared, address):
 
 
 def test_nobody_has_looked_yet(web, shared):
-    assert "Nobody has looked yet" in text_of(web.get(f"{HERE}/why/"))
+    assert "Not checked yet" in text_of(web.get(f"{HERE}/why/"))
 
 
 def test_looking_sends_the_worker_and_the_page_waits(web, shared):
     response = web.post(f"{HERE}/look/", {"person": "anna"})
     assert response["Location"] == f"{HERE}/why/?person=anna"
     assert ("workers.look_at_share", str(PHOTOS.guid), "nfs", "anna") in shared
-    assert "Looking." in text_of(web.get(response["Location"]))
+    assert "Checking." in text_of(web.get(response["Location"]))
 
 
 def test_a_person_whom_nobody_knows_is_not_handed_on(web, shared):
@@ -148,4 +148,4 @@ def test_an_agent_out_of_reach_is_told_on_the_page(web, shared, monkeypatch):
     monkeypatch.setattr(agent_client, "send_request", last)
     web.post(f"{HERE}/look/", {"person": ""})
     reaching.collect_diagnosis(str(PHOTOS.guid), "nfs", "")
-    assert "The last look went wrong" in text_of(web.get(f"{HERE}/why/"))
+    assert "The check failed" in text_of(web.get(f"{HERE}/why/"))

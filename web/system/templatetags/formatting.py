@@ -125,7 +125,7 @@ def browser(agent: str) -> str:
     """What a browser calls itself, in two words: ``Firefox on Windows``; as it is where it says neither."""
     name = next((name for mark, name in BROWSERS if mark in agent), "")
     system = next((name for mark, name in SYSTEMS if mark in agent), "")
-    return " on ".join(filter(None, [name, system])) or agent[:60] or "not told"
+    return " on ".join(filter(None, [name, system])) or agent[:60] or "unknown"
 
 
 @register.filter

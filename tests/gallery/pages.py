@@ -1,0 +1,26 @@
+"""Which pages the gallery shows, and what of them is known to be other than the checks ask for, each with its reason."""
+
+from __future__ import annotations
+
+from tests.web.routes import ROUTES
+
+# Addresses that answer with something else than a page.
+WITHOUT_A_PAGE = {
+    "ready": "a line of text for whoever waits for the box",
+    "account_signup": "leads to the page for signing in",
+    "new_key": "a file",
+    "snapshot_content": "a file",
+    "export_benchmark": "a file",
+}
+SHOWN = [route.name for route in ROUTES if "GET" in route.methods and route.name not in WITHOUT_A_PAGE]
+SHOWN.append("components")  # of recorded boxes only
+SIGNED_OUT = {"setup", "account_login"}
+
+# What a check leaves alone, with the reason: {kind of finding: {selector of an element or one around it: why}}.
+EXEMPT: dict[str, dict[str, str]] = {
+    "clipped text": {
+        ".clip": "the first three lines of a text that the page of the job shows in full, one click away",
+    },
+}
+# Rules of axe that are not asked for, with the reason.
+WITHOUT_RULES: dict[str, str] = {}

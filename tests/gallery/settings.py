@@ -1,0 +1,16 @@
+"""Django's settings for the gallery: those of a recorded box, without its bar, and quick."""
+
+from __future__ import annotations
+
+from tests.dev.settings import *  # noqa: F403
+
+MIDDLEWARE = [one for one in MIDDLEWARE if one != "tests.dev.bar.Bar"]  # noqa: F405
+MIDDLEWARE.insert(MIDDLEWARE.index("web.accounts.first_run.until_set_up"), "tests.gallery.middleware.Gallery")
+TEMPLATES[0]["OPTIONS"]["loaders"] = [  # type: ignore[index]  # noqa: F405
+    (
+        "template_partials.loader.Loader",
+        [("django.template.loaders.cached.Loader", ["django.template.loaders.filesystem.Loader"])],
+    )
+]
+LOGGING["root"]["level"] = "ERROR"  # type: ignore[index]  # noqa: F405
+LOGGING["loggers"] = {"django.request": {"level": "ERROR"}}  # noqa: F405

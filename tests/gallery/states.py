@@ -1,0 +1,123 @@
+"""What a recorded box lacks for a gallery: work that runs, fails and waits, manual changes, a diagnosis, notifications.
+
+Made up. Only the degraded box has them, so that the healthy one stays calm.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+from django.utils import timezone
+
+from appliance.benchmarks.matrix import Sweep
+from appliance.shares.drift.detect import Edit
+from appliance.shares.troubleshoot.diagnose import Diagnosis
+from appliance.zfs import vdev_tree
+from tests.web import rows
+from tests.web.benchmarks import sweeps_made
+from web.alerts.models import MailSettings, Message
+from web.benchmarks import create
+from web.benchmarks.models import CaseRow, SweepRow
+from web.inventory import store
+from web.inventory.box import read_box
+from web.inventory.models import DatasetRow, EditRow, Progress, SeenRow
+from web.jobs.models import Job
+from web.pools import replacement
+
+LONG_OUTPUT = (
+    "cannot receive incremental stream: destination tank/photos has been modified since most recent snapshot",
+    "/dev/disk/by-id/ata-WDC_WD30EZRS-11J99B1_WD-WCAWZ0000007-part1: " + "0123456789abcdef" * 8,
+)
+CHANGED = (
+    "--- what Larder wrote",
+    "+++ /etc/samba/larder.conf",
+    "@@ -12,3 +12,4 @@",
+    " [photos]",
+    "-   read only = no",
+    "+   read only = yes",
+    "+   veto files = /" + "*.very-long-pattern-that-nobody-breaks/" * 4,
+)
+
+
+def add_states(box: str) -> None:
+    """Add them to the box that was just filled."""
+    if box == "degraded":
+        add_jobs()
+        add_replacements()
+        add_benchmark()
+        add_manual_changes()
+        add_diagnosis()
+        add_notifications()
+        store.touch("jobs")
+
+
+def add_jobs() -> None:
+    now = timezone.now()
+    ends: tuple[tuple[str, str, dict[str, Any]], ...] = (
+        (Job.State.QUEUED, "Check attic (scrub)", {}),
+        (Job.State.WAITING, "Destroy the folder tank/old", {"starts": now + timedelta(hours=1)}),
+        (Job.State.RUNNING, "Back up tank/photos to attic/backups/photos", {"started": now - timedelta(minutes=9)}),
+        (Job.State.FAILED, f"Back up {'tank/' + 'photographs-and-films-' * 4}", {"text": LONG_OUTPUT[0], "log": list(LONG_OUTPUT)}),
+        (Job.State.INTERRUPTED, "Erase bay 5", {"text": "The power went off during step 2. Erase the disk again."}),
+        (Job.State.REFUSED, "Import the pool attic", {"text": "Another computer uses this pool. Export it there first."}),
+    )  # fmt: skip
+    for at, (state, title, more) in enumerate(ends, 51):
+        ended = {} if state in Job.OPEN else {"finished": now - timedelta(minutes=at)}
+        rows.job(id=uuid.UUID(int=at), title=title, state=state, **ended, **more)
+        Job.objects.filter(pk=uuid.UUID(int=at)).update(created=now - timedelta(minutes=at))
+    Progress.objects.create(job=uuid.UUID(int=53), percent=37, phrase="193 of 522 GB, about 1 h 20 min left")
+
+
+def add_replacements() -> None:
+    """One for each disk of the first pool that gives trouble."""
+    box = read_box()
+    for card in box.cards:
+        for place in vdev_tree.list_places(card.pool):
+            if place.leaf and place.vdev.state != "ONLINE":
+                replacement.open_replacement(card.pool, place, box, "admin")
+    pool = box.cards[0].pool
+    last = replacement.open_replacement(pool, list(vdev_tree.list_places(pool))[-1], box, "admin")
+    last.closed, last.report = timezone.now(), "The disk was replaced in 7 h 12 min. Nothing was lost."
+    last.save()
+
+
+def add_benchmark() -> None:
+    """One that runs, with a case that could not be measured."""
+    first = SweepRow.objects.order_by("created").first()
+    if first is None:
+        return
+    spec: Sweep = sweeps_made.spec(workloads=["seq-write", "seq-read"])
+    row = create.store_sweep(spec, title="Which layout", preset="ashift", pk=str(uuid.UUID(int=71)), user="admin")
+    SweepRow.objects.filter(pk=row.pk).update(state=SweepRow.State.RUNNING, started=timezone.now())
+    cases = list(row.cases.order_by("number"))
+    CaseRow.objects.filter(pk=cases[0].pk).update(state=CaseRow.State.FAILED)
+    CaseRow.objects.filter(pk=cases[1].pk).update(state=CaseRow.State.RUNNING)
+
+
+def add_manual_changes() -> None:
+    edits = [
+        Edit("smb", "/etc/samba/larder.conf", "ab" * 32, CHANGED, copies=("/var/lib/larder-agent/edits/larder.conf.1",)),
+        Edit("nfs", "/etc/exports.d/larder.exports", "cd" * 32, CHANGED, against=("the option crossmnt",)),
+    ]  # fmt: skip
+    store.replace(EditRow, edits, lambda edit: edit.key)
+
+
+def add_diagnosis() -> None:
+    for row in DatasetRow.objects.filter(name__in=("tank/photos", "tank/documents", "tank/backups", "tank/media")):
+        for protocol in ("smb", "nfs", "afp"):
+            found = Diagnosis(
+                dataset=row.name, protocol=protocol, person="anna", unit="failed", port=False, mounted=True
+            )  # type: ignore[arg-type]
+            SeenRow.objects.create(
+                key=f"{row.key}:{protocol}:anna", name=row.name, facts=msgspec.json.encode(found).decode()
+            )
+
+
+def add_notifications() -> None:
+    now = timezone.now()
+    MailSettings.objects.update_or_create(pk=1, defaults={"host": "mail.example.org", "user": "box@example.org", "sender": "box@example.org", "critical": "anna@example.org"})  # fmt: skip
+    answer = "550 5.7.1 The address " + "x" * 80 + "@example.org was refused"
+    Message.objects.create(key="test-mail", event="test", way="mail", state=Message.State.GIVEN_UP, made=now, next_try=now, tries=9, answer=answer)  # fmt: skip
