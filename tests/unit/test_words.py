@@ -46,9 +46,8 @@ def sentences_of_code(text: str) -> Iterator[str]:
         and isinstance(node.body[0], ast.Expr)
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():
-            if id(node) not in docstrings:
-                yield node.value
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield from (text for text in [node.value.strip()] if " " in text)
 
 
 def found_in(path: Path, text: str) -> set[str]:

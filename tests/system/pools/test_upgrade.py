@@ -20,7 +20,7 @@ def test_an_old_pool_is_upgraded_after_its_name_is_typed(visitor, appliance):
     assert visitor.send("/jobs/confirm/", review.hidden()).status == 400
     moving.done(visitor, review, typed="tank")
     assert state(appliance, "tank", "raidz_expansion") in {"enabled", "active"}
-    visitor.wait_until(f"/pools/{guid}/", "Export or destroy this pool", without=("Newer features",), timeout=90)
+    visitor.wait_until(f"/pools/{guid}/", "Checkpoint, export and destroy", without=("Newer features",), timeout=90)
     moving.clear(appliance, disk)
 
 
