@@ -80,7 +80,7 @@ KINDS = {
              "Let the backup run, or discard what has arrived: the next run then sends it again.",
              "See the backup", settle=0),
         AlertKind("backup.host-key", "critical", "datasets", "A computer for backups shows another host key",
-             "It was installed anew, or another computer answers in its place. Nothing is sent to it.",
+             "It was reinstalled, or another computer answers in its place. Nothing is sent to it.",
              "Look at its page. Compare the new host key on that computer itself before you confirm it.",
              "See the computer", settle=0),
         AlertKind("pool.stopped", "critical", "pools", "A pool has stopped",

@@ -110,7 +110,7 @@ def add_diagnosis() -> None:
         for protocol in ("smb", "nfs", "afp"):
             found = Diagnosis(
                 dataset=row.name, protocol=protocol, person="anna", unit="failed", port=False, mounted=True
-            )  # type: ignore[arg-type]
+            )
             SeenRow.objects.create(
                 key=f"{row.key}:{protocol}:anna", name=row.name, facts=msgspec.json.encode(found).decode()
             )

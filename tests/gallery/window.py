@@ -118,9 +118,8 @@ class Gallery:
         finally:
             page.close()
             self.context.clear_cookies()
-            self.context.add_cookies(
-                [{key: value for key, value in one.items() if key != "partitionKey"} for one in cookies]
-            )  # type: ignore[misc]
+            kept = [{key: value for key, value in one.items() if key != "partitionKey"} for one in cookies]
+            self.context.add_cookies(kept)  # type: ignore[arg-type]  # what cookies() gives, without what it does not take
 
 
 def look_at_path(page: Page, path: str, widths: tuple[int, ...]) -> Iterator[Finding]:

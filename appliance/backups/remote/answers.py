@@ -27,7 +27,7 @@ def check_frame(said: str, host: str) -> list[str]:
     """The lines of an answer between its first and its last. Raises Failed where it is none, or not whole."""
     lines = said.splitlines()
     if not lines or lines[0] != PROTOCOL:
-        raise Failed(f"{host} does not answer as larder-peer does", "Copy the script there anew, and look at the line in authorized_keys: it has to begin with restrict,command=.")  # fmt: skip
+        raise Failed(f"{host} does not answer as larder-peer does", "Copy the script there again, and look at the line in authorized_keys: it has to begin with restrict,command=.")  # fmt: skip
     if lines[-1] != END:
         raise Failed(f"The answer of {host} broke off", "Try again.")
     return lines[1:-1]

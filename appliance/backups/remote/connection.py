@@ -101,7 +101,7 @@ def unreachable(remote: Remote, said: str) -> Unreachable:
     host, place = remote.host, f"{remote.host}, port {remote.port}"
     known = (
         ("host key verification failed|remote host identification has changed|no .* host key is known", "remote-host-key",
-         f"{host} showed another host key than the one that you confirmed", "Nothing was sent. It may have been installed anew, or another computer answers in its place. Look at the page of this computer."),
+         f"{host} showed another host key than the one that you confirmed", "Nothing was sent. It may have been reinstalled, or another computer answers in its place. Look at the page of this computer."),
         (r"permission denied \(|too many authentication failures", "remote-key-refused",
          f"{host} does not let this box in as {remote.user}", f"Add the line with the key to authorized_keys of {remote.user} there. The file must belong to {remote.user}."),
         ("could not resolve hostname|name or service not known", "remote-unknown-name",

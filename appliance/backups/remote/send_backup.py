@@ -36,7 +36,7 @@ from appliance.snapshots.take import dataset_missing, pool_stopped
 from appliance.zfs import list_snapshots
 
 NAMED = 5
-COMPLETE = "complete "  # of the note that says up to when the copies are complete, for whoever keeps it
+COMPLETE = "complete "  # of the note that says up to when the copies are complete, for the one who keeps it
 
 
 @dataclass

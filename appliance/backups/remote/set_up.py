@@ -155,7 +155,7 @@ class ConfirmHostKey(RemoteOperation, tag="confirm-host-key"):
             ),
             identity={"operation": msgspec.to_builtins(self), "before": remote.host_key, "host": remote.host},
             warnings=(
-                f"{remote.host} had the host key {fingerprint_of(remote.host_key)} before. Confirm the new one only if you know why it changed, for example because that computer was installed anew. Otherwise another computer may be answering in its place, and would get your files.",
+                f"{remote.host} had the host key {fingerprint_of(remote.host_key)} before. Confirm the new one only if you know why it changed, for example because that computer was reinstalled. Otherwise another computer may be answering in its place, and would get your files.",
             )
             if changed
             else (),

@@ -303,7 +303,7 @@ def test_an_unknown_or_missing_field_is_refused(request_, commands):
 
 
 # Fields of any text: a password, a digest (compared as it is), a part of a file's name, the last entry of a page.
-ANY_TEXT = {("digest",), ("password",), ("old",), ("text",), ("after",)}
+ANY_TEXT: set[tuple[str | int, ...]] = {("digest",), ("password",), ("old",), ("text",), ("after",)}
 # So have the files that the pages add to a support bundle, and what is to be hidden in it.
 ANY_TEXT |= {("own", "alerts.txt"), ("secrets", 0), ("users", 0), ("hosts", 0), ("pools", 0)}
 NOT_A_NAME = [
