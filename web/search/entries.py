@@ -52,6 +52,7 @@ PAGES = (
     ("Space used by snapshots", "snapshots_space", "snapshot", ""),
     ("Protected snapshots", "snapshot_holds", "snapshot", "hold"),
     ("Backups", "backups", "copy", "copy replication second"),
+    ("Other computers for backups", "remotes", "copy", "ssh remote replication"),
     ("Disks", "disks", "disk", "drives smart"),
     ("Bays", "bays", "disk", "arrange chassis"),
     ("Self-test schedule", "self_test_plan", "disk", "smart"),

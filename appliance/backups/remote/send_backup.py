@@ -251,7 +251,9 @@ def names_there(path: str, top: Dataset, tree: Sequence[Dataset], listed: Mappin
     """Where the copy of each dataset is or will be. A copy is found by its mark, below the task's name alone."""
     below = {name: copy for name, copy in listed.items() if name == path or name.startswith(f"{path}/")}
     found = {copy.mark.guid: name for name, copy in sorted(below.items(), reverse=True) if copy.mark}
-    return copies.names_among(path, top, tree, found, set(below), spell)
+    # An interrupted first copy may have no mark yet: it is gone on with under its name.
+    taken = {name for name, copy in below.items() if copy.mark or copy.guids or not copy.is_partial}
+    return copies.names_among(path, top, tree, found, taken, spell)
 
 
 def spell(name: str) -> str:

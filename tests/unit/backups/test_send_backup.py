@@ -11,7 +11,7 @@ import pytest
 from appliance.backups import copies, copy_dataset, tasks, transfer
 from appliance.backups.match import Point, Token
 from appliance.backups.remote import connection, remote_place, send_backup, settings
-from appliance.backups.remote.answers import Hello
+from appliance.backups.remote.answers import Hello, RemoteCopy
 from appliance.backups.remote.send_backup import COMPLETE, SendBackup, names_there, spell
 from appliance.backups.remote.set_up import AddRemote, ConfirmHostKey, RemoveRemote, TestRemote
 from appliance.backups.set_backup import SetBackup
@@ -301,6 +301,13 @@ def test_two_folders_never_share_a_copy():
     other = dataset("tank/photos/trip_2019", guid=7)
     found = names_there("photos", TOP, [TOP, TRIP, other], {})
     assert found == {5: "photos", 6: "photos/trip_2019", 7: "photos/trip_2019-2"}
+
+
+def test_interrupted_first_copy_is_gone_on_with_under_its_name():
+    half = RemoteCopy({"type": "filesystem", "receive_resume_token": "1-x"})
+    other = RemoteCopy({"type": "filesystem"})
+    assert names_there("photos", TOP, [TOP, TRIP], {"photos/trip_2019": half})[6] == "photos/trip_2019"
+    assert names_there("photos", TOP, [TOP, TRIP], {"photos/trip_2019": other})[6] == "photos/trip_2019-2"
 
 
 def test_run_needs_a_computer_whose_key_was_confirmed():
