@@ -156,6 +156,11 @@ class RemoteCopy:
         return parse_copy_mark(self.values.get(user_properties.COPY_OF, ""))
 
     @property
+    def is_sent_plain(self) -> bool:
+        """Whether its first stream had no large or embedded blocks, so that none may follow (openzfs/zfs#6224)."""
+        return self.values.get(user_properties.SENT) == "plain"
+
+    @property
     def guids(self) -> tuple[int, ...]:
         return tuple(guid for _txg, guid, _short in self.snapshots)
 

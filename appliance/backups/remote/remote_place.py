@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from appliance import command
 from appliance.backups import copies
+from appliance.backups.copy_dataset import LARGE, PLAIN
 from appliance.backups.match import Copy
 from appliance.backups.remote import answers, connection
 from appliance.backups.remote.answers import Hello, RemoteCopy
@@ -22,7 +23,6 @@ from appliance.operation import Work
 
 SECONDS_TO_CHANGE = 300
 TOKEN = re.compile(r"[0-9a-f]+(-[0-9a-f]+)+")
-MODES = {True: "raw", False: "plain"}
 
 
 class RemotePlace:
@@ -71,7 +71,7 @@ class RemotePlace:
         if found and found.mark is None:
             work.note(f"Set on {name}: {user_properties.COPY_OF}.")
             try:
-                connection.ask(self.remote, ("mark", name, str(mark.guid), MODES[mark.raw]))
+                connection.ask(self.remote, ("mark", name, str(mark.guid), mode_of(wanted)))
             except command.CommandFailed as failed:
                 raise Failed(f"{name} was not marked on {self.remote.host}", self.explain_rights("userprop", failed.said)) from failed  # fmt: skip
             found = self.read_remote(name)
@@ -109,8 +109,7 @@ class RemotePlace:
         return self.hello.aes and connection.has_aes()
 
     def words(self, name: str, wanted: Mapping[str, str]) -> Sequence[str]:
-        mark = wanted_mark(wanted)
-        return ("receive", name, str(mark.guid), MODES[mark.raw])
+        return ("receive", name, str(wanted_mark(wanted).guid), mode_of(wanted))
 
 
 def wanted_mark(wanted: Mapping[str, str]) -> CopyMark:
@@ -118,6 +117,13 @@ def wanted_mark(wanted: Mapping[str, str]) -> CopyMark:
     if mark is None:
         raise Failed("A copy without a mark cannot be sent")
     return mark
+
+
+def mode_of(wanted: Mapping[str, str]) -> str:
+    """How a copy's streams are sent, which is noted on it and stays while it lives: ``raw``, ``large`` or ``plain``."""
+    if wanted_mark(wanted).raw:
+        return "raw"
+    return PLAIN if wanted.get(user_properties.SENT) == PLAIN else LARGE
 
 
 def say_hello(remote: Remote) -> Hello:

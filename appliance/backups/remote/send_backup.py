@@ -201,6 +201,8 @@ class SendBackup(Operation, tag="send-backup"):
             if one.guid in run.unchanged:
                 return
             flags = send_flags(dict(run.there.hello.features), raw=raw, into_encrypted=run.there.hello.is_encrypted)
+            if (listed := run.listed.get(run.names[one.guid])) and listed.is_sent_plain and not raw:
+                flags = ()
             copy = RemoteTransfer(one, run.names[one.guid], self.short, flags, task, run.there)
             try:
                 wanted = find_snapshot(copy)
@@ -214,7 +216,7 @@ class SendBackup(Operation, tag="send-backup"):
                     withdraw(work, copy)
 
         sender = ["zfs", "send", *(("-w",) if raw else ("-L", "-e", "-c")), "--", f"{one.name}@{self.short}"]
-        words = ("receive", expected, str(one.guid), "raw" if raw else "plain")
+        words = ("receive", expected, str(one.guid), "raw" if raw else "large")
         shown = f"{shlex.join(sender)} | {connection.shown(remote, words)}"
         return Step(f"copy-{one.guid}", f"Copy {one.name}", shown, send, (one.name,))
 

@@ -62,7 +62,9 @@ def test_it_is_plain_sh_that_root_can_read():
 
 def test_receive_takes_the_stream_and_gives_it_its_mark(peer):
     assert peer.ask(f"receive photos/trip {GUID} raw", given=b"stream").returncode == 0
-    assert peer.commands == [f'receive -u -s -o larder:copy-of={{"guid":{GUID},"raw":true}} {ROOT}/photos/trip']
+    assert peer.commands == [
+        f'receive -u -s -o larder:copy-of={{"guid":{GUID},"raw":true}} -o larder:sent=raw {ROOT}/photos/trip'
+    ]
     assert peer.asked.with_suffix(".stream").read_bytes() == b"stream"
 
 
@@ -86,7 +88,7 @@ def test_other_words(peer):
     assert peer.ask("abort photos").returncode == 0
     assert peer.commands[-1] == f"receive -A {ROOT}/photos"
     assert peer.ask(f"mark photos {GUID} plain").returncode == 0
-    assert peer.commands[-1] == f'set larder:copy-of={{"guid":{GUID},"raw":false}} {ROOT}/photos'
+    assert peer.commands[-1] == f'set larder:copy-of={{"guid":{GUID},"raw":false}} larder:sent=plain {ROOT}/photos'
 
 
 def test_mark_that_is_there_stays(peer):
@@ -102,7 +104,7 @@ HOSTILE = [
     "list photos#mark", "list pho'tos", 'list "photos"', "list photos\nid", "list\nphotos", "list\tphotos", "list *",
     "list photos?", "list [a-z]", "list ~", "list $HOME", "list photos\\", "list photos;zfs destroy -r tank",
     "list phótos", "list photos%20x", "list .zfs", "list photos/.zfs", f"list {'a' * 201}", "LIST", "list photos&", "list|id",
-    f"receive photos {GUID}", f"receive photos {GUID} RAW", f"receive photos {GUID} raw -F", f"receive -F {GUID} raw",
+    f"receive photos {GUID}", f"receive photos {GUID} RAW", f"receive photos {GUID} larger", f"receive photos {GUID} raw -F", f"receive -F {GUID} raw",
     f"receive photos/../x {GUID} raw", "receive photos 1e3 raw", "receive photos -1 raw", "receive photos 05 raw",
     "receive photos 5,x raw", 'receive photos 5"} raw', f"receive photos {'9' * 21} raw", f"receive photos {GUID} raw;id",
     f"receive photos {GUID} $(id)", f"receive photos {GUID} raw\n-F", "abort", "abort ..", "abort photos x", "token", "mark photos",

@@ -132,7 +132,7 @@ class There:
             raise Failed("The copy was not received", self.error_of_stream)
         name, guid, mode = words[1:]
         new = dict(OFF) | ({"larder:copy-of": f'{{"guid":{guid},"raw":{"true" if mode == "raw" else "false"}}}'} if self.marks_are_set else {})  # fmt: skip
-        self.copies.setdefault(name, new).pop("receive_resume_token", None)
+        self.copies.setdefault(name, {**new, "larder:sent": mode}).pop("receive_resume_token", None)
         source = sender[-1].partition("@")[0] if "--" in sender else self.resumed
         self.guids.setdefault(name, []).append(self.here[source][-1].guid)
         return 500
@@ -154,7 +154,7 @@ def run(operation: SendBackup = RUN, facts: Any = FACTS) -> Working:
 
 def test_first_run_sends_parents_first_and_reads_back_what_arrived(there):
     work = run()
-    assert [words for _sender, words in there.sent] == ["receive photos 5 plain", "receive photos/trip_2019 6 plain"]
+    assert [words for _sender, words in there.sent] == ["receive photos 5 large", "receive photos/trip_2019 6 large"]
     assert there.sent[0][0][:2] == ["zfs", "send"] and "-i" not in there.sent[0][0]
     assert there.asked[:2] == ["hello", "list"]
     assert there.asked.count("list photos") >= 2  # before it was sent, and after
@@ -168,8 +168,18 @@ def test_second_run_sends_an_increment_of_what_changed_alone(there):
     there.written = {"tank/photos/trip 2019": 0}
     work = run(SendBackup(dataset="tank/photos", key="0123abcd", remote="0badcafe", moment="2026.11.25-02.00.00"))
     ((sender, words),) = there.sent
-    assert words == "receive photos 5 plain" and "-i" in sender
+    assert words == "receive photos 5 large" and "-i" in sender
     assert "Nothing new in 1 of 2 folders: their copies are complete." in work.notes
+
+
+def test_copy_whose_first_stream_was_plain_stays_plain(there):
+    there.hello = HELLO.replace("feature@zstd_compress\tenabled", "feature@zstd_compress\tdisabled")
+    run()
+    assert there.sent[0][1] == "receive photos 5 plain" and "-L" not in there.sent[0][0]
+    there.hello = HELLO
+    there.sent.clear()
+    run(SendBackup(dataset="tank/photos", key="0123abcd", remote="0badcafe", moment="2026.11.25-02.00.00"))
+    assert there.sent[0][1] == "receive photos 5 plain" and "-L" not in there.sent[0][0]
 
 
 def test_copy_of_a_folder_that_was_renamed_is_found_by_its_mark(there):
@@ -181,7 +191,7 @@ def test_copy_of_a_folder_that_was_renamed_is_found_by_its_mark(there):
         SendBackup(dataset="tank/photos", key="0123abcd", remote="0badcafe", moment="2026.11.25-02.00.00"),
         replace(FACTS, datasets=(TOP, renamed)),
     )
-    assert there.sent[-1][1] == "receive photos/trip_2019 6 plain"
+    assert there.sent[-1][1] == "receive photos/trip_2019 6 large"
 
 
 def test_encrypted_folder_is_sent_raw(there):
@@ -236,7 +246,7 @@ def test_one_folder_that_fails_does_not_keep_the_other_from_being_copied(there):
     there.guids["photos/trip_2019"] = [77]
     with pytest.raises(Failed, match="1 of 2 folders were not copied"):
         run()
-    assert there.sent[0][1] == "receive photos 5 plain"
+    assert there.sent[0][1] == "receive photos 5 large"
 
 
 def test_usable_token_goes_on_and_another_asks_for_help(there, monkeypatch):
