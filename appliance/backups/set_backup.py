@@ -8,6 +8,7 @@ import msgspec
 
 from appliance import names
 from appliance.backups import tasks
+from appliance.backups.remote import settings
 from appliance.backups.tasks import BackupTask
 from appliance.errors import Reason, Refused
 from appliance.facts import user_properties
@@ -158,9 +159,9 @@ def check_remote(task: BackupTask, facts: Facts) -> Iterator[Reason]:
     """The reasons against copying to that other computer."""
     remote = facts.remote(task.remote)
     if remote is None:
-        yield Reason("remote-missing", "That computer is no longer among those that backups go to. Add it again.", field="pool")  # fmt: skip
+        yield settings.remote_missing().with_field("pool")
     elif not remote.host_key:
-        yield Reason("remote-not-confirmed", "The host key of {host} was not confirmed yet. Do that on its page first.", field="pool", host=remote.host)  # fmt: skip
+        yield settings.not_confirmed(remote)
 
 
 def is_weaker(then: BackupTask, now: BackupTask) -> bool:

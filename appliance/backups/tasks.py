@@ -165,11 +165,17 @@ def check_place_here(path: str) -> None:
 def check_place_there(task: BackupTask) -> None:
     """Copies on another computer have a plain name: it travels through ssh. Raises Refused."""
     if not KEY.fullmatch(task.remote) or task.pool or task.removable:
-        raise Refused(Reason("remote-key-invalid", "That is not another computer of Larder.", field="pool"))
+        raise Refused(
+            Reason(
+                "backup-elsewhere-invalid",
+                "A backup goes to a pool of this box or to another computer, not to both.",
+                field="pool",
+            )
+        )
     if not NAME_THERE.fullmatch(task.path):
         raise Refused(
             Reason(
-                "remote-name-invalid",
+                "backup-name-elsewhere-invalid",
                 "On another computer a copy has a name of letters, digits, hyphens, underscores and dots only, at most 60.",
                 field="path",
             )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from appliance import command
 from appliance.backups.remote import settings
-from appliance.errors import Failed, Reason, Refused
+from appliance.errors import Failed, Refused
 from appliance.facts.remote import Remote
 
 CPUINFO = Path("/proc/cpuinfo")
@@ -80,7 +80,7 @@ def ask(remote: Remote, words: Sequence[str], *, timeout: float = SECONDS_TO_ANS
     """What the other computer answers. Raises Unreachable, and CommandFailed where it was asked and said no."""
     settings.ssh_group()
     if not remote.host_key:
-        raise Refused(Reason("remote-not-confirmed", "The host key of {host} was not confirmed yet.", host=remote.host))
+        raise Refused(settings.not_confirmed(remote))
     result = command.run_bounded(ssh_argv(remote, words), most=MOST_SAID, timeout=timeout, accept=range(256))
     if result.status:
         explain(remote, result.status, result.stderr)

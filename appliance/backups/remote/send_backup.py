@@ -138,7 +138,7 @@ class SendBackup(Operation, tag="send-backup"):
         if remote is None:
             yield settings.remote_missing()
         elif not remote.host_key:
-            yield Reason("remote-not-confirmed", "The host key of {host} was not confirmed yet.", host=remote.host)
+            yield settings.not_confirmed(remote)
         if (pool := facts.pool(dataset.pool)) and pool.state == "SUSPENDED":
             yield pool_stopped(pool.name)
 

@@ -118,6 +118,14 @@ def fetch_key(key: str, work: Work) -> None:
     work.note(f"{remote.host} shows the host key {fingerprint_of(found)}.")
 
 
+def host_key_other(remote: Remote) -> Reason:
+    return Reason(
+        "host-key-other",
+        "{host} now shows another host key than the one that you looked at. Look at it again.",
+        host=remote.host,
+    )
+
+
 class ConfirmHostKey(RemoteOperation, tag="confirm-host-key"):
     """From now on send to the computer with this host key. It decides where everybody's files go, so it needs the password."""
 
@@ -138,11 +146,7 @@ class ConfirmHostKey(RemoteOperation, tag="confirm-host-key"):
         yield from super().check(facts)
         found = facts.remote(self.remote)
         if found and fingerprint_of(found.offered_key) != self.fingerprint:
-            yield Reason(
-                "host-key-other",
-                "{host} now shows another host key than the one that you looked at. Look at it again.",
-                host=found.host,
-            )
+            yield host_key_other(found)
 
     def plan(self, facts: Facts) -> Plan:
         remote = self.find(facts)
@@ -165,7 +169,7 @@ class ConfirmHostKey(RemoteOperation, tag="confirm-host-key"):
     def pin(self, work: Work) -> None:
         remote = settings.find_remote(self.remote)
         if fingerprint_of(remote.offered_key) != self.fingerprint:
-            raise Refused(Reason("host-key-other", "{host} now shows another host key.", host=remote.host))
+            raise Refused(host_key_other(remote))
         settings.pin_host_key(remote, remote.offered_key)
         work.note(f"{remote.host} is known by {self.fingerprint}.")
 

@@ -51,7 +51,7 @@ def check_host(host: str, *, field: str = "host") -> str:
             ) from None
     else:
         if "%" in host:
-            raise Refused(Reason("host-invalid", "Enter an address without %.", field=field))
+            raise Refused(Reason("address-with-scope", "Enter an address without %.", field=field))
     return host
 
 
@@ -129,6 +129,15 @@ def find_remote(key: str) -> Remote:
     if found is None:
         raise Refused(remote_missing())
     return found
+
+
+def not_confirmed(remote: Remote) -> Reason:
+    return Reason(
+        "remote-not-confirmed",
+        "The host key of {host} was not confirmed yet. Do that on its page first.",
+        field="pool",
+        host=remote.host,
+    )
 
 
 def remote_missing() -> Reason:

@@ -83,10 +83,15 @@ def test_cipher_is_what_both_processors_are_fast_at(monkeypatch):
     assert cipher(aes=False) == "chacha20-poly1305@openssh.com"
 
 
-@pytest.mark.parametrize("host", ["-oProxyCommand=id", "a b", "", "a;id", "a\nb", "a..b", "fe80::1%eth0", "-a", "x" * 254, "[::1]", "$(id)", "a@b"])  # fmt: skip
+@pytest.mark.parametrize("host", ["-oProxyCommand=id", "a b", "", "a;id", "a\nb", "a..b", "-a", "x" * 254, "[::1]", "$(id)", "a@b"])  # fmt: skip
 def test_hosts_that_are_none_are_refused(host):
     with refuses("host-invalid"):
         settings.check_host(host)
+
+
+def test_address_of_one_link_alone_is_refused():
+    with refuses("address-with-scope"):
+        settings.check_host("fe80::1%eth0")
 
 
 @pytest.mark.parametrize("host", ["attic.lan", "192.168.1.20", "fd00::20", "nas-2", "attic"])
