@@ -25,7 +25,7 @@ from web.jobs.models import Job
 
 KINDS_OF_JOBS = ("drill-backup", "check-backup-keys", "remove-drill")
 REST_AFTER_FAILURE = timedelta(days=1)
-REMOVE_AGAIN_AFTER = timedelta(hours=1)
+REMOVE_AGAIN_AFTER = timedelta(minutes=10)
 DRILLED = '"larder:drill":'  # in the facts of what a drill has made
 Found = TypeVar("Found", bound=msgspec.Struct)
 
@@ -96,7 +96,7 @@ def remember_proof(one: BackupStatus, row: BackupRecord) -> None:
     store_drill(one, found)
     if scrub := proof.last_scrub(one.pool):
         found.began, found.scrubbed, found.damaged = scrub.started, scrub.ended, scrub.errors
-    if one.pool:
+    if one.pool and not one.is_running:  # of a run under way something is half received, too
         now = {rest.key for rest in one.checks.received}
         found.received = {key: found.received.get(key, one.now) for key in sorted(now)}
     after = msgspec.to_builtins(found)
@@ -146,7 +146,7 @@ def proof_faults(one: BackupStatus) -> Iterator[Fault]:
         summary = f"The key of {found.wrong[0]} does not open its backup."
         yield Fault("backup.key", subject, summary, f"Tried on the copies of: {', '.join(found.wrong)}.", page)
     for rest in one.received:
-        if rest.since and one.now - rest.since > proof.RECEIVED_TOO_LONG:
+        if rest.since and not one.is_running and one.now - rest.since > proof.RECEIVED_TOO_LONG:
             summary = f"An interrupted backup of {one.dataset.name} takes up space."
             detail = f"Since {rest.since:%d %B %Y} something is half received at {rest.name}."
             yield Fault("backup.received", f"{subject}:{rest.key}", summary, detail, page)

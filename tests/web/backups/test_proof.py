@@ -302,6 +302,7 @@ def interrupted() -> None:
     token = {"receive_resume_token": Property("1-abc", "none")}
     box(one, replace(copy_of(one, "safe/backups/photos", COPY), properties=token, used_by_children=2 * 10**9))
     copied("safe/backups/photos", COPY, timezone.now() - timedelta(hours=1))
+    BackupRecord.objects.update(compared=timezone.now())  # so that no comparison begins
 
 
 def test_what_is_half_received_is_shown_with_its_size_and_age(web):
@@ -326,3 +327,11 @@ def test_what_is_half_received_for_a_week_is_told_until_it_is_gone():
     set_up(TASK)
     backups.start_due_backups()
     assert BackupRecord.objects.get().proof == {} and list(backups.backup_faults(timezone.now())) == []
+
+
+def test_what_a_run_under_way_receives_is_nothing_that_was_left(web):
+    interrupted()
+    rows.job(kind="run-backup", subject="tank/photos", state=Job.State.RUNNING, operation='{"key": "0123abcd"}')
+    backups.start_due_backups()
+    assert BackupRecord.objects.get().proof == {}
+    assert "Half received" not in text(web)
