@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.urls import reverse
 
@@ -18,6 +18,7 @@ from appliance.zfs.vdev_tree import Place
 from web.disks.models import Replacement
 from web.inventory.bays import Bay, device_label, read_known_bays
 from web.inventory.box import Box
+from web.inventory.models import DatasetRow
 from web.pools.topology import act_url, box_facts, replace_url
 
 
@@ -99,7 +100,17 @@ def suspended_advice(pool: Pool, facts: Facts, device_name: Callable[[Vdev], str
     has_too_few = any(
         clear_errors.has_too_few_disks(group, facts) for group in pool.vdevs if group.role not in {"spare", "cache"}
     )
-    if has_too_few:
+    copies = DatasetRow.objects.filter(name__startswith=f"{pool.name}/", facts__contains='"copy_of":"{')
+    if clear_errors.holds_raw_copies(pool, replace(facts, datasets=tuple(row.fact for row in copies))):
+        yield Advice(
+            "failed",
+            f"Put the disks of {pool.name} back, then restart the box.",
+            "The pool has encrypted copies. Where a backup to it was cut off, letting it go on would stop the whole box. What has "
+            "arrived stays, and the next run goes on from there.",
+            reverse("box"),
+            "Restart the box",
+        )
+    elif has_too_few:
         names = "; ".join(device_name(device) for device in missing[:4])
         yield Advice(
             "failed",

@@ -46,25 +46,6 @@ def test_restore_is_tested_with_every_file_and_nothing_stays(appliance, visitor,
     assert "Not compared: tank/photos/secret" in page.words  # its key is not stored
 
 
-def test_restore_that_is_killed_leaves_nothing_for_long(appliance, visitor, task):  # noqa: F811
-    appliance.shell("head -c 300000000 /dev/urandom > /tank/photos/large; sync; zpool sync tank")
-    assert run_now(visitor, task)[1].startswith("Done.")
-    before = everything(appliance)
-    job = drill(visitor, task)
-    found = wait_for(
-        "a part to be restored", lambda: re.findall(r"tank/drill-\w+/\d+\n", appliance.run("zfs", "list", "-H", "-o", "name", "-r", "tank")), timeout=120, every=0.1,
-    )  # fmt: skip
-    assert found
-    appliance.run("systemctl", "kill", "--signal=KILL", "larder-agent", check=False)
-    said = visitor.ended(job)
-    assert "Done." not in said, said
-    assert "Larder removes it" in said
-    wait_for("what it left to be removed", lambda: everything(appliance) == before, timeout=180, every=2)
-    said = visitor.ended(drill(visitor, task))
-    assert said.startswith("Done."), said
-    assert everything(appliance) == before
-
-
 def test_restore_without_room_is_refused_with_both_numbers(appliance, visitor, task):  # noqa: F811
     for pool in ("tank", "safe"):
         free = int(appliance.run("zfs", "get", "-H", "-p", "-o", "value", "available", pool))
@@ -126,3 +107,22 @@ def test_what_is_half_received_is_shown_with_its_size_and_discarded_on_request(a
     wait_for("the page to know", lambda: "Half received" not in visitor.get(task).words, timeout=120, every=1)
     appliance.run("zfs", "destroy", "tank/photos@cut")
     assert run_now(visitor, task)[1].startswith("Done.")
+
+
+def test_restore_that_is_killed_leaves_nothing_for_long(appliance, visitor, task):  # noqa: F811
+    appliance.shell("head -c 300000000 /dev/urandom > /tank/photos/large; sync; zpool sync tank")
+    assert run_now(visitor, task)[1].startswith("Done.")
+    before = everything(appliance)
+    job = drill(visitor, task)
+    found = wait_for(
+        "a part to be restored", lambda: re.findall(r"tank/drill-\w+/\d+\n", appliance.run("zfs", "list", "-H", "-o", "name", "-r", "tank")), timeout=120, every=0.1,
+    )  # fmt: skip
+    assert found
+    appliance.run("systemctl", "kill", "--signal=KILL", "larder-agent", check=False)
+    said = visitor.ended(job)
+    assert "Done." not in said, said
+    assert "Larder removes it" in said
+    wait_for("what it left to be removed", lambda: everything(appliance) == before, timeout=180, every=2)
+    said = visitor.ended(drill(visitor, task))
+    assert said.startswith("Done."), said
+    assert everything(appliance) == before

@@ -12,8 +12,9 @@ import pytest
 from appliance import agent_client
 from appliance.errors import Failed
 from appliance.facts.box import Disk, LongWork, Pool
+from appliance.facts.copy_mark import CopyMark
 from tests.reasons import codes_on_page
-from tests.unit.made import OLD, disk, path_of
+from tests.unit.made import OLD, dataset, disk, path_of
 from tests.unit.pools import shapes
 from tests.web import rows
 from tests.web.reading import Page, text_of
@@ -172,6 +173,16 @@ def test_a_stopped_pool_says_which_disks_to_bring_back_and_then_how_to_start_it(
     assert "Start tank again" in page.text
     review = web.get(f"{POOL}vdev/7/clear/")
     assert "zpool clear -- tank" in text_of(review)
+
+
+def test_a_stopped_pool_with_encrypted_copies_is_not_offered_to_start_again(web, calm):
+    """Where a receive of encrypted blocks was cut off, ``zpool clear`` panics the kernel (OpenZFS 2.3.9)."""
+    put(replace(shapes.raidz2("REMOVED", "REMOVED", "REMOVED", "ONLINE"), state="SUSPENDED"), 1)
+    rows.put(datasets=[dataset("tank/backups/secret", copy_of=CopyMark(7, raw=True).text)])
+    page = Page(web.get(POOL))
+    assert "Start tank again" not in page.text and "then restart the box" in page.text
+    assert f"{POOL}vdev/7/clear/" not in links(page)
+    assert codes_on_page(web.get(f"{POOL}vdev/7/clear/")) == ["pool-needs-restart"]
 
 
 def test_growing_that_waits_with_all_disks_back_is_let_go_on_by_one_click(web, calm):

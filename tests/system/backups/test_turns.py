@@ -1,0 +1,55 @@
+"""Two disks that take turns: each goes on from the moment that it ends with, although no snapshot of that is left."""
+
+from __future__ import annotations
+
+import re
+
+from deploy.image.machine import Machine
+from tests.system.backups.test_pool_to_pool import FORM, guids, key_of_pool, newest, run_now, sums
+from tests.system.sharing import key_of
+from tests.visitor import Visitor, create_pool, disk_paths
+
+DISKS = ("usba", "usbb")
+
+
+def set_up(appliance: Machine, visitor: Visitor, photos: str, pool: str) -> str:
+    """The address of a backup to a pool, whose first copy and comparison have been made."""
+    visitor.wait_until(f"/backups/of/{photos}/new/", f"{pool} (", timeout=90)
+    before = set(re.findall(rf"/backups/of/{photos}/[0-9a-f]{{8}}/", visitor.get("/backups/").text))
+    review = visitor.post(f"/backups/of/{photos}/new/", pool=key_of_pool(appliance, pool), name="photos", **FORM)
+    assert visitor.ended(visitor.confirm(review)).startswith("Done.")
+    page = visitor.wait_until("/backups/", pool, timeout=90)
+    (task,) = set(re.findall(rf"/backups/of/{photos}/[0-9a-f]{{8}}/", page.text)) - before
+    visitor.wait_until(task, "100 % of the data", "Back up now", timeout=240)
+    appliance.shell("zfs list -H -t snapshot -o name -d 1 tank/photos | xargs -r -n1 zfs destroy")
+    return str(task)
+
+
+def test_disks_in_turn_go_on_from_bookmarks_alone(appliance, visitor):
+    tank, *disks = disk_paths(appliance, 1, 2, 3)
+    create_pool(appliance, "-o", "ashift=12", "-m", "/tank", "tank", tank)
+    appliance.shell("zfs create tank/photos; head -c 2000000 /dev/urandom > /tank/photos/one; sync")
+    visitor.wait_until("/backups/", "tank/photos", timeout=90)
+    photos = key_of(appliance, "tank/photos")
+    tasks: dict[str, str] = {}
+    for name, disk in zip(DISKS, disks, strict=True):
+        create_pool(appliance, "-o", "ashift=12", "-m", f"/{name}", name, disk)
+        tasks[name] = set_up(appliance, visitor, photos, name)
+    appliance.run("zpool", "export", "usbb")
+    connected = "usba"
+    for here in (*DISKS, *DISKS):
+        if here != connected:
+            appliance.run("zpool", "export", connected)
+            appliance.run("zpool", "import", "-N", "-d", "/dev/disk/by-id", here)
+            visitor.wait_until(tasks[connected], "is not connected", timeout=120)
+            connected = here
+        copy = f"{here}/backups/photos"
+        before = guids(appliance, copy)
+        appliance.shell("head -c 1000000 /dev/urandom > /tank/photos/$(date +%s); sync")
+        job, said = run_now(visitor, tasks[here])
+        assert said.startswith("Done."), said
+        assert "-i 'tank/photos#larder-backup-" in visitor.get(f"/jobs/{job}/").words.partition("Output")[2]
+        assert guids(appliance, copy)[:-1] == before
+        assert sums(appliance, newest(appliance, copy)) == sums(appliance, newest(appliance, "tank/photos"))
+        # Somebody destroys every snapshot of the folder.
+        appliance.shell("zfs list -H -t snapshot -o name -d 1 tank/photos | xargs -r -n1 zfs destroy")
