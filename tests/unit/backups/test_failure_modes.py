@@ -17,7 +17,7 @@ from appliance.backups.match import Copy, Decision, Point, decide
 from appliance.backups.staging import Restored
 from appliance.backups.tasks import BackupTask, Keep
 from appliance.backups.transfer import FEATURES, run_transfer, send_flags
-from appliance.errors import Reason, Refused
+from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts, Pool
 from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Dataset
@@ -127,6 +127,25 @@ def test_copy_that_began_with_plain_streams_keeps_them_after_its_pool_was_upgrad
 def test_first_stream_notes_how_it_was_made(flags, noted):
     one = DatasetCopy(dataset(SOURCE), TARGET, "x", flags, TASK)
     assert f"larder:sent={noted}" in one.receiver(Decision("full"))
+
+
+# --- what ZFS leaves out without saying so -----------------------------------------------------------------------------------
+@pytest.mark.parametrize("obeys", [True, False])
+def test_property_that_was_silently_not_set_fails_the_copy(monkeypatch, obeys):
+    now = {**copies.OFF, "canmount": "on"}
+
+    def run(argv: Sequence[str], **_more: Any) -> command.Result:
+        if argv[1] == "set" and obeys:
+            now["canmount"] = "off"
+        said = "".join(f"{key}\t{value}\tlocal\n" for key, value in now.items()) if argv[1] == "get" else ""
+        return command.Result(tuple(argv), 0, said, "", 0.0)
+
+    monkeypatch.setattr(command, "run", run)
+    if obeys:
+        copies.settle(Working(), TARGET, copies.OFF)
+    else:
+        with pytest.raises(Failed, match=r"was not kept out of use: canmount could not be set"):
+            copies.settle(Working(), TARGET, copies.OFF)
 
 
 # --- disks that take turns ------------------------------------------------------------------------------------------------
