@@ -42,7 +42,13 @@ def properties_of(dataset: Dataset) -> dict[str, str]:
     """What has to be set on a copy of this dataset."""
     off = VOLUME_OFF if dataset.kind == "volume" else OFF
     noted = {user_properties.COPY_OF: mark_text(dataset), user_properties.ORIGIN: origin_of(dataset).text}
-    return {**off, **noted}
+    return {**off, **acl_of(dataset), **noted}
+
+
+def acl_of(dataset: Dataset) -> dict[str, str]:
+    """What has to be set where a dataset arrives, so that its files keep their access lists: without it ZFS shows none."""
+    found = dataset.properties.get("acltype")
+    return {"acltype": "posix"} if found and found.value == "posix" and dataset.kind == "filesystem" else {}
 
 
 def names_of(root: str, dataset: Dataset, tree: Iterable[Dataset], facts: Facts) -> dict[int, str]:

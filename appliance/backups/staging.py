@@ -40,7 +40,11 @@ class Restored(Transfer):
     @property
     def properties(self) -> dict[str, str]:
         mark = {user_properties.COPY_OF: CopyMark(self.source.guid, self.raw).text}
-        return {**({"volmode": "none"} if self.is_volume else {"canmount": "noauto"}), **mark}
+        return {
+            **({"volmode": "none"} if self.is_volume else {"canmount": "noauto"}),
+            **copies.acl_of(self.source),
+            **mark,
+        }
 
     @property
     def is_volume(self) -> bool:

@@ -37,7 +37,7 @@ COLUMNS = (
 # Kept with their source: ``dataset_properties.py`` says what each means.
 KEPT = (
     "recordsize", "volblocksize", "compression", "atime", "sync", "snapdir", "copies", "dedup", "logbias", "primarycache",
-    "quota", "refquota", "reservation", "refreservation", "casesensitivity", user_properties.PRESET, user_properties.UNLOCK,
+    "quota", "refquota", "reservation", "refreservation", "casesensitivity", "acltype", user_properties.PRESET, user_properties.UNLOCK,
     user_properties.ORIGIN, user_properties.COPIED, user_properties.DRILL, "receive_resume_token",
 )  # fmt: skip
 

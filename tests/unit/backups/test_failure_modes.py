@@ -20,7 +20,7 @@ from appliance.backups.transfer import FEATURES, run_transfer, send_flags
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts, Pool
 from appliance.facts.copy_mark import CopyMark
-from appliance.facts.datasets import Dataset
+from appliance.facts.datasets import Dataset, Property
 from appliance.operation import checked_plan
 from appliance.pools.vdevs.clear_errors import ClearErrors
 from appliance.schedule import box_zone
@@ -127,6 +127,21 @@ def test_copy_that_began_with_plain_streams_keeps_them_after_its_pool_was_upgrad
 def test_first_stream_notes_how_it_was_made(flags, noted):
     one = DatasetCopy(dataset(SOURCE), TARGET, "x", flags, TASK)
     assert f"larder:sent={noted}" in one.receiver(Decision("full"))
+
+
+# --- access lists ---------------------------------------------------------------------------------------------------------
+def test_access_lists_are_kept_where_they_arrive_and_come_back():
+    """A pool from elsewhere may not show any; compared, every file would then differ, and restored, be open to others."""
+    listed = dataset(SOURCE, properties={"acltype": Property("posix", "inherited", "tank")})
+    there = replace(listed, name=TARGET)
+    for one in (DatasetCopy(listed, TARGET, "x", (), TASK), Restored(there, "tank/new", "x", (), "tank/new", 9)):
+        assert "acltype=posix" in one.receiver(Decision("full"))
+    for other in (
+        dataset(SOURCE),
+        dataset(SOURCE, properties={"acltype": Property("off", "default")}),
+        replace(listed, kind="volume"),
+    ):
+        assert "acltype" not in DatasetCopy(other, TARGET, "x", (), TASK).properties
 
 
 # --- what ZFS leaves out without saying so -----------------------------------------------------------------------------------
