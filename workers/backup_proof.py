@@ -20,7 +20,7 @@ from appliance.operation import Operation
 from web.backups import proof, status
 from web.backups.models import BackupRecord
 from web.backups.status import BackupStatus
-from web.inventory.models import DatasetRow
+from web.inventory.models import DatasetRow, Source
 from web.jobs.models import Job
 
 KINDS_OF_JOBS = ("drill-backup", "check-backup-keys", "remove-drill")
@@ -78,13 +78,21 @@ def left_over(now: datetime) -> RemoveDrill | None:
         if not drill_scratch.is_scratch(dataset):
             continue
         key = drill_scratch.key_of(dataset.name)
-        runs = Job.objects.filter(kind="drill-backup", operation__contains=f'"{key}"', state__in=Job.OPEN)
+        runs = Job.objects.filter(kind="drill-backup", operation__contains=f'"{key}"')
         tries = Job.objects.filter(
             kind="remove-drill", subject=dataset.name, created__range=(now - REMOVE_AGAIN_AFTER, now)
         )
-        if not runs.exists() and not tries.exists():
+        if not is_under_way(runs.order_by("-created").first()) and not tries.exists():
             return RemoveDrill(scratch=dataset.name, guid=dataset.guid)
     return None
+
+
+def is_under_way(run: Job | None) -> bool:
+    """Whether a test runs, or has ended since the folders were read: then what it made may be gone already."""
+    if run is None:
+        return False
+    read = Source.objects.filter(name="datasets").values_list("checked", flat=True).first()
+    return run.open or (run.finished is not None and read is not None and read <= run.finished)
 
 
 # --- what is remembered -----------------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ from tests.web.backups.test_backups import (
 from tests.web.reading import Page
 from web.backups import proof
 from web.backups.models import BackupRecord
+from web.inventory import store
 from web.inventory.models import PoolRow, SnapshotRow
 from web.jobs.models import BY_SCHEDULE, Job
 from workers import backups
@@ -240,6 +241,20 @@ def test_what_an_interrupted_test_left_is_removed_before_anything_else_and_not_w
     Job.objects.filter(pk=again.pk).update(state=Job.State.FAILED)
     other = backups.start_due_backups()
     assert other and other.kind == "verify-backup"  # a removal that fails keeps nothing else from being done
+
+
+def test_test_that_has_just_ended_is_not_taken_for_interrupted_before_the_folders_are_read_again():
+    left_over()
+    BackupRecord.objects.update(compared=timezone.now())
+    now = timezone.now()
+    store.checked("datasets", changed=True, at=now - timedelta(seconds=30))
+    rows.job(
+        kind="drill-backup", subject="tank/photos", state=Job.State.DONE, operation='{"key":"0123abcd"}', finished=now
+    )
+    assert backups.start_due_backups() is None
+    store.checked("datasets", changed=True, at=now + timedelta(seconds=5))
+    job = backups.start_due_backups()
+    assert job and job.kind == "remove-drill"
 
 
 def test_giving_up_the_monthly_test_needs_the_password():
