@@ -15,6 +15,7 @@ from typing import Any
 COMMON_HOSTS = {"larder", "localhost", "debian", "localdomain"}
 SHORTEST = 2  # letters: a name of one would be masked out of half of every sentence
 SHORTEST_INSIDE = 5  # of a serial number, which also stands within other words
+SPACES = ("\\040", "\\x20", "%20")  # how a space stands in /proc/mounts, in names of units and in addresses
 LOCAL = ("127.", "0.0.0.0", "255.255.255.255")  # noqa: S104  # nothing listens here: these stay as they are
 IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d)")
 IPV6 = re.compile(r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])")
@@ -42,7 +43,10 @@ class Masker:
             for value in sorted({value.strip() for value in values}, key=lambda one: (one.casefold(), one)):
                 if len(value) < SHORTEST or (kind == "host" and value.casefold() in COMMON_HOSTS):
                     continue
-                self.mask_of(kind, value)
+                mask = self.mask_of(kind, value)
+                for written in {value.replace(" ", space) for space in SPACES} - {value}:
+                    self.masks[written.casefold()] = mask
+                    words.add(written)
                 if kind == "serial" and len(value) >= SHORTEST_INSIDE:
                     inside.add(value)
                 elif kind == "folder" and not re.search(r"[^\W\d]", value):

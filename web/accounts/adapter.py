@@ -49,9 +49,11 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth is untype
         user: AbstractBaseUser | None = super().authenticate(request, **credentials)
         if user is not None and (password := credentials.get("password")):
             proof.keep_first(password)
-        if user is not None:
-            sign_in_log.note_success(user.get_username(), self.get_client_ip(request))
         return user
+
+    def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
+        super().login(request, user)
+        sign_in_log.note_success(user.get_username(), self.get_client_ip(request))
 
     def add_message(self, *args: Any, **kwargs: Any) -> None:
         """Add none: each page says itself what happened."""

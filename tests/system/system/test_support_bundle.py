@@ -6,7 +6,6 @@ import html
 import io
 import json
 import re
-import time
 import urllib.request
 import zipfile
 
@@ -116,10 +115,10 @@ def test_masked_bundle_names_nothing_of_the_owner_and_masks_alike(appliance, vis
 
 
 def test_nothing_of_it_is_on_a_disk_and_it_goes_when_it_is_discarded(appliance, visitor, planted):
-    before = time.time()
+    before = appliance.run("date", "+%s").strip()
     make_bundle(visitor)
     found = appliance.shell(
-        f"find / -xdev -newermt @{before:.0f} -type f -size +20k \\( -name '*.zip' -o -iname '*support*' \\) "
+        f"find / -xdev -newermt @{before} -type f -size +20k \\( -name '*.zip' -o -iname '*support*' \\) "
         "-not -path '/proc/*' -not -path '/opt/*' 2>/dev/null || true"
     )
     assert found.strip() == ""

@@ -27,6 +27,7 @@ def mask(text: str) -> str:
         ("zfs create tank/photos/2025", "zfs create <pool-2>/<folder-3>/<folder-1>"),
         ("TANK and Tank are one, tanker is not", "<pool-2> and <pool-2> are one, tanker is not"),
         ("in 2025 something happened", "in 2025 something happened"),
+        ("/tank/My\\040Films, tank/My%20Films", "/<pool-2>/<folder-2>, <pool-2>/<folder-2>"),
         ("tank/My Films is full", "<pool-2>/<folder-2> is full"),
         ("/tank/photos/private/letter.pdf: cannot be read", "/<pool-2>/<folder-3>/<path-1>/<path-2>: cannot be read"),
         ("tank/photos@before-the-move", "<pool-2>/<folder-3>@<snapshot-1>"),
