@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -180,12 +180,21 @@ class ReadLog(Request, tag="read-log"):
         since = time.time() - SECONDS_OF[self.period] if self.period in SECONDS_OF else 0
         try:
             with closing(command.read_lines(self.argv(since), silence=SECONDS_OF_SILENCE)) as raw:
-                return collect_page(raw, text=self.text, since=since, redactor=Redactor(known_secrets()))
+                page = collect_page(raw, text=self.text, since=since, redactor=Redactor(known_secrets()))
         except CommandFailed as error:
             # Which starts it knows is its own to say: a journal in memory has but one.
             if self.period in BOOTS and is_unknown_start(error.result.stderr):
                 return LogPage((), missing=True)
             raise
+        # A journal in memory knows no other start, and says so by printing nothing.
+        nothing = self.period == "former-start" and not (page.lines or page.stopped or self.after)
+        return replace(page, missing=True) if nothing and not has_former_start() else page
+
+
+def has_former_start() -> bool:
+    """Whether the journal has a line of the start before this one."""
+    asked = ["journalctl", "--no-pager", "--quiet", "--output=json", "--boot=-1", "--lines=1"]
+    return bool(command.run(asked, timeout=SECONDS_OF_SILENCE).stdout.strip())
 
 
 def is_unknown_start(said: str) -> bool:

@@ -14,6 +14,7 @@ from appliance import command
 from appliance.system import journal
 from appliance.system.journal import LONGEST, PAGE, ReadLog, collect_page, line_of
 from appliance.system.redaction import Redactor
+from tests.unit.made import recorded_text
 
 PLAIN = Redactor()
 
@@ -84,6 +85,22 @@ def test_page_is_bounded_in_bytes(monkeypatch):
     found = page(*(entry(number, "x" * 500) for number in range(50)))
     assert found.stopped
     assert 1 <= len(found.lines) <= 4
+
+
+def test_recorded_lines_are_read_with_their_times_programs_and_severities():
+    found = collect_page(recorded_text("journalctl-252.json").encode().splitlines(), text="", since=0, redactor=PLAIN)
+    assert [(line.source, line.priority, line.text) for line in found.lines] == [
+        ("zed", 6, "second line"),
+        ("zed", 6, "first line"),
+        (
+            "nmbd",
+            5,
+            "canary-hostile <script>alert(1)</script>\N{REPLACEMENT CHARACTER} \N{REPLACEMENT CHARACTER}back \N{REPLACEMENT CHARACTER}",
+        ),
+        ("sshd", 4, "canary-login refused"),
+        ("smartd", 3, "canary-disk on ata3"),
+    ]
+    assert found.reached == 1795505842.307357
 
 
 @pytest.mark.parametrize(
@@ -163,6 +180,14 @@ def test_command_asks_for_area_severity_and_time_with_one_beginning(commands, mo
     assert f"--after-cursor={cursor}" in further
     assert not [word for word in further if word.startswith("--since")]
     assert "--boot=-1" in ReadLog(period="former-start").argv(since=0)
+
+
+def test_a_journal_in_memory_has_no_former_start_and_says_so_by_nothing(commands):
+    assert ReadLog(period="former-start").read().missing
+    assert commands.ran[-1][-2:] == ["--boot=-1", "--lines=1"]
+    commands.on_run = lambda argv: commands.answers.update(journalctl="{}" if "--lines=1" in argv else "")
+    found = ReadLog(period="former-start").read()
+    assert (found.lines, found.missing) == ((), False)
 
 
 @pytest.mark.parametrize(
