@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from appliance import __version__, command
 from appliance.errors import Failed
+from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.pools import history
 from appliance.system import box_info, journal
@@ -25,7 +27,7 @@ MOST_TEXT = 1_000_000  # characters of one file; of the journal, see below
 MOST_JOURNAL, JOURNAL_DAYS, JOURNAL_SECONDS = 4_000_000, 3, 60.0
 MOST_POOLS, MOST_DISKS, HISTORY_LINES = 20, 64, 400
 ALL_STATUS = range(256)  # what fails has the most to tell
-SECONDS = 30.0  # for one command
+SECONDS, SECONDS_OF_FILE = 30.0, 60.0  # for one command, and after which a file gets no further one
 PACKAGES = (
     "zfs-dkms", "zfsutils-linux", "zfs-zed", "samba", "netatalk", "nfs-kernel-server", "smartmontools", "redis-server",
     "nginx", "nginx-light", "avahi-daemon", "wsdd2", "linux-image-amd64", "systemd", "openssh-server", "python3",
@@ -43,7 +45,19 @@ class Section:
 
 def run_all(*argvs: Sequence[str]) -> str:
     """Each command with what it printed; one that fails is part of the text and stops no other."""
-    return "\n".join(run_one(argv) for argv in argvs)
+    return in_time(partial(run_one, argv) for argv in argvs)
+
+
+def in_time(parts: Iterable[Callable[[], str]]) -> str:
+    """The parts of a file, as far as its time goes."""
+    until = time.monotonic() + SECONDS_OF_FILE
+    texts = []
+    for part in parts:
+        if time.monotonic() > until:
+            texts.append("(The rest was left out: it took too long.)\n")
+            break
+        texts.append(part())
+    return "\n".join(texts)
 
 
 def run_one(argv: Sequence[str]) -> str:
@@ -85,11 +99,8 @@ def read_disks(facts: Facts) -> str:
 
 def read_smart(facts: Facts) -> str:
     """The report of each disk; one that sleeps is left asleep."""
-    asked = (
-        run_one(["smartctl", "--nocheck=standby", "--xall", disk.path or f"/dev/{disk.name}"])
-        for disk in facts.disks[:MOST_DISKS]
-    )
-    return "\n".join(asked) or "There is no disk.\n"
+    paths = [disk.path or f"/dev/{disk.name}" for disk in facts.disks[:MOST_DISKS]]
+    return run_all(*(["smartctl", "--nocheck=standby", "--xall", path] for path in paths)) or "There is no disk.\n"
 
 
 def read_pools(_facts: Facts) -> str:
@@ -103,17 +114,21 @@ def read_pools(_facts: Facts) -> str:
 
 
 def read_pool_history(facts: Facts) -> str:
-    return "\n".join(
-        f"{pool.name}\n" + "\n".join(history.read_history(pool.name)[-HISTORY_LINES:]) + "\n"
-        for pool in facts.pools[:MOST_POOLS]
-    )
+    def of_pool(pool: str) -> str:
+        try:
+            return "\n".join([pool, *history.read_history(pool)[-HISTORY_LINES:], ""])
+        except Failed as error:
+            return f"{pool}\n({error})\n"
+
+    return in_time(partial(of_pool, pool.name) for pool in facts.pools[:MOST_POOLS])
 
 
 def read_folders(_facts: Facts) -> str:
     columns = "name,type,used,available,referenced,compressratio,mounted,keystatus,encryption,recordsize,quota,sync"
     plain = ["zfs", "list", "-t", "filesystem,volume", "-o", columns]
-    snapshots = ["zfs", "list", "-H", "-d", "0", "-o", "name,snapshot_count"]
-    return run_all(plain, snapshots)
+    own = ",".join((user_properties.POLICY, user_properties.BACKUP, user_properties.SHARE))
+    set_here = ["zfs", "get", "-H", "-t", "filesystem,volume", "-s", "local,received", "-o", "name,property,value", own]
+    return run_all(plain, set_here)
 
 
 def read_shares(facts: Facts) -> str:
@@ -171,13 +186,13 @@ SECTIONS: tuple[Section, ...] = (
     Section("smart.txt", "the SMART report of every disk that is not asleep", read_smart),
     Section("pools.txt", "state, layout, settings and events of the pools", read_pools),
     Section("pool-history.txt", "the last commands that changed each pool", read_pool_history),
-    Section("folders.txt", "names, sizes and settings of folders and volumes, and how many snapshots each has", read_folders),
+    Section("folders.txt", "names, sizes and settings of folders and volumes, their snapshot schedules, backups and shares", read_folders),
     Section("shares.txt", "shares, users and groups, without passwords", read_shares),
     Section("journal.txt", f"the system log of the last {JOURNAL_DAYS} days", read_journal),
 )  # fmt: skip  # a file a line
 # What only the pages know, which they send along.
 OWN: dict[str, str] = {
-    "settings.txt": "Larder's settings: notifications, schedules, backups and alert levels, without passwords",
+    "settings.txt": "Larder's settings: notifications, alert levels, self-tests, scrubs and trims, without passwords",
     "alerts.txt": "the alerts, open and past",
     "jobs.txt": "the last jobs: what they did and what became of them",
 }

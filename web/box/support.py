@@ -20,7 +20,7 @@ from appliance.errors import LarderError, explain_error
 from web import agent
 
 SECONDS_KEPT = 1800.0
-SECONDS_OF_SILENCE = 180.0
+SECONDS_OF_SILENCE = 240.0
 LARGEST = 64 * 2**20  # bytes of a bundle; the agent's own bounds are far below
 MOST_SHOWN = 400_000  # bytes of a file that the page shows
 

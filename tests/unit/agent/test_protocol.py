@@ -166,6 +166,7 @@ MAY_RUN: dict[str, tuple[tuple[str, ...], ...]] = {
         ("smartctl", "--nocheck=standby", "--xall"),
         ("smbd", "--version"),
         ("zfs", "version"),
+        ("zfs", "get", "-H"),
         LIST,
         *(("zpool", what) for what in ("list", "status", "get", "events", "history")),
     ),
