@@ -105,11 +105,11 @@ class MakeBundle(Request, tag="make-bundle"):
         if "names" in self.masked:
             known |= {
                 "pool": [*self.pools, *pool_names(facts)],
-                "folder": [part for dataset in facts.datasets for part in dataset.name.split("/")[1:]],
+                "folder": [part for name in dataset_names(facts) for part in name.split("/")[1:]],
                 "user": [name for name in (*self.users, *people(facts)) if name not in names.SYSTEM_USERS],
                 "share": [share.name for share in facts.shares],
                 "group": [group.name for group in facts.groups],
-                "host": [host_name.read_host_name(), *self.hosts],
+                "host": [host_name.read_host_name(), *self.hosts, *(remote.host for remote in facts.remotes)],
             }
         if "serials" in self.masked:
             known["serial"] = [disk.serial for disk in facts.disks if disk.serial]
@@ -153,11 +153,18 @@ def read_section(read: Callable[[Facts], str], facts: Facts, until: float) -> st
 
 def pool_names(facts: Facts) -> Iterator[str]:
     yield from (pool.name for pool in facts.pools)
-    yield from (dataset.name.partition("/")[0] for dataset in facts.datasets)
+    yield from (name.partition("/")[0] for name in dataset_names(facts))
+
+
+def dataset_names(facts: Facts) -> Iterator[str]:
+    """Of this box, and where copies lie on other computers."""
+    yield from (dataset.name for dataset in facts.datasets)
+    yield from (remote.root for remote in facts.remotes)
 
 
 def people(facts: Facts) -> Iterator[str]:
     """Names of users of shares, by which they sign in and as they are called, and of other people with an account here."""
+    yield from (remote.user for remote in facts.remotes)
     for account in facts.accounts:
         yield account.name
         yield account.display

@@ -14,6 +14,7 @@ from appliance import command
 from appliance.agent import protocol
 from appliance.errors import Failed
 from appliance.facts.box import Facts
+from appliance.facts.remote import Remote
 from appliance.support import bundle, sections
 from appliance.support.sections import OWN, SECTIONS
 from appliance.system import paths
@@ -37,7 +38,8 @@ def places(folders, monkeypatch):
 
 
 def facts() -> Facts:
-    return box(datasets=(dataset("tank"), dataset("tank/photos")), accounts=(ANNA,))
+    remote = Remote("0123abcd", "attic.example", 22, "copier", "cellar/copies")
+    return box(datasets=(dataset("tank"), dataset("tank/photos")), accounts=(ANNA,), remotes=(remote,))
 
 
 def made(request: dict[str, Any], read: Any = facts) -> tuple[dict[str, str], list[dict[str, Any]]]:
@@ -91,10 +93,27 @@ def test_names_serials_and_addresses_are_masked_alike_in_every_file(places, comm
         {"__REALTIME_TIMESTAMP": "1700000000000000", "MESSAGE": "tank/photos used by anna from 192.168.1.7"}
     )
     files, _sent = made(
-        {"own": {"alerts.txt": "berta at nas.example on tank"}, "users": ["berta"], "hosts": ["nas.example"]}
+        {
+            "own": {
+                "alerts.txt": "berta at nas.example on tank, copied to copier at attic.example, cellar/copies/photos"
+            },
+            "users": ["berta"],
+            "hosts": ["nas.example"],
+        }
     )
     whole = "\n".join(files.values())
-    for name in ("tank", "photos", "192.168.1.7", "anna", "berta", "nas.example"):
+    for name in (
+        "tank",
+        "photos",
+        "192.168.1.7",
+        "anna",
+        "berta",
+        "nas.example",
+        "copier",
+        "attic",
+        "cellar",
+        "copies",
+    ):
         assert name not in whole
     place = files["folders.txt"].partition(" at ")[0].splitlines()[-1]
     assert f"{place} used by <user-" in files["journal.txt"]

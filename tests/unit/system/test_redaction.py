@@ -98,4 +98,13 @@ def test_secrets_are_read_from_their_files_and_links_are_not_followed(folders, m
     os.mkfifo(paths.RUN / "inventory" / "setup-code")
     (paths.AGENT_STATE / "keys").mkdir()
     (paths.AGENT_STATE / "keys" / "17").write_text("a passphrase of a pool")
-    assert redaction.known_secrets() == ["the-session-key", "a passphrase of a pool"]
+    monkeypatch.setattr(paths, "SSH", folders / "ssh")
+    paths.SSH.mkdir()
+    (paths.SSH / "0123abcd.key").write_text(
+        "-----BEGIN OPENSSH PRIVATE KEY-----\nthe-key-of-backups\n-----END OPENSSH PRIVATE KEY-----\n"
+    )
+    (paths.SSH / "0123abcd.json").write_text("settings, which are no secret")
+    found = redaction.known_secrets()
+    assert found[:2] == ["the-session-key", "a passphrase of a pool"]
+    assert len(found) == 3
+    assert Redactor(found).hide("sent the-key-of-backups") == f"sent {HIDDEN}"
