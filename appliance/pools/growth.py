@@ -163,7 +163,7 @@ def clean_up(facts: GrowthFacts) -> Way:
         total=facts.total,
         freed=freed,
         protection=f"{name} stays as it is, but deleted snapshots cannot bring back files.",
-        undo="Deleted snapshots and copies are gone for good.",
+        undo="No: deleted snapshots and copies are gone for good.",
         notes=tuple(notes),
     )
 
@@ -207,7 +207,7 @@ def expand_raidz(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
         hindrance=missing_places(facts, 1),
         meanwhile=f"Files stay available, and {pool.name} survives {describe_survival(group.parity)} all the time. If one fails, the expansion waits until it is replaced.",
         protection=protection_text(after),
-        undo="A raidz never becomes narrower, and the pool can no longer be imported by ZFS older than 2.3.",
+        undo="No: a raidz never becomes narrower, and ZFS older than 2.3 can no longer import the pool.",
         targets=(vdev.guid,),
         notes=tuple(notes),
     )
@@ -261,9 +261,9 @@ def add_group(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
         hindrance=missing_places(facts, width),
         meanwhile="There is no rebuild. The room is there at once.",
         protection=protection_text(after),
-        undo="The group cannot be removed again: the pool keeps these disks for good."
+        undo="No: a pool with a raidz keeps its groups for good."
         if has_raidz
-        else "The group can be removed again as long as the others have room for its files.",
+        else "Yes: the group can be removed again as long as the others have room for its files.",
         notes=tuple(notes),
     )
 
@@ -308,7 +308,7 @@ def replace_disks(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
         meanwhile=replacing_risk(facts, parity),
         protection=protection_text(after),
         targets=tuple(guid for guid, own_part in member_parts(pool) if own_part < part),
-        undo="Once a group uses the larger disks, smaller ones cannot take their places any more. The old disks are free then.",
+        undo="No: once a group uses the larger disks, smaller ones cannot take their places. The old disks are free then.",
         notes=tuple(replacing_notes(groups, after)),
     )
 
@@ -374,6 +374,6 @@ def second_pool(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
         hindrance=missing_places(facts, width),
         meanwhile="There is no rebuild. Moving folders to it takes as long as copying them.",
         protection=f"{protection_text([new])} That is the second pool; this one stays as it is.",
-        undo="Nothing. The second pool can be destroyed once it is empty.",
+        undo="Yes: the second pool can be destroyed once it is empty.",
         notes=(*notes, *filter(None, [unequal_note(sizes)])),
     )
