@@ -29,7 +29,7 @@ def run_conditions(cases: Sequence[Case]) -> dict[str, str]:
     amounts = first.where != "network" and any(not kind.timed or kind.needs_file for kind in kinds)
     found = {
         "Runs": f"{first.repeats} of each case{f', after {first.warmups} that do not count' if first.warmups else ''}",
-        "Data of one run": binary_text(first.size) if amounts and any(case.workload != "resilver" for case in cases) else "",
+        "Data per run": binary_text(first.size) if amounts and any(case.workload != "resilver" for case in cases) else "",
         "A timed run lasts": duration_text(first.seconds) if any(kind.timed for kind in kinds) else "",
         "At the same time": f"{first.writers} writers" if first.writers > 1 else "",
         "What is written": data_text(first) if first.makes_folder else "",

@@ -20,11 +20,15 @@ HEIGHT = 900
 LARGEST_PAGE, LARGEST_VISIT = 60_000, 120_000  # bytes on the wire, with the compression of deploy/nginx/larder.conf
 CHECKS = Path(__file__).with_name("checks.js").read_text()
 LONG = "a-name-that-somebody-made-as-long-as-it-may-be-" * 5
-# Where things moved after the page was first shown, without anybody having touched it.
+# Where things moved once the page was there, without anybody having touched it.
 NOTE_SHIFTS = """
 window.shifts = [];
+window.parsed = Infinity;
+addEventListener("DOMContentLoaded", (event) => { window.parsed = event.timeStamp; }, { capture: true });
 new PerformanceObserver((list) => {
-  for (const one of list.getEntries()) if (!one.hadRecentInput) window.shifts.push([one.value, one.sources.map((source) => source.node?.className ?? "").join(", ")]);
+  for (const one of list.getEntries())
+    if (!one.hadRecentInput && one.startTime > window.parsed)
+      window.shifts.push([one.value, one.sources.map(({ node }) => (node?.className ?? node?.parentElement?.className) || node?.nodeName).join(", ")]);
 }).observe({ type: "layout-shift", buffered: true });
 """
 OPEN_ALL = "for (const one of document.querySelectorAll('details:not(.menu)')) one.open = true;"

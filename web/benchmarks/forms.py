@@ -99,7 +99,7 @@ class SweepForm(forms.Form):
     fills = multiple_choice("Filled to", [(25, "25 %"), (50, "50 %")], int)
     sample = forms.ChoiceField(label="Data to measure with", required=False, help_text="A folder with files of the kind that you keep: parts of them are copied to the scratch pool, without their names. Encrypted folders are not offered, since the copy is not encrypted. The figure below then does not count.")  # fmt: skip
     compressible = number_field("How much smaller compression makes your data, in per cent", 0, 95, "0 for photos and films, 30 to 60 for documents and programs.")  # fmt: skip
-    size = forms.CharField(label="Data of one run", max_length=20)
+    size = forms.CharField(label="Data per run", max_length=20)
     repeats = number_field("Runs of each case", 1, 9, "The middle one counts. Three tell a difference from chance.")
     seconds = number_field("Seconds of a run of small reads or writes", 1, 3600)
     warmups = number_field("Runs before those that count", 0, 9)
@@ -116,10 +116,10 @@ class SweepForm(forms.Form):
     volblocksizes = multiple_choice("Block size of the volume", VOLUMES, int)
     protocols = multiple_choice("Way in", [(name or PLAIN, words) for name, words in WAYS.items()], protocol_name)
     syncs = multiple_choice("Writes that are waited for (sync)", [("standard", "standard"), ("always", "always"), ("disabled", "disabled: faster by not doing what was promised")])  # fmt: skip
-    zeros = forms.BooleanField(label="Let dd write zeros", required=False, help_text="As in old tables. They mean nothing where compression is on, and such cases are marked.")  # fmt: skip
+    zeros = forms.BooleanField(label="Write zeros with dd", required=False, help_text="As in old tables. They mean nothing where compression is on, and such cases are marked.")  # fmt: skip
     limited = forms.BooleanField(label="Limit memory while it is measured", required=False, help_text="For less data than twice the memory: ZFS may then keep half as much as one run writes, at most 512 MiB. It is the memory of the whole box, so everything else is slower meanwhile.")  # fmt: skip
-    aside = forms.BooleanField(label="Keep memory out of reads", required=False, help_text="Leaves the memory of other pools alone. But then nothing is read ahead, so large files read slower than in daily use.")  # fmt: skip
-    gentle = forms.BooleanField(label="Let everything else go first", required=False, help_text="For a box that is in use. The figures then depend on what else happens.")  # fmt: skip
+    aside = forms.BooleanField(label="Bypass the memory cache", required=False, help_text="Leaves the memory of other pools alone. But then nothing is read ahead, so large files read slower than in daily use.")  # fmt: skip
+    gentle = forms.BooleanField(label="Low priority", required=False, help_text="For a box that is in use. The figures then depend on what else happens.")  # fmt: skip
 
     def __init__(
         self, data: QueryDict | None, *, preset: BenchmarkPreset, bays: list[Bay], facts: Facts, memory: int

@@ -140,4 +140,4 @@ class SpaceQuotaForm(forms.Form):
         error_messages={"required": "Give the name of a user or group of this box."},
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
     )
-    size = SizeField(label="At most", required=False, help_text="For example 100 GB. Nothing: no limit.")
+    size = SizeField(label="Limit", required=False, help_text="For example 100 GB. Leave it empty for no limit.")

@@ -29,8 +29,8 @@ else:
 class PlanForm(PlanModelForm):
     short = forms.ChoiceField(label="Short test", choices=EVERY, help_text="About two minutes.")
     long = forms.ChoiceField(label="Long test", choices=EVERY, help_text="Reads the whole disk, which takes hours. The disk answers a little slower meanwhile.")  # fmt: skip
-    first = forms.TypedChoiceField(label="Begin from", choices=HOURS, coerce=int)
-    last = forms.TypedChoiceField(label="Begin until", choices=HOURS, coerce=int, help_text="The same hour twice means at any hour.")  # fmt: skip
+    first = forms.TypedChoiceField(label="Start from", choices=HOURS, coerce=int)
+    last = forms.TypedChoiceField(label="Start until", choices=HOURS, coerce=int, help_text="The same hour twice means at any hour.")  # fmt: skip
 
     class Meta:
         model = SelfTestPlan

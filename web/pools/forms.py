@@ -214,7 +214,7 @@ class OptionsForm(forms.Form):
         help_text="It cannot be changed later.",
     )
     atime = forms.BooleanField(
-        label="Note each time a file is read (atime)",
+        label="Access times (atime)",
         required=False,
         help_text="Costs a write for every read. Hardly anything needs it.",
     )

@@ -88,7 +88,7 @@ class SmbForm(NamedForm):
     """How a folder is shared over SMB: under which name, for whom, with what."""
 
     guest = forms.ChoiceField(
-        label="Without a name and password",
+        label="Guest access, without a password",
         choices=[("no", "Nobody"), ("read", "Everybody may read"), ("write", "Everybody may read, change and delete")],
         initial="no",
         required=False,
@@ -110,7 +110,7 @@ class SmbForm(NamedForm):
         help_text="It is not listed. Users with access who know its name can still open it.",
     )
     mac = forms.BooleanField(
-        label="Made for Macs",
+        label="Optimise for Macs",
         required=False,
         help_text="Keeps what Macs attach to files (tags, colours). Harmless for Windows. It works best on all shares alike.",
     )
@@ -157,17 +157,17 @@ class NfsForm(forms.Form):
         error_messages={"required": "Name at least one network or computer, for example 192.168.1.0/24."},
         help_text="One per line: a network such as 192.168.1.0/24, an address, or a computer's name.",
     )
-    write = forms.BooleanField(label="They may change files", required=False)
+    write = forms.BooleanField(label="Allow changes", required=False)
     sync = forms.BooleanField(
-        label="A write is done when it is on disk", required=False, help_text="Slower, and safe in a power cut."
+        label="Synchronous writes (sync)", required=False, help_text="Slower, but safe in a power cut."
     )
     everybody_as = forms.ChoiceField(
-        label="Who they are here",
+        label="Access as",
         required=False,
         help_text="NFS asks for no password. As one user: everybody who mounts it may do what that user may. By number: each user of the other computer needs the same number as here.",
     )
     root = forms.BooleanField(
-        label="Root there is root here",
+        label="Allow remote root (no_root_squash)",
         required=False,
         help_text="Only for computers that you alone use, for backups of whole systems.",
     )

@@ -48,20 +48,20 @@ class TakeForm(forms.Form):
 class PolicyForm(forms.Form):
     """How many snapshots of each grain are kept, and when they are taken."""
 
-    first = forms.TypedChoiceField(label="Take them from", choices=HOURS, coerce=int)
+    first = forms.TypedChoiceField(label="Take snapshots from", choices=HOURS, coerce=int)
     last = forms.TypedChoiceField(
-        label="Take them until",
+        label="Take snapshots until",
         choices=HOURS,
         coerce=int,
-        help_text="Choose the same hour twice for any time. Times missed while the box was off are made up for once.",
+        help_text="The same hour twice means at any hour. If the box was off, one snapshot is taken when it is on again.",
     )
     skip_unchanged = forms.BooleanField(label="Take no snapshot while nothing has changed", required=False)
     below = forms.BooleanField(
-        label="Also for the folders below it", required=False, help_text="Each of them can have a schedule of its own."
+        label="Also for the folders below", required=False, help_text="Each of them can have its own schedule instead."
     )
 
     day = forms.DateField(
-        label="Show what will exist on",
+        label="Preview for the day",
         required=False,
         help_text="Any day, once the schedule has run for long enough. Leave it empty for today.",
         validators=[MinValueValidator(date(2000, 1, 1)), MaxValueValidator(date(2100, 1, 1))],
@@ -74,7 +74,7 @@ class PolicyForm(forms.Form):
         super().__init__(data, initial=values)  # type: ignore[arg-type]  # Django takes a QueryDict here
         for grain in GRAINS:
             self.fields[grain] = forms.IntegerField(
-                label=f"Keep of those taken {WORDS[grain]}", min_value=0, max_value=MOST_KEPT
+                label=f"Snapshots to keep, taken {WORDS[grain]}", min_value=0, max_value=MOST_KEPT
             )
         self.order_fields([*GRAINS, "first", "last", "skip_unchanged", "below", "day"])
 

@@ -88,7 +88,7 @@ class MembersForm(forms.Form):
     """The members of a group."""
 
     members = forms.MultipleChoiceField(
-        label="Who is in it",
+        label="Members",
         required=False,
         widget=forms.CheckboxSelectMultiple,
         error_messages={"invalid_choice": "There is no user %(value)s any more."},

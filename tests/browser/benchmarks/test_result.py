@@ -32,11 +32,11 @@ def test_benchmark_runs_and_its_result_is_readable_on_a_phone_and_on_paper(page,
     choose(page, "Which disks?", "^Bay 1:", "^Bay 2:")
     choose(page, "Layouts", "^mirror$")
     choose(page, "What is measured", "^Large files, writing$")
-    page.get_by_label("Data of one run").fill("32 MiB")
+    page.get_by_label("Data per run").fill("32 MiB")
     page.get_by_label("Runs of each case").fill("2")
     page.locator("summary", has_text="More settings").click()
     page.get_by_label("Limit memory while it is measured").uncheck()
-    page.get_by_label("Keep memory out of reads").check()
+    page.get_by_label("Bypass the memory cache").check()
     page.get_by_role("button", name="Review").click()
 
     expect(page.get_by_role("heading", name="These disks are written to")).to_be_visible()

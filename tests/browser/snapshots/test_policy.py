@@ -24,7 +24,7 @@ def test_user_sets_schedule_and_destroys_old_snapshots(page, appliance):
     shown = page.url
 
     page.get_by_role("link", name="Set a schedule").click()
-    page.get_by_label("Keep of those taken every hour").fill("3")
+    page.get_by_label("Snapshots to keep, taken every hour").fill("3")
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("heading", name="No snapshots will be destroyed")).to_be_visible()
     expect(page.get_by_role("heading", name="What will exist on a day like today")).to_be_visible()

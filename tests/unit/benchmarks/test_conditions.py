@@ -21,7 +21,7 @@ def test_shared_settings_are_listed_without_those_that_differ():
     found = of(sweep(ashifts=[9, 12], compressible=33, compressions=["lz4"], size=2 * GIB))
     assert found["Layout"] == "raidz1 of 5 disks"
     assert found["Compression"] == "lz4"
-    assert found["Data of one run"] == "2 GiB"
+    assert found["Data per run"] == "2 GiB"
     assert found["What is written"] == "made up, 33 % smaller once compressed"
     assert found["Runs"] == "3 of each case"
     assert not {"Sectors", "Log device", "A timed run lasts", "At the same time", "Priority"} & found.keys()
@@ -50,7 +50,7 @@ def test_conditions_that_do_not_apply_are_left_out():
         "A timed run lasts": "10 s",
     }
     single = run_conditions(list(sweep(where="disk", workloads=["disk-start"], size=256 * MIB).build_cases()))
-    assert single == {"Runs": "3 of each case", "Data of one run": "256 MiB"}
+    assert single == {"Runs": "3 of each case", "Data per run": "256 MiB"}
 
 
 def test_zeros_are_marked_at_each_figure():
