@@ -18,6 +18,7 @@ from web.alerts.models import Alert
 from web.benchmarks.models import SweepRow
 from web.datasets import action_views, encryption_views
 from web.disks.models import Replacement
+from web.guide.chapters import CHAPTERS
 from web.inventory.models import (
     AccountRow,
     BookmarkRow,
@@ -224,6 +225,7 @@ OWN = {
     "set_copy_aside": lambda: [{**one, "copy": two["key"]} for one in backups()[:1] for two in copies()],
     "decide_edit": lambda: with_each(keys(EditRow.objects.order_by("key"), count=1), "what", ("adopt", "overwrite")),
     "mend_share": lambda: with_each(with_each(datasets()[:1], "protocol", ("nfs",)), "way", ("serve", "let-in")),
+    "guide_chapter": lambda: [{"slug": chapter.slug} for chapter in CHAPTERS],
     "new_benchmark": lambda: with_each([{}], "name", (preset.name for preset in PRESETS)),
     "compare_benchmarks": lambda: [
         {**one, "other": two["pk"]} for one in benchmarks() for two in benchmarks() if one != two

@@ -195,7 +195,7 @@ def weigh(at: Place, page: Page, answer: Response) -> Iterator[Finding]:
     """What a first visit sends: nothing is in the browser's cache."""
     html = len(gzip.compress(answer.body(), 6))
     parts = page.evaluate(
-        "[...document.querySelectorAll('link[rel=stylesheet], link[rel=icon], script[src]')].map((one) => one.href || one.src)"
+        "[...document.querySelectorAll('link[rel=stylesheet], link[rel=icon], script[src], img[src]')].map((one) => one.href || one.src)"
     )
     parts += page.evaluate(
         "[...document.querySelectorAll('use')].slice(0, 1).map((one) => new URL(one.getAttribute('href'), location).href.split('#')[0])"
