@@ -17,6 +17,7 @@ from tests.gallery.serve import NOW
 WIDTHS = (320, 768, 1280)
 THEMES = ("light", "dark")
 HEIGHT = 900
+PATIENCE = 300_000  # milliseconds; only the end of it, on a slow computer
 LARGEST_PAGE, LARGEST_VISIT = 60_000, 120_000  # bytes on the wire, with the compression of deploy/nginx/larder.conf
 CHECKS = Path(__file__).with_name("checks.js").read_text()
 LONG = "a-name-that-somebody-made-as-long-as-it-may-be-" * 5
@@ -98,7 +99,9 @@ class Gallery:
         self.context = self.browser.new_context(base_url=self.address, reduced_motion="reduce")
         self.context.add_init_script(NOTE_SHIFTS)
         self.context.clock.set_fixed_time(NOW)
-        answer = self.context.request.get(f"/gallery/{box}/")
+        self.context.set_default_timeout(PATIENCE)
+        self.context.set_default_navigation_timeout(PATIENCE)
+        answer = self.context.request.get(f"/gallery/{box}/", timeout=PATIENCE)
         assert answer.ok, f"{box}: {answer.status}"
         self.box, self.samples = box, answer.json()
 
