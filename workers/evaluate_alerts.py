@@ -68,8 +68,9 @@ def evaluate_alerts(now: datetime | None = None) -> bool:
     if not complete:
         parts.errors.append("A rule broke; the system's journal says how.")
     if unusable:
-        # Whatever else fails now fails for that.
+        # Whatever else fails now fails for that. What still fails afterwards says so again.
         found = [*unusable, *(fault for fault in found if fault.kind != "source.stopped")]
+        guard.failing.clear()
     faults = lasting_faults(found, seen.open, note_first_seen(found))
     silent = parts.get("silent disks", silent_disks) or []
     try:

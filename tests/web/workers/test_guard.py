@@ -180,6 +180,18 @@ def test_every_stage_is_made_to_fail_here():
     assert [stage.name for stage in tick.STAGES] == list(BREAKS)
 
 
+def test_what_failed_only_because_a_database_could_not_be_used_is_not_told_afterwards(monkeypatch):
+    guard.remember_error("latency", "database is locked")
+    with monkeypatch.context() as patch:
+        locked = database_health.database_fault("inventory", "database is locked")
+        patch.setattr(database_health, "database_faults", lambda: iter([locked]))
+        assert told() == {}
+        assert told("records.failing") == {"inventory": "Larder cannot use its database of inventory."}
+    assert told() == {}
+    guard.remember_error("latency", "it cannot be read")
+    assert told() == {"latency": sources.SOURCES["latency"].failing}
+
+
 def test_a_tick_does_every_stage(due):
     tick.tick()
     assert due == list(BREAKS)
