@@ -31,7 +31,6 @@ INSTALLED_APPS = [
     "allauth.account",
     "allauth.usersessions",
     "django_htmx",
-    "template_partials.apps.SimpleAppConfig",
     "web.accounts",
     "web.inventory",
     "web.disks",
