@@ -19,8 +19,8 @@ HOST = "10.0.2.2"  # this machine, as QEMU's user network shows it to the applia
 
 
 class Mailbox(socketserver.ThreadingTCPServer):
-    """``mode``: take, refuse (550), greylist (451), hang, drop (closes after the mail, without an answer), curt (closes
-    after its answer), login (535).
+    """``mode``: take, refuse (550), greylist (451), hang, nonsense, drop (closes after the mail, without an answer), curt
+    (closes after its answer), login (535).
 
     With a certificate (a file of key and certificate) it offers STARTTLS, or speaks TLS from the first word on (``tls``),
     and to sign in after that.
@@ -106,6 +106,9 @@ class Conversation(socketserver.StreamRequestHandler):
         box.tries += 1
         if box.mode == "hang":
             box.closing.wait()
+            return
+        if box.mode == "nonsense":
+            self.wfile.write(b"\x00\xff nonsense\r\n" * 100)
             return
         if box.tls and not self.secured():
             return

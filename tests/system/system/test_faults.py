@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 
 import pytest
 
+from appliance.alerts.sources import SOURCES
 from deploy.image.machine import Machine, wait_for
-from tests.system import alerting
+from tests.system import alerting, faults, moving, protocols, sharing
 from tests.system.crash import stopped
 from tests.system.mailbox import Mailbox, mailbox
 from tests.visitor import Visitor
 
-RUN = "/run/larder/inventory"
 # A short watchdog, so that nobody waits five minutes for it.
 QUICK = "[Service]\nWatchdogSec=45\nTimeoutAbortSec=5\n"
 DROP_IN = "/run/systemd/system/larder-worker.service.d/quick.conf"
@@ -43,24 +41,12 @@ def restarts(appliance: Machine) -> int:
     return int(appliance.run("systemctl", "show", "-P", "NRestarts", "larder-worker").strip())
 
 
-def long_enough(appliance: Machine) -> None:
-    """Faults that wait to become alerts have waited for long."""
-    script = f"""
-import json, pathlib
-path = pathlib.Path("{RUN}/waits-faults.json")
-found = json.loads(path.read_text()) if path.exists() else {{}}
-path.write_text(json.dumps({{key: -10000.0 for key in found}}))
-"""
-    appliance.run("python3", "-c", script)
-    appliance.run("systemctl", "restart", "larder-worker")
-
-
 def test_a_worker_that_hangs_is_restarted_and_says_so(appliance, visitor, post):
     since = alerting.begin(appliance, post)
     appliance.run("mkdir", "-p", DROP_IN.rpartition("/")[0])
     appliance.put(DROP_IN, QUICK)
     appliance.shell("systemctl daemon-reload && systemctl restart larder-worker")
-    wait_for("a tick", lambda: appliance.run("cat", f"{RUN}/at-work.json", check=False), timeout=120)
+    wait_for("a tick", lambda: appliance.run("cat", f"{faults.RUN}/at-work.json", check=False), timeout=120)
     before, pid = restarts(appliance), pid_of(appliance, "larder-worker")
     appliance.run("kill", "-STOP", pid)
     wait_for("another worker", lambda: restarts(appliance) > before, timeout=180, every=2)
@@ -94,111 +80,139 @@ def test_a_benchmark_that_cannot_be_understood_stops_nothing(appliance, visitor,
     alerting.over(appliance, visitor, "pool.offline")
 
 
-# --- the fault run ------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Fault:
-    """``begin`` and ``end`` are scripts inside; ``kind`` and ``subject`` the one alert that comes of it, empty for none."""
-
-    name: str
-    begin: str
-    end: str
-    kind: str = ""
-    subject: str = ""
-
-
-def tool(path: str, script: str) -> tuple[str, str]:
-    """Put something else in the place of a command, and take it away again."""
-    return (
-        f"mv {path} {path}.real && printf '%s\\n' '#!/bin/sh' '{script}' > {path} && chmod 755 {path}",
-        f"mv -f {path}.real {path}",
-    )
-
-
-def signal(unit: str) -> tuple[str, str]:
-    """A daemon that hangs: it is there and answers nothing."""
-    return (
-        f"systemctl kill --kill-whom=main -s STOP {unit}",
-        f"systemctl kill --kill-whom=main -s CONT {unit}",
-    )
-
-
-FAULTS = [
-    Fault("lsblk fails", *tool("/usr/bin/lsblk", "exit 1"), "source.stopped", "disks"),
-    Fault("lsblk answers nonsense", *tool("/usr/bin/lsblk", "echo nonsense"), "source.stopped", "disks"),
-    Fault("lsblk hangs", *tool("/usr/bin/lsblk", "exec sleep 1000"), "source.stopped", "disks"),
-    Fault("ip fails", *tool("/usr/sbin/ip", "exit 1"), "source.stopped", "addresses"),
-    Fault("ip answers nonsense", *tool("/usr/sbin/ip", "echo {"), "source.stopped", "addresses"),
-    Fault("systemctl answers nonsense", *tool("/usr/bin/systemctl", "echo nonsense"), "", ""),
-    Fault("Redis ends", "systemctl stop redis-server@larder", "systemctl start redis-server@larder", "source.stopped", "tick-jobs"),
-    Fault("Redis hangs", *signal("redis-server@larder"), "source.stopped", "tick-jobs"),
-    Fault("the agent is away", "systemctl stop larder-agent.socket larder-agent.service", "systemctl start larder-agent.socket", "source.stopped", "temperatures"),
-    Fault("smartd ends", "systemctl stop smartmontools", "systemctl start smartmontools", "service.smartd", "smartmontools.service"),
-    Fault("ZED ends", "systemctl stop zfs-zed", "systemctl start zfs-zed", "service.zed", "zfs-zed.service"),
-    Fault("the spool cannot be read", "chmod 000 /var/spool/larder/events", "chmod 770 /var/spool/larder/events", "source.stopped", "tick-events"),
-    Fault("an event is nonsense", "echo nonsense > /var/spool/larder/events/nonsense.json; chown larder: /var/spool/larder/events/nonsense.json", "true"),
-    Fault("the inventory is damaged", f"cp -a {RUN} /run/kept; dd if=/dev/urandom of={RUN}/inventory.sqlite3 bs=4096 count=4 conv=notrunc status=none", f"systemctl stop larder-worker larder-web; rm -f {RUN}/inventory.sqlite3*; cp -a /run/kept/inventory.sqlite3* {RUN}/; rm -rf /run/kept; systemctl start larder-worker larder-web", "records.failing", "inventory"),
-]  # fmt: skip
-
-
-@contextmanager
-def fault(appliance: Machine, one: Fault) -> Iterator[None]:
-    appliance.shell(one.begin)
-    try:
+# --- parts of the background work ---------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def spoilable(appliance: Machine, visitor: Visitor) -> Iterator[None]:
+    """The worker whose parts can be spoiled, on a box that shares a folder over SMB and NFS."""
+    if "tank" not in moving.pools(appliance):
+        alerting.make_tank(appliance)
+    sharing.make_pool(appliance, "tank", "photos")
+    sharing.make_person(visitor, "anna")
+    nfs, smb = {"hosts": list(protocols.NETWORKS)}, {"name": "photos", "write": ["anna"]}
+    if moving.prop(appliance, "larder:share", "tank/photos") == "-":
+        protocols.share(appliance, visitor, "tank/photos", smb=smb, nfs=nfs)
+    wait_for("both file servers", lambda: appliance.run("systemctl", "is-active", "smbd", "nfs-server", check=False).split() == ["active"] * 2, timeout=180)  # fmt: skip
+    with faults.worker_replaced(appliance):
         yield
-    finally:
-        appliance.shell(one.end)
 
 
-def open_now(appliance: Machine) -> list[list[str]]:
-    return alerting.ask(appliance, "select kind, subject from larder_alerts_alert where state = 'open' and severity != 'notice' order by id")  # fmt: skip
-
-
-@pytest.mark.parametrize("one", FAULTS, ids=lambda one: one.name.replace(" ", "-"))
-def test_everything_else_goes_on_and_the_fault_is_reported_once(appliance, visitor, post, one):
-    since = alerting.begin(appliance, post)
-    with fault(appliance, one):
-        if one.kind:
-            wait_for("the fault to be noticed", lambda: waiting_for(appliance, one) or [one.kind, one.subject] in open_now(appliance), timeout=300, every=5)  # fmt: skip
-            if [one.kind, one.subject] not in open_now(appliance):
-                long_enough(appliance)
-            wait_for("its alert", lambda: [one.kind, one.subject] in open_now(appliance), timeout=300, every=5)
-        # Something else breaks meanwhile, and is told.
-        appliance.run("zpool", "offline", "tank", alerting.guid_of(appliance, 4))
-        wait_for("the alert of the pool", lambda: "pool.offline" in kinds(appliance, since), timeout=300, every=5)
-        alerting.arrived(post, "taken offline")
-        appliance.run("zpool", "online", "tank", alerting.guid_of(appliance, 4))
-    assert sorted(kinds(appliance, since)) == sorted(filter(None, [one.kind, "pool.offline"]))
-    wait_for("the end of all of it", lambda: alerting.hasten(appliance) or not open_since(appliance, since), timeout=400, every=5)  # fmt: skip
-
-
-def waiting_for(appliance: Machine, one: Fault) -> bool:
-    found = appliance.run("cat", f"{RUN}/waits-faults.json", check=False) or "{}"
-    return json.dumps([one.kind, one.subject]) in json.loads(found)
-
-
-def kinds(appliance: Machine, since: int) -> list[str]:
-    return alerting.kinds_since(appliance, since)
+@pytest.fixture
+def since(appliance: Machine, post: Mailbox, spoilable: None) -> int:
+    """Nothing is wrong, and everything that was has been told. The number of the newest alert so far."""
+    wait_for("the end of what was before", lambda: alerting.hasten(appliance) or not open_since(appliance, 0), timeout=400, every=3)  # fmt: skip
+    return alerting.begin(appliance, post)
 
 
 def open_since(appliance: Machine, since: int) -> list[list[str]]:
-    return alerting.ask(appliance, f"select kind from larder_alerts_alert where id > {since} and state != 'cleared' and severity != 'notice'")  # fmt: skip
+    """Kind and subject of what is not over, but for the day's news and what is only ever told and never over."""
+    return alerting.ask(appliance, f"select kind, subject from larder_alerts_alert where id > {since} and state != 'cleared' and severity != 'notice' and kind != 'worker.restarted' order by id")  # fmt: skip
 
 
-@pytest.mark.parametrize("mode", ["refuse", "greylist", "hang", "drop"])
-def test_a_mail_server_that_fails_or_hangs_stops_nothing_and_what_waits_is_sent_later(appliance, visitor, post, mode):
-    since = alerting.begin(appliance, post)
-    post.mode = mode
+def told_once(appliance: Machine, post: Mailbox, since: int, *expected: tuple[str, str]) -> None:
+    """These alerts, and no others, have come since then, and each was told by one mail."""
+    rows = alerting.ask(appliance, f"select kind, subject, summary from larder_alerts_alert where id > {since} and severity != 'notice'")  # fmt: skip
+    assert sorted((kind, subject) for kind, subject, _summary in rows) == sorted(expected)
+    for _kind, _subject, summary in rows:
+        words = f"Larder larder: {summary.rstrip('.')}"
+        wait_for(f"the mail {words}", lambda words=words: words in post.subjects(), timeout=240)  # type: ignore[misc]
+        assert post.subjects().count(words) == 1, post.subjects()
+
+
+def read_times(appliance: Machine) -> dict[str, str]:
+    """When each source was read last, and under "now" the time of the appliance."""
+    rows = json.loads(appliance.run("python3", "-c", alerting.ASK, alerting.INVENTORY, "select name, checked from inventory_source where checked is not null union select 'now', datetime('now')"))  # fmt: skip
+    return dict(rows)
+
+
+def test_list_of_faults_is_the_list_of_parts():
+    """What is read, and what the clock starts, stands in one list, and everything of it is made to fail here or has its reason."""
+    assert sorted([*faults.PARTS, *faults.ELSEWHERE]) == sorted([*SOURCES, *faults.UPKEEP])
+    tried = [one.name for _proof, some in faults.FAULTS for one in some]
+    assert {f"{called} {mode}" for called in faults.TOOLS for mode in faults.MODES} <= set(tried)
+    assert set(SOURCES) >= faults.READINGS | faults.SMART
+
+
+@pytest.mark.parametrize("group", faults.GROUPS, ids="+".join)
+def test_parts_that_fail_are_told_once_each_and_all_others_go_on(appliance, post, since, group):
+    expected = [faults.alert_of(name) for name in group]
+    begun = read_times(appliance)["now"]
+    with faults.spoiled(appliance, "fail", *group):
+        wait_for(f"alerts of {group}", lambda: {tuple(row) for row in open_since(appliance, since)} >= set(expected), timeout=300, every=2)  # fmt: skip
+
+        def late() -> set[str]:
+            read = read_times(appliance)
+            return {one for one in faults.going_on(group) if read.get(one, "") <= begun}
+
+        wait_for(f"all others to be read, first {late()}", lambda: not late(), timeout=300, every=2)
+        if not {"tick-mail", "run-mail"} & set(group):
+            told_once(appliance, post, since, *expected)
+    told_once(appliance, post, since, *expected)
+    wait_for("their end", lambda: alerting.hasten(appliance) or not open_since(appliance, since), timeout=300, every=2)
+
+
+# --- what surrounds Larder ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("proof", "some"), faults.FAULTS, ids=lambda some: "+".join(one.name for one in some) if isinstance(some, tuple) else some)  # fmt: skip
+def test_everything_else_goes_on_and_each_fault_is_told_once(appliance, post, since, proof, some):
+    expected = [(one.kind, one.subject) for one in some if one.kind]
+    tank = moving.guid_of(appliance, "tank")  # asked before, as what tells it may be spoiled
+    with faults.faults_there(appliance, some):
+        wait_for(f"alerts of {expected}", lambda: {tuple(row) for row in open_since(appliance, since)} >= set(expected), timeout=400, every=3)  # fmt: skip
+        # Something else breaks meanwhile, and is told.
+        if proof == "pool":
+            expected.append(take_disk(appliance, post, tank))
+        elif proof == "smartd":
+            appliance.run("systemctl", "stop", "smartmontools")
+            alerting.arrived(post, "Disks are not monitored")
+            appliance.run("systemctl", "start", "smartmontools")
+            expected.append(("service.smartd", "smartmontools.service"))
+        told_once(appliance, post, since, *expected)
+    if proof == "afterwards":
+        wait_for("its end", lambda: alerting.hasten(appliance) or not open_since(appliance, since), timeout=400, every=3)  # fmt: skip
+        expected.append(take_disk(appliance, post, tank))
+    wait_for("the end of all of it", lambda: alerting.hasten(appliance) or not open_since(appliance, since), timeout=400, every=3)  # fmt: skip
+    told_once(appliance, post, since, *expected)
+
+
+def take_disk(appliance: Machine, post: Mailbox, tank: str) -> tuple[str, str]:
+    """A disk of the pool of that guid is taken offline, which is told, and comes back; kind and subject of the alert."""
+    appliance.run("zpool", "offline", "tank", alerting.guid_of(appliance, 4))
+    alerting.arrived(post, "taken offline")
+    appliance.run("zpool", "online", "tank", alerting.guid_of(appliance, 4))
+    return "pool.offline", tank
+
+
+def test_settings_that_are_locked_are_told_by_mail_once_and_all_goes_on_afterwards(appliance, post, since):
+    begin, end = faults.locked(alerting.SETTINGS)
+    appliance.shell(begin)
+    try:
+        alerting.arrived(post, "cannot use its database of settings")
+    finally:
+        appliance.shell(end)
+    expected = take_disk(appliance, post, moving.guid_of(appliance, "tank"))
+    wait_for("the end of all of it", lambda: alerting.hasten(appliance) or not open_since(appliance, since), timeout=400, every=3)  # fmt: skip
+    assert len(post.about("cannot use its database of settings")) == 1, post.subjects()
+    told_once(appliance, post, since, expected)
+
+
+# --- mail ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("mode", ["refuse", "greylist", "hang", "drop", "nonsense"])
+def test_a_mail_server_that_fails_or_hangs_stops_nothing_and_what_waits_is_sent_later(appliance, post, since, mode):
+    post.mode, before = mode, post.tries
     try:
         appliance.run("zpool", "offline", "tank", alerting.guid_of(appliance, 4))
-        wait_for("the alert of the pool", lambda: "pool.offline" in kinds(appliance, since), timeout=300, every=5)
-        wait_for("a try", lambda: post.tries, timeout=180)
+        pool = ["pool.offline", moving.guid_of(appliance, "tank")]
+        wait_for("the alert of the pool", lambda: pool in open_since(appliance, since), timeout=240, every=3)
+        wait_for("a try", lambda: post.tries > before, timeout=240)
     finally:
         post.mode = "take"
-    post.dropped.clear()
-    alerting.hasten(appliance)
     wait_for("the mail", lambda: alerting.hasten(appliance) or post.about("taken offline"), timeout=400, every=5)
     appliance.run("zpool", "online", "tank", alerting.guid_of(appliance, 4))
-    alerting.over(appliance, visitor, "pool.offline")
+    wait_for("its end", lambda: alerting.hasten(appliance) or not open_since(appliance, since), timeout=400, every=5)
+    kinds = alerting.kinds_since(appliance, since)
+    assert kinds.count("pool.offline") == 1
+    assert kinds.count("mail.failing") <= 1
+    assert set(kinds) <= {"pool.offline", "mail.failing"}
+    assert post.subjects().count("Larder larder: tank runs without a disk that was taken offline") == 1, post.subjects()
 
 
 def test_with_redis_away_a_fault_is_told(appliance, visitor, post):
