@@ -29,6 +29,7 @@ from web.jobs.models import Job
 from workers import (
     background,
     benchmarks,
+    burn_in,
     collect_dataset,
     collect_importable,
     collect_snapshots,
@@ -130,6 +131,7 @@ def claim_and_run(job_id: str) -> None:
             background.wait_for(lambda: refresh_after_job(job_id), SECONDS_FOR_FACTS)
         finish_job(job_id, outcome)
         benchmarks.continue_after_job(job_id)
+        burn_in.continue_after_job(job_id)
     except LetGo:
         with _mine_lock:
             _sent[job_id] = time.monotonic()

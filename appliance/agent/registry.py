@@ -17,6 +17,7 @@ from appliance.backups.set_backup import SetBackup
 from appliance.backups.verify_backup import VerifyBackup
 from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.benchmarks.run_case import RunBenchmarkCase
+from appliance.burn_in.burn_in_disk import BurnInDisk
 from appliance.datasets.create import CreateDataset
 from appliance.datasets.destroy import DestroyDataset
 from appliance.datasets.encryption.keys import ChangeKey, DeleteStoredKey, LockDataset, StoreKey
@@ -86,6 +87,7 @@ Registered = (
     | RemoveRemote
     | CleanUpBenchmark
     | RunBenchmarkCase
+    | BurnInDisk
     | CreateDataset
     | DestroyDataset
     | ChangeKey

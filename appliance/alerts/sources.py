@@ -51,6 +51,7 @@ SOURCES: dict[str, SourceText] = {
     "tick-alerts": SourceText("the start of alert rules", "Alert rules are not evaluated regularly."),
     "tick-mail": SourceText("the start of mail", "Waiting notifications are not sent."),
     "tick-sweeps": SourceText("benchmarks", "A benchmark cannot continue."),
+    "tick-burn-ins": SourceText("burn-ins of disks", "A burn-in cannot continue."),
     "tick-scrubs": SourceText("scheduled scrubs and trims", "Scheduled scrubs and trims do not start."),
     "tick-self-tests": SourceText("scheduled self-tests", "Scheduled self-tests do not start."),
     "tick-backups": SourceText("backups", "Backups are not made."),
@@ -58,6 +59,7 @@ SOURCES: dict[str, SourceText] = {
     "tick-housekeeping": SourceText("the start of the daily upkeep", "Settings are not copied, and old entries are not removed."),
     # Work that the clock starts in its own thread.
     "run-facts": SourceText("the reading of pools and disks", "Reading pools and disks fails."),
+    "run-burn-in-readings": SourceText("SMART readings of burn-ins", "Disks in burn-in cannot be read."),
     "run-temperatures": SourceText("SMART readings", "Reading the health of disks fails."),
     "run-alerts": SourceText("alert rules", "The alert rules fail."),
     "run-straight-mail": SourceText("sending critical mail", "Sending critical alerts by mail fails."),

@@ -83,6 +83,7 @@ def main() -> None:
         ("kill", ("bay",), "let a disk die in its bay"),
         ("slow", ("bay", "operations"), "hold a disk to so many operations a second, 0 for no limit"),
         ("insert", ("disk", "gigabytes", "kind"), "plug in a new disk: scsi-hd or nvme"),
+        ("insert-bad", ("disk", "megabytes", "unreadable"), "plug in a disk that cannot be read at that MB"),
         ("warn", ("disk", "value"), "set the critical warning of an inserted NVMe disk"),
         ("cut", (), "cut the power"),
         ("on", (), "switch it on again"),
@@ -132,6 +133,9 @@ def act(asked: argparse.Namespace, target: Machine) -> None:
             target.slow(int(asked.bay), int(asked.operations))
         case "insert":
             target.insert(asked.disk, int(asked.gigabytes) * 10**9, serial=asked.disk.upper(), kind=asked.kind)
+        case "insert-bad":
+            size, at = int(asked.megabytes) * 10**6 // 512 * 512, int(asked.unreadable) * 10**6
+            target.insert(asked.disk, size, serial=asked.disk.upper(), unreadable=at)
         case "warn":
             target.nvme_warning(asked.disk, int(asked.value))
         case "cut":

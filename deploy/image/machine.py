@@ -84,6 +84,13 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def failing_drive(path: Path, at: int) -> str:
+    """QEMU's options of a raw image in which reads of the sector at byte ``at`` fail (blkdebug, ``inject-error``)."""
+    rule = {"event": "none", "iotype": "read", "errno": 5, "sector": at // 512, "once": "off"}
+    options = ",".join(f"file.inject-error.0.{name}={value}" for name, value in rule.items())
+    return f"format=raw,file.driver=blkdebug,file.image.driver=file,file.image.filename={path},{options}"
+
+
 @dataclass
 class Machine:
     """A running appliance. ``folder`` holds its overlays, sockets and console log."""
@@ -324,12 +331,24 @@ class Machine:
         """Limit the disk to ``operations`` a second; 0 removes the limit."""
         self.monitor(f"block_set_io_throttle d{bay} 0 0 0 {operations} 0 0")
 
-    def insert(self, name: str, size: int, *, serial: str, kind: str = "scsi-hd", model: str = "") -> None:
-        """Plug a new disk in, live: ``scsi-hd`` or ``nvme``. ``size`` in bytes."""
-        path = self.folder / f"{name}.qcow2"
+    def insert(
+        self,
+        name: str,
+        size: int,
+        *,
+        serial: str,
+        kind: str = "scsi-hd",
+        model: str = "",
+        unreadable: int | None = None,
+    ) -> None:
+        """Plug a new disk in, live: ``scsi-hd`` or ``nvme``. ``size`` in bytes. The sector at byte ``unreadable`` takes writes,
+        and every read of it fails."""
+        form = "raw" if unreadable is not None else "qcow2"
+        path = self.folder / f"{name}.{form}"
         if not path.exists():
-            subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", str(path), str(size)], check=True)
-        self.monitor(f"drive_add 0 if=none,id=drive-{name},file={path},cache=unsafe")
+            subprocess.run(["qemu-img", "create", "-q", "-f", form, str(path), str(size)], check=True)
+        drive = f"file={path}" if unreadable is None else failing_drive(path, unreadable)
+        self.monitor(f"drive_add 0 if=none,id=drive-{name},{drive},cache=unsafe")
         extra: dict[str, object]
         if kind == "nvme":
             # Only a controller with such a region can warn of it. Its size has to be a power of two.

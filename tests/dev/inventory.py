@@ -36,6 +36,7 @@ from tests.dev.stand_in import NAME, PASSWORD
 from tests.unit.made import recorded, recorded_text
 from tests.web import rows
 from tests.web.benchmarks import sweeps_made
+from tests.web.disks import burn_ins_made
 from web.accounts import first_run
 from web.alerts import pool_usage, reconcile
 from web.alerts.models import Alert, DiskCare, DiskDay, PoolDay
@@ -331,8 +332,9 @@ def put_alerts(now: datetime) -> None:
 
 
 def put_past(now: datetime) -> None:
-    """Jobs that ended one way and another, and a benchmark."""
+    """Jobs that ended one way and another, a benchmark, and burn-ins of two disks."""
     sweeps_made.finished()
+    burn_ins_made.examples()
     ends = (
         (Job.State.DONE, "Create the folder tank/films", ""),
         (Job.State.DONE, "Share tank/photos over SMB", ""),

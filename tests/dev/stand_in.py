@@ -23,6 +23,7 @@ from tests.dev.place import SENTENCE
 from tests.unit.made import recorded_text
 from web.alerts.models import DiskCare, Message
 from web.benchmarks.models import SweepRow
+from web.disks.models import BurnIn
 from web.inventory import store
 from web.inventory.models import SnapshotRow, Source
 from web.jobs import queue
@@ -72,6 +73,9 @@ def send(task: str, *args: str) -> bool:
             begun = SweepRow.objects.filter(state__in=(SweepRow.State.QUEUED, *SweepRow.ACTIVE))
             begun.update(state=SweepRow.State.CANCELLED, text=SENTENCE, finished=timezone.now())
             store.touch("sweeps")
+            open_ones = BurnIn.objects.filter(state__in=BurnIn.ACTIVE)
+            open_ones.update(state=BurnIn.State.STOPPED, finished=timezone.now())
+            store.touch("burn-ins")
     return True
 
 

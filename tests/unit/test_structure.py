@@ -143,10 +143,23 @@ def test_the_search_finds_arrows_and_shells():
 # to all. No two packages import each other.
 GROUND = {"facts", "system"}
 MAY_IMPORT = {
-    "agent": {"backups", "benchmarks", "datasets", "disks", "pools", "shares", "snapshots", "support", "users", "zfs"},
+    "agent": {
+        "backups",
+        "benchmarks",
+        "burn_in",
+        "datasets",
+        "disks",
+        "pools",
+        "shares",
+        "snapshots",
+        "support",
+        "users",
+        "zfs",
+    },
     "alerts": {"agent", "disks", "pools", "zfs"},
     "backups": {"datasets", "shares", "snapshots", "zfs"},
     "benchmarks": {"disks", "files", "layout", "pools", "shares", "snapshots", "zfs"},
+    "burn_in": {"benchmarks", "disks", "layout"},
     "datasets": {"files", "pools", "shares", "snapshots", "zfs"},
     "disks": {"layout", "zfs"},
     "facts": set(),

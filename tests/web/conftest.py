@@ -23,6 +23,7 @@ from tests.dev import stand_in
 from tests.web import rows
 from tests.web.benchmarks import sweeps_made
 from tests.web.copies import Copied
+from tests.web.disks import burn_ins_made
 from tests.web.routes import JOB, PHOTOS
 from web.accounts import first_run
 from web.inventory import store
@@ -187,6 +188,7 @@ def write_box() -> None:
     rows.recorded_box()
     rows.replacement()
     sweeps_made.finished()
+    burn_ins_made.finished()
     rows.snapshot_of(PHOTOS)
     rows.bookmark_of(PHOTOS)
     rows.alert()

@@ -8,6 +8,7 @@ import pytest
 
 JOB = "6b1f6a5e-3f0c-4c2e-9a53-0d5b8f9f6a11"
 SWEEP = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
+BURN_IN = "0d9d1c3e-5a52-4f0e-8f2b-6a2c9a2f6b10"
 FIRST_DISK = "1813748233032539623"
 TANK, PHOTOS = "1443772876214735903", "6683942667665662560"
 VAULT, VOLUME = "3709792077802637061", "1189529693"  # the recorded pool is encrypted; the volume is made up
@@ -68,6 +69,10 @@ ROUTES = [
     Route("accept_values", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/health/accept/", CHANGE),
     Route("bays", "/disks/bays/", BOTH),
     Route("locate_disk", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/locate/", CHANGE),
+    Route("new_burn_in", "/disks/ata-WDC_WD20EADS-00S2B0_WD-WCAVY0000005/burn-in/", READ),
+    Route("start_burn_in", "/disks/ata-WDC_WD20EADS-00S2B0_WD-WCAVY0000005/burn-in/start/", CHANGE),
+    Route("burn_in", f"/disks/burn-ins/{BURN_IN}/", READ),
+    Route("act_burn_in", f"/disks/burn-ins/{BURN_IN}/act/pause/", CHANGE),
     Route("disk", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/", READ),
     Route("wipe_disk", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/wipe/", READ),
     Route("pools", "/pools/", READ),

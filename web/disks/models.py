@@ -1,8 +1,15 @@
-"""What the owner says of the bays, and the replacements that are under way. Both belong to the box, not to a pool."""
+"""What the owner says of the bays, the replacements that are under way, and the burn-ins of disks. All belong to the box, not
+to a pool."""
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Sequence
+
+import msgspec
 from django.db import models
+
+from appliance.burn_in.regions import Region, RegionResult, split_disk
 
 
 class BayRow(models.Model):
@@ -55,3 +62,82 @@ class Replacement(models.Model):
         """``bay 3 (WDC WD20EARS, serial WD-1)``."""
         what = ", ".join(filter(None, [self.model, f"serial {self.serial}" if self.serial else ""])) or self.disk
         return f"{self.bay} ({what})" if self.bay else what
+
+
+class BurnIn(models.Model):
+    """The burn-in of one disk, known by its serial number. ``workers/burn_in.py`` carries it on, a job at a time.
+
+    States: ``running`` → ``done`` or ``stopped``. ``pausing`` and ``stopping`` are requests to the worker. ``paused`` waits
+    for the user; ``text`` says why, unless the user paused it. Stages: ``short`` and ``long`` (self-tests), ``write`` (only
+    if ``writes``), ``last`` (the drive's figures once more).
+    """
+
+    class State(models.TextChoices):
+        RUNNING = "running", "Running"
+        PAUSING = "pausing", "Pausing"
+        PAUSED = "paused", "Paused"
+        STOPPING = "stopping", "Stopping"
+        STOPPED = "stopped", "Stopped"
+        DONE = "done", "Done"
+
+    ACTIVE = (State.RUNNING, State.PAUSING, State.STOPPING)
+    OPEN = (*ACTIVE, State.PAUSED)
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    disk = models.CharField(max_length=300)  # its key in the inventory
+    path = models.CharField(max_length=300)
+    serial = models.CharField(max_length=300, db_index=True)
+    model = models.CharField(max_length=300, blank=True, default="")
+    size = models.BigIntegerField()
+    rotational = models.BooleanField(default=True)
+    writes = models.BooleanField(default=False)
+    rate = models.BigIntegerField(default=0)  # bytes a second, 0: no limit
+    state = models.CharField(max_length=12, choices=State, default=State.RUNNING, db_index=True)
+    stage = models.CharField(max_length=10, default="short")
+    text = models.TextField(default="", blank=True)
+    job = models.UUIDField(null=True)
+    attempts = models.PositiveSmallIntegerField(default=0)  # of the same step, without a result
+    wanted = models.DateTimeField(null=True)  # a reading from after this moment is waited for
+    reading = models.JSONField(
+        default=dict
+    )  # the newest: {"at", "asleep", "counts", "passed", "tests", "left", "able", …}
+    before = models.JSONField(default=dict)  # the first one that was not taken asleep
+    log = models.JSONField(default=list)  # the drive's log of self-tests when the last one began
+    tests = models.JSONField(default=dict)  # by kind: {"passed", "text"}
+    results = models.JSONField(default=list)  # of each region that was tested
+    temperatures = models.JSONField(default=list)  # [minutes since the beginning, °C]
+    verdict = models.CharField(max_length=10, default="", blank=True)  # clean, watch, failed; empty until it is done
+    findings = models.JSONField(default=list)  # [state, text] of each
+    created = models.DateTimeField(auto_now_add=True)
+    created_by = models.CharField(max_length=150)
+    finished = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("-created",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=["serial"],
+                condition=models.Q(state__in=["running", "pausing", "paused", "stopping"]),
+                name="one_open_burn_in",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"burn-in of {self.serial}"
+
+    @property
+    def open(self) -> bool:
+        return self.state in self.OPEN
+
+    @property
+    def name(self) -> str:
+        """``WDC WD20EARS, serial WD-1``."""
+        return f"{self.model or 'Disk'}, serial {self.serial}"
+
+    @property
+    def regions(self) -> Sequence[Region]:
+        return split_disk(self.size)
+
+    @property
+    def tested(self) -> list[RegionResult]:
+        return msgspec.convert(self.results, list[RegionResult])

@@ -9,6 +9,8 @@ from django.views.decorators.http import require_GET
 from appliance.disks.erase import EraseDisk
 from appliance.disks.inventory import device_names
 from web import live
+from web.disks.burn_in_report import serial_of
+from web.disks.models import BurnIn
 from web.inventory.bays import bays_by_key
 from web.inventory.box import read_box
 from web.inventory.models import Event
@@ -38,7 +40,8 @@ def disk_page(request: HttpRequest, key: str) -> HttpResponse:
             raise Http404
         card = next((card for card in box.cards if card.pool.name == found.pool), None)
         events = Event.objects.filter(source="smartd", subject__in=device_names(found.disk))[:20]
-        return {"bay": found, "card": card, "events": events}
+        reports = list(BurnIn.objects.filter(serial=serial_of(found))[:20])
+        return {"bay": found, "card": card, "events": events, "reports": reports}
 
     return live.respond(request, "disks/disk.html", build)
 

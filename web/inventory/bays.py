@@ -38,6 +38,8 @@ class Bay:
     smart_passed: bool | None = None
     smart_text: str = ""
     verdict: str = ""
+    tested: str = ""  # whether its disk had a burn-in here, as a sentence; only where that is asked for
+    test_failed: bool = False
 
     @property
     def name(self) -> str:

@@ -20,6 +20,7 @@ from appliance.backups.set_backup import SetBackup
 from appliance.backups.verify_backup import VerifyBackup
 from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.benchmarks.run_case import RunBenchmarkCase
+from appliance.burn_in.burn_in_disk import BurnInDisk
 from appliance.datasets.create import CreateDataset
 from appliance.datasets.destroy import DestroyDataset
 from appliance.datasets.encryption.keys import ChangeKey, DeleteStoredKey, LockDataset, StoreKey
@@ -212,6 +213,7 @@ UI: dict[type[Operation], OperationUi] = {
     DiscardReceived: BACKUPS,
     EraseDisk: DISKS,
     StartSelfTest: DISKS,
+    BurnInDisk: DISKS,
     CreateDataset: NEW_KEY,
     DestroyDataset: FOLDERS,
     RenameDataset: FOLDERS,

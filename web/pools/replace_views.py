@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -15,6 +17,7 @@ from appliance.pools.vdevs import online_offline
 from appliance.pools.vdevs.replace import REPLACEABLE
 from appliance.zfs import vdev_tree
 from web import live
+from web.disks.burn_in_report import with_burn_ins
 from web.disks.models import Replacement
 from web.inventory import store
 from web.inventory.box import Box, read_box
@@ -99,7 +102,8 @@ def show_replacement(request: HttpRequest, pk: int) -> HttpResponse:
 
     def build_context() -> dict[str, object]:
         case = get_object_or_404(Replacement, pk=pk)
-        now = pool_replacement.replacement_state(case, read_box())
+        box = read_box()
+        now = pool_replacement.replacement_state(case, replace(box, bays=with_burn_ins(box.bays)))
         return {
             "case": case,
             "now": now,

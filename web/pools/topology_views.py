@@ -28,6 +28,7 @@ from appliance.pools.vdevs.expand import (
 from appliance.pools.vdevs.remove import RemoveVdev
 from appliance.pools.vdevs.replace import AttachDisk, DetachDisk
 from appliance.zfs import vdev_tree
+from web.disks.burn_in_report import with_burn_ins
 from web.inventory import store
 from web.inventory.box import read_box
 from web.jobs import confirm
@@ -149,7 +150,7 @@ def add_disks(request: HttpRequest, key: str, kind: str) -> HttpResponse:
             return confirm.review(request, how.make(pool.name, vdev, picked, request), back=here)
         except Refused as refusal:
             reasons = refusal.reasons
-    bays = read_box().bays
+    bays = with_burn_ins(read_box().bays)
     usable = [bay for bay in bays if is_usable(bay)]
     if how.solid_state:
         usable.sort(key=lambda bay: bay.disk.rotational)

@@ -14,6 +14,7 @@ from appliance.facts.box import Facts
 from appliance.layout import choices
 from appliance.layout.choices import LayoutChoice
 from appliance.pools.create import CreatePool
+from web.disks.burn_in_report import with_burn_ins
 from web.inventory import store
 from web.inventory.bays import Bay
 from web.inventory.box import read_box
@@ -43,7 +44,7 @@ class Answers:
 
     @classmethod
     def from_request(cls, request: HttpRequest) -> Answers:
-        query, bays = request.GET.copy(), read_box().bays
+        query, bays = request.GET.copy(), with_burn_ins(read_box().bays)
         answers = cls(query, bays, "disks" in query)
         if not answers.disks_given and not answers.has_answered("disks"):
             query.setlist("disks", propose_disks(bays))

@@ -92,6 +92,7 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "rewind-checkpoint": (OF_POOL, {"pool", "takes tank", "disk"}),
     "upgrade-pool": (OF_POOL, {"pool"}),
     "erase-disk": ({"disk": path_of(1)}, {"disk"}),
+    "burn-in-disk": ({"disk": path_of(1), "size": 2 * 10**12}, {"disk"}),
     "start-self-test": ({"disk": path_of(1)}, {"disk"}),
     **{
         kind: ({"pool": "tank", "vdev": 7, "disk": path_of(1)}, {"pool", "disk"})

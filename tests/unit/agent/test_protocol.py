@@ -80,6 +80,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "confirm-host-key": {"remote": "0badcafe", "fingerprint": f"SHA256:{'a' * 43}"},
     "test-remote": {"remote": "0badcafe"},
     "remove-remote": {"remote": "0badcafe"},
+    "burn-in-disk": {"disk": path_of(1), "size": 2 * 10**12},
     "set-host-name": {"name": "attic", "former": "larder"},
     "set-time-servers": {"servers": ["fritz.box"]},
     "set-time-zone": {"zone": "Europe/Berlin"},

@@ -37,6 +37,7 @@ from workers import (
     background,
     backups,
     benchmarks,
+    burn_in,
     collectors,
     database_health,
     deliver,
@@ -142,6 +143,7 @@ def due(monkeypatch) -> list[str]:
     monkeypatch.setattr(spool, "ingest_events", note("tick-events", []))
     monkeypatch.setattr(tick, "send_waiting", note("tick-jobs"))
     monkeypatch.setattr(benchmarks, "advance_benchmarks", note("tick-sweeps"))
+    monkeypatch.setattr(burn_in, "advance_burn_ins", note("tick-burn-ins"))
     for name, part, does in (
         ("tick-scrubs", maintenance, "begin_due_maintenance"),
         ("tick-self-tests", selftests, "begin_due_selftests"),
@@ -162,6 +164,7 @@ BREAKS: dict[str, tuple[Any, str]] = {
     "tick-mail": (deliver, "has_waiting"),
     "tick-jobs": (tick, "send_waiting"),
     "tick-sweeps": (benchmarks, "advance_benchmarks"),
+    "tick-burn-ins": (burn_in, "advance_burn_ins"),
     "tick-scrubs": (maintenance, "begin_due_maintenance"),
     "tick-self-tests": (selftests, "begin_due_selftests"),
     "tick-policies": (snapshot_policies, "run_due_policies"),

@@ -1,0 +1,146 @@
+"""A burn-in as its page, the print, and the choice of disks for a pool show it: the graph of speeds, changes, and words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from django.utils import timezone
+from django.utils.formats import date_format
+
+from appliance.burn_in.regions import Region, RegionResult, span_text
+from appliance.burn_in.verdict import BAD, DOUBTFUL, WRONG, find_slow
+from appliance.formatting import capitalize_opening, rate_text
+from web.disks.models import BurnIn
+from web.inventory.bays import Bay
+
+WIDTH, HEIGHT = 600, 160
+HEADLINES = {
+    "clean": "No fault was found.",
+    "watch": "Something needs a look before you rely on it.",
+    "failed": "Do not use this disk. Return it if it is under warranty.",
+}
+STATES = {"clean": "healthy", "watch": "attention", "failed": "failed"}
+STAGES = {
+    "short": "Short self-test",
+    "long": "Long self-test",
+    "write": "Writing and reading back",
+    "last": "Comparing the drive’s figures",
+}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A region on the drawing that failed or is slow: its place from the left, and how wide it is."""
+
+    at: float
+    width: float
+    failed: bool
+
+
+@dataclass(frozen=True)
+class SpeedGraph:
+    """Speeds over the length of the disk: two lines, marks of bad regions, and the top of the scale as text."""
+
+    written: str
+    read: str
+    marks: tuple[Mark, ...]
+    top: str
+    middle: str
+    width = WIDTH
+    height = HEIGHT
+
+
+@dataclass(frozen=True)
+class BadRegion:
+    """A line of the table of regions that failed or are slow."""
+
+    number: int
+    span: str
+    text: str
+
+
+def draw_speeds(regions: Sequence[Region], results: Sequence[RegionResult]) -> SpeedGraph | None:
+    """The graph of the regions so far; None with fewer than two. The ends are too small for a speed."""
+    good = [one for one in sorted(results, key=number_of) if not one.problem and not regions[one.number].is_edge]
+    if len(good) < 2:
+        return None
+    size, top = regions[-1].end, max(max(one.written, one.read) for one in good) or 1
+    slow = {one.region.number for one in find_slow(regions, results)}
+
+    def line(speeds: Sequence[int]) -> str:
+        places = [(regions[one.number].start + regions[one.number].end) / 2 for one in good]
+        return " ".join(
+            f"{place * WIDTH / size:.1f},{HEIGHT - speed * (HEIGHT - 4) / top - 2:.1f}"
+            for place, speed in zip(places, speeds, strict=True)
+        )
+
+    marks = tuple(
+        Mark(round(regions[one.number].start * WIDTH / size, 1), max(round(regions[one.number].size * WIDTH / size, 1), 2), bool(one.problem))
+        for one in results
+        if one.problem or one.number in slow
+    )  # fmt: skip
+    written, read = [one.written for one in good], [one.read for one in good]
+    return SpeedGraph(line(written), line(read), marks, rate_text(top), rate_text(round(median(written + read))))
+
+
+def number_of(result: RegionResult) -> int:
+    return result.number
+
+
+def list_bad(regions: Sequence[Region], results: Sequence[RegionResult]) -> list[BadRegion]:
+    """The regions that failed or are slow, in the order of the disk."""
+    found = {one.region.number: one.what for one in find_slow(regions, results)}
+    found |= {one.number: f"{WRONG[one.problem]} at byte {one.at}" for one in results if one.problem}
+    return [BadRegion(number + 1, span_text(regions[number]), found[number]) for number in sorted(found)]
+
+
+def list_changes(row: BurnIn) -> list[tuple[str, str, str]]:
+    """What the drive counted before and after: name, before, after. Only what it tells."""
+    before, after = row.before.get("counts", {}), row.reading.get("counts", {})
+    return [
+        (capitalize_opening(what), str(before.get(name, "not told")), str(after[name]))
+        for name, what in {**BAD, **DOUBTFUL}.items()
+        if name in after
+    ]
+
+
+def draw_temperatures(points: Sequence[Sequence[int]]) -> str:
+    """The curve as points of a line in a box of WIDTH by HEIGHT / 2; empty with fewer than two."""
+    if len(points) < 2:
+        return ""
+    high, degrees = HEIGHT / 2, [warm for _minute, warm in points]
+    span, least = max(points[-1][0] - points[0][0], 1), min(degrees)
+    scale = (high - 8) / max(max(degrees) - least, 1)
+    return " ".join(
+        f"{(minute - points[0][0]) * WIDTH / span:.1f},{high - 4 - (warm - least) * scale:.1f}"
+        for minute, warm in points
+    )
+
+
+def tested_text(row: BurnIn | None) -> str:
+    """Whether a disk was tested here, in a sentence."""
+    if row is None:
+        return "Never tested here."
+    if row.open:
+        return "Its burn-in has not ended."
+    day = date_format(timezone.localtime(row.finished or row.created), "j F Y")
+    ended = {"clean": "clean", "watch": "with something to look at", "failed": "and it failed"}
+    return f"Tested {day}, {ended.get(row.verdict, 'but stopped before the end')}."
+
+
+def with_burn_ins(bays: Iterable[Bay]) -> list[Bay]:
+    """The bays with what is known of their disks' burn-ins, in one query."""
+    bays = list(bays)
+    serials = {serial_of(bay) for bay in bays}
+    newest = {row.serial: row for row in BurnIn.objects.filter(serial__in=serials).order_by("created")}
+    return [
+        replace(bay, tested=tested_text(row := newest.get(serial_of(bay))), test_failed=bool(row and row.verdict == "failed"))
+        for bay in bays
+    ]  # fmt: skip
+
+
+def serial_of(bay: Bay) -> str:
+    """What burn-ins are kept by: the serial number, or the stable name where the drive tells none."""
+    return bay.disk.serial or bay.key
