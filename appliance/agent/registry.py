@@ -28,6 +28,7 @@ from appliance.datasets.promote import PromoteDataset
 from appliance.datasets.properties import InheritDatasetProperty, SetDatasetProperty
 from appliance.datasets.rename import RenameDataset
 from appliance.datasets.rollback import RollBack
+from appliance.datasets.set_target import SetTarget
 from appliance.datasets.user_quotas import SetUserQuota
 from appliance.datasets.volumes import CreateVolume, GrowVolume
 from appliance.disks.erase import EraseDisk
@@ -142,6 +143,7 @@ Registered = (
     | EndConnection
     | SetShare
     | SetSmbSecurity
+    | SetTarget
     | ShareFolder
     | OpenTopFolder
     | RepublishShare

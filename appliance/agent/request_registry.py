@@ -16,6 +16,7 @@ from appliance.pools.history import ReadHistory
 from appliance.request import LONGEST_REQUEST, Request
 from appliance.shares.connections import ReadConnections, ReadSessions
 from appliance.shares.drift.detect import ReadEdits
+from appliance.shares.iscsi.diagnose import LookAtTarget
 from appliance.shares.troubleshoot.diagnose import LookAtShare
 from appliance.snapshots.browse.diff import ReadDifference
 from appliance.snapshots.browse.requests import ListFolder, OpenFile, ReadVersions
@@ -50,6 +51,7 @@ RegisteredRequest = (
     | LookAtShare
     | ReadLog
     | MakeBundle
+    | LookAtTarget
 )
 
 

@@ -108,9 +108,13 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
                 **self.plan_identity(),
                 "going": sorted(dataset.guid for dataset in going),
                 "chosen": detail.chosen if detail else "",
+                **teardown.connected_computers(shares),
             },
             losses=tuple(self.list_losses(going, facts)),
-            warnings=("Its snapshots go with it: they are no copy.",) if detail and detail.snapshots else (),
+            warnings=(
+                *(("Its snapshots go with it: they are no copy.",) if detail and detail.snapshots else ()),
+                *teardown.disk_warnings(shares),
+            ),
             undo="Nothing brings it back, unless the pool has a checkpoint from before.",
             type_to_confirm=self.dataset,
             details={

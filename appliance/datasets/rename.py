@@ -236,7 +236,11 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
         return Plan(
             summary=f"{self.dataset} becomes {self.target}, with {len(family) - 1} below it, its snapshots and settings.",
             steps=(*teardown.close_step(shares), moved, *teardown.serve_step(shares)),
-            identity={**self.plan_identity(), "below": sorted(dataset.guid for dataset in family)},
+            identity={
+                **self.plan_identity(),
+                "below": sorted(dataset.guid for dataset in family),
+                **teardown.connected_computers(shares),
+            },
             warnings=tuple(self.list_warnings(facts, shares)),
             undo="It can be renamed back at any time.",
             details=teardown.review_facts(facts, shares),
@@ -245,6 +249,7 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
     def list_warnings(self, facts: Facts, shares: list[Share]) -> Iterator[str]:
         if shares:
             yield "Clients that have a file of it open are disconnected. The shares keep their names."
+            yield from teardown.disk_warnings(shares)
         if dataset := self.find_dataset(facts):
             yield from policy.describe_move(dataset, facts.dataset(self.parent))
 

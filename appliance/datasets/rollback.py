@@ -21,6 +21,7 @@ from appliance.formatting import size_text
 from appliance.operation import Loss, Plan, Step, Work, always
 from appliance.pools.checkpoint import COSTS, TakeCheckpoint
 from appliance.shares import teardown
+from appliance.shares.iscsi.part import place_of
 from appliance.snapshots.destroy import describe_blocks, list_names
 from appliance.snapshots.hold_clone import SnapshotOperation
 from appliance.zfs import libzfs, list_snapshots, status, system_datasets
@@ -121,6 +122,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
                 **self.plan_identity(),
                 "newer": sorted(snapshot.guid for snapshot in newer),
                 "dataset": dataset.guid if dataset else 0,
+                **teardown.connected_computers(shares),
             },
             losses=tuple(self.list_losses(newer, moment)),
             warnings=tuple(self.list_warnings(facts, shares)),
@@ -143,6 +145,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
     def list_warnings(self, facts: Facts, shares: list[Share]) -> Iterator[str]:
         if shares:
             yield "Its shares pause meanwhile. Clients that have a file of it open are disconnected. Save open files elsewhere first."
+            yield from teardown.disk_warnings(shares)
         dataset = facts.dataset(self.dataset)
         if dataset and read_note(dataset):
             yield "Who may use its files also returns to the state of then. Check that afterwards, and set it again if it has changed since."
@@ -183,7 +186,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
             if shares:
                 work.progress(5, "Pausing its shares")
                 teardown.serve_datasets(
-                    (dataset for dataset in status.read_datasets() if dataset.mountpoint not in paused), work.note
+                    (one for one in status.read_datasets() if place_of(one) not in paused), work.note
                 )
                 teardown.close_shares(shares)
             if self.way_back:

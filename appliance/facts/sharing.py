@@ -8,11 +8,15 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Share:
-    """A share that the file of its daemon names, and the folder it serves; an NFS export is called by its path."""
+    """A share that the file of its daemon names, and the folder it serves; an NFS export is called by its path.
 
-    protocol: str  # smb, nfs, afp
+    Over iSCSI the kernel itself names the target, the device of its volume and who has it open.
+    """
+
+    protocol: str  # smb, nfs, afp, iscsi
     name: str
     path: str
+    open_by: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

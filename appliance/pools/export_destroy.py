@@ -64,15 +64,20 @@ class ExportPool(PoolOperation, tag="export-pool"):
 
     def plan(self, facts: Facts) -> Plan:
         folders = sum(one.pool == self.pool for one in facts.datasets)
+        shares = teardown.shares_of_pool(facts, self.pool)
         return Plan(
             summary=f"{self.pool} and its {folders} folders are no longer reachable on this box. Nothing is erased; the disks can then be taken out.",
             steps=(*shares_step(self.pool, facts, forget=True), export_step(self.pool)),
             identity={
                 **self.identity(),
-                "shares": sorted(share.name for share in teardown.shares_of_pool(facts, self.pool)),
+                "shares": sorted(share.name for share in shares),
+                **teardown.connected_computers(shares),
             },
-            warnings=("Users with open files in this pool lose their connection. Ask them to save their work first.",)
-            if teardown.shares_of_pool(facts, self.pool)
+            warnings=(
+                "Users with open files in this pool lose their connection. Ask them to save their work first.",
+                *teardown.disk_warnings(shares),
+            )
+            if shares
             else (),
             undo="Bring it in again at any time, here or on another system. Its shares are then offered, not switched on.",
             details=connection_facts(self.pool, facts),
@@ -126,7 +131,7 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
             run_unmounting(argv, self.pool)
             work.note(f"{self.pool} is destroyed; its disks still hold it until something else is written to them")
 
-        detail = facts.detail(self.guid)
+        detail, shares = facts.detail(self.guid), teardown.shares_of_pool(facts, self.pool)
         datasets = [one for one in facts.datasets if one.pool == self.pool]
         kept = sum(one.used_by_snapshots for one in datasets)
         counted = f"{detail.snapshots}, holding {size_text(kept)}" if detail else f"holding {size_text(kept)}"
@@ -144,9 +149,13 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
                     "Bring it back while its disks are untouched",
                 ),
             ),
-            identity={**self.identity(), "datasets": sorted(one.guid for one in datasets)},
+            identity={
+                **self.identity(),
+                "datasets": sorted(one.guid for one in datasets),
+                **teardown.connected_computers(shares),
+            },
             losses=tuple(self.losses(facts)),
-            warnings=("Its snapshots go with it: they are no copy.",),
+            warnings=("Its snapshots go with it: they are no copy.", *teardown.disk_warnings(shares)),
             undo="It can be recovered with “Import a pool”, as long as nothing is written to its disks. A new pool on one of them ends that.",
             type_to_confirm=self.pool,
             details=told,

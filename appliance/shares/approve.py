@@ -13,10 +13,13 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.operation import Operation, Plan, Step, Work
 from appliance.shares import approved, publish
+from appliance.shares.iscsi import configfs
+from appliance.shares.iscsi.part import device_of, place_of
+from appliance.shares.iscsi.targets import wanted_volumes
 from appliance.shares.settings import (
+    CALLED,
+    ISCSI,
     PROTOCOLS,
-    SPOKEN,
-    Protocol,
     ShareSetting,
     Smb,
     is_servable,
@@ -36,6 +39,12 @@ def offered_shares(facts: Facts, pool: str) -> list[Offer]:
     found = []
     for dataset in facts.datasets:
         setting = setting_of(dataset) if dataset.pool == pool and dataset.share_source != "inherited" else None
+        if setting and dataset.kind == "volume":
+            # The secrets of CHAP do not travel with the disks: such a volume is switched on again on its own page.
+            ready = setting.iscsi and not setting.iscsi.user and not dataset.locked
+            if ready and (ISCSI, device_of(dataset.name)) not in served:
+                found.append((dataset, setting))
+            continue
         asked = [one for one in publish.SERVING if setting and setting.part(one)]
         if (
             setting
@@ -52,6 +61,11 @@ def missing_users(setting: ShareSetting, facts: Facts) -> set[str]:
     return {who for who in setting.people if not facts.lets_in(who)}
 
 
+def written_by(protocol: str) -> str:
+    """What serving a protocol writes, for a step of a plan."""
+    return f"write {configfs.ROOT if protocol == ISCSI else publish.SERVING[protocol].owned.path}"  # type: ignore[index]
+
+
 class ApproveShares(Operation, tag="approve-shares"):
     """Agree to every share that a pool carries. ``guid`` is the pool's."""
 
@@ -59,7 +73,8 @@ class ApproveShares(Operation, tag="approve-shares"):
     guid: int
 
     def needs_proof(self, facts: Facts, plan: Plan) -> bool:
-        return any(lays_open(setting.nfs) for _dataset, setting in offered_shares(facts, self.pool))
+        offers = offered_shares(facts, self.pool)
+        return any(lays_open(part) for _dataset, setting in offers for part in (setting.nfs, setting.iscsi))
 
     def __post_init__(self) -> None:
         names.existing_pool(self.pool)
@@ -86,13 +101,14 @@ class ApproveShares(Operation, tag="approve-shares"):
         mine = {dataset.guid for dataset, _setting in offers}
         others = replace(facts, datasets=tuple(one for one in facts.datasets if one.guid not in mine))
         taken = {
-            (protocol, getattr(part, "name", "").lower()): other.name
+            (str(protocol), getattr(part, "name", "").lower()): other.name
             for protocol in PROTOCOLS
             for other, part in wanted_shares(others, protocol)
         }
+        taken |= {(ISCSI, part.name): other.name for other, part in wanted_volumes(others)}
         for dataset, setting in offers:
-            for protocol in PROTOCOLS:
-                name = getattr(setting.part(protocol), "name", "")
+            for protocol in CALLED:
+                name = getattr(getattr(setting, protocol), "name", "")
                 if not name:
                     continue
                 if other := taken.get((protocol, name.lower())):
@@ -117,14 +133,19 @@ class ApproveShares(Operation, tag="approve-shares"):
             )
         if guests:
             warnings.append(f"Everybody in your network reaches {', '.join(guests)}, without a password.")
-        protocols = [one for one in publish.SERVING if any(setting.part(one) for _dataset, setting in offers)]
+        open_disks = [d.name for d, setting in offers if d.kind == "volume" and lays_open(setting.iscsi)]
+        if open_disks:
+            warnings.append(
+                f"Every computer in your network can read, change and erase {', '.join(open_disks)}, without a secret."
+            )
+        protocols = [one for one in CALLED if any(getattr(setting, one) for _dataset, setting in offers)]
         return Plan(
             summary=f"{len(offers)} folder{'s' if len(offers) > 1 else ''} of {self.pool} can be reached from other computers again.",
             steps=(
                 Step(
                     "serve",
                     "Have them served, and ask the daemons whether they are",
-                    "\n".join(f"write {publish.SERVING[one].owned.path}" for one in protocols),
+                    "\n".join(written_by(one) for one in protocols),
                     lambda work: self.serve(work, offers, protocols),
                     tuple(said),
                 ),
@@ -140,15 +161,16 @@ class ApproveShares(Operation, tag="approve-shares"):
 
     @staticmethod
     def words(setting: ShareSetting) -> Iterator[str]:
-        for protocol in PROTOCOLS:
-            part = setting.part(protocol)
+        for protocol, called in CALLED.items():
+            part = getattr(setting, protocol)
             if part:
                 people = [*getattr(part, "write", ()), *getattr(part, "read", ()), *getattr(part, "hosts", ())]
+                people += getattr(part, "initiators", ())
                 name = getattr(part, "name", "")
                 named, let_in = f" as {name}" if name else "", ", ".join(people)
-                yield f"{SPOKEN[protocol]}{named}{' for ' if let_in else ''}{let_in}"
+                yield f"{called}{named}{' for ' if let_in else ''}{let_in}"
 
-    def serve(self, work: Work, offers: list[Offer], protocols: list[Protocol]) -> None:
+    def serve(self, work: Work, offers: list[Offer], protocols: list[str]) -> None:
         before, now = approved.read_approved(), {one.guid: one for one in status.read_datasets()}
         for dataset, setting in offers:
             # What was read and agreed to is what is served: a setting that changed meanwhile is another.
@@ -160,7 +182,7 @@ class ApproveShares(Operation, tag="approve-shares"):
             publish.publish_shares(
                 publish.agreed_facts(),
                 protocols,
-                changed={dataset.mountpoint for dataset, _setting in offers},
+                changed={place_of(dataset) for dataset, _setting in offers},
                 note=work.note,
             )
         except LarderError:

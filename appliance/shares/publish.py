@@ -16,8 +16,9 @@ from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share, SmbPolicy
 from appliance.operation import Work
 from appliance.shares import afp, approved, discovery, nfs, smb, smb_security
+from appliance.shares.iscsi import serve, sessions
 from appliance.shares.owned_file import OwnedFile
-from appliance.shares.settings import PROTOCOLS, Part, Protocol
+from appliance.shares.settings import ISCSI, PROTOCOLS, Part, Protocol
 from appliance.system import accounts
 from appliance.zfs import status
 
@@ -73,8 +74,8 @@ SERVING: dict[Protocol, Serving] = {found.name: found for found in (smb.SERVING,
 
 
 def configured_shares() -> tuple[Share, ...]:
-    """The shares of all protocols' files."""
-    return tuple(share for one in SERVING.values() for share in one.configured())
+    """The shares of all protocols' files, and the volumes that the kernel serves."""
+    return (*(share for one in SERVING.values() for share in one.configured()), *sessions.read_served())
 
 
 def agreed_facts(datasets: Iterable[Dataset] | None = None) -> Facts:
@@ -119,14 +120,15 @@ def only_agreed(facts: Facts, wanted: frozenset[int]) -> Facts:
 
 def publish_shares(
     facts: Facts,
-    protocols: Iterable[Protocol] = PROTOCOLS,
+    protocols: Iterable[str] = (*PROTOCOLS, ISCSI),
     *,
     insist: bool = True,
     changed: Collection[str] | None = None,
     over: str = "",
     note: Callable[[str], None] = lambda _text: None,
 ) -> None:
-    """Write these protocols' files from the facts, reload the daemons, close former shares and announce the rest.
+    """Write these protocols' files from the facts, reload the daemons, close former shares and announce the rest. Volumes
+    have no file: the kernel's own tree is changed.
 
     Raises Refused on a hand edit, Failed; a file that its daemon does not serve as it says is put back before that.
     ``over`` is the fingerprint of a hand edit that may be written over; it is put back, too, where what replaces it fails.
@@ -151,6 +153,8 @@ def publish_shares(
         one.close(share for share in before if share not in wanted)
         if protocol == "smb" and smb_security.read_security() != facts.smb_policy:
             smb_security.store_security(facts.smb_policy)
+    if ISCSI in protocols:
+        serve.serve_volumes(facts, insist=insist, changed=changed, note=note)
     tell_network(note, facts)
 
 

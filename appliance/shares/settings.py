@@ -22,10 +22,13 @@ from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.shares import nfs_export_rules
+from appliance.shares.iscsi.part import Iscsi
 
 Protocol = Literal["smb", "nfs", "afp"]
 PROTOCOLS: tuple[Protocol, ...] = ("smb", "nfs", "afp")
 SPOKEN: dict[str, str] = {"smb": "SMB", "nfs": "NFS", "afp": "AFP"}
+ISCSI = "iscsi"  # serves volumes, not folders
+CALLED = {**SPOKEN, ISCSI: "iSCSI"}
 MOST_PEOPLE = 200
 NOBODY = "larder-nobody"  # in the place of people who are gone: an empty name or list would let more in
 LEAST_TIME_MACHINE = 10**9  # bytes: a limit below that of one backup helps nobody
@@ -139,17 +142,18 @@ class Afp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 Part = Smb | Nfs | Afp
 
 
-def lays_open(part: Part | None) -> bool:
+def lays_open(part: Part | Iscsi | None) -> bool:
     """Whether other computers may do everything with all files of the folder, whatever the rules of people say."""
-    return isinstance(part, Nfs) and part.root
+    return part.open_to_all if isinstance(part, Iscsi) else isinstance(part, Nfs) and part.root
 
 
 class ShareSetting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All of a dataset's sharing; a protocol that is not there is off."""
+    """All of a dataset's sharing; a protocol that is not there is off. ``iscsi`` is for volumes and is not inherited."""
 
     smb: Smb | None = None
     nfs: Nfs | None = None
     afp: Afp | None = None
+    iscsi: Iscsi | None = None
 
     def part(self, protocol: Protocol) -> Part | None:
         found: Part | None = getattr(self, protocol)
@@ -161,7 +165,7 @@ class ShareSetting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     @property
     def anything(self) -> bool:
-        return any(self.part(protocol) for protocol in PROTOCOLS)
+        return self.iscsi is not None or any(self.part(protocol) for protocol in PROTOCOLS)
 
     @property
     def people(self) -> frozenset[str]:
@@ -179,7 +183,8 @@ class ShareSetting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         nfs = self.nfs
         if nfs and nfs.everybody_as == who:
             nfs = msgspec.structs.replace(nfs, everybody_as=heir or NOBODY)
-        return ShareSetting(smb=replace_user(self.smb, who, heir), nfs=nfs, afp=replace_user(self.afp, who, heir))
+        smb, afp = replace_user(self.smb, who, heir), replace_user(self.afp, who, heir)
+        return msgspec.structs.replace(self, smb=smb, nfs=nfs, afp=afp)
 
     def text(self) -> str:
         """As the property keeps it."""

@@ -14,7 +14,10 @@ from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Session, Share
 from appliance.operation import Step, Work
 from appliance.shares import approved, connections, publish
-from appliance.shares.settings import SPOKEN
+from appliance.shares.iscsi import chap, configfs, reconcile
+from appliance.shares.iscsi.part import place_of
+from appliance.shares.iscsi.targets import wanted_targets
+from appliance.shares.settings import CALLED, ISCSI
 from appliance.zfs import status
 
 BUSY = ("busy", "could not unmount", "cannot unmount")
@@ -24,7 +27,7 @@ MOST_PROGRAMS = 5
 
 def shares_at(facts: Facts, datasets: Iterable[Dataset]) -> list[Share]:
     """The shares that serve one of these datasets or a folder in it."""
-    places = {one.mountpoint for one in datasets if one.mountpoint.startswith("/") and one.mountpoint != "/"}
+    places = {place for one in datasets if (place := place_of(one)).startswith("/") and place != "/"}
     return [share for share in facts.shares if any(f"{share.path}/".startswith(f"{place}/") for place in places)]
 
 
@@ -34,10 +37,11 @@ def shares_of_pool(facts: Facts, pool: str) -> list[Share]:
 
 
 def review_facts(facts: Facts, shares: Collection[Share], *, label: str = "Shares") -> dict[str, str]:
-    """The shares that stop and who is connected to them now, for a review page. Not part of what is agreed to."""
+    """The shares that stop and who is connected to them now, for a review page. Of what is agreed to only those are a part
+    who lose a disk (``connected_computers``)."""
     rows = {
         label: ", ".join(share.name for share in shares),
-        "Connected now": connected_users(facts.sessions, shares),
+        "Connected now": ", ".join(filter(None, (connected_users(facts.sessions, shares), *open_targets(shares)))),
     }
     return {key: value for key, value in rows.items() if value}
 
@@ -50,8 +54,45 @@ def connected_users(sessions: Iterable[Session], shares: Iterable[Share]) -> str
     return ", ".join(people[:MOST_NAMED]) + more
 
 
+def open_targets(shares: Iterable[Share]) -> list[str]:
+    """The computers that have a volume of these open over iSCSI."""
+    return sorted({who for share in shares if share.protocol == ISCSI for who in share.open_by})
+
+
+def connected_computers(shares: Collection[Share]) -> dict[str, object]:
+    """For a plan's identity: who has a volume open. One that connects after the review was not agreed to."""
+    found = sorted({who.partition(" ")[0] for who in open_targets(shares)})
+    return {"connected": found} if found else {}
+
+
+def disk_warnings(shares: Collection[Share]) -> tuple[str, ...]:
+    """What a computer goes through whose disk is taken away."""
+    found = open_targets(shares)
+    return (
+        (
+            f"{', '.join(found)} uses it as a disk now. That computer sees its disk fail, and what it has not written yet is lost. Shut it down first, or eject the disk there.",
+        )
+        if found
+        else ()
+    )
+
+
+def close_targets(shares: Collection[Share]) -> None:
+    """Take the targets down that serve these volumes; what ``serve_datasets`` serves again is made anew. Raises Failed."""
+    names = {f"iscsi/{share.name}" for share in shares if share.protocol == ISCSI}
+    if not names:
+        return
+    tree = configfs.read_tree()
+    for name in sorted(names):
+        stores = {to for link, to in tree.links.items() if link.startswith(f"{name}/tpgt_1/lun/")}
+        if name in tree.folders:
+            configfs.carry_out(reconcile.remove_target(name, tree))
+        configfs.carry_out(configfs.TreeAct("rmdir", store) for store in sorted(stores))
+
+
 def close_shares(shares: Collection[Share]) -> None:
     """End what clients have open of these shares. Raises Failed."""
+    close_targets(shares)
     for protocol, one in publish.SERVING.items():
         one.close([share for share in shares if share.protocol == protocol])
 
@@ -69,12 +110,13 @@ def forget_approval(guids: Iterable[int]) -> None:
 
 def publish_commands() -> list[str]:
     """What publishing writes and reloads, a line for each protocol."""
-    return [f"write {one.owned.path}, reload {' '.join(one.units)}" for one in publish.SERVING.values()]
+    files = [f"write {one.owned.path}, reload {' '.join(one.units)}" for one in publish.SERVING.values()]
+    return [*files, f"write {configfs.ROOT}"]
 
 
 def close_commands(shares: Collection[Share]) -> str:
     """The shares that are closed, a line each, for a step of a plan."""
-    return "\n".join(f"close {share.name} ({SPOKEN[share.protocol]})" for share in shares)
+    return "\n".join(f"close {share.name} ({CALLED[share.protocol]})" for share in shares)
 
 
 def close_step(shares: Collection[Share]) -> list[Step]:
@@ -96,6 +138,8 @@ def stop_step(shares: Collection[Share], guids: frozenset[int]) -> list[Step]:
         serve_datasets((one for one in status.read_datasets() if one.guid not in guids), work.note)
         close_shares(shares)
         forget_approval(guids)
+        for guid in guids:
+            chap.delete_secrets(guid)
 
     return (
         [Step("shares", f"Stop the shares {', '.join(names)}", close_commands(shares), act, tuple(names))]
@@ -137,7 +181,8 @@ def all_served(facts: Facts, datasets: Iterable[Dataset]) -> bool:
     """Whether each of these datasets that somebody agreed to share has its shares at its place."""
     here = {(share.protocol, share.path) for share in facts.shares}
     wanted = publish.only_agreed(replace(facts, datasets=tuple(datasets)), approved.read_approved())
-    return all(
+    volumes, _left = wanted_targets(wanted, chap.read_secrets)
+    return all((ISCSI, one.device) in here for one in volumes) and all(
         (protocol, share.path) in here for protocol, one in publish.SERVING.items() for share in one.shares(wanted)
     )
 

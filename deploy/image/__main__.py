@@ -16,7 +16,7 @@ from deploy.image import build, states
 from deploy.image.build import say
 from deploy.image.machine import RUN, Machine
 
-DEMO_PORTS = {"ssh": 8022, "http": 8080, "https": 8443, "smb": 8445, "nfs": 8049}
+DEMO_PORTS = {"ssh": 8022, "http": 8080, "https": 8443, "smb": 8445, "nfs": 8049, "iscsi": 8326}
 DEMO = RUN / os.environ.get("LARDER_DEMO", "demo")
 
 

@@ -30,7 +30,7 @@ MIB, GIB, TB = 2**20, 2**30, 10**12
 RUN = CACHE / "run"
 MEMORY = "4096"
 CPUS = "2"
-PORTS = {"ssh": 22, "http": 80, "https": 443, "smb": 445, "nfs": 2049}
+PORTS = {"ssh": 22, "http": 80, "https": 443, "smb": 445, "nfs": 2049, "iscsi": 3260}
 
 
 class MachineError(RuntimeError):

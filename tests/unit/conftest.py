@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from appliance import command
 from appliance.shares import samba_defaults
+from appliance.shares.iscsi import configfs
 from appliance.system import paths
 from appliance.zfs import mount as zfs_mount
 from appliance.zfs import mountpoints
@@ -40,6 +41,14 @@ def no_samba_of_this_computer() -> Iterator[None]:
     """What this computer's own Samba is set to is nothing to the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(samba_defaults, "CONFIG", Path("/nonexistent"))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_targets_of_this_computer() -> Iterator[None]:
+    """What this computer's own kernel serves over iSCSI is nothing to the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(configfs, "ROOT", Path("/nonexistent"))
         yield
 
 

@@ -25,6 +25,7 @@ from web.jobs import confirm
 from web.jobs.models import Job
 from web.jobs.refusals import add_reasons
 from web.shares.switches import Switch, SwitchesState
+from web.shares.volume_target import volume_context
 
 PAGE = 40  # keeps a page of the list under 60 kB
 
@@ -84,10 +85,14 @@ def show_folder(request: HttpRequest, key: str) -> HttpResponse:
         found = build_folders([row])[0]
         below = DatasetRow.objects.filter(name__startswith=f"{row.name}/").count()
         latest = (
-            Job.objects.filter(subject=row.name, kind__in=("set-share", "share-folder")).defer("plan", "log").first()
+            Job.objects.filter(subject=row.name, kind__in=("set-share", "share-folder", "set-target"))
+            .defer("plan", "log")
+            .first()
         )
         shown = {"folder": found, "dataset": found.dataset, "below": below, "latest": latest}
         shown["backups"] = status.backups_holding(found.dataset)
+        if found.dataset.kind == "volume":
+            shown |= volume_context(found.dataset)
         return {**shown, **access_context(found.dataset), **actions.folder_context(row)}
 
     return live.respond(request, "datasets/folder.html", build)

@@ -5,6 +5,7 @@ One table, keyed by the operation's class; ``tests/web/jobs/test_operation_ui.py
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from appliance.backups.check_keys import CheckBackupKeys
@@ -31,6 +32,7 @@ from appliance.datasets.promote import PromoteDataset
 from appliance.datasets.properties import InheritDatasetProperty, SetDatasetProperty
 from appliance.datasets.rename import RenameDataset
 from appliance.datasets.rollback import RollBack
+from appliance.datasets.set_target import SetTarget
 from appliance.datasets.user_quotas import SetUserQuota
 from appliance.datasets.volumes import CreateVolume, GrowVolume
 from appliance.disks.erase import EraseDisk
@@ -53,6 +55,7 @@ from appliance.pools.vdevs.replace import AttachDisk, DetachDisk, ReplaceDisk
 from appliance.shares.approve import ApproveShares
 from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift
 from appliance.shares.end_connection import EndConnection
+from appliance.shares.iscsi.part import LONGEST_SECRET, SHORTEST_SECRET, check_chap_secret
 from appliance.shares.set_share import SetShare
 from appliance.shares.set_smb_security import SetSmbSecurity
 from appliance.shares.troubleshoot.fixes import OpenTopFolder, RepublishShare
@@ -76,13 +79,14 @@ from appliance.users.share_folder import ShareFolder
 @dataclass(frozen=True)
 class Secret:
     """How the review page asks for a secret: typed twice where it is a new one. ``password``: for signing in to shares,
-    with the grammar of those; otherwise a passphrase. ``field`` is its name in the form."""
+    with the grammar of those; otherwise a passphrase, unless ``check`` says otherwise. ``field`` is its name in the form."""
 
     label: str
     help: str
     twice: bool
     password: bool = False
     field: str = "secret"
+    check: Callable[..., str] | None = None
 
     @property
     def again(self) -> str:
@@ -254,6 +258,15 @@ UI: dict[type[Operation], OperationUi] = {
     RollBack: SNAPSHOTS,
     RestoreFromSnapshot: SNAPSHOTS,
     SetShare: FOLDERS,
+    SetTarget: replace(
+        VOLUMES,
+        secret=Secret(
+            "Secret",
+            f"{SHORTEST_SECRET} to {LONGEST_SECRET} letters, digits or signs. It is typed on the other computer.",
+            twice=True,
+            check=check_chap_secret,
+        ),
+    ),
     ApproveShares: FOLDERS,
     RepublishShare: FOLDERS,
     OpenTopFolder: FOLDERS,
@@ -319,6 +332,9 @@ def secrets_of(operation: Operation, plan: Plan) -> tuple[Secret, ...]:
         return ()
     if isinstance(operation, ShareFolder):
         return tuple(password_of(name, asked) for name in operation.new_users)
+    if isinstance(operation, SetTarget) and operation.iscsi and operation.iscsi.back_user:
+        back = f"The other computer asks this box for it. Another one, also of {SHORTEST_SECRET} to {LONGEST_SECRET}."
+        return (asked, replace(asked, label="Secret of this box", help=back, field="secret-back"))
     return (asked,)
 
 

@@ -16,8 +16,10 @@ from django.views.decorators.http import require_GET, require_POST
 from appliance import agent_client, names
 from appliance.agent import delayed_jobs
 from appliance.agent.registry import decode_operation
+from appliance.datasets.set_target import SetTarget
 from appliance.errors import LarderError, Reason, Refused
 from appliance.operation import Operation, Plan, checked_plan
+from appliance.shares.iscsi import chap
 from appliance.system import clock
 from appliance.users import new_passwords
 from appliance.users.share_folder import ShareFolder
@@ -46,16 +48,20 @@ def read_secret(request: HttpRequest, operation: Operation, plan: Plan) -> str:
     reasons = [reason for one in asked for reason in reasons_against(request, one)]
     Refused.unless_empty(reasons)
     typed = [request.POST.get(one.field, "") for one in asked]
+    if isinstance(operation, SetTarget) and typed:
+        chap.parse_secrets("\n".join(typed))
     if isinstance(operation, ShareFolder) and typed:
         return new_passwords.encode_passwords(dict(zip(operation.new_users, typed, strict=True)))
-    return typed[0] if typed else ""
+    # Two only over iSCSI, where the box signs in to the other computer too. A secret is one line.
+    return "\n".join(typed)
 
 
 def reasons_against(request: HttpRequest, asked: operation_ui.Secret) -> tuple[Reason, ...]:
     """What is wrong with one secret as it was typed."""
     secret = request.POST.get(asked.field, "")
     try:
-        (names.check_password if asked.password else names.check_passphrase)(secret, field=asked.field)
+        usual = names.check_password if asked.password else names.check_passphrase
+        (asked.check or usual)(secret, field=asked.field)
     except Refused as refusal:
         return refusal.reasons
     if asked.twice and request.POST.get(asked.again, "") != secret:

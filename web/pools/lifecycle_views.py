@@ -18,6 +18,7 @@ from appliance.pools.checkpoint import DiscardCheckpoint, RewindCheckpoint, Take
 from appliance.pools.export_destroy import DestroyPool, ExportPool
 from appliance.pools.upgrade import UpgradePool
 from appliance.shares.approve import ApproveShares
+from appliance.shares.iscsi.part import place_of
 from appliance.shares.settings import ShareSetting, setting_of
 from web.inventory import store
 from web.inventory.models import DatasetRow, DetailRow, PoolRow, ShareRow
@@ -45,8 +46,13 @@ class ShareOffer:
 
     @property
     def name(self) -> str:
-        named = self.setting.smb or self.setting.afp
+        named = self.setting.smb or self.setting.afp or (self.setting.iscsi if self.dataset.kind == "volume" else None)
         return named.name if named else self.dataset.mountpoint
+
+    @property
+    def route(self) -> str:
+        """The page where it is switched on by itself."""
+        return "share_iscsi" if self.dataset.kind == "volume" else "share_folder"
 
     @property
     def people(self) -> str:
@@ -62,8 +68,15 @@ def share_offers(pool: Pool) -> list[ShareOffer]:
     return [
         ShareOffer(dataset, setting)
         for dataset, setting in settings
-        if setting and setting.anything and dataset.mounted and dataset.mountpoint not in served
+        if setting and can_be_offered(dataset, setting) and place_of(dataset) not in served
     ]
+
+
+def can_be_offered(dataset: Dataset, setting: ShareSetting) -> bool:
+    """Whether it could be served now. A volume with CHAP is not offered: its secret did not travel with it."""
+    if dataset.kind == "volume":
+        return setting.iscsi is not None and not setting.iscsi.user and not dataset.locked
+    return setting.anything and dataset.mounted
 
 
 def lifecycle_context(pool: Pool) -> dict[str, object]:

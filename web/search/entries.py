@@ -9,6 +9,8 @@ import msgspec
 from django.db.models import Q, QuerySet
 from django.urls import reverse
 
+from appliance.shares.iscsi.part import device_of, place_of
+from appliance.shares.settings import CALLED
 from web.guide.chapters import CHAPTERS
 from web.inventory.bays import list_bays, read_known_bays
 from web.inventory.models import AccountRow, DatasetRow, DiskRow, GroupRow, PoolRow, Row, ShareRow
@@ -154,8 +156,9 @@ def share_entries(tokens: list[str]) -> Iterator[Entry]:
     served = Q(pk__in=())
     for path in {share.path for share in shares}:
         served |= Q(facts__contains=f'"mountpoint":{msgspec.json.encode(path).decode()}')
-    folders = {row.fact.mountpoint: row.key for row in DatasetRow.objects.filter(served)}
+        served |= Q(name=path.removeprefix(device_of("")))
+    folders = {place_of(row.fact): row.key for row in DatasetRow.objects.filter(served)}
     for share in shares:
         if key := folders.get(share.path):
-            words = f"{share.name} over {share.protocol.upper()}"
+            words = f"{share.name} over {CALLED[share.protocol]}"
             yield Entry(words, "share", reverse("folder", args=[key]), "share", share.path)

@@ -60,7 +60,8 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
 
     def plan(self, facts: Facts) -> Plan:
         mounted = self.mounted_datasets(facts)
-        shares = teardown.shares_at(facts, mounted)
+        volumes = [one for one in facts.datasets if one.encryption_root == self.dataset and one.kind == "volume"]
+        shares = teardown.shares_at(facts, [*mounted, *volumes])
         tops = [
             dataset for dataset in mounted if not any(dataset.name.startswith(f"{other.name}/") for other in mounted)
         ]
@@ -107,8 +108,13 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
                     "Unlock it again",
                 ),
             ),
-            identity={**self.plan_identity(), "mounted": sorted(dataset.guid for dataset in mounted)},
+            identity={
+                **self.plan_identity(),
+                "mounted": sorted(dataset.guid for dataset in mounted),
+                **teardown.connected_computers(shares),
+            },
             warnings=(
+                *teardown.disk_warnings(shares),
                 *(("Its shares answer nobody meanwhile.",) if shares else ()),
                 *(("This box keeps its key: after the next start it is unlocked again.",) if keeps else ()),
             ),

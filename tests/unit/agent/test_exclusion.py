@@ -67,6 +67,7 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
         {"pool", "accounts", "uses tank/a"},
     ),
     "set-share": ({**CHANGE, "smb": {"name": "a", "write": ["anna"]}}, {"pool"}),
+    "set-target": ({**OF_DATASET, "iscsi": {"name": "disk1"}}, {"pool"}),
     "approve-shares": (OF_POOL, {"pool"}),
     "republish-share": (CHANGE, {"pool"}),
     "open-top-folder": ({"dataset": "tank/a"}, {"pool"}),

@@ -1,0 +1,152 @@
+"""Why a volume cannot be seen over iSCSI: each thing between it and another computer, in the order a connection meets it."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from appliance import command, names
+from appliance.errors import Failed, Reason, Refused
+from appliance.facts.datasets import Dataset
+from appliance.request import Request
+from appliance.shares import approved
+from appliance.shares.iscsi import chap, sessions
+from appliance.shares.iscsi.part import PORT, Iscsi, device_of
+from appliance.shares.iscsi.targets import volume_part
+from appliance.shares.troubleshoot.diagnose import Check
+from appliance.zfs import status
+
+MOST_NAMED = 5
+
+
+class TargetDiagnosis(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found of one volume."""
+
+    on: bool
+    agreed: bool = False
+    locked: str = ""  # the encryption root whose key is missing
+    secret: bool = True  # False: CHAP is on and this box has no secret
+    device: bool = False
+    served: bool = False
+    silent: tuple[str, ...] = ()  # addresses on which nothing answers
+    foreign: tuple[str, ...] = ()  # chosen addresses that are none of this box
+    connected: tuple[str, ...] = ()
+
+
+def own_addresses() -> frozenset[str]:
+    """The addresses of this box, now. Raises Failed."""
+    said = command.run(["ip", "-j", "address"], timeout=10).stdout
+    try:
+        links = json.loads(said)
+        return frozenset(info["local"] for link in links for info in link.get("addr_info", ()) if "local" in info)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Failed("ip printed something else than addresses", said[:200]) from error
+
+
+def answers(address: str) -> bool:
+    """Whether something takes connections on the port of iSCSI at that address."""
+    try:
+        with socket.create_connection((address, PORT), timeout=5):
+            return True
+    except OSError:
+        return False
+
+
+def diagnose_volume(name: str) -> TargetDiagnosis:
+    """Look at one volume. Root only; raises Refused where it is not there, Failed."""
+    volume = next((one for one in status.read_datasets() if one.name == name), None)
+    if volume is None:
+        raise Refused(Reason("folder-missing", "The folder {folder} is no longer there.", folder=name))
+    part = volume_part(volume)
+    if part is None:
+        return TargetDiagnosis(on=False)
+    device = device_of(name)
+    share = next((one for one in sessions.read_served() if one.path == device), None)
+    foreign = tuple(sorted(set(part.addresses) - own_addresses())) if part.addresses else ()
+    asked = [one for one in part.addresses if one not in foreign] or ["127.0.0.1"]
+    return TargetDiagnosis(
+        on=True,
+        agreed=volume.guid in approved.read_approved(),
+        locked=volume.encryption_root if volume.locked else "",
+        secret=not part.user or chap.read_secrets(volume.guid) is not None,
+        device=Path(device).is_block_device(),
+        served=share is not None,
+        silent=tuple(one for one in asked if share and not answers(one)),
+        foreign=foreign,
+        connected=share.open_by if share else (),
+    )
+
+
+class LookAtTarget(Request, tag="look-at-target"):
+    """What keeps a volume from being seen over iSCSI."""
+
+    dataset: str
+
+    def __post_init__(self) -> None:
+        names.existing_dataset(self.dataset)
+
+    def read(self) -> object:
+        return diagnose_volume(self.dataset)
+
+
+def explain_diagnosis(volume: Dataset, seen: TargetDiagnosis) -> tuple[Check, ...]:
+    """What was seen in words. ``mend`` names the button of a fix: unlock, edit, serve; empty where there is none."""
+    part = volume_part(volume)
+    if part is None or not seen.on:
+        text = "The volume is not shared over iSCSI, so nobody can see it. Switch it on first."
+        return (Check("setting", "failed", "The switch is off", text, "edit"),)
+    return (*volume_checks(seen), *kernel_checks(seen), *address_checks(part, seen), *computer_checks(part, seen))
+
+
+def volume_checks(seen: TargetDiagnosis) -> Iterator[Check]:
+    if seen.locked:
+        text = "It is encrypted and its key has not been given since the box started. Nothing is served until then."
+        yield Check("volume", "failed", "The volume is locked", text, "unlock")
+    elif not seen.device:
+        text = "This box has no device for it. Serve it again; if that does not help, restart the box."
+        yield Check("volume", "failed", "The volume is not in its place", text, "serve")
+    else:
+        yield Check("volume", "healthy", "The volume is in its place")
+    if not seen.agreed:
+        text = "The setting came with the disks and nobody has agreed to it on this box. Look at it and save it once."
+        yield Check("agreed", "failed", "It was not switched on here", text, "edit")
+    if not seen.secret:
+        text = "CHAP is on, and its secret does not travel with the disks. Set a new secret here and on the other computer."
+        yield Check("secret", "failed", "This box does not have the secret", text, "edit")
+
+
+def kernel_checks(seen: TargetDiagnosis) -> Iterator[Check]:
+    if seen.served:
+        yield Check("served", "healthy", "The kernel serves it")
+    else:
+        text = "Nothing of this volume is offered to the network."
+        yield Check("served", "failed", "The kernel does not serve it", text, "serve")
+
+
+def address_checks(part: Iscsi, seen: TargetDiagnosis) -> Iterator[Check]:
+    if seen.foreign:
+        text = "The box may have another address since. Choose one that it has, or leave the field empty for all addresses."
+        yield Check("address", "failed", f"{', '.join(seen.foreign)} is no address of this box", text, "edit")
+    if seen.silent:
+        yield Check("port", "failed", f"Nothing answers on port {PORT}", "Serve it again.", "serve")
+    elif seen.served and len(seen.foreign) < max(len(part.addresses), 1):
+        text = "If the other computer finds nothing, a firewall or another network may be in between."
+        yield Check("port", "healthy", f"It answers on port {PORT}", text)
+
+
+def computer_checks(part: Iscsi, seen: TargetDiagnosis) -> Iterator[Check]:
+    if part.initiators:
+        named = ", ".join(part.initiators[:MOST_NAMED]) + (" and more" if len(part.initiators) > MOST_NAMED else "")
+        text = f"Let in: {named}. Windows shows its own name under iSCSI Initiator, Configuration; Linux in /etc/iscsi/initiatorname.iscsi."
+        yield Check("initiator", "empty", "Is the other computer among those named?", text, "edit")
+    if part.user:
+        back = f" It expects this box to sign in as {part.back_user}." if part.back_user else ""
+        text = f"The other computer signs in by CHAP as {part.user}, with the secret that was set here.{back} A wrong one looks there like “authentication failure”."
+        yield Check("chap", "empty", "Does it know the secret?", text, "edit")
+    if seen.connected:
+        text = f"{', '.join(seen.connected[:MOST_NAMED])}. A second computer must not use it at the same time."
+        yield Check("connected", "attention", "It is in use now", text)

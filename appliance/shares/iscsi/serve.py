@@ -1,0 +1,145 @@
+"""Have the kernel serve over iSCSI exactly the volumes that ask for it and that somebody here agreed to, and read it back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+
+from appliance import command
+from appliance.errors import Failed, LarderError, explain_error
+from appliance.facts.box import Facts
+from appliance.shares.iscsi import chap, configfs, reconcile, sessions
+from appliance.shares.iscsi.part import device_of
+from appliance.shares.iscsi.targets import Target, wanted_targets
+
+MODULES = ("target_core_mod", "target_core_iblock", "iscsi_target_mod")
+SECONDS_FOR_DEVICE = 30.0
+BLOCK = Path("/sys/class/block")
+
+
+def serve_volumes(
+    facts: Facts,
+    *,
+    insist: bool = True,
+    changed: Collection[str] | None = None,
+    note: Callable[[str], None] = lambda _text: None,
+) -> None:
+    """Make the kernel's tree as these facts want it. What is as it should be is not touched.
+
+    Raises Failed where a volume is not served that has to be: one of those at ``changed`` (devices), or any without it. Of
+    others, and without ``insist`` of all, it is only noted.
+    """
+    wanted, left = wanted_targets(facts, chap.read_secrets)
+    tree = configfs.read_tree()
+    if not wanted and not left and not tree.folders:
+        return
+    if wanted:
+        load_modules()
+    left |= prepare_devices(wanted, tree)
+    wanted = [one for one in wanted if one.device not in left]
+    failures = carry_out_changes(reconcile.plan_changes(wanted, tree))
+    # A disk that was let go may have been in the way of its successor, so what is still missing is tried once more.
+    missing = reconcile.plan_changes(wanted, configfs.read_tree())
+    if missing and failures:
+        failures = carry_out_changes(missing)
+        missing = reconcile.plan_changes(wanted, configfs.read_tree())
+    left |= explain_missing(wanted, {one.of for one in missing}, failures)
+    minded = {device: why for device, why in left.items() if insist and (changed is None or device in changed)}
+    for device, why in left.items():
+        if device not in minded:
+            note(why)
+    if minded:
+        raise Failed(". ".join(minded.values()))
+    if stale := {one.of for one in missing} - {f"iscsi/{one.iqn}" for one in wanted}:
+        raise Failed(
+            f"What is no longer shared is still served: {', '.join(sorted(stale))}", "; ".join(failures.values())
+        )
+
+
+def load_modules() -> None:
+    """Load the kernel's iSCSI target. Raises Failed where this kernel has none."""
+    try:
+        command.run(["modprobe", "-a", *MODULES], timeout=120)
+    except command.CommandFailed as failed:
+        raise Failed("This box's kernel cannot serve disks over iSCSI", failed.said) from failed
+
+
+def carry_out_changes(changes: Iterable[reconcile.TreeChange]) -> dict[str, str]:
+    """Carry out each change; one that fails keeps none of the others from being tried. Returns what failed, and why."""
+    failures = {}
+    for change in changes:
+        try:
+            configfs.carry_out(change.acts)
+        except LarderError as error:
+            failures[change.of] = explain_error(error)
+    return failures
+
+
+def explain_missing(wanted: Iterable[Target], missing: set[str], failures: dict[str, str]) -> dict[str, str]:
+    """Why targets are not as they should be, by their devices."""
+    found = {}
+    for one in wanted:
+        if f"iscsi/{one.iqn}" in missing:
+            said = failures.get(f"iscsi/{one.iqn}", "")
+            found[one.device] = f"{one.iqn} is not served{f': {said}' if said else ''}"
+    return found
+
+
+def prepare_devices(wanted: Iterable[Target], tree: configfs.Tree) -> dict[str, str]:
+    """Have the device of each volume that is not served yet in its place, without the kernel looking for partitions on it.
+
+    Returns why the others cannot be served, by their devices.
+    """
+    left = {}
+    for one in wanted:
+        if reconcile.store_path(one) in tree.folders:
+            continue
+        try:
+            open_device(one.device.removeprefix(device_of("")), one.device)
+        except LarderError as error:
+            left[one.device] = explain_error(error)
+    return left
+
+
+def open_device(volume: str, device: str) -> None:
+    """Set ``volmode=dev``, zfsprops(7), and wait for the device: what is on the volume belongs to the other computer, and
+    this box looks for no partitions in it. Raises Failed.
+
+    ZFS then takes the old device away and makes a new one, some time after the command has ended.
+    """
+    said = command.run(["zfs", "get", "-Hp", "-o", "value", "volmode", volume], timeout=60).stdout.strip()
+    before = device_number(Path(device))
+    if said != "dev":
+        command.run(["zfs", "set", "volmode=dev", volume], timeout=60)
+    until = time.monotonic() + SECONDS_FOR_DEVICE
+    while time.monotonic() < until:
+        now = device_number(Path(device))
+        if now and (said == "dev" or now != before):
+            return
+        time.sleep(0.25)
+    if not device_number(Path(device)):
+        raise Failed(f"The device {device} did not appear, so the volume is not served")
+
+
+def device_number(device: Path) -> str:
+    """What tells a device from its successor of the same name, which the kernel counts; empty where there is none."""
+    if not device.is_block_device():
+        return ""
+    name = device.resolve().name
+    try:
+        return f"{name} {(BLOCK / name / 'diskseq').read_text().strip()}"
+    except OSError:
+        return name
+
+
+def is_served(iqn: str, device: str) -> bool:
+    """Whether the kernel serves that device under that name now."""
+    return any((share.name, share.path) == (iqn, device) for share in sessions.read_served())
+
+
+def stop_all(note: Callable[[str], None]) -> None:
+    """Stop serving everything; the settings stay."""
+    failures = carry_out_changes(reconcile.plan_changes([], configfs.read_tree()))
+    for why in failures.values():
+        note(why)

@@ -1,0 +1,175 @@
+"""Volumes as disks for computers outside the appliance, as libiscsi's tools see them."""
+
+from __future__ import annotations
+
+import pytest
+
+from appliance.shares.iscsi.part import PREFIX
+from deploy.image.machine import wait_for
+from tests.system import canary, initiators, moving, sharing
+from tests.system.initiators import INITIATOR, capacity, disk_url, inquiry, listed, share, stop
+from tests.visitor import Visitor
+
+STATE = "pool"
+SECRET, BACK, CANARY = "twelve-signs+1", "another-one-22", "zq7canaryzq7"
+MIB = 2**20
+
+
+@pytest.fixture(scope="module")
+def visitor(appliance):
+    sharing.make_pool(appliance, "tank")
+    return Visitor.of_new(appliance)
+
+
+def test_volume_shared_from_its_page_is_seen_outside_until_it_is_stopped(visitor, appliance):
+    key = initiators.make_volume(visitor, appliance, "tank/disk1")
+    assert initiators.left_in_kernel(appliance) == []
+    said = share(visitor, key, name="disk1")
+    assert said.startswith("Done."), said
+    assert "disk1" in listed(appliance)
+    url = disk_url(appliance, "disk1")
+    assert "Vendor:LARDER" in inquiry(url)[1]
+    # The serial number is the volume's own, wherever its pool goes.
+    assert f"{int(key):016x}" in inquiry(url, "-e", "1", "-c", "128")[1]
+    assert f"Total size:{64 * MIB}" in capacity(url)
+    assert "LBPME:1" in capacity(url), "the other computer may give back what it no longer uses"
+    assert moving.prop(appliance, "volmode", "tank/disk1") == "dev"
+    page = visitor.wait_until(f"/folders/{key}/", f"{PREFIX}disk1", "no computer", timeout=90)
+    assert "off: no secret is asked for" in page.words
+    assert "No problem found on this box" in visitor.get(f"/folders/{key}/iscsi/why/").words
+
+    assert stop(visitor, key).startswith("Done.")
+    assert listed(appliance) == set()
+    assert initiators.left_in_kernel(appliance) == []
+    assert "The switch is off" in visitor.wait_until(f"/folders/{key}/iscsi/why/", "The switch is off").words
+
+
+def test_chap_lets_in_who_has_the_secret_and_nobody_else(visitor, appliance):
+    key = initiators.make_volume(visitor, appliance, "tank/chap")
+    both = {"secret": SECRET, "again": SECRET, "secret-back": BACK, "again-back": BACK}
+    said = share(visitor, key, both, name="chap", user="desk", back_user="box", initiators=INITIATOR)
+    assert said.startswith("Done."), said
+    kept = f"/var/lib/larder-agent/chap/{key}"
+    assert appliance.run("stat", "-c", "%a %U", kept).split() == ["600", "root"]
+    right = disk_url(appliance, "chap", user="desk", secret=SECRET, back=("box", BACK))
+    status, answer = inquiry(right)
+    assert status == 0, answer
+    assert "Vendor:LARDER" in answer
+    refused = {
+        "a wrong secret": inquiry(disk_url(appliance, "chap", user="desk", secret=f"{SECRET}x", back=("box", BACK))),
+        "no secret": inquiry(disk_url(appliance, "chap")),
+        "a box that is another": inquiry(disk_url(appliance, "chap", user="desk", secret=SECRET, back=("box", SECRET))),
+        "a computer that is not named": inquiry(right, initiator=f"{INITIATOR}2"),
+    }
+    assert {why for why, (_status, text) in refused.items() if "Vendor:" in text} == set()
+    assert "chap" not in listed(appliance, f"{INITIATOR}2"), "it is not told to computers that are not named"
+    assert stop(visitor, key).startswith("Done.")
+    appliance.run("test", "!", "-e", kept)
+
+
+def test_chap_with_any_computer_asks_for_the_secret_of_the_target(visitor, appliance):
+    key = initiators.make_volume(visitor, appliance, "tank/any")
+    said = share(visitor, key, {"secret": SECRET, "again": SECRET}, name="any", user="desk")
+    assert said.startswith("Done."), said
+    assert "Vendor:LARDER" in inquiry(disk_url(appliance, "any", user="desk", secret=SECRET))[1]
+    assert "Vendor:" not in inquiry(disk_url(appliance, "any", user="desk", secret=f"{SECRET}x"))[1]
+    assert "Vendor:" not in inquiry(disk_url(appliance, "any"))[1]
+    assert stop(visitor, key).startswith("Done.")
+
+
+def test_secret_of_chap_is_found_nowhere(visitor, appliance):
+    key = initiators.make_volume(visitor, appliance, "tank/canary")
+    with canary.nowhere(appliance, CANARY, argv="zfs set"):
+        said = share(visitor, key, {"secret": CANARY, "again": CANARY}, name="canary", user="desk")
+        assert said.startswith("Done."), said
+        assert "Vendor:LARDER" in inquiry(disk_url(appliance, "canary", user="desk", secret=CANARY))[1]
+        assert stop(visitor, key).startswith("Done.")
+
+
+def test_volume_grows_while_a_computer_uses_it_and_is_not_taken_from_it_unseen(visitor, appliance):
+    key = initiators.make_volume(visitor, appliance, "tank/grows")
+    assert share(visitor, key, name="grows").startswith("Done.")
+    quiet = visitor.get(f"/folders/{key}/iscsi/stop/")
+    assert INITIATOR not in quiet.words
+    with initiators.connected(appliance, "grows") as client:
+        # The review was of a volume that nobody used: what it showed is no longer what would happen.
+        answer = visitor.send("/jobs/confirm/", quiet.hidden())
+        if "/jobs/confirm/" in answer.url:
+            assert "Something changed since you looked" in answer.words
+        else:
+            assert "changed" in visitor.ended(sharing.job_in(answer))
+        assert "grows" in listed(appliance)
+        visitor.wait_until(f"/folders/{key}/", INITIATOR, timeout=120)
+
+        page = visitor.get(f"/folders/{key}/grow/")
+        review = visitor.send(f"/folders/{key}/grow/", {**page.hidden(), "size": "128 MiB"})
+        assert visitor.ended(visitor.confirm(review)).startswith("Done.")
+        assert f"Total size:{128 * MIB}" in capacity(disk_url(appliance, "grows"))
+        assert client.poll() is None, "the computer that uses it stays connected"
+
+        loud = visitor.get(f"/folders/{key}/iscsi/stop/")
+        assert "sees its disk fail" in loud.words
+        assert INITIATOR in loud.words
+        assert visitor.ended(visitor.confirm(loud)).startswith("Done.")
+    assert initiators.left_in_kernel(appliance) == []
+
+
+def test_after_a_restart_it_is_served_again_and_a_locked_volume_is_not(visitor, appliance):
+    plain = initiators.make_volume(visitor, appliance, "tank/plain")
+    appliance.put("/run/passphrase", "four words for vault\n", mode="0600")
+    crypt = ("-o", "encryption=on", "-o", "keyformat=passphrase", "-o", "keylocation=file:///run/passphrase")
+    locked = initiators.make_volume(visitor, appliance, "tank/locked", "64M", *crypt)
+    appliance.run("zfs", "set", "keylocation=prompt", "tank/locked")
+    for key, name in ((plain, "plain"), (locked, "locked")):
+        assert share(visitor, key, name=name).startswith("Done.")
+    assert listed(appliance) >= {"plain", "locked"}
+
+    appliance.reboot()
+    wait_for("the plain volume to be served", lambda: "plain" in listed(appliance), timeout=120)
+    assert "locked" not in listed(appliance)
+    visitor.sign_in()
+    visitor.wait_until(f"/folders/{locked}/", "not served", "until it is unlocked", timeout=120)
+    assert "The volume is locked" in visitor.get(f"/folders/{locked}/iscsi/why/").words
+    job = visitor.confirm(visitor.get("/folders/unlock-all/"), secret="four words for vault")
+    assert visitor.ended(job).startswith("Done.")
+    assert listed(appliance) >= {"plain", "locked"}
+
+    # Locking takes the disk away again.
+    visitor.wait_until(f"/folders/{locked}/", f"{PREFIX}locked", timeout=120)
+    review = visitor.wait_until(f"/folders/{locked}/key/", "Lock tank/locked", timeout=60)
+    review = visitor.get(f"/folders/{locked}/key/lock/")
+    assert visitor.ended(visitor.confirm(review)).startswith("Done.")
+    assert "locked" not in listed(appliance)
+    assert "plain" in listed(appliance)
+    assert stop(visitor, plain).startswith("Done.")
+
+
+def test_volume_that_is_destroyed_leaves_nothing_in_the_kernel(visitor, appliance):
+    key = initiators.make_volume(visitor, appliance, "tank/goes")
+    assert share(visitor, key, name="goes").startswith("Done.")
+    visitor.wait_until(f"/folders/{key}/destroy/?review=1", "the share", timeout=120)
+    job = visitor.confirm(visitor.get(f"/folders/{key}/destroy/?review=1"), typed="tank/goes")
+    assert visitor.ended(job).startswith("Done.")
+    assert [line for line in initiators.left_in_kernel(appliance) if "goes" in line or f"{int(key):016x}" in line] == []
+    assert "goes" not in listed(appliance)
+
+
+# Families of libiscsi's conformance tests that a disk of LIO has to pass.
+FAMILIES = (
+    "Inquiry", "Mandatory", "ModeSense6", "Read10", "Read16", "ReadCapacity10", "ReadCapacity16", "TestUnitReady",
+    "Unmap", "Write10", "Write16", "WriteSame10", "WriteSame16", "CompareAndWrite", "PrinReadKeys", "ProutRegister",
+    "ProutReserve", "ProutClear", "ProutPreempt",
+)  # fmt: skip
+
+
+def test_disk_conforms_to_scsi(visitor, appliance):
+    key = initiators.make_volume(visitor, appliance, "tank/conforms")
+    assert share(visitor, key, name="conforms").startswith("Done.")
+    url = disk_url(appliance, "conforms")
+    failed = {}
+    for family in FAMILIES:
+        status, said = initiators.tried("iscsi-test-cu", "-d", "-f", "-n", "-t", f"SCSI.{family}", url, timeout=600)
+        if status:
+            failed[family] = said[-1500:]
+    assert failed == {}
+    assert stop(visitor, key).startswith("Done.")

@@ -1,0 +1,29 @@
+"""What the page of a volume says of iSCSI."""
+
+from __future__ import annotations
+
+from django.conf import settings
+
+from appliance.facts.datasets import Dataset
+from appliance.facts.sharing import Share
+from appliance.shares.iscsi.part import PORT, device_of
+from appliance.shares.iscsi.targets import volume_part
+from appliance.shares.settings import ISCSI
+from web.inventory.models import ShareRow
+from web.jobs.models import Job
+
+
+def volume_context(volume: Dataset) -> dict[str, object]:
+    """Whether it is served, to whom and how it is reached: two queries."""
+    part = volume_part(volume)
+    row = ShareRow.objects.filter(name=part.iqn, key__startswith=f"{ISCSI}:").first() if part else None
+    share: Share | None = row.fact if row else None
+    job = Job.objects.filter(state__in=Job.OPEN, kind="set-target", subject=volume.name).defer("plan", "log").first()
+    return {
+        "target": part,
+        "target_served": bool(share and share.path == device_of(volume.name)),
+        "target_open_by": share.open_by if share else (),
+        "target_job": job,
+        "target_port": PORT,
+        "target_addresses": part.addresses or (f"{settings.BOX_NAME}.local",) if part else (),
+    }
