@@ -11,9 +11,15 @@ WITHOUT_A_PAGE = {
     "new_key": "a file",
     "snapshot_content": "a file",
     "export_benchmark": "a file",
+    "download_bundle": "a file",
 }
 SHOWN = [route.name for route in ROUTES if "GET" in route.methods and route.name not in WITHOUT_A_PAGE]
 SHOWN.append("components")  # of recorded boxes only
+# Pages of which no recorded box has anything to show yet.
+WITHOUT_A_SAMPLE = {
+    "support_file": "a support bundle is only in the memory of the web process that made it",
+    "confirm_host_key": "every other computer of the recorded boxes has confirmed its key",
+}
 SIGNED_OUT = {"setup", "account_login"}
 
 # What a check leaves alone, with the reason: {kind of finding: {selector of an element or one around it: why}}.

@@ -28,6 +28,7 @@ from web.inventory.models import (
     GroupRow,
     ImportableRow,
     PoolRow,
+    RemoteRow,
     SnapshotRow,
 )
 from web.jobs.models import Job
@@ -85,7 +86,8 @@ def find_samples() -> dict[str, list[str]]:
     for name, route in walk(get_resolver()):
         if name not in SHOWN:
             continue
-        paths = [fill(route, values) for values in values_of(name, route)]
+        words = re.findall(r"<(?:\w+:)?(\w+)>", route)
+        paths = [fill(route, values) for values in values_of(name, route) if values.keys() >= set(words)]
         for suffix in SUFFIXES.get(name, []):
             if all(fillers.get(word) for word in re.findall(r"{(\w+)}", suffix)):
                 paths += [path + suffix.format(**fillers) for path in paths[:1]]
@@ -195,6 +197,7 @@ FAMILIES = {
     "/backups/of/<str:key>/<str:task>/": backups,
     "/backups/of/<str:key>/": datasets,
     "/backups/copies/": copies,
+    "/backups/computers/": lambda: keys(RemoteRow.objects.order_by("key")),
     "/snapshots/of/<str:key>/<str:guid>/": snapshots,
     "/snapshots/of/<str:key>/": datasets,
     "/folders/<str:key>/": datasets,
@@ -223,6 +226,7 @@ OWN = {
     ],
     "snapshot_act": lambda: with_each(snapshots(), "act", detail_views.ACTS),
     "set_copy_aside": lambda: [{**one, "copy": two["key"]} for one in backups()[:1] for two in copies()],
+    "discard_received": lambda: [{**one, "copy": two["key"]} for one in backups()[:1] for two in copies()],
     "decide_edit": lambda: with_each(keys(EditRow.objects.order_by("key"), count=1), "what", ("adopt", "overwrite")),
     "mend_share": lambda: with_each(with_each(datasets()[:1], "protocol", ("nfs",)), "way", ("serve", "let-in")),
     "guide_chapter": lambda: [{"slug": chapter.slug} for chapter in CHAPTERS],
