@@ -14,6 +14,7 @@ from appliance.backups import check_keys, drill, drill_scratch
 from appliance.backups.check_keys import CheckBackupKeys, KeyCheck
 from appliance.backups.drill import DrillBackup, Rehearsal
 from appliance.backups.drill_scratch import RemoveDrill
+from appliance.facts import user_properties
 from appliance.facts.box import Pool
 from appliance.facts.datasets import Dataset
 from appliance.operation import Operation
@@ -26,7 +27,7 @@ from web.jobs.models import Job
 KINDS_OF_JOBS = ("drill-backup", "check-backup-keys", "remove-drill")
 REST_AFTER_FAILURE = timedelta(days=1)
 REMOVE_AGAIN_AFTER = timedelta(minutes=10)
-DRILLED = '"larder:drill":'  # in the facts of what a drill has made
+DRILLED = f'"{user_properties.DRILL}":'  # in the facts of what a drill has made
 Found = TypeVar("Found", bound=msgspec.Struct)
 
 

@@ -100,7 +100,7 @@ def list_changes(row: BurnIn) -> list[tuple[str, str, str]]:
     """What the drive counted before and after: name, before, after. Only what it tells."""
     before, after = row.before.get("counts", {}), row.reading.get("counts", {})
     return [
-        (capitalize_opening(what), str(before.get(name, "not told")), str(after[name]))
+        (capitalize_opening(what), str(before.get(name, "not reported")), str(after[name]))
         for name, what in {**BAD, **DOUBTFUL}.items()
         if name in after
     ]

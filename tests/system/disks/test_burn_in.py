@@ -20,7 +20,7 @@ from tests.visitor import Answer, Visitor, disk_paths
 
 SIZE = 256 * MIB
 TOTAL = len(split_disk(SIZE))
-ENDS = ("No fault was found", "Something needs a look", "Do not use this disk", "It waits for you")
+ENDS = ("No fault was found", "Something needs a look", "Do not use this disk", "It has stopped here")
 
 
 def new_disk(appliance: Machine, visitor: Visitor, name: str, unreadable: int | None = None) -> str:
@@ -177,7 +177,7 @@ def test_disk_that_holds_data_is_refused_before_and_in_the_middle(visitor, appli
     mark = appliance.shell(f"sha256sum {device}")
     act(visitor, path, "resume")
     said = ended(visitor, path)
-    assert "It waits for you" in said, said
+    assert "It has stopped here" in said, said
     assert "ext4" in said, said
     assert appliance.shell(f"sha256sum {device}") == mark
     act(visitor, path, "stop")
@@ -198,7 +198,7 @@ def test_pulled_disk_waits_with_the_reason_and_goes_on_when_it_is_back(visitor, 
         visitor.wait_until(path, f"Region 3 of {TOTAL}", timeout=300)
         appliance.shell(f"echo 1 > /sys/block/{name}/device/delete")
     said = ended(visitor, path)
-    assert "It waits for you" in said, said
+    assert "It has stopped here" in said, said
     assert "no longer" in said, said
     assert f"2 of {TOTAL} regions" in said, said
     assert not appliance.shell("find /dev -xdev -type f -size +1M").strip()  # fio made no file in its place
@@ -220,7 +220,7 @@ def test_power_cut_goes_on_when_the_disk_is_there(visitor, appliance):
     visitor.sign_in()
     visitor.wait_until("/disks/", serial("cut"), timeout=120)
     said = ended(visitor, path)
-    if "It waits for you" in said:  # it was looked for before it was plugged in again
+    if "It has stopped here" in said:  # it was looked for before it was plugged in again
         assert "no longer there" in said, said
         act(visitor, path, "resume")
         said = ended(visitor, path)

@@ -133,7 +133,7 @@ def test_pause_resume_and_stop_are_requests_to_the_worker(web):
 def test_page_says_why_it_waits(web):
     burn_ins_made.made(stage="write", state=State.PAUSED, text="The disk is no longer there. Put it back, then resume.")
     page = text(web.get(f"/disks/burn-ins/{BURN_IN}/"))
-    assert "It waits for you." in page
+    assert "It has stopped here" in page
     assert "Put it back" in page
     assert "Resume" in page
 
