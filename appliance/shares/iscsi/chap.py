@@ -21,17 +21,17 @@ class Secrets:
 
 
 def parse_secrets(text: str) -> Secrets:
-    """The secrets of a job: a line, or one for each way. Raises Refused."""
-    lines = text.split("\n")
-    if len(lines) > 2:
+    """The secrets of a job: one, or one for each way with a space between them; neither holds one. Raises Refused."""
+    found = text.split(" ")
+    if len(found) > 2:
         raise Refused(Reason("chap-secrets-malformed", "Those are not the secrets of CHAP. Type them again."))
-    for one in lines:
+    for one in found:
         check_chap_secret(one)
-    if len(set(lines)) < len(lines):
+    if len(set(found)) < len(found):
         raise Refused(
             Reason("chap-secrets-equal", "Choose two different secrets. Windows and Linux refuse equal ones.")
         )
-    return Secrets(*lines)
+    return Secrets(*found)
 
 
 def secrets_path(guid: int) -> Path:
@@ -49,7 +49,7 @@ def read_secrets(guid: int) -> Secrets | None:
 def store_secrets(guid: int, secrets: Secrets) -> None:
     """Write them durably to a file that only root can read."""
     FOLDER.mkdir(parents=True, exist_ok=True, mode=0o700)
-    text = "\n".join(filter(None, (secrets.secret, secrets.back)))
+    text = " ".join(filter(None, (secrets.secret, secrets.back)))
     atomic_file.write_atomically(secrets_path(guid), text.encode())
 
 

@@ -116,21 +116,25 @@ def open_device(volume: str, device: str) -> None:
     while time.monotonic() < until:
         now = device_number(Path(device))
         if now and (said == "dev" or now != before):
-            return
+            # udev may still be about to take away the link of the old device, and puts that of the new one there after it.
+            command.run(["udevadm", "settle", "--timeout=30"], timeout=40, accept=range(256))
+            if device_number(Path(device)) == now:
+                return
         time.sleep(0.25)
     if not device_number(Path(device)):
         raise Failed(f"The device {device} did not appear, so the volume is not served")
 
 
 def device_number(device: Path) -> str:
-    """What tells a device from its successor of the same name, which the kernel counts; empty where there is none."""
+    """What tells a device from its successor of the same name, which the kernel counts; empty where there is none, also in
+    the moment in which it goes."""
     if not device.is_block_device():
         return ""
     name = device.resolve().name
     try:
         return f"{name} {(BLOCK / name / 'diskseq').read_text().strip()}"
     except OSError:
-        return name
+        return ""
 
 
 def is_served(iqn: str, device: str) -> bool:

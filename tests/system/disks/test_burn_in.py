@@ -128,7 +128,7 @@ def test_disk_that_cannot_be_read_at_a_place_is_refused_with_the_region_named(vi
     assert int(named[1]) <= 100 <= int(named[2])
     assert at - MIB < int(named[3]) <= at
     assert f"{TOTAL} of {TOTAL}" in said  # one bad place does not hide what the rest is like
-    wizard = visitor.get("/pools/new/?" + urllib.parse.urlencode({"step": "disks", "name": "quick"}))
+    wizard = visitor.get("/pools/new/?" + urllib.parse.urlencode({"step": "disks", "name": "fresh"}))
     assert re.search(r"Tested \d+ \w+ \d+, and it failed\.", wizard.words), wizard.words
 
 

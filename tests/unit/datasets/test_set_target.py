@@ -71,7 +71,9 @@ def kernel(commands, monkeypatch, tmp_path) -> Kernel:
     for module in (configfs, sessions):
         monkeypatch.setattr(module, "read_tree", lambda: found.tree)
     # The device of before and, once its mode has been set, the one after.
-    monkeypatch.setattr(serve, "device_number", lambda _device: f"zd0 {len(commands.ran)}")
+    monkeypatch.setattr(
+        serve, "device_number", lambda _device: f"zd0 {sum('volmode=dev' in argv for argv in commands.ran)}"
+    )
     monkeypatch.setattr(status, "read_datasets", lambda: tuple(found.volumes.values()))
     monkeypatch.setattr(publish, "tell_network", lambda *_more: None)
     monkeypatch.setattr(publish, "agreed_facts", lambda every=None: publish.only_agreed(box(datasets=tuple(every if every is not None else found.volumes.values())), approved.read_approved()))  # fmt: skip

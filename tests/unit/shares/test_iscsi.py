@@ -332,13 +332,13 @@ def test_secrets_that_other_computers_do_not_take_are_refused(secret):
 def test_secrets_of_both_ways_are_kept_and_differ(tmp_path, monkeypatch):
     monkeypatch.setattr(chap, "FOLDER", tmp_path / "chap")
     assert chap.read_secrets(5) is None
-    chap.store_secrets(5, chap.parse_secrets("secretsecret1\nothersecret12"))
+    chap.store_secrets(5, chap.parse_secrets("secretsecret1 othersecret12"))
     assert chap.read_secrets(5) == Secrets("secretsecret1", "othersecret12")
     assert (tmp_path / "chap/5").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "chap").stat().st_mode & 0o777 == 0o700
     chap.delete_secrets(5)
     assert chap.read_secrets(5) is None
-    for text in ("secretsecret1\nsecretsecret1", "a\nb", "secretsecret1\nothersecret12\nthirdsecret12", ""):
+    for text in ("secretsecret1 secretsecret1", "a b", "secretsecret1 othersecret12 thirdsecret12", ""):
         with pytest.raises(Refused):
             chap.parse_secrets(text)
 

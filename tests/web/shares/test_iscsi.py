@@ -96,7 +96,7 @@ def test_chap_both_ways_asks_for_two_secrets_which_go_to_the_agent_alone(web, bo
     assert operation() == SetTarget(dataset=VOLUME.name, guid=VOLUME.guid, iscsi=part, new_secret=True)
     job = Job.objects.get()
     assert not [text for text in (job.operation, json.dumps(job.plan), job.log) if SECRET in text or BACK in text]
-    assert (paths.SECRETS / str(job.pk)).read_text() == f"{SECRET}\n{BACK}"
+    assert (paths.SECRETS / str(job.pk)).read_text() == f"{SECRET} {BACK}"
 
 
 @pytest.mark.parametrize(
