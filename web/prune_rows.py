@@ -1,4 +1,4 @@
-"""How much is kept of what only ever grows."""
+"""Choose the old rows of a table that only ever grows; each caller says how many or how long it keeps."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tests.system.initiators import INITIATOR, capacity, disk_url, inquiry, list
 from tests.visitor import Visitor
 
 STATE = "pool"
-SECRET, BACK, CANARY = "twelve-signs+1", "another-one-22", "zq7canaryzq7"
+SECRET, BACK, CANARY = "twelve-signs-1", "another-one-22", "zq7canaryzq7"
 MIB = 2**20
 
 
