@@ -7,7 +7,7 @@ from pathlib import Path
 
 VERSION = Path("/sys/module/zfs/version")
 Number = tuple[int, int, int]
-REWRITE: Number = (2, 3, 4)  # the first release with zfs-rewrite(8)
+REWRITES_SINCE: Number = (2, 3, 4)  # the first release with zfs-rewrite(8)
 DECRYPTS_SINCE: Number = (2, 3, 3)
 # From, up to but not including, what it does. Issue 15526 of openzfs/zfs, closed by 2.2.2 and 2.1.14; commit dceca0d4 ("Fix
 # read corruption after block clone after truncate"), which is in 2.3.8 and not in 2.3.4.
@@ -26,20 +26,20 @@ def read_version() -> str:
         return ""
 
 
-def parse_number(text: str) -> Number | None:
+def parse_version(text: str) -> Number | None:
     found = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
 def sends_decrypted_well(text: str) -> bool:
     """Whether that version can send an encrypted dataset decrypted without spoiling it (openzfs/zfs#12014)."""
-    number = parse_number(text)
+    number = parse_version(text)
     return number is not None and number >= DECRYPTS_SINCE
 
 
 def known_fault(text: str) -> str:
     """What is wrong with that version, in a sentence; empty where nothing is known."""
-    number = parse_number(text)
+    number = parse_version(text)
     if number is None:
         return ""
     return next((says for first, mended, says in FAULTS if first <= number < mended), "")
@@ -47,5 +47,5 @@ def known_fault(text: str) -> str:
 
 def can_rewrite(text: str) -> bool:
     """Whether that version has ``zfs rewrite``, which writes the blocks of files anew in their place (since 2.3.4)."""
-    found = re.match(r"(?:zfs(?:-kmod)?-)?(\d+)\.(\d+)\.(\d+)", text)
-    return found is not None and (int(found[1]), int(found[2]), int(found[3])) >= REWRITE
+    number = parse_version(text.removeprefix("zfs-kmod-").removeprefix("zfs-"))
+    return number is not None and number >= REWRITES_SINCE

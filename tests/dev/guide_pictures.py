@@ -21,11 +21,11 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 from deploy.image.machine import wait_for
+from tests.browser.conftest import CHROMIUM, QUIET
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "web/static/guide"
 WORDS = ROOT / "tests/dev/guide"
-CHROMIUM = "/usr/bin/chromium"
 PORT = 8321
 WIDTH, HEIGHT = 960, 600
 QUALITY = 60
@@ -109,7 +109,7 @@ def take(page: Page, shot: Shot) -> None:
 
 def main() -> None:
     with served() as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         context = browser.new_context(base_url=address, viewport={"width": WIDTH, "height": 900}, color_scheme="light")
         page = context.new_page()
         page.goto("/login/")

@@ -20,9 +20,7 @@ WITHOUT_A_SAMPLE = {
     "support_file": "a support bundle is only in the memory of the web process that made it",
     "confirm_host_key": "every other computer of the recorded boxes has confirmed its key",
     "burn_in": "no disk of the recorded boxes has been tested",
-    "share_iscsi": "the samples of folders are no volumes",
     "stop_iscsi": "no recorded box shares a volume over iSCSI",
-    "why_iscsi": "no recorded box shares a volume over iSCSI",
 }
 SIGNED_OUT = {"setup", "account_login"}
 

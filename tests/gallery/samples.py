@@ -221,6 +221,8 @@ OWN = {
     "folder_key": encrypted,
     "folder_key_act": lambda: with_each(encrypted(), "act", encryption_views.ACTS),
     "grow_volume": volumes,
+    "share_iscsi": volumes,
+    "why_iscsi": volumes,
     "destroy_bookmark": lambda: [
         {"key": row.dataset_key, "short": row.short} for row in BookmarkRow.objects.order_by("pk")[:1]
     ],

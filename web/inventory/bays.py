@@ -53,7 +53,7 @@ class Bay:
 
     @property
     def is_free(self) -> bool:
-        """Whether it can be used at once: it holds nothing, is no part of a pool, and is not failing."""
+        """Whether it can be used at once: it is empty, is no part of a pool, and is not failing."""
         return self.disk.free and not self.pool and not self.is_failing
 
     @property

@@ -49,11 +49,10 @@ def read_secret(request: HttpRequest, operation: Operation, plan: Plan) -> str:
     Refused.unless_empty(reasons)
     typed = [request.POST.get(one.field, "") for one in asked]
     if isinstance(operation, SetTarget) and typed:
-        chap.parse_secrets(" ".join(typed))
+        return chap.encode_secrets(typed)
     if isinstance(operation, ShareFolder) and typed:
         return new_passwords.encode_passwords(dict(zip(operation.new_users, typed, strict=True)))
-    # Two only over iSCSI, where the box signs in to the other computer too. Neither holds a space.
-    return " ".join(typed)
+    return "".join(typed)  # one at most
 
 
 def reasons_against(request: HttpRequest, asked: operation_ui.Secret) -> tuple[Reason, ...]:

@@ -59,7 +59,7 @@ class IscsiForm(forms.Form):
     new_secret = forms.BooleanField(
         label="Set a new secret",
         required=False,
-        help_text="It is asked for on the next page. The secret of now stops working.",
+        help_text="It is asked for on the next page. The current secret stops working.",
     )
     addresses = forms.CharField(
         label="Addresses of this box",

@@ -104,6 +104,7 @@ def test_chap_both_ways_asks_for_two_secrets_which_go_to_the_agent_alone(web, bo
     [
         ({"secret": "short"}, "chap-secret-invalid"),
         ({"secret": "x" * 17}, "chap-secret-invalid"),
+        ({"secret": "two words 12", "again": "two words 12"}, "chap-secret-invalid"),
         ({"again": "other-secret-1"}, "secrets-differ"),
         ({"secret-back": "", "again-back": ""}, "chap-secret-invalid"),
         ({"secret-back": SECRET, "again-back": SECRET}, "chap-secrets-equal"),
