@@ -71,6 +71,16 @@ class BackupOperation(Operation):
         """Where the copy of each dataset is or will be, by the dataset's guid."""
         return copies.names_of(self.target, dataset, tasks.members(dataset, task, facts), facts)
 
+    def copied_folders(self, facts: Facts) -> list[tuple[Dataset, Dataset]]:
+        """Each folder that has a copy, with its copy; none where the folder, its task or the pool of the copies is gone."""
+        try:
+            dataset, task, _pool = self.find_all(facts)
+        except Refused:
+            return []
+        targets = self.targets(dataset, task, facts)
+        found = [(one, facts.dataset(targets[one.guid])) for one in tasks.members(dataset, task, facts)]
+        return [(one, copy) for one, copy in found if copy is not None]
+
     def load_extra_facts(self, facts: Facts) -> Facts:
         try:
             dataset, task, pool = self.find_all(facts)

@@ -12,7 +12,6 @@ from functools import partial
 
 import msgspec
 
-from appliance.backups import tasks
 from appliance.backups.base import BackupOperation
 from appliance.backups.restore_folder import is_raw
 from appliance.backups.stored_keys import StoredKeys, try_key
@@ -53,13 +52,7 @@ class CheckBackupKeys(BackupOperation, tag="check-backup-keys"):
 
     def copies(self, facts: Facts) -> list[tuple[Dataset, Dataset]]:
         """Each encrypted folder that has a copy, with its copy."""
-        try:
-            dataset, task, _pool = self.find_all(facts)
-        except Refused:
-            return []
-        targets = self.targets(dataset, task, facts)
-        found = [(one, facts.dataset(targets[one.guid])) for one in tasks.members(dataset, task, facts)]
-        return [(one, copy) for one, copy in found if copy is not None and is_raw(copy)]
+        return [(one, copy) for one, copy in self.copied_folders(facts) if is_raw(copy)]
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)

@@ -16,7 +16,7 @@ from functools import partial
 import msgspec
 
 from appliance import command, names
-from appliance.backups import drill_scratch, match, tasks
+from appliance.backups import drill_scratch, match
 from appliance.backups.base import BackupOperation
 from appliance.backups.compare import Result, Sample
 from appliance.backups.drill_scratch import Rehearsed
@@ -85,7 +85,7 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        parts = self.parts(facts)
+        parts = self.copied_folders(facts)
         if facts.dataset(self.target) is None:
             yield Reason("backup-no-copy", "{dataset} has no copy yet.", dataset=self.dataset)
         for _original, copy in parts:
@@ -116,21 +116,11 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
                 free=size_text(free),
             )
 
-    def parts(self, facts: Facts) -> list[tuple[Dataset, Dataset]]:
-        """Each folder that has a copy, with its copy."""
-        try:
-            dataset, task, _pool = self.find_all(facts)
-        except Refused:
-            return []
-        targets = self.targets(dataset, task, facts)
-        found = [(one, facts.dataset(targets[one.guid])) for one in tasks.members(dataset, task, facts)]
-        return [(one, copy) for one, copy in found if copy is not None]
-
     def size(self, facts: Facts) -> int:
-        return sum(copy.referenced for _one, copy in self.parts(facts)) + drill_scratch.SPARE
+        return sum(copy.referenced for _one, copy in self.copied_folders(facts)) + drill_scratch.SPARE
 
     def plan(self, facts: Facts) -> Plan:
-        parts, run = self.parts(facts), Run()
+        parts, run = self.copied_folders(facts), Run()
         argv = drill_scratch.create_argv(self.scratch)
         text = f"zfs destroy -r -- {self.scratch}"
         keys = StoredKeys.of(parts, facts)

@@ -9,9 +9,9 @@ import re
 import pytest
 
 from deploy.image.machine import Machine, wait_for
-from tests.system.backups.test_pool_to_pool import FORM, PHRASE, guids, newest, run_now, start_now, sums
+from tests.system.backups.test_pool_to_pool import FORM, PHRASE, guids, make_photos, newest, run_now, start_now, sums
 from tests.system.sharing import key_of
-from tests.visitor import PASSWORD, Visitor, create_pool, disk_paths
+from tests.visitor import PASSWORD, Visitor
 
 ROOT, USER, PORT = "safe/attic", "peer", 2222
 COPY = f"{ROOT}/photos"
@@ -54,19 +54,8 @@ def ask_now(visitor: Visitor, remote: str) -> str:
 
 @pytest.fixture(scope="module")
 def photos(appliance: Machine, visitor: Visitor) -> str:
-    """A folder with two below it, one of them encrypted, with properties that no copy may take over; and a second pool."""
-    tank, safe = disk_paths(appliance, 1, 2)
-    create_pool(appliance, "-o", "ashift=12", "-m", "/tank", "tank", tank)
-    create_pool(appliance, "-o", "ashift=12", "-m", "/safe", "safe", safe)
-    appliance.run("zfs", "create", "-o", "sharenfs=on", "-o", 'larder:share={"smb":{"name":"photos"}}', "tank/photos")
-    appliance.run("zfs", "create", "-o", "mountpoint=/tank/elsewhere", "tank/photos/trip 2019")
-    appliance.shell(
-        f"echo '{PHRASE}' | zfs create -o encryption=on -o keyformat=passphrase -o keylocation=prompt tank/photos/secret"
-    )
-    appliance.shell(
-        "cd /tank; for d in photos elsewhere photos/secret; do head -c 1000000 /dev/urandom > $d/one; echo hello > $d/two;"
-        " ln -s one $d/link; setfattr -n user.note -v kept $d/two; chmod 640 $d/two; done; sync"
-    )
+    """The key of the folder that is backed up; the other computer answers."""
+    make_photos(appliance, 1_000_000)
     start_sshd(appliance, "/root/first_key")
     visitor.wait_until("/backups/", "tank/photos", "no backup", timeout=90)
     return key_of(appliance, "tank/photos")

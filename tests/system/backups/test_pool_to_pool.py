@@ -18,8 +18,7 @@ PHRASE = "the phrase of the attic"
 OFF = "canmount,mountpoint,readonly,setuid,devices,exec,sharenfs,larder:share,larder:backup"
 
 
-@pytest.fixture(scope="module")
-def photos(appliance: Machine, visitor: Visitor) -> str:
+def make_photos(appliance: Machine, size: int) -> None:
     """A folder with two below it, one of them encrypted, with properties that no copy may take over; and a second pool."""
     tank, safe = disk_paths(appliance, 1, 2)
     create_pool(appliance, "-o", "ashift=12", "-m", "/tank", "tank", tank)
@@ -30,9 +29,15 @@ def photos(appliance: Machine, visitor: Visitor) -> str:
         f"echo '{PHRASE}' | zfs create -o encryption=on -o keyformat=passphrase -o keylocation=prompt tank/photos/secret"
     )
     appliance.shell(
-        "cd /tank; for d in photos elsewhere photos/secret; do head -c 3000000 /dev/urandom > $d/one; echo hello > $d/two;"
+        f"cd /tank; for d in photos elsewhere photos/secret; do head -c {size} /dev/urandom > $d/one; echo hello > $d/two;"
         " ln -s one $d/link; setfattr -n user.note -v kept $d/two; chmod 640 $d/two; done; sync"
     )
+
+
+@pytest.fixture(scope="module")
+def photos(appliance: Machine, visitor: Visitor) -> str:
+    """The key of the folder that is backed up."""
+    make_photos(appliance, 3_000_000)
     appliance.run("zfs", "set", 'larder:policy={"frequent":4}', "safe")  # which would snapshot all of the pool
     visitor.wait_until("/backups/", "tank/photos", "no backup", timeout=90)
     return key_of(appliance, "tank/photos")
