@@ -110,7 +110,7 @@ def of_pool(
     if pool.state in vdev_state.UNUSABLE:
         return PoolHealth("failed", f"{pool.name} cannot be used.", f"Too few of its disks answer. {said}.", "Put missing disks back. Nothing is erased as long as you do not make a new pool on them.")  # fmt: skip
     if stale_degraded_after_removal(pool):
-        return PoolHealth("attention", f"{pool.name} works, and nothing is missing.", "A disk that was away has left the pool for good, and ZFS still counts it.", "Check the pool once: ZFS then looks at all its disks again.", "to be checked")  # fmt: skip
+        return PoolHealth("attention", f"{pool.name} is complete.", "A disk that was away has left the pool for good, and ZFS still counts it.", "Check the pool once: ZFS then looks at all its disks again.", "to be checked")  # fmt: skip
     if pool.state == "DEGRADED" or broken:
         if pool.rebuilding and pool.scan:
             said = ". ".join(
@@ -120,7 +120,8 @@ def of_pool(
         replaced = being_replaced(pool) if pool.rebuilding else set()
         waiting = [device for device in broken if device.guid not in replaced]
         advice = "Put the disk back or replace it soon." if waiting or not broken else ""
-        return PoolHealth("attention", f"{pool.name} works, but {left}.", f"{said}." if said else pool.status, advice)
+        state = "is degraded" if pool.state == "DEGRADED" else "needs attention"
+        return PoolHealth("attention", f"{pool.name} {state}: {left}.", f"{said}." if said else pool.status, advice)
     if pool.errors:
         return PoolHealth("failed", f"{pool.name} has damaged files.", f"{pool.errors} errors could not be repaired.", "Restore the damaged files from a snapshot or another copy.")  # fmt: skip
     space = of_space(pool.name, used, total)
@@ -142,7 +143,7 @@ def of_pool(
     safety = f"{survives_text(pool).capitalize()}." if pool.failures_left else "One failed disk would lose everything in it. Keep a copy elsewhere."  # fmt: skip
     if space:
         return replace(space, meaning=f"{space.meaning} {safety}")
-    return PoolHealth("healthy", f"{pool.name} works.", safety)
+    return PoolHealth("healthy", f"{pool.name} is healthy.", safety)
 
 
 def of_device(device: Vdev) -> Health:

@@ -208,7 +208,7 @@ def rebuilding_situation(
             "follow",
             "failed",
             f"Another disk is missing while {label} is being rebuilt: {' and '.join(wrong)}.",
-            f"Put it back at once if it was pulled. {pool.name} {'still works' if pool.state != 'SUSPENDED' else 'has stopped'}; do not pull anything else.",
+            f"Put it back at once if it was pulled. {pool.name} {'still serves its files' if pool.state != 'SUSPENDED' else 'has stopped'}; do not pull anything else.",
             new=new,
             new_label=label,
             wrong=wrong,

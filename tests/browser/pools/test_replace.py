@@ -41,7 +41,7 @@ def test_a_person_who_pulls_a_disk_gets_back_to_healthy_by_the_page_alone(page, 
     steps.confirm(page, "Replace a disk of tank", click)
     expect(page.get_by_text("tank is complete again.")).to_be_visible(timeout=LONG)
     click(page.get_by_role("button", name="Close with this report"))
-    expect(page.get_by_text("tank works.")).to_be_visible(timeout=LONG)
+    expect(page.get_by_text("tank is healthy.")).to_be_visible(timeout=LONG)
     assert page.get_by_role("heading", name="What to do").count() == 0
     assert click.count <= 6
 

@@ -92,7 +92,7 @@ def test_a_pulled_disk_of_a_pool_waits_for_the_mail_server_and_is_told_once(appl
     finally:
         post.mode = "take"
     alerting.hasten(appliance)
-    alerting.arrived(post, "tank works, but")
+    alerting.arrived(post, "tank is degraded:")
     assert "bay 2" in text_of(post.mails[0])
     appliance.put_back(2)
     alerting.over(appliance, visitor, "pool.weakened")

@@ -138,8 +138,8 @@ def test_a_disk_that_was_taken_offline_is_told_as_that(appliance, visitor, post)
 def test_a_mirror_with_a_disk_given_up_survives_nothing_more_and_says_so(appliance, visitor, post):
     since = alerting.begin(appliance, post)
     appliance.run("zpool", "offline", "-f", "pair", alerting.guid_of(appliance, 5, "pair"))
-    assert alerting.raised(appliance, visitor, "pool.bare") == "pair works, but one more failed disk would lose data."
-    alerting.arrived(post, "pair works, but one more failed disk would lose data")
+    assert alerting.raised(appliance, visitor, "pool.bare") == "pair is degraded: one more failed disk would lose data."
+    alerting.arrived(post, "pair is degraded: one more failed disk would lose data")
     text = text_of(post.mails[0])
     assert "bay 5" in text
     assert "replace it now" in text

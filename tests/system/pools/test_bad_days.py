@@ -122,7 +122,7 @@ def test_a_new_disk_that_vanishes_while_it_is_being_rebuilt_loses_nothing_and_th
 def test_a_pool_that_stopped_says_what_to_do_and_starts_again(appliance, visitor, tank):
     create_pool(appliance, "-f", "-o", "ashift=12", "-o", "failmode=wait", "pond", disk_paths(appliance, 6)[0])
     path = page_of(appliance, "pond")
-    visitor.wait_until(path, "pond works", timeout=LONG)
+    visitor.wait_until(path, "pond is healthy", timeout=LONG)
     appliance.pull(6)
     # Something has to be written before ZFS notices; it waits until the pool goes on.
     appliance.shell("(dd if=/dev/urandom of=/pond/late bs=1M count=4 conv=fsync >/dev/null 2>&1 &) ; (zpool sync pond >/dev/null 2>&1 &) ; true")  # fmt: skip
@@ -134,7 +134,7 @@ def test_a_pool_that_stopped_says_what_to_do_and_starts_again(appliance, visitor
     appliance.put_back(6)
     visitor.wait_until(path, "Enough disks are back", timeout=LONG)
     done(visitor, f"{path}vdev/{guid}/clear/")
-    visitor.wait_until(path, "pond works", timeout=LONG)
+    visitor.wait_until(path, "pond is healthy", timeout=LONG)
     appliance.shell("ls -l /pond/late; zpool sync pond")
     assert status(appliance, "pond")["state"] == "ONLINE"
 
@@ -157,6 +157,6 @@ def test_a_full_pool_says_so_refuses_with_a_sentence_and_has_room_again_after_a_
     assert "The pool has no space left for it." in said, said
     # What helps has to be possible on a full pool.
     done(visitor, chosen(f"{path}add/group/", by_id(appliance, "LARDER-MORE"), layout="stripe"))
-    visitor.wait_until(path, "drop works", timeout=120)
+    visitor.wait_until(path, "drop is healthy", timeout=120)
     appliance.shell("sha256sum -c /root/drop.sum && head -c 64M /dev/urandom > /drop/photos && zpool sync drop")
     assert status(appliance, "drop")["error_count"] == 0

@@ -61,7 +61,7 @@ def test_a_group_that_protects_less_needs_agreement(appliance, visitor, tank):
     assert refused.status == 400
     assert "as safe as its weakest group" in refused.words
     done(visitor, chosen(f"{tank}add/group/", disk, layout="stripe", less_protection="on"))
-    visitor.wait_until(tank, "tank works", "One failed disk would lose everything", timeout=120)
+    visitor.wait_until(tank, "tank is healthy", "One failed disk would lose everything", timeout=120)
 
 
 def test_a_log_and_a_cache_come_and_go(appliance, visitor, tank):
@@ -112,11 +112,11 @@ def test_larger_disks_are_used_whole_once_both_are_larger(appliance, visitor):
     create_pool(appliance, "-o", "ashift=12", "grown", "mirror", little1, little2)
     path = page_of(appliance, "grown")
     appliance.run("zpool", "replace", "-w", "grown", little1, large1)
-    visitor.wait_until(path, "grown works", without=("are larger now",), timeout=LONG)
+    visitor.wait_until(path, "grown is healthy", without=("are larger now",), timeout=LONG)
     before = available(appliance, "grown")
     appliance.run("zpool", "replace", "-w", "grown", little2, large2)
     visitor.wait_until(path, "are larger now", timeout=120)
     done(visitor, f"{path}vdev/{guid_of(appliance, 'grown', 'mirror-0')}/grow/")
     assert available(appliance, "grown") > 6 * before
-    visitor.wait_until(path, "grown works", without=("are larger now",), timeout=120)
+    visitor.wait_until(path, "grown is healthy", without=("are larger now",), timeout=120)
     assert shapes.status(appliance, "grown")["state"] == "ONLINE"

@@ -221,5 +221,5 @@ def test_a_plan_is_followed_until_both_disks_of_a_mirror_are_larger(appliance, v
     wait_for_room(appliance, "pair", before + gain)
     # The worker closes the plan by what it reads, without anybody pressing anything.
     visitor.wait_until(f"{path}growth/", "More room in pair", without=("The plan",), timeout=180)
-    visitor.wait_until(path, "pair works", without=("Next to be replaced",), timeout=60)
+    visitor.wait_until(path, "pair is healthy", without=("Next to be replaced",), timeout=60)
     appliance.run("zpool", "destroy", "pair")

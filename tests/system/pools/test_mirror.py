@@ -44,7 +44,7 @@ def test_a_disk_goes_offline_and_comes_back(appliance, visitor, pair):
     assert f"{pair}vdev/{guid}/online/" in page.text
     done(visitor, f"{pair}vdev/{guid}/online/")
     resilvered(appliance)
-    visitor.wait_until(pair, "pond works", without=("offline.",), timeout=LONG)
+    visitor.wait_until(pair, "pond is healthy", without=("offline.",), timeout=LONG)
 
 
 def test_a_mirror_becomes_wider_and_narrower_and_the_disk_is_free_again(appliance, visitor, pair):

@@ -60,7 +60,7 @@ def test_a_disk_is_replaced_and_a_wrong_one_is_noticed(appliance, visitor, tank)
     appliance.run("sha256sum", "-c", "/root/sum")
     # What the pulling of bay 3 left in the counts is not what this is about.
     appliance.run("zpool", "clear", "tank")
-    visitor.wait_until(tank, "tank works", without=("What to do",), timeout=LONG)
+    visitor.wait_until(tank, "tank is healthy", without=("What to do",), timeout=LONG)
 
 
 def state_of(appliance, serial: str) -> str:

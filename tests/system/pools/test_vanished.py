@@ -71,9 +71,9 @@ def test_a_disk_that_vanishes_from_a_mirror_that_is_emptied_stops_nothing(applia
     appliance.run("sha256sum", "-c", "/root/sum")
     # ZFS still counts the disk that was away when its group left, until it looks at all disks again.
     if status(appliance, "pair")["state"] != "ONLINE":
-        visitor.wait_until(page, "pair works, and nothing is missing.", timeout=LONG)
+        visitor.wait_until(page, "pair is complete.", timeout=LONG)
         shapes.press(visitor, visitor.get(page), f"{page}scrub/", act="start")
-    visitor.wait_until(page, "pair works. It survives one more failed disk.", timeout=LONG)
+    visitor.wait_until(page, "pair is healthy. It survives one more failed disk.", timeout=LONG)
     assert status(appliance, "pair")["state"] == "ONLINE"
     appliance.put_back(4)
     visitor.wait_until("/disks/", appliance.disks[3].serial, timeout=LONG)

@@ -39,7 +39,7 @@ def test_temperatures_come_from_the_drives(visitor, tank):
 
 def test_a_pulled_disk_shows_within_ten_seconds_and_so_does_its_return(visitor, tank, appliance):
     appliance.pull(2)
-    visitor.wait_until("/", "tank works, but one more failed disk would lose data", "was pulled out", timeout=SOON)
+    visitor.wait_until("/", "tank is degraded: one more failed disk would lose data", "was pulled out", timeout=SOON)
     appliance.put_back(2)
     # ZED brings it online again by itself, and its rebuilding takes a moment.
     visitor.wait_until("/pools/", "tank", without=("pulled out",), timeout=60)

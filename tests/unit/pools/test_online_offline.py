@@ -146,7 +146,7 @@ def test_a_weak_pool_that_rebuilds_says_how_far_it_is():
 @pytest.mark.parametrize(
     ("used", "said", "word"),
     [
-        (79, "tank works.", ""),
+        (79, "tank is healthy.", ""),
         (80, "tank is filling up.", "filling up"),
         (90, "tank is nearly full.", "nearly full"),
         (96, "tank is almost out of space.", "almost out of space"),
@@ -236,7 +236,7 @@ def test_a_disk_that_was_away_when_its_group_left_is_not_told_as_missing():
     """As seen with 2.3.9: the pool is called DEGRADED although all that is left of it works."""
     left = replace(recorded_pool("zpool-status-remove-done-2.3.9.json"), state="DEGRADED")
     found = health.of_pool(left, lambda vdev: vdev.name)
-    assert found.headline == f"{left.name} works, and nothing is missing."
+    assert found.headline == f"{left.name} is complete."
     assert "Check the pool once" in found.advice
     weak = replace(left, vdevs=(replace(left.vdevs[0], state="DEGRADED"),))
     assert "survives" in health.of_pool(weak, lambda vdev: vdev.name).headline

@@ -175,7 +175,7 @@ def test_banner_ends_with_the_fault_on_the_card(at, web):
     page = web.get("/")
     assert page.context["attention"].headline == "All is well."
     assert page.context["others"] == []
-    assert "works, but" not in page.content.decode().partition('id="week"')[0]
+    assert "is degraded:" not in page.content.decode().partition('id="week"')[0]
 
 
 def test_alert_whose_fault_is_gone_is_not_on_the_overview(at, web):

@@ -139,7 +139,7 @@ def test_a_pulled_disk_is_named_on_the_overview(web, calm):
     rows.recorded_box()
     rows.put(pools=[recorded_pool("zpool-status-pulled-2.3.9.json")])
     text = text_of(web.get("/"))
-    assert "tank works, but it survives only one more failed disk." in text
+    assert "tank is degraded: it survives only one more failed disk." in text
     assert "WD-WCAZA0000002" in text
     assert "was pulled out" in text
 
