@@ -9,8 +9,10 @@ from django.contrib.auth import password_validation
 from django.contrib.auth.models import User
 from django.contrib.auth.validators import ASCIIUsernameValidator
 
+from appliance.system.time_zone import read_zone_name
 from web.accounts import first_run
 from web.accounts.models import Preferences
+from web.box import time_zone_choices
 
 if TYPE_CHECKING:
     PreferencesModelForm = forms.ModelForm[Preferences]
@@ -19,7 +21,7 @@ else:
 
 
 class SetUpForm(forms.Form):
-    """Code, name and password of the administrator."""
+    """Code, name and password of the administrator, and the box's time zone, which starts as the browser's."""
 
     code = forms.CharField(
         label="Set-up code",
@@ -54,6 +56,24 @@ class SetUpForm(forms.Form):
         max_length=200,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
+
+    time_zone = forms.ChoiceField(
+        label="Time zone",
+        required=False,
+        help_text="For schedules, pages and mails. You can change it later on the System page.",
+        widget=forms.Select(attrs={"data-browser-zone": ""}),
+    )
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        if not time_zone_choices.can_be_set():
+            del self.fields["time_zone"]
+            return
+        field = self.fields["time_zone"]
+        field.initial = read_zone_name()
+        field.choices = time_zone_choices.list_choices(field.initial)  # type: ignore[attr-defined]  # a ChoiceField
+        if self.is_bound:  # what was chosen stays
+            del field.widget.attrs["data-browser-zone"]
 
     def clean_code(self) -> str:
         code = str(self.cleaned_data["code"])

@@ -21,6 +21,7 @@ from appliance.errors import LarderError, explain_error
 from web.accounts import first_run, proof
 from web.accounts.forms import PreferencesForm, SetUpForm
 from web.accounts.preferences import preferences_of
+from web.box.time_zone_choices import set_first_zone
 from web.system import database
 
 
@@ -43,6 +44,8 @@ def set_up(request: HttpRequest) -> HttpResponse:
             proof.keep_first(form.cleaned_data["password"])
             login(request, user, backend="django.contrib.auth.backends.ModelBackend")
             UserSession.objects.create_from_request(request)
+            if problem := set_first_zone(form.cleaned_data.get("time_zone", ""), user=user.username):
+                messages.warning(request, problem)
             return redirect("overview")
     context = {"form": form, "notice": database.read_notice(Path(str(settings.DATABASES["default"]["NAME"])))}
     return render(request, "accounts/setup.html", context, status=400 if form.is_bound else 200)

@@ -17,13 +17,13 @@ from django.views.decorators.http import require_GET
 from appliance.errors import Reason, Refused
 from appliance.operation import Operation
 from appliance.schedule import box_zone
-from appliance.system import time_zone
 from appliance.system.box_info import BoxInfo
 from appliance.system.service_start import refuse_container
 from appliance.system.set_host_name import SetHostName
 from appliance.system.time_servers import SetTimeServers
 from appliance.system.time_zone import SetTimeZone
 from web.alerts.models import MailSettings
+from web.box import time_zone_choices
 from web.box.views import describe_clients
 from web.inventory.models import BoxRow
 from web.jobs import confirm
@@ -54,18 +54,8 @@ class TimeZoneForm(forms.Form):
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
-        zones = time_zone.list_zones()
-        regions: dict[str, list[tuple[str, str]]] = {}
-        for zone in zones:
-            region, slash, place = zone.partition("/")
-            if slash:
-                regions.setdefault(region, []).append((zone, place.replace("_", " ").replace("/", ", ")))
-        known = self.initial.get("zone") in zones
-        self.fields["zone"].choices = [  # type: ignore[attr-defined]  # a ChoiceField
-            *([] if known else [("", "Choose a time zone")]),
-            *((zone, zone) for zone in zones if "/" not in zone),
-            *regions.items(),
-        ]
+        choices = time_zone_choices.list_choices(self.initial.get("zone"))
+        self.fields["zone"].choices = choices  # type: ignore[attr-defined]  # a ChoiceField
 
 
 class HostNameForm(forms.Form):

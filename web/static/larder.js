@@ -4,6 +4,7 @@ data-relative on <time>    "8 seconds ago", ticking; with data-freshness: when t
 data-theme-toggle          button between light and dark
 data-copy="#ID"            button that copies the text of that element
 data-confirm-name="tank"   form whose submit buttons wait for that name in input[name=typed]
+data-browser-zone          list of time zones that starts at the browser's
 data-dismiss               button that closes its .toast */
 (() => {
   const all = (selector) => document.querySelectorAll(selector);
@@ -55,8 +56,7 @@ data-dismiss               button that closes its .toast */
   on("htmx:beforeRequest", (event) => {
     if (isLive(event) && (document.hidden || "gone" in event.detail.elt.dataset)) event.preventDefault();
   });
-  on("htmx:sendError", fail);
-  on("htmx:timeout", fail);
+  for (const name of ["htmx:sendError", "htmx:timeout"]) on(name, fail);
   on("htmx:beforeOnLoad", (event) => {
     const { xhr: { status }, elt } = event.detail;
     if (status >= 500) return fail(event);
@@ -72,8 +72,7 @@ data-dismiss               button that closes its .toast */
   function toggleTheme() {
     const system = dark.matches ? "dark" : "light";
     const wanted = other(chosen.theme ?? system);
-    if (wanted === system) delete chosen.theme;
-    else chosen.theme = wanted;
+    if (wanted === system) delete chosen.theme; else chosen.theme = wanted;
     try { localStorage.setItem("larder-theme", chosen.theme ?? ""); } catch { /* it lasts for this page */ }
   }
 
@@ -94,6 +93,9 @@ data-dismiss               button that closes its .toast */
     setTimeout(() => { label.textContent = before; say(""); }, 2000);
   }
 
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  for (const list of all("[data-browser-zone]")) for (const zone of list.options) zone.selected ||= zone.value === timeZone;
+
   // Typed names, notices, menus
   function checkNames() {
     for (const form of all("form[data-confirm-name]")) {
@@ -112,8 +114,6 @@ data-dismiss               button that closes its .toast */
   });
   on("keydown", ({ key }) => {
     const menu = key === "Escape" && document.querySelector("details.menu[open]");
-    if (!menu) return;
-    menu.open = false;
-    menu.querySelector("summary").focus();
+    if (menu) { menu.open = false; menu.querySelector("summary").focus(); }
   });
 })();

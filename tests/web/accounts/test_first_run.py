@@ -1,13 +1,21 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from appliance.errors import Reason, Refused
+from appliance.system import time_zone
+from tests.reasons import codes_of_form
 from tests.web.conftest import ADDRESS
 from tests.web.reading import Page, text_of
 from tests.web.routes import ROUTES
-from web.accounts import first_run
+from web.accounts import first_run, forms
+from web.box import time_zone_choices
+from web.jobs import confirm
+from web.jobs.models import Job
 
 GOOD = {"username": "admin", "password": "long and plain words", "again": "long and plain words"}
 
@@ -156,3 +164,51 @@ def test_code_is_taken_however_it_is_typed(anonymous, shape, case):
     code = first_run.make_code()
     typed = case(shape.format(*code.split("-")))
     assert anonymous.post("/setup/", answers(typed)).status_code == 302
+
+
+# --- the time zone --------------------------------------------------------------------------------------------------
+@pytest.fixture
+def own_clock(monkeypatch):
+    """A box with systemd, whose zone is UTC."""
+    monkeypatch.setattr(time_zone_choices, "can_be_set", lambda: True)
+    monkeypatch.setattr(time_zone, "read_zone_name", lambda: "UTC")
+    monkeypatch.setattr(forms, "read_zone_name", lambda: "UTC")
+
+
+def test_time_zone_chosen_at_set_up_is_set_by_a_job(anonymous, code, calm, own_clock):
+    assert anonymous.post("/setup/", answers(code, time_zone="Europe/Berlin")).status_code == 302
+    assert json.loads(Job.objects.get().operation) == {"kind": "set-time-zone", "zone": "Europe/Berlin"}
+
+
+@pytest.mark.parametrize("chosen", [{}, {"time_zone": ""}, {"time_zone": "UTC"}])
+def test_zone_that_is_set_already_makes_no_job(anonymous, code, calm, own_clock, chosen):
+    assert anonymous.post("/setup/", answers(code, **chosen)).status_code == 302
+    assert not Job.objects.exists()
+
+
+def test_zone_that_is_not_offered_makes_nobody(anonymous, code, own_clock):
+    page = anonymous.post("/setup/", answers(code, time_zone="Europe/Atlantis"))
+    assert codes_of_form(page, "time_zone") == ["invalid_choice"]
+    assert not User.objects.exists()
+
+
+def test_set_up_starts_at_the_zone_of_the_browser_but_keeps_what_was_chosen(anonymous, code, own_clock):
+    assert "data-browser-zone" in anonymous.get("/setup/").content.decode()
+    again = anonymous.post("/setup/", answers("AAAAA-AAAAA", time_zone="Asia/Kolkata")).content.decode()
+    assert "data-browser-zone" not in again
+    assert '<option value="Asia/Kolkata" selected>Kolkata</option>' in again
+
+
+def test_set_up_is_done_although_the_zone_cannot_be_set(anonymous, code, calm, own_clock, monkeypatch):
+    def refuse(*_given: object, **_named: object) -> None:
+        raise Refused(Reason("secret-not-stored", "There is no room."))
+
+    monkeypatch.setattr(confirm, "start_without_review", refuse)
+    page = anonymous.post("/setup/", answers(code, time_zone="Europe/Berlin"), follow=True)
+    assert "The time zone was not set. There is no room. You can set it on the System page." in text_of(page)
+    assert User.objects.exists()
+
+
+def test_container_has_the_zone_of_its_host(anonymous, code, monkeypatch):
+    monkeypatch.setattr(time_zone_choices, "can_be_set", lambda: False)
+    assert "time_zone" not in anonymous.get("/setup/").content.decode()
