@@ -10,11 +10,10 @@ from appliance.benchmarks import scratch_claim
 from appliance.facts.box import LongWork, Pool
 from appliance.pools import activities
 from appliance.zfs.scan_status import parse_amount
+from web import row_retention
 from web.inventory.models import Activity
 from web.pools.models import WorkReport
-from web.prune_rows import past
 
-KEPT = 100
 SECONDS_BETWEEN_TRIES = 60.0
 _tried: dict[str, float] = {}
 
@@ -85,4 +84,6 @@ def write_report(key: str, pool: Pool, work: LongWork, row: Activity | None) -> 
 
 
 def prune_reports(pool: Pool) -> None:
-    past(WorkReport.objects.filter(pool_key=str(pool.guid)), KEPT).delete()
+    row_retention.choose_past(
+        WorkReport.objects.filter(pool_key=str(pool.guid)), row_retention.REPORTS_OF_POOL
+    ).delete()

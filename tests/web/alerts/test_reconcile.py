@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from appliance.alerts.rules import Fault
+from web import row_retention
 from web.alerts import outbox, reconcile
 from web.alerts.models import Alert, AlertNote, KindSeverity, MailSettings, Message
 
@@ -192,7 +193,7 @@ def test_what_ended_while_the_clock_was_years_ahead_takes_nothing_away_of_what_i
     begin_and_end(NOW)
     begin_and_end(NOW + timedelta(days=4 * 365))
     assert Alert.objects.filter(state="cleared").count() == 2
-    monkeypatch.setattr(reconcile, "KEPT_ANYWAY", 1)
+    monkeypatch.setattr(row_retention, "ALERTS_ANYWAY", 1)
     begin_and_end(NOW + timedelta(days=4 * 365, hours=1))
     assert [row.first_seen.year for row in Alert.objects.filter(state="cleared")] == [2030, 2030]
 
