@@ -18,7 +18,7 @@ from tests.web.routes import TANK
 from web import row_retention
 from web.inventory.models import Activity
 from web.pools.models import WorkReport
-from workers import activities, work_reports
+from workers import collect_progress, work_reports
 
 BEGAN = rows.LONG_AGO
 
@@ -55,7 +55,7 @@ def tank(*found: LongWork, **changes: Any) -> Pool:
 def look(*found: LongWork, **changes: Any) -> bool:
     """One reading, as the collector makes it."""
     pools = [tank(*found, **changes)] if found else []
-    changed = activities.update_activities(pools)
+    changed = collect_progress.update_activities(pools)
     work_reports.store_reports(pools)
     return changed
 
