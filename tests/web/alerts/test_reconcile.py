@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 
 import pytest
+from django.apps import apps
+from django.db import connection
 
+from appliance.alerts.kinds import KINDS
 from appliance.alerts.rules import Fault
 from web import row_retention
 from web.alerts import outbox, reconcile
@@ -206,3 +210,17 @@ def test_nothing_clears_of_a_disk_that_has_said_nothing_since_the_box_started():
     reconcile.reconcile_alerts([], later(minutes=31))
     reconcile.reconcile_alerts([], later(minutes=42))
     assert Alert.objects.get().state == "cleared"
+
+
+def test_alerts_and_levels_go_on_under_the_codes_of_today():
+    fault = Fault("pool.degraded", "tank", "tank has lost a disk.")
+    reconcile.reconcile_alerts([fault], NOW)
+    Alert.objects.update(kind="pool.weakened")
+    KindSeverity.objects.create(kind="pool.bare", severity="warning")
+    migration = import_module("web.alerts.migrations.0003_codes_of_the_field")
+    migration.rename(apps, connection.schema_editor())
+    assert Alert.objects.get().kind in KINDS
+    assert KindSeverity.objects.get().kind in KINDS
+    reconcile.reconcile_alerts([fault], later(minutes=1))
+    assert Alert.objects.count() == 1
+    assert messages() == ["raised"]
