@@ -58,7 +58,7 @@ WHEN_NOBODY_LOOKS = timedelta(seconds=60)
 TEMPERATURES_EVERY = timedelta(minutes=5)
 NEW_DISK_WITHIN = timedelta(seconds=20)
 _stuck: dict[str, int] = {}
-_counters: dict[str, latency.Counters] = {}
+_counters: dict[str, latency.DiskCounters] = {}
 
 
 @app.task(name="workers.collect")
