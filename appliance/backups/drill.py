@@ -18,7 +18,7 @@ import msgspec
 from appliance import command, names
 from appliance.backups import drill_scratch, match
 from appliance.backups.base import BackupOperation
-from appliance.backups.compare import Result, Sample
+from appliance.backups.compare import Sample, TreeComparison
 from appliance.backups.drill_scratch import Rehearsed
 from appliance.backups.restore_folder import is_raw
 from appliance.backups.stored_keys import StoredKeys
@@ -196,7 +196,7 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
 
     def compare_all(self, run: DrillRun, keys: StoredKeys, work: Work) -> None:
         """Compare every part, note what was found, and fail where something is different."""
-        result, skipped, gone = Result(), list[str](), list[str]()
+        result, skipped, gone = TreeComparison(), list[str](), list[str]()
         for one, part in run.parts:
             why = self.compare_part(one, part, keys, result, gone, work)
             if why:
@@ -219,7 +219,7 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
             )
 
     def compare_part(
-        self, one: Dataset, part: Rehearsed, keys: StoredKeys, result: Result, gone: list[str], work: Work
+        self, one: Dataset, part: Rehearsed, keys: StoredKeys, result: TreeComparison, gone: list[str], work: Work
     ) -> str:
         """Compare one restored dataset; why it could not be, empty where it was."""
         if part.is_volume:
