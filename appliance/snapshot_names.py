@@ -1,6 +1,6 @@
 """Names of the snapshots that Larder takes: a prefix, a grain or another word, and the moment in UTC.
 
-Samba's shadow_copy2 reads the moment from these names, so its settings are derived here from the same format.
+Samba's shadow_copy2 reads the moment from these names: ``shares/smb.py`` derives its ``shadow:format`` from this format.
 The time is in UTC because the clock of a household jumps twice a year.
 """
 
@@ -19,13 +19,6 @@ BY_HAND = "manual"
 BEFORE = "before"
 BACKUP = "backup"  # taken by a backup, at its source and at its destination
 PATTERN = re.compile(rf"{PREFIX}(?P<grain>[a-z]+)-(?P<at>{MOMENT.pattern})")
-# vfs_shadow_copy2(8): Samba splits a name where the delimiter begins, matches the first part against ``snapprefix`` and
-# reads the rest, delimiter included, with ``format``. The century keeps hyphens in a prefix from being taken for it.
-SHADOW = {
-    "shadow:format": f"-{FORMAT}",
-    "shadow:snapprefix": f"^{PREFIX}[a-z]*$",
-    "shadow:delimiter": "-20",
-}
 
 
 def name_for(grain: str, at: datetime) -> str:

@@ -145,7 +145,7 @@ ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
-ACCOUNT_RATE_LIMITS = {
+ACCOUNT_RATE_LIMITS = {  # see web/accounts/sign_in_throttle.py
     "login": "30/m/ip",
     "login_failed": "10/m/ip,5/5m/key",  # the key: name and address
     "login_box": "50/5m/key",  # of all addresses at which nobody is signed in

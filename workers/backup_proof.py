@@ -60,7 +60,7 @@ def jobs_of(one: BackupStatus, kind: str) -> QuerySet[Job]:
     return Job.objects.filter(kind=kind, subject=one.dataset.name, operation__contains=f'"{one.task.key}"')
 
 
-def place_of(one: BackupStatus) -> proof.Place:
+def place_of(one: BackupStatus) -> proof.DrillPlace:
     return proof.drill_place(one.dataset, one.task, status.read_facts())
 
 

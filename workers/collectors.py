@@ -40,7 +40,7 @@ from web.inventory.models import (
     ShareRow,
     Source,
 )
-from workers import activities, collect_drift, collect_snapshots, evaluate_alerts, guard, standby, work_reports
+from workers import collect_drift, collect_progress, collect_snapshots, evaluate_alerts, guard, standby, work_reports
 from workers.celery import app
 from workers.throttle import Coalescer
 
@@ -58,7 +58,7 @@ WHEN_NOBODY_LOOKS = timedelta(seconds=60)
 TEMPERATURES_EVERY = timedelta(minutes=5)
 NEW_DISK_WITHIN = timedelta(seconds=20)
 _stuck: dict[str, int] = {}
-_counters: dict[str, latency.Counters] = {}
+_counters: dict[str, latency.DiskCounters] = {}
 
 
 @app.task(name="workers.collect")
@@ -149,7 +149,7 @@ def collect_all() -> None:
 
     fresh = update_source("pools", pools)
     if fresh:
-        update_source("activities", lambda: activities.update_activities(found))
+        update_source("activities", lambda: collect_progress.update_activities(found))
     # Without its pool a disk in use would look like one that merely holds old data.
     pools_known = fresh or guard.run_guarded("pools-before", pools_of_before)
     update_source("properties", pool_properties)

@@ -47,7 +47,7 @@ class NotSent(Exception):
     """Why a message was not sent, in the server's words where there are any."""
 
 
-class Unreachable(NotSent):
+class ReceiverUnreachable(NotSent):
     """The server did not answer, hung or closed the connection, so other messages do not try it now."""
 
 
@@ -75,7 +75,7 @@ def send_due(now: datetime | None = None) -> int:
         mine = [row for row in group if Message.objects.filter(pk=row.pk, state="waiting").update(state="sending", next_try=now)]  # fmt: skip
         try:
             sent += send_group(mine, now) if mine else 0
-        except Unreachable:
+        except ReceiverUnreachable:
             away.add(group[0].way)  # its other messages are tried at the next tick
         except Exception as problem:  # one message that fails stops no other
             if is_unusable(problem):
@@ -106,7 +106,7 @@ def group_messages(rows: list[Message]) -> Iterator[list[Message]]:
 
 
 def send_group(rows: list[Message], now: datetime) -> int:
-    """Send these together; how many went out. Raises Unreachable, with the rows put off like after any other failure."""
+    """Send these together; how many went out. Raises ReceiverUnreachable, with the rows put off like after any other failure."""
     mail = MailSettings.load_row()
     try:
         answer = by_mail(rows, mail) if rows[0].way == "mail" else by_webhook(rows[0], mail)
@@ -114,7 +114,7 @@ def send_group(rows: list[Message], now: datetime) -> int:
         put_off(rows, now, str(problem))
         if str(problem)[:500] != rows[0].answer:  # the same answer for three days is one line
             log.warning("a message did not go out: %s", problem)
-        if isinstance(problem, Unreachable):
+        if isinstance(problem, ReceiverUnreachable):
             raise
         return 0
     Message.objects.filter(pk__in=[row.pk for row in rows]).update(state="sent", answer=answer[:500], tries=rows[0].tries + 1)  # fmt: skip
@@ -168,7 +168,7 @@ def by_mail(rows: list[Message], mail: MailSettings) -> str:
             refused = smtp.send_message(message, from_addr=sender, to_addrs=to)
     except (OSError, smtplib.SMTPException, ValueError) as problem:
         away = mail_problems.is_unreachable(problem)
-        raise (Unreachable if away else NotSent)(mail_problems.explain_problem(problem, mail)) from problem
+        raise (ReceiverUnreachable if away else NotSent)(mail_problems.explain_problem(problem, mail)) from problem
     if refused:
         return "Accepted, but not for: " + "; ".join(f"{who}: {code} {mail_problems.response_text(text)}" for who, (code, text) in refused.items())  # fmt: skip
     return "The mail server accepted it."
@@ -224,7 +224,9 @@ def by_webhook(row: Message, mail: MailSettings) -> str:
         answer = connection.getresponse()
         said = mail_problems.response_text(answer.read(300))
     except (OSError, http.client.HTTPException, ValueError) as problem:
-        raise Unreachable(f"The webhook could not be reached: {problem or type(problem).__name__}.") from problem
+        raise ReceiverUnreachable(
+            f"The webhook could not be reached: {problem or type(problem).__name__}."
+        ) from problem
     finally:
         connection.close()
     if not 200 <= answer.status < 300:

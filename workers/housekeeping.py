@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
 from allauth.usersessions.models import UserSession
@@ -13,9 +13,9 @@ from django.db.models import Q
 from django.utils import timezone
 
 from appliance.errors import Failed
+from web import row_retention
 from web.accounts import first_run
 from web.jobs.models import AUTOMATIC, Job
-from web.prune_rows import older
 from web.system import database
 from workers import collectors, self_faults
 from workers.interval import Interval
@@ -23,8 +23,6 @@ from workers.interval import Interval
 SECONDS_BETWEEN_LOOKS = 3600.0
 SECONDS_TO_SETTLE = 120.0
 MOST_BATCHES = 50  # in one look; the next goes on
-KEPT_OF_SCHEDULES, KEPT_OF_PEOPLE = timedelta(days=14), timedelta(days=366)
-KEPT_ANYWAY = 200  # of either, however old they look: the clock may be years ahead
 looks = Interval(SECONDS_BETWEEN_LOOKS, after=SECONDS_TO_SETTLE)
 
 
@@ -53,9 +51,13 @@ def remove_jobs(now: datetime) -> bool:
     ended = Job.objects.exclude(state__in=Job.OPEN)
     scheduled = Q(created_by__in=AUTOMATIC)
     removed = 0
-    for rows, kept in ((ended.filter(scheduled), KEPT_OF_SCHEDULES), (ended.exclude(scheduled), KEPT_OF_PEOPLE)):
+    for rows, kept in (
+        (ended.filter(scheduled), row_retention.JOBS_OF_SCHEDULES),
+        (ended.exclude(scheduled), row_retention.JOBS_OF_USERS),
+    ):
         for _batch in range(MOST_BATCHES):
-            count = older(rows, "created", than=now - kept, kept=KEPT_ANYWAY).delete()[0]
+            old = row_retention.choose_older(rows, "created", than=now - kept, kept=row_retention.JOBS_ANYWAY)
+            count = old.delete()[0]
             removed += count
             if not count:
                 break

@@ -11,7 +11,7 @@ from appliance import schedule
 from appliance.errors import Refused
 from appliance.facts.box import Facts, Pool
 from appliance.operation import Operation
-from appliance.pools import activities, maintenance_schedule
+from appliance.pools import maintenance_schedule, progress
 from appliance.pools.scrub import PauseScrub, StartScrub, work_of
 from appliance.pools.trim import StartTrim
 from web.inventory import store
@@ -75,7 +75,7 @@ def start_job(act: maintenance_schedule.DueAct, kind: str, pool: Pool, facts: Fa
     row = maintenance.schedule_row(pool, kind, facts)
     if act.what == "start":
         row.tried = timezone.now()
-    row.held = activities.work_key(pool, work) if act.what == "pause" and work else ""
+    row.held = progress.work_key(pool, work) if act.what == "pause" and work else ""
     row.save()
     try:
         return confirm.start_without_review(operation, user=BY_SCHEDULE)

@@ -23,6 +23,7 @@ from appliance.snapshots import policy as snapshot_policy
 from appliance.snapshots.destroy import MOST, PruneSnapshots
 from appliance.snapshots.policy import Policy, Taken, Wanted
 from appliance.snapshots.take import RunSnapshotPolicies
+from web import row_retention
 from web.inventory import store
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow, Source
 from web.jobs import confirm
@@ -35,7 +36,6 @@ from workers.interval import Interval
 log = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS = 30.0
 KINDS_OF_JOBS = ("run-snapshot-policies", "prune-snapshots")
-RUNS_KEPT = timedelta(days=30)
 TRY_AGAIN_AFTER = timedelta(minutes=10)
 MOST_DOUBLED = 5  # more than five hours
 looks = Interval(SECONDS_BETWEEN_LOOKS)
@@ -65,7 +65,7 @@ def run_due_policies() -> list[Job]:
             job = prune_snapshots(datasets)
         if job:
             begun.append(job)
-    PolicyRun.objects.filter(asked__lt=now - RUNS_KEPT).delete()
+    PolicyRun.objects.filter(asked__lt=now - row_retention.SCHEDULED_RUNS).delete()
     return begun
 
 

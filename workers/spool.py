@@ -13,15 +13,14 @@ from typing import Any
 from django.utils import timezone
 
 from appliance.system import paths
+from web import row_retention
 from web.database import is_unusable
 from web.inventory import store
 from web.inventory.models import Event
-from web.prune_rows import past
 
 log = logging.getLogger(__name__)
 LARGEST = 64 * 1024
 AT_ONCE = 200
-KEPT = 500
 MOST_ASIDE = 50
 
 
@@ -53,7 +52,7 @@ def ingest_events() -> list[Event]:
             quarantine_file(path, problem)
     if new:
         store.touch("events")
-        past(Event.objects.all(), KEPT, at_once=1000).delete()
+        row_retention.choose_past(Event.objects.all(), row_retention.EVENTS, at_once=1000).delete()
     if broken:
         raise broken
     return new

@@ -8,13 +8,12 @@ from collections.abc import Iterable
 from appliance import agent_client
 from appliance.benchmarks import scratch_claim
 from appliance.facts.box import LongWork, Pool
-from appliance.pools import activities
+from appliance.pools import progress, work_reports
 from appliance.zfs.scan_status import parse_amount
+from web import row_retention
 from web.inventory.models import Activity
 from web.pools.models import WorkReport
-from web.prune_rows import past
 
-KEPT = 100
 SECONDS_BETWEEN_TRIES = 60.0
 _tried: dict[str, float] = {}
 
@@ -22,13 +21,13 @@ _tried: dict[str, float] = {}
 def store_reports(pools: Iterable[Pool]) -> bool:
     """Write what is missing; whether anything was. Raises Failed where the agent cannot name the damaged files."""
     lasting = [pool for pool in pools if not scratch_claim.is_scratch_name(pool.name)]
-    ended = [(activities.report_key(pool, work), pool, work) for pool in lasting for work in pool.work if not work.under_way]  # fmt: skip
+    ended = [(work_reports.report_key(pool, work), pool, work) for pool in lasting for work in pool.work if not work.under_way]  # fmt: skip
     known = set(WorkReport.objects.filter(key__in=[key for key, _pool, _work in ended]).values_list("key", flat=True))
     missing = [found for found in ended if found[0] not in known]
     rows = {row.key: row for row in Activity.objects.all()} if missing else {}
     written = False
     for key, pool, work in missing:
-        row = rows.get(activities.work_key(pool, work))
+        row = rows.get(progress.work_key(pool, work))
         if is_settled(work, row) and not is_from_earlier_run(pool, work, row):
             written = write_report(key, pool, work, row) or written
     return written
@@ -42,7 +41,7 @@ def is_settled(work: LongWork, row: Activity | None) -> bool:
 
 def is_from_earlier_run(pool: Pool, work: LongWork, row: Activity | None) -> bool:
     """Of work that is known by its end: an end older than the last report's comes from a disk of an earlier run."""
-    if work.kind not in activities.KNOWN_BY_THEIR_END or work.ended is None or (row and row.started):
+    if work.kind not in progress.KNOWN_BY_THEIR_END or work.ended is None or (row and row.started):
         return False
     return WorkReport.objects.filter(pool_key=str(pool.guid), kind=work.kind, ended__gte=work.ended).exists()
 
@@ -59,8 +58,8 @@ def write_report(key: str, pool: Pool, work: LongWork, row: Activity | None) -> 
         found = agent_client.send_request({"verb": "read-damage", "pool": pool.name}, silence=90).get("facts") or {}
         files, damaged = tuple(str(name) for name in found.get("files") or ()), parse_amount(found.get("count"))
     began = row.started if row else None
-    wear = activities.wear_of(pool) if scan else ()
-    report = activities.make_report(work, began=began, files=files, damaged=damaged, wear=wear)
+    wear = work_reports.wear_of(pool) if scan else ()
+    report = work_reports.make_report(work, began=began, files=files, damaged=damaged, wear=wear)
     _row, made = WorkReport.objects.get_or_create(
         key=key,
         defaults={
@@ -85,4 +84,6 @@ def write_report(key: str, pool: Pool, work: LongWork, row: Activity | None) -> 
 
 
 def prune_reports(pool: Pool) -> None:
-    past(WorkReport.objects.filter(pool_key=str(pool.guid)), KEPT).delete()
+    row_retention.choose_past(
+        WorkReport.objects.filter(pool_key=str(pool.guid)), row_retention.REPORTS_OF_POOL
+    ).delete()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from appliance import names
-from appliance.agent import execution, journal, proof
+from appliance.agent import journal, proof, run_operation
 from appliance.agent.registry import Registered
 from appliance.request import Exchange, Request
 
@@ -24,7 +24,7 @@ class RunJob(JobRequest, tag="run"):
     operation: Registered
 
     def answer(self, exchange: Exchange) -> None:
-        execution.execute(self.job, self.operation, self.digest, exchange.read_facts, exchange.send)
+        run_operation.execute(self.job, self.operation, self.digest, exchange.read_facts, exchange.send)
 
 
 class Follow(JobRequest, tag="follow"):
@@ -32,16 +32,16 @@ class Follow(JobRequest, tag="follow"):
 
     def answer(self, exchange: Exchange) -> None:
         if journal.read_journal(self.job) is None:
-            exchange.send({"outcome": execution.outcome(None)})
+            exchange.send({"outcome": run_operation.outcome(None)})
         else:
-            execution.follow(self.job, exchange.read_facts, exchange.send)
+            run_operation.follow(self.job, exchange.read_facts, exchange.send)
 
 
 class Stop(JobRequest, tag="stop"):
     """Ask a job to stop before its next step."""
 
     def answer(self, exchange: Exchange) -> None:
-        exchange.send({"outcome": {"stopping": execution.ask_to_stop(self.job)}})
+        exchange.send({"outcome": {"stopping": run_operation.ask_to_stop(self.job)}})
 
 
 class Prove(JobRequest, tag="prove"):

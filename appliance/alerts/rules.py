@@ -199,9 +199,9 @@ def pool_faults(seen: AlertInput) -> Iterator[Fault]:
         elif broken and all(one.state == "OFFLINE" for one in broken):
             yield Fault("pool.offline", guid, f"{pool.name} runs without a disk that was taken offline.", away, link, len(broken))  # fmt: skip
         elif broken and pool.failures_left == 0:
-            yield Fault("pool.bare", guid, headline, away, link, len(broken))
+            yield Fault("pool.no-redundancy", guid, headline, away, link, len(broken))
         elif broken:
-            yield Fault("pool.weakened", guid, headline, away, link, len(broken))
+            yield Fault("pool.degraded", guid, headline, away, link, len(broken))
         helpers = [one for one in pool.devices() if one.state in vdev_state.LOST and one.role in {"spare", "cache"}]
         for one in helpers:
             yield Fault("pool.helper", f"{guid}/{one.guid}", f"{pool.name}: the {one.role} disk {seen.names(one)} does not work.", "", link)  # fmt: skip

@@ -1,7 +1,7 @@
 """See whether the keys that are at hand open the copies of encrypted folders. Nothing is unlocked by it.
 
-A copy of an encrypted folder travels without its key. Whoever finds out after a fire that the passphrase in the drawer is that
-of another folder has lost everything, so it is tried before: those that this box stores by schedule, others when typed.
+A copy of an encrypted folder travels without its key. If the passphrase in the drawer turns out after a fire to be that of
+another folder, everything is lost. So keys are tried before: those that this box stores by schedule, others when typed.
 """
 
 from __future__ import annotations

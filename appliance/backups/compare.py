@@ -33,7 +33,7 @@ class Sample:
 
 
 @dataclass
-class Result:
+class TreeComparison:
     """What was compared so far. ``files``: those whose contents were read; ``differences``: the first of them, by path."""
 
     entries: int = 0
@@ -55,7 +55,9 @@ def as_text(path: str) -> str:
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in found)
 
 
-def compare_trees(original: int, copy: int, sample: Sample, result: Result, tell: Callable[[Result], None]) -> None:
+def compare_trees(
+    original: int, copy: int, sample: Sample, result: TreeComparison, tell: Callable[[TreeComparison], None]
+) -> None:
     """Compare what two descriptors of top folders hold. ``tell`` is called for each folder and each part read; it may raise."""
     compare_entry(original, copy, ".", "the folder itself", sample, result, tell)
     for path, folders, files, handle in os.fwalk(".", dir_fd=original, follow_symlinks=False):
@@ -86,7 +88,13 @@ def is_folder(handle: int, name: str) -> bool:
 
 
 def compare_entry(
-    original: int, copy: int, name: str, path: str, sample: Sample, result: Result, tell: Callable[[Result], None]
+    original: int,
+    copy: int,
+    name: str,
+    path: str,
+    sample: Sample,
+    result: TreeComparison,
+    tell: Callable[[TreeComparison], None],
 ) -> None:
     """Compare one entry of two folders, and its contents where the sample takes it."""
     result.entries += 1
@@ -131,7 +139,9 @@ def attributes_of(folder: int, name: str) -> dict[str, bytes]:
     return found
 
 
-def same_contents(original: int, copy: int, name: str, result: Result, tell: Callable[[Result], None]) -> bool:
+def same_contents(
+    original: int, copy: int, name: str, result: TreeComparison, tell: Callable[[TreeComparison], None]
+) -> bool:
     """Whether two files hold the same bytes. One that cannot be read is different."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     handles: list[int] = []

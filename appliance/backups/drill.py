@@ -18,7 +18,7 @@ import msgspec
 from appliance import command, names
 from appliance.backups import drill_scratch, match
 from appliance.backups.base import BackupOperation
-from appliance.backups.compare import Result, Sample
+from appliance.backups.compare import Sample, TreeComparison
 from appliance.backups.drill_scratch import Rehearsed
 from appliance.backups.restore_folder import is_raw
 from appliance.backups.stored_keys import StoredKeys
@@ -51,7 +51,7 @@ class Rehearsal(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class Run:
+class DrillRun:
     """What the steps of a drill tell each other."""
 
     began: float = 0.0
@@ -120,7 +120,7 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
         return sum(copy.referenced for _one, copy in self.copied_folders(facts)) + drill_scratch.SPARE
 
     def plan(self, facts: Facts) -> Plan:
-        parts, run = self.copied_folders(facts), Run()
+        parts, run = self.copied_folders(facts), DrillRun()
         argv = drill_scratch.create_argv(self.scratch)
         text = f"zfs destroy -r -- {self.scratch}"
         keys = StoredKeys.of(parts, facts)
@@ -168,13 +168,13 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
 
         return run
 
-    def prepare(self, run: Run, work: Work) -> None:
+    def prepare(self, run: DrillRun, work: Work) -> None:
         """Begin anew: what an interrupted drill left is of another moment."""
         drill_scratch.remove_scratch(self.scratch, work)
         run.began = time.monotonic()
         command.run(drill_scratch.create_argv(self.scratch), timeout=300)
 
-    def restore_step(self, one: Dataset, copy: Dataset, run: Run, facts: Facts) -> Step:
+    def restore_step(self, one: Dataset, copy: Dataset, run: DrillRun, facts: Facts) -> Step:
         place = f"{self.scratch}/{copy.guid}"
         top = facts.dataset(self.pool)
         encrypted, raw = top is not None and top.encryption != "off", is_raw(copy)
@@ -194,9 +194,9 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
         text = f"{shlex.join(shown.sender(full))} | {shlex.join(shown.receiver(full))}"
         return Step(f"restore-{copy.guid}", f"Restore {one.name}", text, self.tidily(restore), (place,))
 
-    def compare_all(self, run: Run, keys: StoredKeys, work: Work) -> None:
+    def compare_all(self, run: DrillRun, keys: StoredKeys, work: Work) -> None:
         """Compare every part, note what was found, and fail where something is different."""
-        result, skipped, gone = Result(), list[str](), list[str]()
+        result, skipped, gone = TreeComparison(), list[str](), list[str]()
         for one, part in run.parts:
             why = self.compare_part(one, part, keys, result, gone, work)
             if why:
@@ -219,7 +219,7 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
             )
 
     def compare_part(
-        self, one: Dataset, part: Rehearsed, keys: StoredKeys, result: Result, gone: list[str], work: Work
+        self, one: Dataset, part: Rehearsed, keys: StoredKeys, result: TreeComparison, gone: list[str], work: Work
     ) -> str:
         """Compare one restored dataset; why it could not be, empty where it was."""
         if part.is_volume:

@@ -1,8 +1,9 @@
 """What has to be sent so that a copy gets a snapshot: decided by guids alone, before anything moves. Pure functions.
 
-Snapshots of a dataset and of its copies share their guid, whatever they are called; bookmarks keep it. ZFS continues a copy
-only from the newest snapshot of the copy (zfs-receive(8)), so that one has to be known at the source. Where it is not, the
-copy or its source went another way, and nothing is sent: no run destroys anything to make a copy fit.
+Snapshots of a dataset and of its copies share their guid, whatever they are called; a bookmark has that of its
+snapshot. ZFS continues a copy only from the newest snapshot of the copy (zfs-receive(8)), so that one has to be known
+at the source. Where it is not, the copy or its source went another way, and nothing is sent: no run destroys anything
+to make a copy fit.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Token:
-    """An interrupted receive, as the source's own ``zfs send -t`` reads it. Whoever wrote it: it is compared, not trusted."""
+    """An interrupted receive, as the source's own ``zfs send -t`` reads it. Anybody may have written it: it is compared, not trusted."""
 
     text: str
     to_guid: int

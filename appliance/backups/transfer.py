@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from appliance import command
 from appliance.backups import copies, match
-from appliance.backups.destination import LOCAL, Destination
+from appliance.backups.receive import LOCAL, Destination
 from appliance.backups.stream import send_stream
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Dataset

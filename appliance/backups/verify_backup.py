@@ -10,7 +10,7 @@ import msgspec
 from appliance import names
 from appliance.backups import tasks
 from appliance.backups.base import BackupOperation
-from appliance.backups.compare import Result, Sample, compare_trees
+from appliance.backups.compare import Sample, TreeComparison, compare_trees
 from appliance.errors import Failed, LarderError, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.formatting import size_text
@@ -88,7 +88,7 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
 
     def compare_all(self, pairs: list[tuple[str, str]], work: Work) -> None:
         """Compare every pair. One that cannot be opened keeps no other from being compared."""
-        result, skipped = Result(), list[str]()
+        result, skipped = TreeComparison(), list[str]()
         for original, copy in pairs:
             try:
                 self.compare_pair(original, copy, result, work)
@@ -112,7 +112,7 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
         if len(skipped) == len(pairs):
             raise Failed("Nothing could be compared", f"{skipped[0]} or its copy cannot be opened.")
 
-    def compare_pair(self, original: str, copy: str, result: Result, work: Work) -> None:
+    def compare_pair(self, original: str, copy: str, result: TreeComparison, work: Work) -> None:
         ours, theirs = newest_common(original, copy)
         with private_mount.root_of(ours) as here, private_mount.root_of(theirs) as there:
             compare_opened(original, here, there, Sample(self.turn, self.cycle, float(self.since)), result, work)
@@ -124,18 +124,18 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
         return "Nothing was changed. Start the comparison again."
 
 
-def compare_opened(name: str, here: int, there: int, sample: Sample, result: Result, work: Work) -> None:
+def compare_opened(name: str, here: int, there: int, sample: Sample, result: TreeComparison, work: Work) -> None:
     """Compare two opened folders, saying how far it is. Raises Cancelled."""
     began, entries = result.size, result.entries
     total = result.total
 
-    def tell(now: Result) -> None:
+    def tell(now: TreeComparison) -> None:
         whole = now.total - total
         percent = min(99, (now.size - began) * 100 * sample.cycle // max(whole, 1)) if whole else 0
         work.progress(percent, f"{name}: {now.files} files, {size_text(now.size)} read on both sides")
         work.stop_if_asked()
 
-    def quick(now: Result) -> None:
+    def quick(now: TreeComparison) -> None:
         if (now.entries - entries) % 100 == 0 or now.size != began:
             tell(now)
 

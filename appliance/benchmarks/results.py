@@ -46,7 +46,7 @@ class BenchmarkRun(msgspec.Struct, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()
 
 
-LONGEST = 1900  # characters of a line in a job's log, with some reserve (``agent/execution.py`` cuts longer ones)
+LONGEST = 1900  # characters of a line in a job's log, with some reserve (``agent/run_operation.py`` cuts longer ones)
 
 
 def encode_run(run: BenchmarkRun) -> str:

@@ -10,7 +10,7 @@ from appliance.datasets.base import DatasetOperation
 from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.operation import Plan, Step, Work
-from appliance.snapshots import expiry, policy
+from appliance.snapshots import policy, retention
 
 
 class PromoteDataset(DatasetOperation, tag="promote-dataset"):
@@ -22,7 +22,7 @@ class PromoteDataset(DatasetOperation, tag="promote-dataset"):
         origin = facts.dataset(dataset.origin.partition("@")[0]) if dataset else None
         if dataset is None or origin is None:
             return True
-        return expiry.keeps_less(policy.policy_of(origin), policy.policy_of(dataset))
+        return retention.keeps_less(policy.policy_of(origin), policy.policy_of(dataset))
 
     @property
     def title(self) -> str:

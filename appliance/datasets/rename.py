@@ -17,7 +17,7 @@ from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share
 from appliance.operation import Plan, Step, Work
 from appliance.shares import teardown
-from appliance.snapshots import expiry, policy
+from appliance.snapshots import policy, retention
 from appliance.zfs import mount as zfs_mount
 from appliance.zfs import mountpoints, status, system_datasets
 
@@ -114,7 +114,7 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
         if dataset is None or dataset.policy_source in policy.OWN:
             return dataset is None
         then = policy.parent_policy(facts.dataset(self.parent))
-        return expiry.may_lose(facts.below(self.dataset), policy.policy_of(dataset), then)
+        return retention.may_lose(facts.below(self.dataset), policy.policy_of(dataset), then)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -18,23 +18,23 @@ TIMES_SLOWER = 5.0
 
 
 @dataclass(frozen=True)
-class Counters:
+class DiskCounters:
     requests: int
     milliseconds: int
 
 
-def read_counters(text: str | None = None) -> dict[str, Counters]:
+def read_counters(text: str | None = None) -> dict[str, DiskCounters]:
     """Read the counters by kernel name. Other lines are skipped."""
     found = {}
     for line in (DISKSTATS.read_text() if text is None else text).splitlines():
         words = line.split()
         if len(words) >= 11 and all(word.isdigit() for word in words[3:11]):
             numbers = [int(word) for word in words[3:11]]
-            found[words[2]] = Counters(numbers[0] + numbers[4], numbers[3] + numbers[7])
+            found[words[2]] = DiskCounters(numbers[0] + numbers[4], numbers[3] + numbers[7])
     return found
 
 
-def mean_latencies(before: Mapping[str, Counters], now: Mapping[str, Counters]) -> dict[str, float]:
+def mean_latencies(before: Mapping[str, DiskCounters], now: Mapping[str, DiskCounters]) -> dict[str, float]:
     """Mean milliseconds per request between two samples, for disks with enough requests whose counters did not restart."""
     found = {}
     for name, counters in now.items():

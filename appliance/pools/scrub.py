@@ -1,4 +1,4 @@
-"""Scrubs: begin or resume one, pause it, stop it. The work itself is the kernel's; see ``activities``."""
+"""Scrubs: begin or resume one, pause it, stop it. The work itself is the kernel's; see ``progress``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from appliance.errors import Reason
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, LongWork, Pool
 from appliance.operation import Operation, Plan, command_step, never
-from appliance.pools.activities import unix_time
+from appliance.pools.progress import unix_time
 
 
 def work_of(pool: Pool | None, *kinds: str) -> LongWork | None:

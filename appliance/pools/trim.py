@@ -8,7 +8,7 @@ from typing import ClassVar
 from appliance.errors import Reason
 from appliance.facts.box import Facts, Pool
 from appliance.operation import Plan, command_step, never
-from appliance.pools.activities import unix_time
+from appliance.pools.progress import unix_time
 from appliance.pools.scrub import MaintenanceOperation, check_pool, work_of
 
 

@@ -26,6 +26,13 @@ NMBD = "nmbd.service"  # answers for the box's name where nothing else does
 DEBIANS_OWN = {"global", *samba_defaults.SECTIONS}
 # The module stack is loaded globally and repeated wherever a share names modules: a share's list replaces the global.
 STACK = ("catia", "fruit", "streams_xattr")
+# vfs_shadow_copy2(8): Samba splits a name where the delimiter begins, matches the first part against ``snapprefix`` and
+# reads the rest, delimiter included, with ``format``. The century keeps hyphens in a prefix from being taken for it.
+PREVIOUS_VERSIONS = {
+    "shadow:format": f"-{snapshot_names.FORMAT}",
+    "shadow:snapprefix": f"^{snapshot_names.PREFIX}[a-z]*$",
+    "shadow:delimiter": "-20",
+}
 TEMPLATE = Template(
     """\
 [global]
@@ -87,7 +94,7 @@ TEMPLATE = Template(
    shadow:sort = desc
    shadow:snapdirseverywhere = yes
    shadow:crossmountpoints = yes
-{% for key, value in shadow.items() %}
+{% for key, value in previous_versions.items() %}
    {{ key }} = {{ value }}
 {% endfor %}
 {% endif %}
@@ -179,7 +186,7 @@ def render_config(facts: Facts) -> str:
         guests=any(one.guest != "no" for one in every),
         policy=facts.smb_policy,
         unasked=samba_defaults.unasked_sections(),
-        shadow=snapshot_names.SHADOW,
+        previous_versions=PREVIOUS_VERSIONS,
     )
 
 

@@ -16,7 +16,7 @@ from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Snapshot
 from appliance.operation import Loss, Plan, Step, Work, always, never
-from appliance.snapshots import expiry, policy, space
+from appliance.snapshots import policy, retention, space
 from appliance.snapshots.take import SnapshotsOperation
 from appliance.zfs import libzfs
 
@@ -213,7 +213,9 @@ class PruneSnapshots(DestroySnapshots, tag="prune-snapshots"):
         found = [
             snapshot
             for snapshot in super().find_chosen(facts)
-            if expiry.may_go(snapshot, policies.get(snapshot.dataset), facts.snapshots_of(snapshot.dataset), now, zone)
+            if retention.may_go(
+                snapshot, policies.get(snapshot.dataset), facts.snapshots_of(snapshot.dataset), now, zone
+            )
         ]
         going = {snapshot.guid for snapshot in found}
         last = {

@@ -1,5 +1,5 @@
 """Snapshot policies (pages call them schedules): when a snapshot is due and how many are kept. Pure
-functions. Which ones go is decided in ``expiry.py``.
+functions. Which ones go is decided in ``retention.py``.
 
 A policy is stored in the ZFS property ``larder:policy`` of a dataset and inherited by the datasets below. Quarters of
 an hour and hours are counted in UTC; days, weeks and months by the box's calendar, so a day of 23 or 25 hours is one

@@ -11,8 +11,8 @@ from appliance.errors import Reason
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.operation import Operation, Plan, command_step
-from appliance.snapshots import expiry
 from appliance.snapshots import policy as snapshot_policy
+from appliance.snapshots import retention
 from appliance.snapshots.policy import Policy
 from appliance.snapshots.take import dataset_missing, pool_stopped
 
@@ -29,7 +29,7 @@ class SetSnapshotPolicy(Operation, tag="set-snapshot-policy"):
         if dataset is None:
             return True
         then = self.policy or snapshot_policy.parent_policy(facts.dataset(self.dataset.rpartition("/")[0]))
-        return expiry.may_lose(
+        return retention.may_lose(
             [dataset, *snapshot_policy.inheriting_datasets(dataset, facts.datasets)],
             snapshot_policy.policy_of(dataset),
             then,

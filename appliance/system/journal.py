@@ -1,6 +1,6 @@
 """The system's journal, a page at a time: by area, severity, time and a part of the text, the newest first.
 
-Every program of the box writes into it, and whoever can make one write. So a message is hostile text: bounded, without
+Every program of the box writes into it, also at the bidding of strangers. So a message is hostile text: bounded, without
 control characters, without what looks like a secret. What is read is bounded in lines, bytes and seconds; a page that
 stopped early says how far it got, and the cursor of the journal goes on from there. (journalctl(1), journal-export
 formats in systemd's docs/JOURNAL_EXPORT_FORMATS.md)

@@ -1,7 +1,7 @@
 """Hide secrets in text that was written by others: lines of the journal, output of tools, rows of settings.
 
-Larder writes no secret anywhere, but what it shows here was written by every program of the box, and by whoever can make one
-write: a password typed as a name at a login, an address with a token in an error, an argument behind ``sudo``.
+Larder writes no secret anywhere, but what it shows here was written by every program of the box, also at the bidding of
+strangers: a password typed as a name at a login, an address with a token in an error, an argument behind ``sudo``.
 """
 
 from __future__ import annotations

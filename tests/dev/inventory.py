@@ -74,7 +74,7 @@ from web.jobs.models import Job
 from web.shares.connection_views import SOURCE as CONNECTIONS
 from web.snapshots.models import MadeSnapshot, PolicyRun
 from web.system.service_status import READ
-from workers import activities, guard, work_reports
+from workers import collect_progress, guard, work_reports
 from workers.collectors import UNITS, disk_key
 from workers.evaluate_alerts import disks_seen
 
@@ -277,7 +277,7 @@ def keep_one(dataset: Dataset, at: datetime) -> None:
 
 def put_pools(box: Box, now: datetime) -> None:
     """Long work, its reports, how full the pools were, their history and events."""
-    activities.update_activities(box.pools)
+    collect_progress.update_activities(box.pools)
     for row in Activity.objects.filter(state="running"):
         left = 5 * 3600 + 20 * 60
         row.left, row.rate, row.phrase = left, (row.total - row.done) / left, time_left(left)

@@ -96,7 +96,7 @@ class MailForm(SettingsForm):
         self.initial["preset"] = self.initial.get("preset") or provider_of(self.instance.host)
         stored = smtp_password.has_password()
         self.fields["password"].help_text = (
-            "A password is stored in a file that only Larder can read. Leave this empty to keep it."
+            "A password is stored in a file that only Larder can read. Leave this empty if it has not changed."
             if stored
             else "Or the mailbox’s own password, where the provider accepts it."
         )

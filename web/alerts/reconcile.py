@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
 from django.db import transaction
 
 from appliance.alerts.kinds import KINDS
 from appliance.alerts.rules import Fault
+from web import row_retention
 from web.alerts import outbox
 from web.alerts.models import LARGEST, Alert, AlertNote, KindSeverity, MailSettings
 from web.database import is_unusable
-from web.prune_rows import older, past
 
 log = logging.getLogger(__name__)
-KEPT = timedelta(days=366)
-KEPT_ANYWAY = 500  # of what is over, however old it looks: the clock may be years ahead
-NOTES_KEPT = 100
 SAID_BY_ITSELF = {"disk.failing", "disk.watch", "disk.warm"}
 
 
@@ -186,11 +183,17 @@ def clear_alert(row: Alert, now: datetime, why: str) -> None:
     row.state, row.cleared = Alert.State.CLEARED, now
     row.save()
     add_note(row, why, now)
-    older(Alert.objects.filter(state=Alert.State.CLEARED), "cleared", than=now - KEPT, kept=KEPT_ANYWAY).delete()
+    row_retention.choose_older(
+        Alert.objects.filter(state=Alert.State.CLEARED),
+        "cleared",
+        than=now - row_retention.CLEARED_ALERTS,
+        kept=row_retention.ALERTS_ANYWAY,
+    ).delete()
 
 
 def add_note(row: Alert, text: str, now: datetime, by: str = "") -> None:
     """Add a note to an alert. Of many notes the first and the latest are kept."""
     AlertNote.objects.create(alert=row, at=now, text=text[:500], by=by)
     notes = AlertNote.objects.filter(alert=row)
-    past(notes.exclude(pk=notes.order_by("pk").values("pk")[:1]).order_by("-pk"), NOTES_KEPT).delete()
+    later = notes.exclude(pk=notes.order_by("pk").values("pk")[:1]).order_by("-pk")
+    row_retention.choose_past(later, row_retention.NOTES_OF_ALERT).delete()

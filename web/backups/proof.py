@@ -202,7 +202,7 @@ def summary(one: BackupStatus) -> Iterator[Said]:
 
 # --- where a test restores to -------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Place:
+class DrillPlace:
     """Where a restore can be tested: a pool, what it needs and what there is, in bytes."""
 
     pool: str
@@ -214,7 +214,7 @@ class Place:
         return self.needed <= self.room
 
 
-def drill_place(dataset: Dataset, task: BackupTask, facts: Facts) -> Place:
+def drill_place(dataset: Dataset, task: BackupTask, facts: Facts) -> DrillPlace:
     """The folder's own pool, where a real restore would go; else that of the copies, else another that has room. Where none
     has, the first of them, so that the refusal says what is missing."""
     there = task.find_pool(facts)
@@ -226,8 +226,8 @@ def drill_place(dataset: Dataset, task: BackupTask, facts: Facts) -> Place:
     tops = {one.name: one for one in facts.datasets if "/" not in one.name and not one.locked and not one.readonly}
     scratch = {one.pool: one for one in facts.datasets if one.name == drill_scratch.scratch_of(one.pool, task.key)}
     places = [
-        Place(name, needed, drill_scratch.room(tops.get(name), scratch.get(name)))
+        DrillPlace(name, needed, drill_scratch.room(tops.get(name), scratch.get(name)))
         for name in order
         if name in usable and name in tops
     ]
-    return next((one for one in places if one.fits), places[0] if places else Place(dataset.pool, needed, 0))
+    return next((one for one in places if one.fits), places[0] if places else DrillPlace(dataset.pool, needed, 0))

@@ -41,7 +41,7 @@ STATES = ("failed", "failed", "failed", "failed", "attention", "notice", "", "")
 
 
 @dataclass(frozen=True)
-class Asked:
+class LogFilter:
     """What the filters are set to. What is not among the choices is as if it were not given."""
 
     area: str
@@ -51,7 +51,7 @@ class Asked:
     after: str
 
     @classmethod
-    def from_query(cls, query: QueryDict) -> Asked:
+    def from_query(cls, query: QueryDict) -> LogFilter:
         def chosen(name: str, choices: dict[str, str], usual: str) -> str:
             given = query.get(name, usual)
             return given if given in choices else usual
@@ -74,7 +74,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownLine:
     """A line as the page draws it."""
 
     at: datetime
@@ -87,7 +87,7 @@ class Shown:
 @require_GET
 def show_log(request: HttpRequest) -> HttpResponse:
     """A page of the log. Only its newest page is read again by itself."""
-    asked = Asked.from_query(request.GET)
+    asked = LogFilter.from_query(request.GET)
     page, problem = read_page(asked)
     context = describe_page(asked, page) if page else {}
     seen = f"{request.get_full_path()}{problem}{page.lines if page else ''}"
@@ -109,7 +109,7 @@ def show_log(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def read_page(asked: Asked) -> tuple[LogPage | None, str]:
+def read_page(asked: LogFilter) -> tuple[LogPage | None, str]:
     """The page, or why there is none."""
     request = {"verb": "read-log", **asked.filters, "after": asked.after}
     try:
@@ -120,7 +120,7 @@ def read_page(asked: Asked) -> tuple[LogPage | None, str]:
         return None, "Larder's agent answered something that is no page of the log."
 
 
-def describe_page(asked: Asked, page: LogPage) -> dict[str, Any]:
+def describe_page(asked: LogFilter, page: LogPage) -> dict[str, Any]:
     """What the template shows of a page. What the agent knows to be secret is hidden already; the rest is hidden here."""
     redactor = Redactor([*known_secrets(), MailSettings.load_row().webhook])
     return {
@@ -132,8 +132,10 @@ def describe_page(asked: Asked, page: LogPage) -> dict[str, Any]:
     }
 
 
-def shown_line(line: LogLine, redactor: Redactor) -> Shown:
-    return Shown(moment(line.at), line.source, redactor.hide(line.text), WORDS[line.priority], STATES[line.priority])
+def shown_line(line: LogLine, redactor: Redactor) -> ShownLine:
+    return ShownLine(
+        moment(line.at), line.source, redactor.hide(line.text), WORDS[line.priority], STATES[line.priority]
+    )
 
 
 def moment(seconds: float) -> datetime:

@@ -69,7 +69,7 @@ class Bundle:
             os.close(handle)
 
 
-class Reader(io.RawIOBase):
+class BundleReader(io.RawIOBase):
     """Reads a descriptor from a place of its own, so that several pages can read one file at a time."""
 
     def __init__(self, handle: int) -> None:
@@ -152,12 +152,12 @@ class Shelf:
         timer.daemon = True
         timer.start()
 
-    def open(self, key: str) -> Reader | None:
+    def open(self, key: str) -> BundleReader | None:
         """The zip of that bundle, to be closed by the caller; None where it is not there any more."""
         with self.lock:
             if self.bundle is None or self.bundle.key != key or not self.bundle.is_made:
                 return None
-            return Reader(self.bundle.handle)
+            return BundleReader(self.bundle.handle)
 
     def text_of(self, key: str, name: str) -> tuple[str, bool] | None:
         """The text of a file in it and whether that is all; None where there is none."""

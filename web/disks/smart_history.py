@@ -14,12 +14,11 @@ from django.utils import timezone
 from appliance.disks.health import SINCE_FIRST_SEEN, Before, DiskHealth, HealthReason, judge_health
 from appliance.disks.smart import NOT_UNDERSTOOD, Reading
 from appliance.schedule import box_zone
+from web import row_retention
 from web.alerts.models import LARGEST, Accepted, DiskDay
 from web.inventory.models import DiskRow
-from web.prune_rows import past
 
 WRITTEN_EVERY = timedelta(hours=1)  # a temperature that wanders within the day's range is not worth a write
-KEPT = 3 * 366  # days of each disk, by count: by date, a clock that is years ahead would delete all
 KNOWN = ("healthy", "watch", "failing")
 WANDERING = ("temperature", "latency")
 FIGURE = "figure "  # before the name of what is kept for its graph alone
@@ -186,7 +185,9 @@ def store_day(key: str, reading: Reading, now: datetime | None = None) -> None:
         return
     row = DiskDay.objects.filter(disk=key, day=now.date()).first()
     if row is None:
-        past(DiskDay.objects.filter(disk=key).order_by("-day"), KEPT).delete()
+        row_retention.choose_past(
+            DiskDay.objects.filter(disk=key).order_by("-day"), row_retention.DAYS_OF_DISK
+        ).delete()
         row = DiskDay(disk=key, day=now.date(), written=now)
     merged = dict(row.values)
     moved = row.pk is None

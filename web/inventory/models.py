@@ -14,7 +14,7 @@ from appliance.facts import box, sharing
 from appliance.facts.datasets import Bookmark, Dataset, DatasetDetail, Snapshot
 from appliance.facts.importable import Importable
 from appliance.facts.remote import Remote
-from appliance.pools import activities
+from appliance.pools import progress
 from appliance.shares import connections
 from appliance.shares.drift import detect
 from appliance.shares.troubleshoot import diagnose
@@ -278,7 +278,7 @@ class Source(models.Model):
 
 
 class Activity(models.Model):
-    """Long work of the kernel, started here or elsewhere (``appliance/pools/activities.py``). ``left`` is in seconds, null
+    """Long work of the kernel, started here or elsewhere (``appliance/pools/progress.py``). ``left`` is in seconds, null
     while unknown; ``samples`` are what the pace is calculated from. Rows of ended work stay as long as ZFS reports it."""
 
     key = models.CharField(max_length=120, primary_key=True)
@@ -306,7 +306,7 @@ class Activity(models.Model):
 
     @property
     def title(self) -> str:
-        return activities.work_title(self.kind, self.pool)
+        return progress.work_title(self.kind, self.pool)
 
     @property
     def under_way(self) -> bool:

@@ -27,7 +27,14 @@ WORST_FIRST = ("failed", "attention", "locked", "repaired", "notice", "working")
 SHOWN = 8
 BAD_STATES = {"failed", "attention"}
 # Alerts that repeat a pool's health. They stay open for a while after the fault has ended.
-POOL_HEALTH_ALERTS = {"pool.stopped", "pool.bare", "pool.weakened", "pool.offline", "pool.damaged", "pool.errors"}
+POOL_HEALTH_ALERTS = {
+    "pool.stopped",
+    "pool.no-redundancy",
+    "pool.degraded",
+    "pool.offline",
+    "pool.damaged",
+    "pool.errors",
+}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from django.db.models import Max
 
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, LongWork, Pool
-from appliance.pools import activities
+from appliance.pools import progress
 from appliance.pools.maintenance_schedule import Care, latest_believable
 from appliance.pools.scrub import work_of
 from appliance.schedule import Schedule
@@ -87,7 +87,7 @@ def build_care(
         ended=latest_believable((ended, kept), now),
         tried=row.tried if row else None,
         since=root.created if root else None,
-        held=bool(row and under_way and row.held == activities.work_key(pool, under_way)),
+        held=bool(row and under_way and row.held == progress.work_key(pool, under_way)),
     )
 
 

@@ -6,14 +6,14 @@ from typing import Any
 
 from django.db import models
 
-from appliance.pools.activities import Report, Wear
+from appliance.pools.work_reports import Report, Wear
 from appliance.schedule import Schedule
 
 
 class WorkReport(models.Model):
     """How one scrub, resilver or other long work ended; written once, when its end is first seen.
 
-    ``key`` identifies the work across reboots (``appliance/pools/activities.py``), so that it gets one report.
+    ``key`` identifies the work across reboots (``appliance/pools/progress.py``), so that it gets one report.
     """
 
     key = models.CharField(max_length=120, primary_key=True)

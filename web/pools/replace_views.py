@@ -108,7 +108,7 @@ def show_replacement(request: HttpRequest, pk: int) -> HttpResponse:
             "case": case,
             "now": now,
             "steps": operation_ui.REPLACEMENT_STEPS,
-            "activities": Activity.objects.filter(pool=case.pool, kind="resilver", state="scanning")[:1],
+            "activities": Activity.objects.filter(pool=case.pool, kind="resilver", state__in=Activity.UNDER_WAY)[:1],
             **latest_job(case),
             "stop_link": stop_url(case, now),
         }

@@ -12,7 +12,7 @@ from django.db.models import Count, Sum
 
 from appliance.facts.datasets import Dataset
 from appliance.snapshot_names import GRAINS
-from appliance.snapshots import expiry
+from appliance.snapshots import retention
 from appliance.snapshots.policy import Policy, Taken, Wanted
 from web.inventory.models import SnapshotReading, SnapshotRow
 from web.snapshots.models import MadeSnapshot, PolicyRun
@@ -120,7 +120,7 @@ def expired_rows(datasets: Iterable[tuple[Dataset, Policy | None]], counts: dict
         key = str(dataset.guid)
         rows = {snapshot.guid: row for snapshot, row in taken.get(key, [])}
         own = [snapshot for snapshot, _row in taken.get(key, [])]
-        for snapshot in expiry.expired_snapshots(policy, own, others=counts.get(key, 0) - len(own)):
+        for snapshot in retention.expired_snapshots(policy, own, others=counts.get(key, 0) - len(own)):
             row = rows[snapshot.guid]
             if not row.holds and not row.clones:
                 found.append(row)

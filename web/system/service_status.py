@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -44,53 +45,10 @@ def worker_runs() -> bool:
 
 
 def troubles_of(sources: list[Source], checked: datetime | None) -> list[Trouble]:
-    found = []
+    """What is wrong with Larder itself, and with what it reads."""
     known = {source.name: source for source in sources}
     worker, broker = worker_runs(), queue.is_reachable()
-    if not worker:
-        found.append(
-            Trouble(
-                "worker",
-                "Larder's worker is not running.",
-                "What you see may be old, and nothing can be changed until it runs again. It restarts by itself; if this stays, restart the box or run: systemctl restart larder-worker",
-            )
-        )
-    if not broker:
-        found.append(
-            Trouble(
-                "queue",
-                "Larder's queue (Redis) is not running.",
-                "Changes you confirm now wait until it is back. Your pools and shares go on working. On the box: systemctl restart redis-server@larder",
-            )
-        )
-    if not paths.AGENT_SOCKET.exists():
-        found.append(
-            Trouble(
-                "agent",
-                "Larder's agent cannot be reached.",
-                "Pages can be read, but nothing can be changed. On the box: systemctl restart larder-agent.socket larder-agent.service",
-            )
-        )
-    if (zfs := known.get("zfs")) and zfs.error:
-        found.append(
-            Trouble(
-                "zfs",
-                zfs.error,
-                "Your data is not touched by this, but it cannot be reached. It often follows a kernel update: restart the box; if that does not help, run: dpkg-reconfigure zfs-dkms",
-            )
-        )
-    if (edits := known.get("by-hand")) and edits.error:
-        found.append(
-            Trouble(
-                "by-hand",
-                edits.error,
-                "Larder does not write over it: until you decide, changes of those shares are refused. What is shared now goes on.",
-                "edits",
-            )
-        )
-    for name in READ:
-        if (source := known.get(name)) and source.error:
-            found.append(Trouble(f"source-{name}", f"Larder could not read the {name}.", source.error))
+    found = [*program_troubles(worker=worker, broker=broker), *source_troubles(known)]
     if (
         worker
         and broker
@@ -106,6 +64,46 @@ def troubles_of(sources: list[Source], checked: datetime | None) -> list[Trouble
             )
         )
     return found
+
+
+def program_troubles(*, worker: bool, broker: bool) -> Iterator[Trouble]:
+    if not worker:
+        yield Trouble(
+            "worker",
+            "Larder's worker is not running.",
+            "What you see may be old, and nothing can be changed until it runs again. It restarts by itself; if this stays, restart the box or run: systemctl restart larder-worker",
+        )
+    if not broker:
+        yield Trouble(
+            "queue",
+            "Larder's queue (Redis) is not running.",
+            "Changes you confirm now wait until it is back. Your pools and shares go on working. On the box: systemctl restart redis-server@larder",
+        )
+    if not paths.AGENT_SOCKET.exists():
+        yield Trouble(
+            "agent",
+            "Larder's agent cannot be reached.",
+            "Pages can be read, but nothing can be changed. On the box: systemctl restart larder-agent.socket larder-agent.service",
+        )
+
+
+def source_troubles(known: Mapping[str, Source]) -> Iterator[Trouble]:
+    if (zfs := known.get("zfs")) and zfs.error:
+        yield Trouble(
+            "zfs",
+            zfs.error,
+            "Your data is not touched by this, but it cannot be reached. It often follows a kernel update: restart the box; if that does not help, run: dpkg-reconfigure zfs-dkms",
+        )
+    if (edits := known.get("by-hand")) and edits.error:
+        yield Trouble(
+            "by-hand",
+            edits.error,
+            "Larder does not write over it: until you decide, changes of those shares are refused. What is shared now goes on.",
+            "edits",
+        )
+    for name in READ:
+        if (source := known.get(name)) and source.error:
+            yield Trouble(f"source-{name}", f"Larder could not read the {name}.", source.error)
 
 
 def service_status(request: HttpRequest) -> ServiceStatus:

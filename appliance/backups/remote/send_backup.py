@@ -18,7 +18,7 @@ import msgspec
 from appliance import names, snapshot_names
 from appliance.backups import copies, run_mark, tasks, unchanged
 from appliance.backups.copy_dataset import DatasetCopy, let_go_here, withdraw
-from appliance.backups.destination import Destination
+from appliance.backups.receive import Destination
 from appliance.backups.remote import connection, settings
 from appliance.backups.remote.answers import RemoteCopy
 from appliance.backups.remote.remote_place import RemotePlace, list_all

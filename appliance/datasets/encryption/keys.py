@@ -81,24 +81,13 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
             work.note(f"{self.dataset} is locked")
 
         shown = "\n".join(shlex.join(unmount_argv(top.name)) for top in tops)
+        unmount = Step("unmount", "Unmount the folders", shown, unmount_all, tuple(dataset.name for dataset in mounted))
         keeps = key_store.is_marked(dataset) if (dataset := self.find_dataset(facts)) else False
         return Plan(
             summary=f"{self.dataset} and {max(len(mounted) - 1, 0)} folders below it cannot be read until the key is given again. Nothing is erased.",
             steps=(
                 *teardown.close_step(shares),
-                *(
-                    [
-                        Step(
-                            "unmount",
-                            "Unmount the folders",
-                            shown,
-                            unmount_all,
-                            tuple(dataset.name for dataset in mounted),
-                        )
-                    ]
-                    if mounted
-                    else []
-                ),
+                *([unmount] if mounted else []),
                 Step(
                     "unload",
                     "Forget the key that is loaded",

@@ -86,7 +86,7 @@ def test_a_pulled_disk_of_a_pool_waits_for_the_mail_server_and_is_told_once(appl
     before = post.tries
     appliance.pull(2)
     try:
-        alerting.raised(appliance, visitor, "pool.weakened")
+        alerting.raised(appliance, visitor, "pool.degraded")
         wait_for("a try to send it", lambda: post.tries > before, timeout=180)
         assert post.mails == []
     finally:
@@ -95,6 +95,6 @@ def test_a_pulled_disk_of_a_pool_waits_for_the_mail_server_and_is_told_once(appl
     alerting.arrived(post, "tank is degraded:")
     assert "bay 2" in text_of(post.mails[0])
     appliance.put_back(2)
-    alerting.over(appliance, visitor, "pool.weakened")
-    alerting.each_once(appliance, post, since, "pool.weakened")
+    alerting.over(appliance, visitor, "pool.degraded")
+    alerting.each_once(appliance, post, since, "pool.degraded")
     appliance.run("sha256sum", "-c", "/root/sum")

@@ -92,13 +92,13 @@ def test_a_disk_on_which_every_request_fails_is_told_as_what_zfs_makes_of_it(app
     since = alerting.begin(appliance, post)
     with injected(appliance, "tank", 2, "io", "all"):
         appliance.shell("dd if=/dev/urandom of=/tank/more bs=1M count=32 status=none; zpool sync tank; zpool scrub tank", check=False)  # fmt: skip
-        summary = alerting.raised(appliance, visitor, "pool.weakened", "pool.errors")
+        summary = alerting.raised(appliance, visitor, "pool.degraded", "pool.errors")
     alerting.arrived(post, summary.rstrip("."))
     assert "bay 2" in text_of(post.mails[0])
     appliance.run("zpool", "clear", "tank")
-    alerting.over(appliance, visitor, "pool.weakened", "pool.errors")
+    alerting.over(appliance, visitor, "pool.degraded", "pool.errors")
     kinds = alerting.kinds_since(appliance, since)
-    assert set(kinds) <= {"pool.weakened", "pool.errors"}
+    assert set(kinds) <= {"pool.degraded", "pool.errors"}
     alerting.each_once(appliance, post, since, *kinds)
     wait_for("the whole pool", lambda: "ONLINE" in appliance.run("zpool", "list", "-H", "-o", "health", "tank"))
     appliance.run("sha256sum", "-c", "/root/sum")
@@ -138,14 +138,17 @@ def test_a_disk_that_was_taken_offline_is_told_as_that(appliance, visitor, post)
 def test_a_mirror_with_a_disk_given_up_survives_nothing_more_and_says_so(appliance, visitor, post):
     since = alerting.begin(appliance, post)
     appliance.run("zpool", "offline", "-f", "pair", alerting.guid_of(appliance, 5, "pair"))
-    assert alerting.raised(appliance, visitor, "pool.bare") == "pair is degraded: one more failed disk would lose data."
+    assert (
+        alerting.raised(appliance, visitor, "pool.no-redundancy")
+        == "pair is degraded: one more failed disk would lose data."
+    )
     alerting.arrived(post, "pair is degraded: one more failed disk would lose data")
     text = text_of(post.mails[0])
     assert "bay 5" in text
     assert "replace it now" in text
     appliance.run("zpool", "clear", "pair")
-    alerting.over(appliance, visitor, "pool.bare")
-    alerting.each_once(appliance, post, since, "pool.bare")
+    alerting.over(appliance, visitor, "pool.no-redundancy")
+    alerting.each_once(appliance, post, since, "pool.no-redundancy")
 
 
 def test_a_pool_that_fills_up_has_one_alert_at_a_time(appliance, visitor, post):

@@ -27,7 +27,7 @@ SCRIPT = """
 import json, sys
 from datetime import datetime
 from zoneinfo import ZoneInfo
-from appliance.zfs import libzfs as core, list_snapshots as snapshots; from appliance import snapshot_names; from appliance.snapshots import expiry, policy as policies
+from appliance.zfs import libzfs as core, list_snapshots as snapshots; from appliance import snapshot_names; from appliance.snapshots import retention, policy as policies
 from appliance.snapshots.policy import Policy, Taken
 
 numbers, moments = json.load(sys.stdin)
@@ -48,7 +48,7 @@ for text in moments:
         every = list(snapshots.list_snapshots(["tank/year"]))
         recorded[next(one.guid for one in every if one.name == name)] = (now, grains)
     known = taken()
-    if gone := {one.guid for one in expiry.expired_snapshots(policy, known, others=len(every) - len(known))}:
+    if gone := {one.guid for one in retention.expired_snapshots(policy, known, others=len(every) - len(known))}:
         assert not core.destroy_snapshots(one.name for one in every if one.guid in gone)
         every = list(snapshots.list_snapshots(["tank/year"]))
     out.append([recorded[one.guid][0].isoformat() for one in every if one.guid in recorded])

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from appliance.agent import console, delayed_jobs, execution, journal, proof
-from appliance.agent.execution import execute
+from appliance.agent import console, delayed_jobs, journal, proof, run_operation
 from appliance.agent.registry import Registered
 from appliance.agent.request_registry import RegisteredRequest
+from appliance.agent.run_operation import execute
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.operation import Operation, Plan, always, as_json, kind_of
@@ -19,8 +19,8 @@ from appliance.pools.create import CreatePool
 from appliance.shares.approve import ApproveShares
 from appliance.shares.set_share import SetShare
 from appliance.system import paths
-from tests.unit.agent import test_execution
-from tests.unit.agent.test_execution import ACTS, Errand, steps
+from tests.unit.agent import test_run_operation
+from tests.unit.agent.test_run_operation import ACTS, Errand, steps
 from tests.unit.made import JOB, OLD, OTHER_JOB, box, dataset, disk, path_of
 
 pytestmark = pytest.mark.usefixtures("folders", "commands")
@@ -48,9 +48,9 @@ def clock(monkeypatch, tmp_path):
             raise Refused(Reason("operation-malformed", str(error))) from error
 
     ACTS.clear()
-    test_execution.HAPPENED.clear()
+    test_run_operation.HAPPENED.clear()
     monkeypatch.setattr("appliance.agent.registry.decode_operation", decode)
-    monkeypatch.setattr(execution, "SECONDS_BETWEEN_LOOKS", 0)
+    monkeypatch.setattr(run_operation, "SECONDS_BETWEEN_LOOKS", 0)
     monkeypatch.setattr(proof, "COST", {"n": 2, "r": 8, "p": 1})
     monkeypatch.setattr(delayed_jobs, "clock", lambda: now["clock"])
     monkeypatch.setattr(delayed_jobs, "boot", lambda: now["boot"])
@@ -129,7 +129,7 @@ def test_following_tells_that_it_waits_and_starts_nothing(clock):
     run()
     pass_by(clock, 100)
     sent: list[dict[str, Any]] = []
-    execution.follow(JOB, box, sent.append)
+    run_operation.follow(JOB, box, sent.append)
     assert (sent[-1]["outcome"]["state"], done) == ("waiting", [])
 
 
@@ -191,12 +191,12 @@ def test_it_is_cancelled_by_asking_to_stop_and_never_runs(clock):
     done = steps("one")
     (paths.SECRETS / JOB).write_text(PASSWORD)
     run()
-    assert execution.ask_to_stop(JOB)
+    assert run_operation.ask_to_stop(JOB)
     pass_by(clock, 100)
     outcome = run()
     assert (outcome["state"], outcome["text"], done) == ("cancelled", delayed_jobs.CANCELLED, [])
     assert not (paths.SECRETS / JOB).exists()
-    assert not execution.ask_to_stop(JOB)
+    assert not run_operation.ask_to_stop(JOB)
 
 
 def test_cancelling_waits_for_whoever_asks_again_at_that_moment(monkeypatch):

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 import pytest
 
-from appliance.agent import execution
+from appliance.agent import run_operation
 from appliance.agent.registry import Registered, decode_operation
 from appliance.disks import inventory
 from appliance.errors import Refused
@@ -362,7 +362,7 @@ def test_disks_that_facts_name_are_locked_before_anything_is_planned(folders, fa
         looked.append(True)
         return facts
 
-    with pytest.raises(StillWaiting), execution.locked(sample("import-pool"), look, give_up):
+    with pytest.raises(StillWaiting), run_operation.locked(sample("import-pool"), look, give_up):
         pytest.fail("it went on without the disk")
     assert looked
 

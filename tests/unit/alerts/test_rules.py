@@ -36,13 +36,13 @@ def with_device(state: str, *more: str, **changes: object) -> Pool:
 def test_a_disk_that_dies_in_its_place_is_one_alert_and_not_three():
     pool = with_device("FAULTED", read_errors=12, write_errors=40)
     silent = DiskStatus("x", BAY, "healthy", pool="tank", silent="It does not answer.", away=True)
-    assert set(found(pools=(pool,), disks=(silent,))) == {"pool.weakened"}
+    assert set(found(pools=(pool,), disks=(silent,))) == {"pool.degraded"}
 
 
 def test_errors_that_were_told_before_the_disk_was_given_up_are_not_called_over():
     pool = with_device("FAULTED", read_errors=12)
     told = ("pool.errors", f"{pool.guid}/{pool.vdevs[0].children[0].guid}")
-    assert set(found(pools=(pool,), open=frozenset({told}))) == {"pool.weakened", "pool.errors"}
+    assert set(found(pools=(pool,), open=frozenset({told}))) == {"pool.degraded", "pool.errors"}
 
 
 def test_errors_of_a_failing_disk_are_told_with_the_advice_to_replace_it():
@@ -97,12 +97,12 @@ def test_a_disk_that_tells_nothing_is_no_fault(state):
 @pytest.mark.parametrize(
     ("pool", "kind"),
     [
-        (with_device("FAULTED"), "pool.weakened"),
-        (with_device("REMOVED", "UNAVAIL"), "pool.bare"),
+        (with_device("FAULTED"), "pool.degraded"),
+        (with_device("REMOVED", "UNAVAIL"), "pool.no-redundancy"),
         (replace(with_device("REMOVED", "REMOVED", "REMOVED"), state="SUSPENDED"), "pool.stopped"),
         (with_device("OFFLINE"), "pool.offline"),
         (with_device("OFFLINE", "OFFLINE"), "pool.offline"),
-        (with_device("OFFLINE", "FAULTED"), "pool.bare"),
+        (with_device("OFFLINE", "FAULTED"), "pool.no-redundancy"),
         (with_device("ONLINE", slow_ios=5), "pool.stalls"),
         (replace(recorded_pool(), errors=3), "pool.damaged"),
         (with_device("ONLINE", checksum_errors=4), "pool.errors"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.backups.compare import Result, Sample, compare_trees
+from appliance.backups.compare import Sample, TreeComparison, compare_trees
 
 DAY = 86400
 
@@ -35,8 +35,8 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
     return ours, theirs
 
 
-def compare(pair: tuple[Path, Path], sample: Sample | None = None) -> Result:
-    result, handles = Result(), [os.open(one, os.O_RDONLY | os.O_DIRECTORY) for one in pair]
+def compare(pair: tuple[Path, Path], sample: Sample | None = None) -> TreeComparison:
+    result, handles = TreeComparison(), [os.open(one, os.O_RDONLY | os.O_DIRECTORY) for one in pair]
     try:
         compare_trees(handles[0], handles[1], sample or Sample(), result, lambda _now: None)
     finally:

@@ -12,7 +12,7 @@ import pytest
 
 from appliance import command
 from appliance.backups import drill, drill_scratch, transfer
-from appliance.backups.compare import Result
+from appliance.backups.compare import TreeComparison
 from appliance.backups.drill import PREFIX, DrillBackup, Rehearsal
 from appliance.backups.drill_scratch import RemoveDrill
 from appliance.backups.tasks import BackupTask, encode_tasks
@@ -111,7 +111,7 @@ def compared(monkeypatch) -> list[tuple[str, str]]:
         opened.append(name)
         yield len(opened) - 1
 
-    def compare(name: str, here: int, there: int, _sample: object, result: Result, _work: object) -> None:
+    def compare(name: str, here: int, there: int, _sample: object, result: TreeComparison, _work: object) -> None:
         pairs.append((opened[here], opened[there]))
         result.files += 4
         if name in getattr(compare, "different", ()):

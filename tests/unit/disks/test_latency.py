@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from appliance.disks import latency
-from appliance.disks.latency import Counters
+from appliance.disks.latency import DiskCounters
 
 # As Linux 6.12 writes it: 20 columns, a loop device, a partition.
 TEXT = """   8       0 sda 1200 30 96000 2400 800 10 64000 3600 0 5000 6000 0 0 0 0 12 40
@@ -13,16 +13,16 @@ TEXT = """   8       0 sda 1200 30 96000 2400 800 10 64000 3600 0 5000 6000 0 0 
 
 
 def test_reads_and_writes_are_counted_together():
-    assert latency.read_counters(TEXT) == {"sda": Counters(2000, 6000), "sda1": Counters(10, 5)}
+    assert latency.read_counters(TEXT) == {"sda": DiskCounters(2000, 6000), "sda1": DiskCounters(10, 5)}
 
 
 def test_only_what_happened_since_counts_and_only_where_it_is_enough():
-    before = {"sda": Counters(1000, 1000), "sdb": Counters(1000, 1000), "sdc": Counters(9000, 9000)}
+    before = {"sda": DiskCounters(1000, 1000), "sdb": DiskCounters(1000, 1000), "sdc": DiskCounters(9000, 9000)}
     now = {
-        "sda": Counters(1100, 3600),
-        "sdb": Counters(1010, 9000),
-        "sdc": Counters(100, 50),
-        "sdd": Counters(500, 500),
+        "sda": DiskCounters(1100, 3600),
+        "sdb": DiskCounters(1010, 9000),
+        "sdc": DiskCounters(100, 50),
+        "sdd": DiskCounters(500, 500),
     }
     assert latency.mean_latencies(before, now) == {"sda": 26.0}
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from appliance import command
-from appliance.agent import execution
+from appliance.agent import run_operation
 from appliance.benchmarks import checks
 from appliance.benchmarks.case import Case
 from appliance.disks import clear_labels, probe, query, udev
@@ -130,7 +130,7 @@ def test_agent_refuses_a_plan_made_for_an_empty_disk(folders, commands, monkeypa
     monkeypatch.setattr(probe, "inspect_disk", lambda found: probe.UNKNOWN if found.path == path_of(1) else None)
     facts: Facts = box(disk(1), disk(2))
     sent: list[dict[str, Any]] = []
-    execution.execute(JOB, create(), create().plan(facts).digest(), lambda: facts, sent.append)
+    run_operation.execute(JOB, create(), create().plan(facts).digest(), lambda: facts, sent.append)
     assert sent[-1]["outcome"]["state"] == "refused"
     assert "zpool" not in commands.tools
     assert "wipefs" not in commands.tools
@@ -142,5 +142,5 @@ def test_disks_are_read_under_their_locks(folders, commands, monkeypatch):
     held: list[bool] = []
     monkeypatch.setattr(probe, "inspect_disk", lambda found: held.append(locks.is_taken(locks.path_of(found.path))))
     facts: Facts = box(disk(1), disk(2))
-    execution.execute(JOB, create(), "0" * 16, lambda: facts, lambda _message: None)
+    run_operation.execute(JOB, create(), "0" * 16, lambda: facts, lambda _message: None)
     assert held == [True, True]

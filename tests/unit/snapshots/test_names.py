@@ -61,4 +61,4 @@ def test_samba_hides_snapshots_without_moment(shadow, name):
 
 
 def test_samba_settings_are_those_of_names(shadow):
-    assert snapshot_names.SHADOW.items() <= shadow.items()
+    assert smb.PREVIOUS_VERSIONS.items() <= shadow.items()

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from appliance.snapshots import policy as snapshot_policy
-from appliance.snapshots.expiry import expired_snapshots
 from appliance.snapshots.policy import Policy, Taken, due_grains, slot_number
+from appliance.snapshots.retention import expired_snapshots
 from appliance.zfs import status
 from tests.reasons import refuses
 from tests.unit.made import dataset

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from appliance.snapshot_names import GRAINS
-from appliance.snapshots.expiry import expired_snapshots
 from appliance.snapshots.policy import Policy, Taken, decide_run
+from appliance.snapshots.retention import expired_snapshots
 
 UTC_ZONE = ZoneInfo("UTC")
 ZONES = [ZoneInfo(name) for name in ("Europe/Berlin", "America/Sao_Paulo", "Australia/Lord_Howe", "America/Havana", "UTC")]  # fmt: skip

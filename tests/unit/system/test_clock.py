@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from appliance.snapshots.expiry import expired_snapshots
 from appliance.snapshots.policy import Policy, Taken, due_grains, overdue_grains
+from appliance.snapshots.retention import expired_snapshots
 from appliance.system.clock import Clock, judge_clock
 
 ZONE = ZoneInfo("Europe/Berlin")

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from appliance.facts.box import LongWork
-from appliance.pools.activities import report_key, work_key
+from appliance.pools.progress import work_key
+from appliance.pools.work_reports import report_key
 from appliance.zfs import scan_status, status
 from tests.unit.made import recorded, recorded_pool
 

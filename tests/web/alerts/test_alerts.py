@@ -19,6 +19,7 @@ from appliance.facts.box import Pool, Vdev
 from appliance.zfs.vdev_tree import link_of
 from tests.unit.made import recorded, recorded_pool
 from tests.web import rows
+from web import row_retention
 from web.alerts import failing_disk_guide, reconcile, smtp_password
 from web.alerts.models import Accepted, Alert, DiskDay, KindSeverity, MailSettings, Message, PoolDay
 from web.disks import smart_history
@@ -196,7 +197,7 @@ def test_a_clock_that_is_years_ahead_takes_no_history_away_and_many_days_are_not
     for days in (-1, 0, 5 * 365, 1):
         smart_history.store_day(DISK, reading, now + timedelta(days=days))
     assert DiskDay.objects.filter(disk=DISK).count() == 4
-    monkeypatch.setattr(smart_history, "KEPT", 2)
+    monkeypatch.setattr(row_retention, "DAYS_OF_DISK", 2)
     smart_history.store_day(DISK, reading, now + timedelta(days=2))
     assert DiskDay.objects.filter(disk=DISK).count() == 3
 

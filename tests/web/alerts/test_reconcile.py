@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 
 import pytest
+from django.apps import apps
+from django.db import connection
 
+from appliance.alerts.kinds import KINDS
 from appliance.alerts.rules import Fault
+from web import row_retention
 from web.alerts import outbox, reconcile
 from web.alerts.models import Alert, AlertNote, KindSeverity, MailSettings, Message
 
@@ -192,7 +197,7 @@ def test_what_ended_while_the_clock_was_years_ahead_takes_nothing_away_of_what_i
     begin_and_end(NOW)
     begin_and_end(NOW + timedelta(days=4 * 365))
     assert Alert.objects.filter(state="cleared").count() == 2
-    monkeypatch.setattr(reconcile, "KEPT_ANYWAY", 1)
+    monkeypatch.setattr(row_retention, "ALERTS_ANYWAY", 1)
     begin_and_end(NOW + timedelta(days=4 * 365, hours=1))
     assert [row.first_seen.year for row in Alert.objects.filter(state="cleared")] == [2030, 2030]
 
@@ -205,3 +210,17 @@ def test_nothing_clears_of_a_disk_that_has_said_nothing_since_the_box_started():
     reconcile.reconcile_alerts([], later(minutes=31))
     reconcile.reconcile_alerts([], later(minutes=42))
     assert Alert.objects.get().state == "cleared"
+
+
+def test_alerts_and_levels_go_on_under_the_codes_of_today():
+    fault = Fault("pool.degraded", "tank", "tank has lost a disk.")
+    reconcile.reconcile_alerts([fault], NOW)
+    Alert.objects.update(kind="pool.weakened")
+    KindSeverity.objects.create(kind="pool.bare", severity="warning")
+    migration = import_module("web.alerts.migrations.0003_codes_of_the_field")
+    migration.rename(apps, connection.schema_editor())
+    assert Alert.objects.get().kind in KINDS
+    assert KindSeverity.objects.get().kind in KINDS
+    reconcile.reconcile_alerts([fault], later(minutes=1))
+    assert Alert.objects.count() == 1
+    assert messages() == ["raised"]

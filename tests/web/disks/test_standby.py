@@ -8,7 +8,7 @@ import pytest
 
 from appliance import agent_client
 from appliance.disks import latency, standby
-from appliance.disks.latency import Counters
+from appliance.disks.latency import DiskCounters
 from appliance.disks.smart import Reading
 from tests.web import rows
 from web.alerts.models import DiskCare
@@ -114,7 +114,7 @@ def test_a_disk_without_work_is_left_in_peace_until_it_should_sleep(web, told, m
     requests, clock = [100], [1000.0]
     monkeypatch.setattr(worker_standby, "_asked", {})
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(latency, "read_counters", lambda: {row.fact.name: Counters(requests[0], 0)})
+    monkeypatch.setattr(latency, "read_counters", lambda: {row.fact.name: DiskCounters(requests[0], 0)})
     keep(web, "10")
     assert worker_standby.take_disks_to_query([row]) == [row]
     clock[0] += 300

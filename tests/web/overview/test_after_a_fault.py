@@ -158,7 +158,7 @@ def test_alert_of_a_pool_agrees_with_its_page(at, web):
     at(300)
     read(PULLED)
     evaluate_alerts.evaluate_alerts()
-    headline = Alert.objects.get(kind__in=("pool.weakened", "pool.bare")).summary
+    headline = Alert.objects.get(kind__in=("pool.degraded", "pool.no-redundancy")).summary
     assert web.get("/").content.decode().count(headline) >= 1
     assert headline in web.get(f"/pools/{KEY}/").content.decode()
 
@@ -171,7 +171,7 @@ def test_banner_ends_with_the_fault_on_the_card(at, web):
     read(POOL)
     at(470)
     read(POOL)
-    assert Alert.objects.filter(kind__in=("pool.weakened", "pool.bare"), state="open").exists()
+    assert Alert.objects.filter(kind__in=("pool.degraded", "pool.no-redundancy"), state="open").exists()
     page = web.get("/")
     assert page.context["attention"].headline == "All is well."
     assert page.context["others"] == []

@@ -26,7 +26,7 @@ def ended(title: str, ago: timedelta, state: str = "done", by: str = "admin") ->
 
 
 def alert(summary: str, ago: timedelta, **more: object) -> Alert:
-    return Alert.objects.create(kind="pool.bare", subject=summary, severity="warning", summary=summary, first_seen=NOW - ago, **more)  # fmt: skip
+    return Alert.objects.create(kind="pool.no-redundancy", subject=summary, severity="warning", summary=summary, first_seen=NOW - ago, **more)  # fmt: skip
 
 
 def titles() -> list[str]:

@@ -17,7 +17,7 @@ from tests.web.pools.test_topology import put, seen
 from tests.web.reading import Page, text_of
 from web.disks.models import Replacement
 from web.inventory.box import read_box
-from web.inventory.models import DiskRow, Progress
+from web.inventory.models import Activity, DiskRow, Progress
 from web.jobs.models import Job
 from web.pools import replacement
 
@@ -168,6 +168,15 @@ def test_while_it_rebuilds_the_page_says_what_the_pool_still_survives(web, case)
     found = page(web, case)
     assert "Bay 5 (WDC WD20EARS-00MVWB0 WD-WCAZA0000005) is being rebuilt." in found.text
     assert "tank survives 1 more failed disk." in found.text
+
+
+@pytest.mark.parametrize("state", Activity.UNDER_WAY)
+def test_while_it_rebuilds_the_page_shows_how_far_it_is(web, case, state):
+    put(rebuilding(), 2, 6)
+    Activity.objects.create(key="7-resilver-1", pool="tank", pool_key="7", kind="resilver", state=state, percent=37, seen=timezone.now(), phrase="2 h left")  # fmt: skip
+    found = page(web, case)
+    assert "37 %, files stay available" in found.text
+    assert "2 h left" in found.text
 
 
 def test_a_second_failure_while_it_rebuilds_is_said_with_what_to_do(web, case):

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from appliance.alerts.rules import Fault
 from tests.unit.made import dataset
+from web import row_retention
 from web.alerts import reconcile
 from web.alerts.models import Alert, AlertNote, MailSettings, Message
 from web.inventory.models import SnapshotReading, Source
@@ -50,7 +51,7 @@ def left() -> set[object]:
 @pytest.fixture
 def few(monkeypatch):
     """Nothing is kept for being among the newest."""
-    monkeypatch.setattr(housekeeping, "KEPT_ANYWAY", 0)
+    monkeypatch.setattr(row_retention, "JOBS_ANYWAY", 0)
 
 
 @pytest.mark.parametrize("by", sorted(AUTOMATIC))
@@ -78,7 +79,7 @@ def test_open_jobs_are_never_removed(few):
 
 
 def test_the_newest_jobs_stay_when_the_clock_is_years_ahead(monkeypatch):
-    monkeypatch.setattr(housekeeping, "KEPT_ANYWAY", 3)
+    monkeypatch.setattr(row_retention, "JOBS_ANYWAY", 3)
     jobs = [job(BY_SCHEDULE, number * DAY + 4000 * DAY) for number in range(6)]
     housekeeping.run_housekeeping()
     assert left() == {one.pk for one in jobs[:3]}
@@ -106,16 +107,16 @@ def test_ended_sessions_are_removed_and_open_ones_stay(web, admin):
 # --- alerts -----------------------------------------------------------------------------------------------------
 def test_time_line_of_a_long_alert_is_bounded_and_keeps_its_beginning():
     now = timezone.now()
-    for percent in range(reconcile.NOTES_KEPT + 50):
+    for percent in range(row_retention.NOTES_OF_ALERT + 50):
         reconcile.reconcile_alerts([Fault("pool.full80", "1", f"tank is {percent} % full.")], now + percent * DAY)
     notes = [note.text for note in AlertNote.objects.all()]
-    assert len(notes) == reconcile.NOTES_KEPT + 1
+    assert len(notes) == row_retention.NOTES_OF_ALERT + 1
     assert notes[0] == "tank is 0 % full."
-    assert notes[-1] == f"tank is {reconcile.NOTES_KEPT + 49} % full."
+    assert notes[-1] == f"tank is {row_retention.NOTES_OF_ALERT + 49} % full."
 
 
 def test_old_alerts_are_removed_also_where_many_newer_ones_ended(monkeypatch):
-    monkeypatch.setattr(reconcile, "KEPT_ANYWAY", 5)
+    monkeypatch.setattr(row_retention, "ALERTS_ANYWAY", 5)
     now = timezone.now()
     old = [Alert.objects.create(kind="disk.warm", subject=str(number), severity="warning", summary="", first_seen=now - 500 * DAY, state="cleared", cleared=now - 400 * DAY) for number in range(3)]  # fmt: skip
     Alert.objects.bulk_create(Alert(kind="disk.warm", subject=f"new {number}", severity="warning", summary="", first_seen=now - DAY, state="cleared", cleared=now - DAY) for number in range(300))  # fmt: skip

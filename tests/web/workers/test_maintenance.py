@@ -12,7 +12,7 @@ import time_machine
 
 from appliance import schedule as pure
 from appliance.facts.box import LongWork, Pool
-from appliance.pools import activities
+from appliance.pools import progress
 from tests.unit.made import dataset, disk, recorded_pool
 from tests.web import rows
 from web.jobs.models import Job
@@ -138,7 +138,7 @@ def test_what_ends_outside_its_hours_is_paused_and_goes_on_in_the_next_night():
     CareSchedule.objects.create(pool_key=str(GUID), kind="scrub", every="month", first=1, last=6, inside=True)
     running = work("running", days=0.1)
     assert look(tank(running), at=NIGHT.replace(hour=7)) == ["pause-scrub tank"]
-    assert CareSchedule.objects.get().held == activities.work_key(tank(), running)
+    assert CareSchedule.objects.get().held == progress.work_key(tank(), running)
     Job.objects.update(state=Job.State.DONE)
     paused = replace(running, state="paused")
     assert look(tank(paused), at=NIGHT.replace(hour=8)) == []

@@ -12,7 +12,7 @@ import pytest
 from django.utils import timezone
 
 from appliance import agent_client
-from appliance.agent import execution
+from appliance.agent import run_operation
 from appliance.disks.erase import EraseDisk
 from appliance.errors import Failed, Reason, Refused
 from appliance.operation import as_json
@@ -357,7 +357,7 @@ def test_a_job_that_stops_waiting_makes_room_for_another_that_waits(monkeypatch,
 
 
 def test_the_agents_word_for_waiting_is_the_one_that_is_looked_for():
-    assert f'"{run_job.WAITS_FOR_A_LOCK}another job' in Path(execution.__file__).read_text().replace('f"', '"')
+    assert f'"{run_job.WAITS_FOR_A_LOCK}another job' in Path(run_operation.__file__).read_text().replace('f"', '"')
 
 
 def test_a_job_that_could_not_be_looked_up_is_not_taken_for_one_under_way(monkeypatch, agent, job):

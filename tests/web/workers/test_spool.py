@@ -9,6 +9,7 @@ import pytest
 from django.db import DatabaseError
 
 from appliance.system import paths
+from web import row_retention
 from web.inventory.models import Event, Source
 from workers import spool
 
@@ -140,7 +141,7 @@ def test_a_flood_is_taken_in_by_and_by_the_oldest_first():
 
 
 def test_only_the_newest_events_are_kept(monkeypatch):
-    monkeypatch.setattr(spool, "KEPT", 3)
+    monkeypatch.setattr(row_retention, "EVENTS", 3)
     for number in range(6):
         drop(f"{number}.json", received=f"2026-11-20T22:52:2{number}Z")
     spool.ingest_events()

@@ -1,4 +1,4 @@
-"""Long work as people follow it: its name, its phrase, and how its end is told. Pure; the same words everywhere."""
+"""How long work of the kernel on a pool ended, and what that means. Pure; the same words everywhere."""
 
 from __future__ import annotations
 
@@ -6,17 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from appliance.facts.box import LongWork, Pool
-from appliance.formatting import duration_text, link_label, size_text, time_left
-from appliance.pools.eta import STANDING
+from appliance.formatting import link_label, size_text
+from appliance.pools.progress import KNOWN_BY_THEIR_END, unix_time, work_key
 
-TITLES = {
-    "scrub": "Checking {pool} (scrub)",
-    "resilver": "Rebuilding {pool}",
-    "expand": "Growing {pool} by a disk",
-    "remove": "Emptying a device of {pool}",
-    "trim": "Trimming {pool}",
-    "initialize": "Writing through the free space of {pool}",
-}
 ENDED = {
     "scrub": "Check (scrub)",
     "resilver": "Rebuilding",
@@ -25,23 +17,8 @@ ENDED = {
     "trim": "Trimming",
     "initialize": "Writing through free space",
 }
-# Where ZFS keeps no beginning of what has ended, the end tells one run from the next.
-KNOWN_BY_THEIR_END = {"trim", "initialize"}
 # How ZFS names what is damaged of its own, among the damaged files (zpool_obj_to_path).
 OWN_RECORDS = "<metadata>:"
-
-
-def work_title(kind: str, pool: str) -> str:
-    return TITLES.get(kind, "Working on {pool}").replace("{pool}", pool)
-
-
-def work_key(pool: Pool, work: LongWork) -> str:
-    """What work it is, through reboots: the pool, the kind, and when it began as ZFS keeps it on the disks."""
-    if work.kind in KNOWN_BY_THEIR_END:
-        return f"{pool.guid}-{work.kind}"
-    # Two mirrors can be rebuilt at the same time, each on its own (``zpool replace -s``).
-    of_group = f"-{work.subject}" if work.kind == "resilver" and work.subject else ""
-    return f"{pool.guid}-{work.kind}-{unix_time(work.started)}{of_group}"
 
 
 def report_key(pool: Pool, work: LongWork) -> str:
@@ -49,23 +26,6 @@ def report_key(pool: Pool, work: LongWork) -> str:
     if work.kind in KNOWN_BY_THEIR_END:
         return f"{pool.guid}-{work.kind}-{unix_time(work.ended)}"
     return work_key(pool, work)
-
-
-def unix_time(at: datetime | None) -> int:
-    return int(at.timestamp()) if at else 0
-
-
-def describe_progress(work: LongWork, *, left: int | None, standing: int) -> str:
-    """What to say beside the percent: the time left where it can be told, else why not."""
-    if work.state == "paused":
-        return "paused"
-    if work.state == "waiting":
-        return "waiting until every disk of the group is back and rebuilt"
-    if standing >= STANDING:
-        return f"no progress for {duration_text(standing)}"
-    if left is None:
-        return "estimating the time left"
-    return time_left(left)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Where copies lie: what a transfer asks and does at its destination. A pool of this box is one; another computer is another."""
+"""What a transfer asks and does where copies are received: in a pool of this box, or on another computer (``remote``)."""
 
 from __future__ import annotations
 

@@ -15,9 +15,10 @@ from tests.unit.made import recorded_pool
 from tests.web import rows
 from tests.web.reading import text_of
 from tests.web.routes import TANK
+from web import row_retention
 from web.inventory.models import Activity
 from web.pools.models import WorkReport
-from workers import activities, work_reports
+from workers import collect_progress, work_reports
 
 BEGAN = rows.LONG_AGO
 
@@ -54,7 +55,7 @@ def tank(*found: LongWork, **changes: Any) -> Pool:
 def look(*found: LongWork, **changes: Any) -> bool:
     """One reading, as the collector makes it."""
     pools = [tank(*found, **changes)] if found else []
-    changed = activities.update_activities(pools)
+    changed = collect_progress.update_activities(pools)
     work_reports.store_reports(pools)
     return changed
 
@@ -255,7 +256,7 @@ def test_an_odd_answer_of_the_agent_is_no_damage_made_up(monkeypatch, answer):
 
 
 def test_old_reports_make_room(monkeypatch):
-    monkeypatch.setattr(work_reports, "KEPT", 3)
+    monkeypatch.setattr(row_retention, "REPORTS_OF_POOL", 3)
     for day in range(6):
         look(work(10**9, "finished", started=BEGAN + timedelta(days=day), ended=BEGAN + timedelta(days=day, hours=1)))
     assert WorkReport.objects.count() == 3

@@ -1,7 +1,7 @@
 """Which automatic snapshots are no longer kept: the rule, and what the agent can tell of it by itself. Pure functions.
 
-The agent need not trust a request to prune. It knows the folder's policy, each snapshot's mark and name, and when ZFS made it. Which other grains a snapshot
-got later is recorded only in the settings database.
+The agent need not trust a request to prune. It knows the folder's policy, each snapshot's mark and name, and when ZFS made
+it. Which other grains a snapshot got later is recorded only in the settings database.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from appliance.facts.box import LongWork
 from appliance.formatting import round_time_left
-from appliance.pools import activities
-from appliance.pools.eta import LONGEST_GAP, STANDING, WINDOW, RateSample, WorkRate
+from appliance.pools import progress
+from appliance.pools.progress import LONGEST_GAP, STANDING, WINDOW, RateSample, WorkRate
 
 MB = 10**6
 TOTAL = 10**12
@@ -96,7 +96,7 @@ def test_work_that_stands_still_makes_no_promise_and_says_so():
     assert pace.stalled_seconds >= STANDING
     assert pace.seconds_left(10 * 10**9, TOTAL) is None
     work = LongWork("scrub", "running", None, None, 1, 2)
-    assert activities.describe_progress(work, left=None, standing=pace.stalled_seconds) == "no progress for 3 min"
+    assert progress.describe_progress(work, left=None, standing=pace.stalled_seconds) == "no progress for 3 min"
 
 
 def test_a_scan_that_looks_around_first_does_not_stand_still():
@@ -151,4 +151,4 @@ def test_a_time_left_is_as_exact_as_it_can_be_meant_and_never_too_short(seconds,
     ],
 )
 def test_the_phrase_beside_the_percent(state, left, words):
-    assert activities.describe_progress(LongWork("expand", state, None, None, 1, 2), left=left, standing=0) == words
+    assert progress.describe_progress(LongWork("expand", state, None, None, 1, 2), left=left, standing=0) == words

@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from appliance import command
-from appliance.agent import execution, journal
-from appliance.agent.execution import execute, follow, settle, take_secret
+from appliance.agent import journal, run_operation
 from appliance.agent.journal import Journal
 from appliance.agent.registry import Registered
+from appliance.agent.run_operation import execute, follow, settle, take_secret
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.operation import Operation, Plan, Step, Work, as_json, never
@@ -69,7 +69,7 @@ ERRAND = Errand()
 def errands(monkeypatch):
     ACTS.clear()
     HAPPENED.clear()
-    monkeypatch.setattr(execution, "SECONDS_BETWEEN_LOOKS", 0)
+    monkeypatch.setattr(run_operation, "SECONDS_BETWEEN_LOOKS", 0)
     monkeypatch.setattr("appliance.agent.registry.decode_operation", decode)
 
 
@@ -198,7 +198,7 @@ def test_it_stops_between_two_steps_when_asked():
     done = steps("one", "two")
 
     def ask(_work: Work) -> None:
-        assert execution.ask_to_stop(JOB)
+        assert run_operation.ask_to_stop(JOB)
         done.append("one")
 
     ACTS["one"] = ask
@@ -215,7 +215,7 @@ def test_what_was_made_is_removed_under_its_locks_when_it_stops(monkeypatch):
     assert removed == []
 
     def ask(_work: Work) -> None:
-        assert execution.ask_to_stop(JOB)
+        assert run_operation.ask_to_stop(JOB)
 
     ACTS.update(one=ask, two=lambda _work: None)
     assert run()[-1]["outcome"]["state"] == "cancelled"
@@ -227,7 +227,7 @@ def test_it_stops_while_it_waits_for_another_job():
 
     def send(message: dict[str, Any]) -> None:
         if "Waiting" in message.get("phrase", ""):
-            assert execution.ask_to_stop(JOB)
+            assert run_operation.ask_to_stop(JOB)
         sent.append(message)
 
     sent: list[dict[str, Any]] = []
@@ -269,10 +269,10 @@ def test_a_command_that_cannot_be_ended_fails_its_job_and_is_left_behind(monkeyp
 
 
 def test_there_is_nothing_to_stop_where_nothing_runs():
-    assert not execution.ask_to_stop(JOB)
+    assert not run_operation.ask_to_stop(JOB)
     steps("one")
     run()
-    assert not execution.ask_to_stop(JOB)
+    assert not run_operation.ask_to_stop(JOB)
     assert list(paths.JOBS.iterdir()) == []
 
 
@@ -432,7 +432,7 @@ def test_a_second_follower_waits_until_the_first_has_settled_it():
 
 CHILD = """
 import signal, sys
-from appliance import command; from appliance.agent import execution
+from appliance import command; from appliance.agent import run_operation
 from appliance.pools.create import CreatePool
 from tests.unit.made import box, path_of
 
@@ -445,7 +445,7 @@ def stuck(argv, **more):
 command.run = stuck
 facts = box()
 operation = CreatePool(name="tank", layout="mirror", groups=((path_of(1), path_of(2)),), encrypted=True)
-execution.execute(sys.argv[1], operation, operation.plan(facts).digest(), lambda: facts, lambda message: None)
+run_operation.execute(sys.argv[1], operation, operation.plan(facts).digest(), lambda: facts, lambda message: None)
 """
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from appliance.facts.box import Vdev
-from appliance.pools.activities import Report, Wear, wear_of
+from appliance.pools.work_reports import Report, Wear, wear_of
 from tests.unit.made import recorded_pool
 
 START = datetime(2026, 11, 1, 1, tzinfo=UTC)

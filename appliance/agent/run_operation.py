@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from appliance.command import CommandTimedOut
 from appliance.disks import probe
 from appliance.errors import Cancelled, LarderError, Reason, Refused, explain_error
 from appliance.facts.box import Facts
-from appliance.operation import Operation, checked_plan
+from appliance.operation import Operation, Plan, checked_plan
 from appliance.request import Send
 from appliance.system import locks, paths
 
@@ -80,6 +81,7 @@ class Running:
         self.asked = paths.JOBS / f"{record.job}.stop"
         self.span = (0, 100)
         self.told: tuple[int, str] = (-1, "")
+        self.step = ""  # the one that has begun and not ended
 
     def within(self, start: int, end: int) -> None:
         """Scale what a step reports into its part of the whole."""
@@ -129,9 +131,9 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
         record = waited
     paths.JOBS.mkdir(parents=True, exist_ok=True, mode=0o700)
     work = Running(record, send)
-    step = ""
     try:
-        record.write("began", operation=json.loads(msgspec.json.encode(operation)), steps=[], digest=digest)
+        encoded = json.loads(msgspec.json.encode(operation))
+        record.write("began", operation=encoded, steps=[], digest=digest)
 
         def waiting(name: str) -> None:
             doing = locks.holder_text(name)
@@ -154,39 +156,35 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
                 )
             if not waited and operation.needs_proof(facts, plan) and not proof.redeem(job, operation, digest):
                 raise delayed_jobs.JobDelayed
-            record.write(
-                "began", operation=json.loads(msgspec.json.encode(operation)), steps=[item.name for item in plan.steps]
-            )
-            for at, item in enumerate(plan.steps):
-                work.stop_if_asked()
-                work.within(at * 100 // len(plan.steps), (at + 1) * 100 // len(plan.steps))
-                record.write("step begun", step=item.name)
-                step = item.name
-                work.progress(0, item.title)
-                item.run(work)
-                record.write("step done", step=item.name)
-                step = ""
+            record.write("began", operation=encoded, steps=[item.name for item in plan.steps])
+            run_steps(plan, record, work)
         finish(record, work, "done", "")
     except delayed_jobs.JobDelayed:
         work.file.unlink(missing_ok=True)
         delayed_jobs.hold(record, operation, digest)
     except Refused as refusal:
-        finish(record, work, "failed" if step else "refused", str(refusal))
+        finish(record, work, "failed" if work.step else "refused", str(refusal))
     except Cancelled:
         finish(record, work, "cancelled", "Stopped because you asked for it.")
     except Exception as error:
-        if not isinstance(error, LarderError):
-            import traceback
-
-            traceback.print_exc()
-        # Where a command hangs in the kernel, reading the facts would leave another that hangs.
-        hangs = isinstance(error, CommandTimedOut) and error.pid
-        advice = "" if hangs else recovery_hint(operation, step, read_facts)
-        finish(record, work, "failed", f"{explain_error(error)} {advice}".strip())
+        finish(record, work, "failed", explain_failure(operation, work.step, error, read_facts))
     finally:
         record.close()
         journal.prune()
     send({"outcome": outcome(journal.read_journal(job))})
+
+
+def run_steps(plan: Plan, record: Journal, work: Running) -> None:
+    """Run the steps in their order, each written into the journal before and after. One that fails stays ``work.step``."""
+    for at, item in enumerate(plan.steps):
+        work.stop_if_asked()
+        work.within(at * 100 // len(plan.steps), (at + 1) * 100 // len(plan.steps))
+        record.write("step begun", step=item.name)
+        work.step = item.name
+        work.progress(0, item.title)
+        item.run(work)
+        record.write("step done", step=item.name)
+        work.step = ""
 
 
 @contextmanager
@@ -218,6 +216,16 @@ def cleaned_up_if_cancelled(operation: Operation, work: Running) -> Iterator[Non
 def finish(record: Journal, work: Running, state: str, text: str) -> None:
     record.write("ended", state=state, text=text)
     work.end()
+
+
+def explain_failure(operation: Operation, step: str, error: Exception, read_facts: Callable[[], Facts]) -> str:
+    """What went wrong in a step and what to do now. A fault of Larder's own leaves its traceback in the system's journal."""
+    if not isinstance(error, LarderError):
+        traceback.print_exception(error)
+    # Where a command hangs in the kernel, reading the facts would leave another that hangs.
+    hangs = isinstance(error, CommandTimedOut) and error.pid
+    advice = "" if hangs else recovery_hint(operation, step, read_facts)
+    return f"{explain_error(error)} {advice}".strip()
 
 
 def recovery_hint(operation: Operation, step: str, read_facts: Callable[[], Facts]) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from django.utils import timezone
 
 from appliance.facts.box import LongWork, Pool
-from appliance.pools import activities
-from appliance.pools.eta import RateSample, WorkRate
+from appliance.pools import progress
+from appliance.pools.progress import RateSample, WorkRate
 from web.inventory.models import Activity
 
 
@@ -21,7 +21,7 @@ def update_activities(pools: Iterable[Pool]) -> bool:
     changed = False
     for pool in pools:
         for work in pool.work:
-            key = activities.work_key(pool, work)
+            key = progress.work_key(pool, work)
             seen.add(key)
             changed = update_activity(key, pool, work, known.get(key)) or changed
     gone = set(known) - seen
@@ -43,9 +43,7 @@ def update_activity(key: str, pool: Pool, work: LongWork, before: Activity | Non
         "ended": work.ended,
         "rate": pace.rate,
         "left": left,
-        "phrase": activities.describe_progress(work, left=left, standing=pace.stalled_seconds)
-        if work.under_way
-        else "",
+        "phrase": progress.describe_progress(work, left=left, standing=pace.stalled_seconds) if work.under_way else "",
         "subject": work.subject[:255],
         "done": work.done,
         "total": work.total,
@@ -62,7 +60,7 @@ def update_activity(key: str, pool: Pool, work: LongWork, before: Activity | Non
 
 def start_of(work: LongWork, before: Activity | None) -> object:
     """When the work began. Work without a known beginning, or paused and resumed, keeps the time that was stored."""
-    if work.kind in activities.KNOWN_BY_THEIR_END and before and before.under_way and before.started:
+    if work.kind in progress.KNOWN_BY_THEIR_END and before and before.under_way and before.started:
         return before.started
     return work.started or (before.started if before and before.ended == work.ended else None)
 

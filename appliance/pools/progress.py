@@ -1,11 +1,15 @@
-"""How fast long work goes and how long it will still take, from what was seen of it. Pure.
+"""Progress of a pool's long work (scrub, resilver, expansion, …): its name and phrase, its speed and the time left. Pure.
 
-The clock is one that never goes back or jumps (``time.monotonic``): the box's calendar may do both.
+The clock of readings is one that never goes back or jumps (``time.monotonic``): the box's calendar may do both.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
+
+from appliance.facts.box import LongWork, Pool
+from appliance.formatting import duration_text, time_left
 
 WINDOW = 300.0  # seconds that the speed is taken over: long enough to be calm, short enough to follow
 SPACING = 5.0  # readings closer than that replace the last one
@@ -15,6 +19,16 @@ SURE = 120.0  # from here on, a speed that still changes is the speed
 STEADY = 3.0  # before that, its halves may differ by this factor
 STANDING = 120.0  # seconds without any move that are worth telling
 LONGEST_LEFT = 60 * 86400  # what would take longer is not going at all
+TITLES = {
+    "scrub": "Checking {pool} (scrub)",
+    "resilver": "Rebuilding {pool}",
+    "expand": "Growing {pool} by a disk",
+    "remove": "Emptying a device of {pool}",
+    "trim": "Trimming {pool}",
+    "initialize": "Writing through the free space of {pool}",
+}
+# Where ZFS keeps no beginning of what has ended, the end tells one run from the next.
+KNOWN_BY_THEIR_END = {"trim", "initialize"}
 
 
 @dataclass(frozen=True)
@@ -89,3 +103,33 @@ class WorkRate:
             return None
         seconds = (total - done) / rate
         return int(seconds) if seconds < LONGEST_LEFT else None
+
+
+def work_title(kind: str, pool: str) -> str:
+    return TITLES.get(kind, "Working on {pool}").replace("{pool}", pool)
+
+
+def work_key(pool: Pool, work: LongWork) -> str:
+    """What work it is, through reboots: the pool, the kind, and when it began as ZFS keeps it on the disks."""
+    if work.kind in KNOWN_BY_THEIR_END:
+        return f"{pool.guid}-{work.kind}"
+    # Two mirrors can be rebuilt at the same time, each on its own (``zpool replace -s``).
+    of_group = f"-{work.subject}" if work.kind == "resilver" and work.subject else ""
+    return f"{pool.guid}-{work.kind}-{unix_time(work.started)}{of_group}"
+
+
+def unix_time(at: datetime | None) -> int:
+    return int(at.timestamp()) if at else 0
+
+
+def describe_progress(work: LongWork, *, left: int | None, standing: int) -> str:
+    """What to say beside the percent: the time left where it can be told, else why not."""
+    if work.state == "paused":
+        return "paused"
+    if work.state == "waiting":
+        return "waiting until every disk of the group is back and rebuilt"
+    if standing >= STANDING:
+        return f"no progress for {duration_text(standing)}"
+    if left is None:
+        return "estimating the time left"
+    return time_left(left)
