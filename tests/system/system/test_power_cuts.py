@@ -2,13 +2,15 @@
 nothing is half made without a way on, and every file that was there is whole.
 
 ``SEEDS=1,2 make test-soak AT=tests/system/system/test_power_cuts.py`` for chosen seeds; ten of them otherwise. A seed
-takes about half an hour under emulation.
+takes about half an hour under emulation. Each tenth has a random sequence of its own, so ``TENTHS=4,5`` repeats only
+these, on a box that has not seen those before.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import threading
 import time
@@ -27,11 +29,23 @@ from tests.visitor import Visitor, create_pool, disk_paths
 
 SEEDS = [int(seed) for seed in os.environ.get("SEEDS", "1,2,3,4,5,6,7,8,9,10").split(",")]
 ACTS, TENTH = 100, 10
+TENTHS = [int(tenth) for tenth in os.environ.get("TENTHS", "0,1,2,3,4,5,6,7,8,9").split(",")]
 LONGEST_UNTIL_THE_CUT = 12.0  # seconds from the first click: from before the job is stored until after it has ended
 JOBS = """
 import json, sqlite3
 rows = sqlite3.connect("/var/lib/larder/settings.sqlite3").execute("select id, state, title from jobs_job order by created")
 print(json.dumps(rows.fetchall()))
+"""
+# What a failure shows of the box, as it is gone afterwards.
+STATE = """
+python3 -c '
+import sqlite3
+rows = sqlite3.connect("/var/lib/larder/settings.sqlite3").execute("select id, state, title, text from jobs_job order by created")
+for row in rows.fetchall()[-8:]: print(*row)
+'
+zpool status -P; zfs list -t all -o name,mounted,canmount,mountpoint,larder:share
+ls -la /var/lib/larder-agent/journal
+journalctl -b --no-pager -p notice -n 60; journalctl -b --no-pager -u 'larder-*' -n 120
 """
 TIMEOUT = 180
 SAMBAS_OWN = {"global", "homes", "printers", "print$"}  # of the configuration as Debian ships it
@@ -63,35 +77,42 @@ def prepare(appliance: Machine) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_hundred_acts_with_a_cut_in_each_tenth(box, seed):
     visitor = Visitor.of_new(box)
-    acts = Acts(visitor, box, seed)
-    told: list[str] = [f"seed {seed}"]
-    print(told[0])
+    acts = Acts(visitor, box)
+    told: list[str] = []
+
+    def tell(text: str) -> None:
+        told.append(f"{time.strftime('%H:%M:%S')} {text}")
+        print(told[-1], flush=True)
+
+    tell(f"seed {seed}")
     try:
-        for tenth in range(ACTS // TENTH):
+        for tenth in TENTHS:
+            acts.random = random.Random(f"seed {seed}, tenth {tenth}")
             cut_at = acts.random.randrange(TENTH)
             for number in range(TENTH):
                 if number == cut_at:
-                    told.append(f"{tenth}{number}: power cut {cut_in_the_middle(acts):.1f} s into an act")
-                    visitor = acts.visitor = Visitor(box)
+                    after, begun = cut_in_the_middle(acts)
+                    tell(f"{tenth}{number}: power cut {after:.1f} s into {begun}")
                     visitor.sign_in()
                     check_the_truth(visitor, box)
+                    tell(f"{tenth}{number}: all is well after it")
                 else:
                     name, job = acts.any()
-                    told.append(f"{tenth}{number}: {name}: {visitor.ended(job, timeout=TIMEOUT)[:120]}")
-                print(told[-1], flush=True)
+                    tell(f"{tenth}{number}: {name}: {visitor.ended(job, timeout=TIMEOUT)[:120]}")
     except BaseException as error:
-        error.add_note("\n".join(told))
+        error.add_note("\n".join([*told, box.shell(STATE, check=False)]))
         raise
 
 
-def cut_in_the_middle(acts: Acts) -> float:
-    """Begin an act, and cut the power at some moment of it; after how many seconds."""
+def cut_in_the_middle(acts: Acts) -> tuple[float, str]:
+    """Begin an act, and cut the power at some moment of it; after how many seconds, and the acts that were tried."""
+    after = acts.random.uniform(0, LONGEST_UNTIL_THE_CUT)
+    acts.tried.clear()
 
     def begin() -> None:
         with suppress(Exception):  # the page that it waits for goes away with the power
             acts.any()
 
-    after = acts.random.uniform(0, LONGEST_UNTIL_THE_CUT)
     act = threading.Thread(target=begin, daemon=True)
     act.start()
     time.sleep(after)  # the moment itself is what is chosen: nothing is waited for
@@ -99,7 +120,7 @@ def cut_in_the_middle(acts: Acts) -> float:
     act.join(TIMEOUT)
     acts.appliance.power_on()
     acts.appliance.set_clock()
-    return after
+    return after, ", ".join(acts.tried)
 
 
 # --- after each start ---------------------------------------------------------------------------------------------

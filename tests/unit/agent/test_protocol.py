@@ -515,7 +515,7 @@ def test_a_request_of_the_grammar_with_its_digest_runs(commands, mounts):
     request = next(request for request in REQUESTS if request.get("operation", {}).get("kind") == "create-dataset")
     outcome = final(request | {"digest": digest_of(request)})["outcome"]
     assert outcome["state"] == "done"
-    assert commands.tools == ["zfs", "mount", "zfs", "chgrp", "chmod"]
+    assert commands.tools == ["zfs", "mount", "zfs", "chgrp", "zpool", "chmod", "zpool"]
 
 
 def test_an_operation_that_wants_a_secret_fails_without_one(commands):
