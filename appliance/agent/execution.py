@@ -28,6 +28,9 @@ from appliance.system import locks, paths
 SECONDS_BETWEEN_LOOKS = 0.3
 LARGEST_SECRET = 4096
 LOOK_FIRST = "Look at what is there before you start it again."
+SECRET_GONE = Reason(
+    "secret-gone", "The passphrase or password is no longer at hand. Start again and type it once more."
+)
 log = logging.getLogger(__name__)
 
 
@@ -38,9 +41,7 @@ def take_secret(job: str, owners: frozenset[int]) -> str:
         # Without O_NONBLOCK a pipe put there would hold the agent, and the locks of its job, for ever.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise Refused(
-            Reason("secret-gone", "The passphrase or password is no longer at hand. Start again and type it once more.")
-        ) from error
+        raise Refused(SECRET_GONE) from error
     try:
         found = os.fstat(handle)
         if (
@@ -155,6 +156,9 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
                         "Something changed since you looked at the plan: a disk, a pool or what is on them. Nothing was done. Look at the new plan.",
                     )
                 )
+            if operation.wants_secret() and not (paths.SECRETS / job).exists():
+                # It is in memory alone, and the power may have gone since. Without it no first step is half of a job.
+                raise Refused(SECRET_GONE)
             if not waited and operation.needs_proof(facts, plan) and not proof.redeem(job, operation, digest):
                 raise delayed_jobs.JobDelayed
             record.write(

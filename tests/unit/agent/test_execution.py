@@ -106,6 +106,15 @@ def test_it_does_every_step_in_order_and_ends_done():
     assert (outcome["state"], outcome["done"], outcome["steps"]) == ("done", ["one", "two"], ["one", "two"])
 
 
+def test_a_job_whose_secret_went_with_the_power_begins_nothing(monkeypatch):
+    """A user would be made without a password, and stay so."""
+    monkeypatch.setattr(Errand, "wants_secret", lambda _self: True)
+    done = steps("one")
+    outcome = run()[-1]["outcome"]
+    assert (outcome["state"], done) == ("refused", [])
+    assert "no longer at hand" in outcome["text"]
+
+
 def test_an_id_runs_once_and_asked_again_tells_its_end():
     done = steps("one")
     first, second = run(), run()
