@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import stat
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,11 @@ from appliance.system import locks, paths
 
 SECONDS_BETWEEN_LOOKS = 0.3
 LARGEST_SECRET = 4096
+LOOK_FIRST = "Look at what is there before you start it again."
+SECRET_GONE = Reason(
+    "secret-gone", "The passphrase or password is no longer at hand. Start again and type it once more."
+)
+log = logging.getLogger(__name__)
 
 
 def take_secret(job: str, owners: frozenset[int]) -> str:
@@ -36,9 +42,7 @@ def take_secret(job: str, owners: frozenset[int]) -> str:
         # Without O_NONBLOCK a pipe put there would hold the agent, and the locks of its job, for ever.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise Refused(
-            Reason("secret-gone", "The passphrase or password is no longer at hand. Start again and type it once more.")
-        ) from error
+        raise Refused(SECRET_GONE) from error
     try:
         found = os.fstat(handle)
         if (
@@ -154,6 +158,9 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
                         "Something changed since you looked at the plan: a disk, a pool or what is on them. Nothing was done. Look at the new plan.",
                     )
                 )
+            if operation.wants_secret() and not (paths.SECRETS / job).exists():
+                # It is in memory alone, and the power may have gone since. Without it no first step is half of a job.
+                raise Refused(SECRET_GONE)
             if not waited and operation.needs_proof(facts, plan) and not proof.redeem(job, operation, digest):
                 raise delayed_jobs.JobDelayed
             record.write("began", operation=encoded, steps=[item.name for item in plan.steps])
@@ -281,19 +288,51 @@ def settle(job: str, read_facts: Callable[[], Facts]) -> bool:
         except Refused:
             # Written by another version of Larder, whose probes are not here any more.
             said = f"It was interrupted after {len(known.done)} of {len(known.steps)} steps."
-            finish(record, work, "interrupted", f"{said} Look at what is there before you start it again.")
+            finish(record, work, "interrupted", f"{said} {LOOK_FIRST}")
             return True
-        facts = operation.load_extra_facts(read_facts())
-        missing = [step for step in known.steps if not operation.probe(step, facts)]
-        if not missing:
+        done, hint = look_back(operation, known.steps, read_facts())
+        if done == len(known.steps):
             finish(record, work, "done", operation.settled)
             return True
-        done = len(known.steps) - len(missing)
-        said = (
-            f"It was interrupted after {done} of {len(known.steps)} steps. {operation.recovery_hint(missing[0], facts)}"
-        )
+        said = f"It was interrupted after {done} of {len(known.steps)} steps. {hint}"
         finish(record, work, "interrupted", said)
         return True
+
+
+def look_back(operation: Operation, steps: Sequence[str], facts: Facts) -> tuple[int, str]:
+    """How many steps of a job that was interrupted have their effect, and what to do about the first that has not.
+
+    What the job was about may be gone since: a step that cannot be looked at counts as not done. Otherwise the job would
+    never end. Raises CommandTimedOut where the system does not answer now.
+    """
+    try:
+        facts = operation.load_extra_facts(facts)
+    except CommandTimedOut:
+        raise
+    except Exception as error:
+        log.warning("%s: %s", operation.title, explain_error(error), exc_info=not isinstance(error, LarderError))
+    missing = [step for step in steps if not has_happened(operation, step, facts)]
+    if not missing:
+        return len(steps), ""
+    try:
+        hint = operation.recovery_hint(missing[0], facts)
+    except Exception:
+        log.exception("%s: no advice", operation.title)
+        hint = LOOK_FIRST
+    return len(steps) - len(missing), hint
+
+
+def has_happened(operation: Operation, step: str, facts: Facts) -> bool:
+    """Whether a step has its effect; False where that cannot be seen. Raises CommandTimedOut."""
+    try:
+        return operation.probe(step, facts)
+    except CommandTimedOut:
+        raise
+    except Exception as error:
+        log.warning(
+            "%s, %s: %s", operation.title, step, explain_error(error), exc_info=not isinstance(error, LarderError)
+        )
+        return False
 
 
 def outcome(known: Record | None) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from appliance.system import accounts
 from appliance.users import drop_from_shares
 from appliance.users.accounts import samba_step
 from appliance.users.base import AccountOperation, disconnect_step, user_number
+from appliance.zfs import pool_sync
 
 
 class RemoveAccount(AccountOperation, tag="remove-account"):
@@ -205,6 +206,7 @@ def give_away(
                 given += 1
             pace.count_one()
     if given:
+        pool_sync.sync_pool_of(dataset.name)
         work.note(f"{given} files and folders in {dataset.name} were given away")
 
 

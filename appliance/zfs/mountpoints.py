@@ -14,7 +14,7 @@ from appliance.errors import Failed, Refused
 from appliance.files import traversal
 from appliance.operation import Step, Work
 from appliance.system import paths
-from appliance.zfs import private_mount
+from appliance.zfs import pool_sync, private_mount
 
 
 class Blocked(Failed):
@@ -119,10 +119,12 @@ def top_of(name: str, place: str) -> Iterator[int]:
 
 
 def top_step(step: str, title: str, argv: Sequence[str], name: str, place: str) -> Step:
-    """A step that is one command about the top folder of a mounted dataset, which it is given by descriptor."""
+    """A step that is one command about the top folder of a mounted dataset, which it is given by descriptor. It is on the
+    disks when the step ends."""
 
     def act(_work: Work) -> None:
         with top_of(name, place) as handle:
             command.run([*argv, "--", f"/proc/self/fd/{handle}/."], timeout=60, holding=handle)
+        pool_sync.sync_pool_of(name)
 
     return Step(step, title, shlex.join([*argv, "--", place]), act, (place,))

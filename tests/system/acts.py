@@ -23,12 +23,13 @@ class NotNow(Exception):
 
 
 class Acts:
-    """What may be done to a box next, chosen by a seed. Each act returns the id of the job that it began."""
+    """What may be done to a box next, chosen by ``random``. Each act returns the id of the job that it began."""
 
-    def __init__(self, visitor: Visitor, appliance: Machine, seed: int) -> None:
+    def __init__(self, visitor: Visitor, appliance: Machine) -> None:
         self.visitor = visitor
         self.appliance = appliance
-        self.random = random.Random(seed)
+        self.random = random.Random()
+        self.tried: list[str] = []
         self.acts: list[Callable[[], str]] = [
             self.make_folder,
             self.make_folder,
@@ -53,6 +54,7 @@ class Acts:
         """Begin some act that applies; its name and its job."""
         while True:
             act = self.random.choice(self.acts)
+            self.tried.append(act.__name__)
             try:
                 return act.__name__, act()
             except NotNow:

@@ -21,7 +21,7 @@ from appliance.operation import Plan, Step, Work, never
 from appliance.snapshots.browse import listing
 from appliance.snapshots.browse.copy_tree import TreeCopy, copy_attributes
 from appliance.snapshots.hold_clone import SnapshotOperation
-from appliance.zfs import private_mount, system_datasets
+from appliance.zfs import pool_sync, private_mount, system_datasets
 
 LONGEST_NAME = 255  # bytes
 MOST_TRIES = 50
@@ -165,6 +165,8 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
                 remove_leftover(self.temporary_name, into)
                 try:
                     copy.copy_entry(source, self.temporary_name, into)
+                    # The name says that the copy is whole, so owners and modes of its folders have to be there before it.
+                    pool_sync.sync_pool_of(self.folder)
                     name = self.name_copy(into, moment, work)
                 except BaseException as error:
                     with suppress(OSError):
@@ -212,7 +214,10 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
 
     def probe(self, step: str, facts: Facts) -> bool:
         """Whether the copy exists as it was then: it gets its name last, when it is complete."""
-        dataset = listing.dataset_now(self.folder)
+        try:
+            dataset = listing.dataset_now(self.folder)
+        except Refused:
+            return False  # gone or locked since
         own, words = self.parts[-1], f"(from {self.moment_text(facts)})"
         wanted = {"back": (own,), "beside": (insert_words(own, words),), "free": (insert_words(own, words), own)}
         try:

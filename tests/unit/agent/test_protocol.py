@@ -515,13 +515,13 @@ def test_a_request_of_the_grammar_with_its_digest_runs(commands, mounts):
     request = next(request for request in REQUESTS if request.get("operation", {}).get("kind") == "create-dataset")
     outcome = final(request | {"digest": digest_of(request)})["outcome"]
     assert outcome["state"] == "done"
-    assert commands.tools == ["zfs", "mount", "zfs", "chgrp", "chmod"]
+    assert commands.tools == ["zfs", "mount", "zfs", "chgrp", "zpool", "chmod", "zpool"]
 
 
-def test_an_operation_that_wants_a_secret_fails_without_one(commands):
+def test_an_operation_that_wants_a_secret_is_refused_without_one(commands):
     request = next(request for request in REQUESTS if request.get("operation", {}).get("kind") == "unlock-dataset")
     outcome = final(request | {"digest": digest_of(request)})["outcome"]
-    assert outcome["state"] == "failed"
+    assert outcome["state"] == "refused"
     assert "no longer at hand" in outcome["text"]
     assert commands.ran == []
 

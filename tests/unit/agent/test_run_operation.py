@@ -106,6 +106,15 @@ def test_it_does_every_step_in_order_and_ends_done():
     assert (outcome["state"], outcome["done"], outcome["steps"]) == ("done", ["one", "two"], ["one", "two"])
 
 
+def test_a_job_whose_secret_went_with_the_power_begins_nothing(monkeypatch):
+    """A user would be made without a password, and stay so."""
+    monkeypatch.setattr(Errand, "wants_secret", lambda _self: True)
+    done = steps("one")
+    outcome = run()[-1]["outcome"]
+    assert (outcome["state"], done) == ("refused", [])
+    assert "no longer at hand" in outcome["text"]
+
+
 def test_an_id_runs_once_and_asked_again_tells_its_end():
     done = steps("one")
     first, second = run(), run()
@@ -408,6 +417,53 @@ def test_a_job_that_cannot_be_looked_at_yet_is_settled_later():
     with pytest.raises(Failed):
         settle(JOB, hung)
     assert settled()["state"] == "interrupted"
+
+
+def test_a_step_that_cannot_be_looked_at_does_not_keep_its_job_open_for_ever(monkeypatch):
+    """What it was about may be gone with the power: a folder that is not mounted, a dataset that was destroyed."""
+    died(begun=("one", "two"), done=("one",))
+    HAPPENED.add("one")
+    happened, advice = Errand.probe, Errand.recovery_hint
+
+    def probe(self: Errand, step: str, facts: Facts) -> bool:
+        if step == "two":
+            raise FileNotFoundError(2, "No such file or directory")
+        return happened(self, step, facts)
+
+    def load(_self: Errand, _facts: Facts) -> Facts:
+        raise Refused(Reason("", "The folder is no longer there."))
+
+    monkeypatch.setattr(Errand, "probe", probe)
+    monkeypatch.setattr(Errand, "load_extra_facts", load)
+    outcome = settled()
+    assert (outcome["state"], outcome["text"]) == (
+        "interrupted", "It was interrupted after 1 of 2 steps. Begin again at two.",
+    )  # fmt: skip
+    assert advice(ERRAND, "two", box()) in outcome["text"]
+
+
+def test_advice_that_cannot_be_had_does_not_keep_a_job_open_for_ever(monkeypatch):
+    died(begun=("one",))
+
+    def hint(_self: Errand, _step: str, _facts: Facts) -> str:
+        raise KeyError("tank")
+
+    monkeypatch.setattr(Errand, "recovery_hint", hint)
+    assert settled()["text"] == f"It was interrupted after 0 of 2 steps. {execution.LOOK_FIRST}"
+
+
+def test_a_probe_that_is_not_answered_in_time_is_tried_again_later(monkeypatch):
+    died(begun=("one",))
+
+    def hang(_self: Errand, _step: str, _facts: Facts) -> bool:
+        raise command.CommandTimedOut(["systemctl"], 20, None)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Errand, "probe", hang)
+        with pytest.raises(Failed):
+            settle(JOB, box)
+    HAPPENED.update({"one", "two"})
+    assert settled()["state"] == "done"
 
 
 def test_settling_takes_the_secret_and_the_progress_away():

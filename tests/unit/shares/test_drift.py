@@ -16,7 +16,7 @@ from appliance.errors import Failed, Refused
 from appliance.facts.box import Facts
 from appliance.facts.sharing import Account, Group
 from appliance.operation import Operation, as_json, checked_plan
-from appliance.shares import afp, approved, discovery, nfs, publish, smb
+from appliance.shares import afp, approved, discovery, nfs, publish, reconcile, smb
 from appliance.shares.drift import detect, parse
 from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift
 from appliance.shares.owned_file import OwnedFile
@@ -363,3 +363,58 @@ def test_a_folder_that_is_gone_is_said(own_files):
     found = edited("smb", "[photos]", "[pictures]")
     operation = AdoptDrift(file="smb", seen=found.seen, changes=found.changes)
     assert "folder-missing" in codes(operation.check(Facts()))
+
+
+# --- after a start ----------------------------------------------------------------------------------------------------
+def reconcile_now() -> list[str]:
+    notes: list[str] = []
+    reconcile.reconcile_files(publish.agreed_facts(), status.read_datasets(), notes.append)
+    return notes
+
+
+def test_files_that_say_what_the_folders_say_are_left_alone_after_a_start(own_files, commands):
+    commands.ran.clear()
+    assert reconcile_now() == []
+    assert commands.ran == []
+
+
+def test_share_switched_off_as_the_power_went_is_not_served_after_the_start(own_files, commands):
+    """The setting is stored before the file is written; the page says off and Samba would go on serving."""
+    own_files["tank/photos"] = replace(own_files["tank/photos"], share=json.dumps({"nfs": SETTING["nfs"]}))
+    notes = reconcile_now()
+    assert SERVING["smb"].configured() == ()
+    assert ["close", "smb", "photos"] in commands.ran
+    assert "SMB was not as the folders say, and is now" in notes
+
+
+def test_folder_renamed_as_the_power_went_is_served_from_its_new_place(own_files):
+    own_files["tank"] = dataset("tank")
+    own_files["tank/pictures"] = replace(own_files.pop("tank/photos"), name="tank/pictures", mountpoint="/tank/pictures")  # fmt: skip
+    reconcile_now()
+    assert {share.path for one in SERVING.values() for share in one.configured()} == {"/tank/pictures"}
+
+
+def test_shares_of_a_pool_that_is_away_stay_in_their_files(own_files):
+    own_files.clear()
+    own_files["safe"] = dataset("safe")
+    assert reconcile_now() == []
+    assert [share.name for share in SERVING["smb"].configured()] == ["photos"]
+
+
+def test_start_leaves_a_hand_edit_to_the_owner_and_brings_the_others_up_to_date(own_files):
+    edited("smb", "[photos]", "[pictures]")
+    own_files["tank/photos"] = replace(own_files["tank/photos"], share="", share_source="none")
+    reconcile_now()
+    assert [share.name for share in SERVING["smb"].configured()] == ["pictures"]
+    assert SERVING["nfs"].configured() == SERVING["afp"].configured() == ()
+
+
+def test_daemon_that_fails_at_the_start_stops_no_other(own_files, monkeypatch):
+    own_files["tank/photos"] = replace(own_files["tank/photos"], share="", share_source="none")
+
+    def fail(_self: object, _shares: object) -> None:
+        raise Failed("smbd could not be started")
+
+    monkeypatch.setattr(smb.SmbServing, "take_up", fail)
+    assert any("smbd could not be started" in note for note in reconcile_now())
+    assert SERVING["nfs"].configured() == SERVING["afp"].configured() == ()

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import os
+import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +29,7 @@ from appliance.snapshots.browse import restore as snapshot_restore
 from appliance.snapshots.browse.file_versions import Stamp
 from appliance.snapshots.browse.restore import RestoreFromSnapshot
 from appliance.system import paths
-from appliance.zfs import private_mount
+from appliance.zfs import pool_sync, private_mount
 from tests.reasons import refuses
 from tests.unit.made import dataset
 from tests.unit.pools.test_create import Working
@@ -60,7 +61,10 @@ def now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def roots(then: Path, now: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def roots(then: Path, now: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What is there at each ``zpool sync``."""
+    synced: list[list[str]] = []
+
     @contextmanager
     def root_of(_snapshot: str) -> Iterator[int]:
         handle = os.open(then, os.O_RDONLY | os.O_DIRECTORY)
@@ -70,6 +74,8 @@ def roots(then: Path, now: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(private_mount, "root_of", root_of)
     monkeypatch.setattr(traversal, "dataset_of", lambda _handle: "tank/photos")
     monkeypatch.setattr(listing, "dataset_now", lambda _name: dataset("tank/photos", mountpoint=str(now)))
+    monkeypatch.setattr(pool_sync, "sync_pool_of", lambda _name: synced.append(sorted(one.name for one in now.iterdir())))  # fmt: skip
+    return synced
 
 
 @pytest.fixture
@@ -347,6 +353,15 @@ def test_restore_drops_set_uid(roots, facts, then, now):
     assert (now / "trip/tool").stat().st_mode & 0o7777 == 0o755
     assert (now / "trip").stat().st_mode & 0o7777 == 0o2770  # new files there get the folder's group
     assert any("1 files could run as another user" in note for note in work.notes)
+
+
+def test_restored_folder_gets_its_name_once_all_of_it_is_on_the_disks(roots, facts, then, now):
+    """The name says that the copy is whole, also to a job that is settled after a power cut."""
+    shutil.rmtree(now / "trip", ignore_errors=True)
+    restore(facts, "trip", "back")
+    ((before, *others),) = roots
+    assert (before.startswith(".larder-"), "trip" in others) == (True, False)
+    assert (now / "trip").is_dir()
 
 
 def test_restore_review_warns_of_old_permissions(facts):

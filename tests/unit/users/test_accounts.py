@@ -280,8 +280,10 @@ def test_folders_get_snapshot_before_files_are_given_away(tmp_path, monkeypatch)
     monkeypatch.setattr("appliance.zfs.libzfs.take_snapshots", lambda names, _properties: done.append(names[0]))
     monkeypatch.setattr("os.chown", lambda path, uid, _gid: done.append(uid))
     monkeypatch.setattr("appliance.datasets.permissions.apply_note", lambda dataset, *_given: done.append(dataset.name))
+    monkeypatch.setattr("appliance.zfs.pool_sync.sync_pool_of", lambda name: done.append(f"sync {name}"))
     RemoveAccount(name="anna", heir="ben", before=BEFORE).hand_over(7, 1003, facts, Working())
-    assert done == [f"tank/mine@{BEFORE}", 1003, f"tank/ruled@{BEFORE}", "tank/ruled"]
+    # The user is removed once the new owner is on the disks: a power cut must not take the files back to nobody.
+    assert done == [f"tank/mine@{BEFORE}", 1003, "sync tank/mine", f"tank/ruled@{BEFORE}", "tank/ruled"]
 
 
 walk_real_tree = traversal.walk_tree
