@@ -26,6 +26,14 @@ MOST_SAID = 4000
 POOL_STOPPED = "A disk does not answer. Put it back, then restart the box. What has arrived stays, and the next run goes on from there."  # fmt: skip
 
 
+class NotReceived(Failed):
+    """The receiver ended with a status other than 0, which says where it failed when it is ssh's."""
+
+    def __init__(self, status: int, said: str) -> None:
+        self.status = status
+        super().__init__("The copy was not received", said)
+
+
 def never() -> bool:
     return False
 
@@ -141,7 +149,7 @@ def send_stream(
             raise Failed("The copy does not end", f"{receiver[0]} waits for the disks of the copy. Look at them; if the pool has stopped, restart the box.")  # fmt: skip
         sent = stream.finish(stream.sender, SECONDS_BETWEEN_LOOKS * 10)
         if received:
-            raise Failed("The copy was not received", stream.text(stream.receiver) or stream.text(stream.sender))
+            raise NotReceived(received, stream.text(stream.receiver) or stream.text(stream.sender))
         if sent:
             raise Failed("The copy was not sent to its end", stream.text(stream.sender))
         return stream.moved
