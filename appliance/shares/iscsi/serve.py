@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
@@ -36,6 +37,7 @@ def serve_volumes(
         return
     if wanted:
         load_modules()
+        make_reservation_folder(note)
     left |= prepare_devices(wanted, tree)
     wanted = [one for one in wanted if one.device not in left]
     failures = carry_out_changes(reconcile.plan_changes(wanted, tree))
@@ -63,6 +65,20 @@ def load_modules() -> None:
         command.run(["modprobe", "-a", *MODULES], timeout=120)
     except command.CommandFailed as failed:
         raise Failed("This box's kernel cannot serve disks over iSCSI", failed.said) from failed
+
+
+def make_reservation_folder(note: Callable[[str], None]) -> None:
+    """Make the folder in which the kernel notes who has reserved a disk (SPC-4 persistent reservations, for clusters).
+
+    It makes no folder itself, and refuses every reservation that it cannot note, also those that a restart may end
+    (target_core_pr.c). Where the folder is, it says itself.
+    """
+    try:
+        folder = Path((configfs.ROOT / "dbroot").read_text().strip()) / "pr"
+        if folder.is_absolute():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        note(f"Computers cannot reserve the disks for themselves: {os.strerror(error.errno or 0)}")
 
 
 def carry_out_changes(changes: Iterable[reconcile.TreeChange]) -> dict[str, str]:

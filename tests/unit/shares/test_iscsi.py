@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from appliance.errors import Failed, Refused
 from appliance.facts.sharing import Share
 from appliance.shares import settings
-from appliance.shares.iscsi import chap, configfs, part, reconcile, sessions, targets
+from appliance.shares.iscsi import chap, configfs, part, reconcile, serve, sessions, targets
 from appliance.shares.iscsi.chap import Secrets
 from appliance.shares.iscsi.configfs import Tree, TreeAct
 from appliance.shares.iscsi.part import PREFIX, Iscsi
@@ -231,6 +231,21 @@ def test_what_the_kernel_serves_is_told_with_who_is_connected(kernel):
 )
 def test_address_of_a_computer_is_shown_without_its_port(told, shown):
     assert sessions.plain_address(told) == shown
+
+
+def test_folder_for_reservations_is_made_where_the_kernel_says(tmp_path, monkeypatch):
+    """Without it the kernel refuses every persistent reservation."""
+    monkeypatch.setattr(configfs, "ROOT", tmp_path)
+    notes: list[str] = []
+    serve.make_reservation_folder(notes.append)
+    assert len(notes) == 1  # the kernel does not say where, and volumes are served all the same
+    (tmp_path / "dbroot").write_text(f"{tmp_path}/var/target\n")
+    for _again in range(2):
+        serve.make_reservation_folder(notes.append)
+    assert (tmp_path / "var/target/pr").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "dbroot").write_text("var/target\n")
+    serve.make_reservation_folder(notes.append)
+    assert len(notes) == 1
 
 
 def test_acts_are_carried_out_and_an_error_says_which(tmp_path, monkeypatch):
