@@ -110,8 +110,9 @@ def left_in_kernel(appliance: Machine) -> list[str]:
 
 
 def left_of(appliance: Machine, name: str, key: str) -> list[str]:
-    """What the kernel still has of one volume."""
-    return [line for line in left_in_kernel(appliance) if line.endswith(name) or f"{int(key):016x}" in line]
+    """What the kernel still has of one volume, and has noted of its reservations."""
+    noted = appliance.run("find", "/var/target/pr", "-name", f"aptpl_{int(key):016x}", check=False).splitlines()
+    return [line for line in left_in_kernel(appliance) if line.endswith(name) or f"{int(key):016x}" in line] + noted
 
 
 def make_volume(visitor: Visitor, appliance: Machine, volume: str, size: str = "64M", *words: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -39,6 +40,7 @@ def serve_volumes(
         load_modules()
         make_reservation_folder(note)
     left |= prepare_devices(wanted, tree)
+    asked = wanted
     wanted = [one for one in wanted if one.device not in left]
     failures = carry_out_changes(reconcile.plan_changes(wanted, tree))
     # A disk that was let go may have been in the way of its successor, so what is still missing is tried once more.
@@ -46,6 +48,7 @@ def serve_volumes(
     if missing and failures:
         failures = carry_out_changes(missing)
         missing = reconcile.plan_changes(wanted, configfs.read_tree())
+    forget_reservations(tree, asked)
     left |= explain_missing(wanted, {one.of for one in missing}, failures)
     minded = {device: why for device, why in left.items() if insist and (changed is None or device in changed)}
     for device, why in left.items():
@@ -74,11 +77,23 @@ def make_reservation_folder(note: Callable[[str], None]) -> None:
     (target_core_pr.c). Where the folder is, it says itself.
     """
     try:
-        folder = Path((configfs.ROOT / "dbroot").read_text().strip()) / "pr"
-        if folder.is_absolute():
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        reservation_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         note(f"Computers cannot reserve the disks for themselves: {os.strerror(error.errno or 0)}")
+
+
+def reservation_folder() -> Path:
+    """Where the kernel notes reservations, in a file ``aptpl_`` with the serial number of the disk. Raises OSError."""
+    return Path("/", (configfs.ROOT / "dbroot").read_text().strip(), "pr")
+
+
+def forget_reservations(tree: configfs.Tree, wanted: Iterable[Target]) -> None:
+    """Delete what the kernel noted of disks that it had and that nobody wants any more."""
+    kept = {reconcile.store_path(one) for one in wanted}
+    for path in tree.folders - kept:
+        if configfs.STORE.fullmatch(path.rpartition("/")[2]):
+            with contextlib.suppress(OSError):
+                (reservation_folder() / f"aptpl_{path.rpartition('-')[2]}").unlink()
 
 
 def carry_out_changes(changes: Iterable[reconcile.TreeChange]) -> dict[str, str]:

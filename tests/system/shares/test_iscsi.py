@@ -183,3 +183,4 @@ def test_disk_conforms_to_scsi(visitor, appliance):
     assert min(ran.values()) > 0, ran
     assert failed == set(PASSED_OVER), words[-20_000:]
     assert stop(visitor, key).startswith("Done.")
+    assert initiators.left_of(appliance, "conforms", key) == []

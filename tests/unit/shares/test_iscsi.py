@@ -243,9 +243,22 @@ def test_folder_for_reservations_is_made_where_the_kernel_says(tmp_path, monkeyp
     for _again in range(2):
         serve.make_reservation_folder(notes.append)
     assert (tmp_path / "var/target/pr").stat().st_mode & 0o777 == 0o700
-    (tmp_path / "dbroot").write_text("var/target\n")
-    serve.make_reservation_folder(notes.append)
     assert len(notes) == 1
+
+
+def test_reservations_go_with_the_disk_that_nobody_wants_any_more(tmp_path, monkeypatch):
+    monkeypatch.setattr(configfs, "ROOT", tmp_path)
+    (tmp_path / "dbroot").write_text(f"{tmp_path}/target\n")
+    folder = tmp_path / "target/pr"
+    folder.mkdir(parents=True)
+    names = [f"aptpl_{number:016x}" for number in (5, 6)] + ["aptpl_of-somebody-else"]
+    for name in names:
+        (folder / name).touch()
+    stores = [f"core/iblock_5276/larder-{number:016x}" for number in (5, 6, 7)]
+    tree = Tree(frozenset({"core/iblock_5276", *stores, f"{stores[0]}/attrib"}))
+    kept = Target(iqn=f"{PREFIX}vm", store=f"larder-{5:016x}", device="/dev/zvol/tank/vm", serial=f"{5:016x}")
+    serve.forget_reservations(tree, [kept])
+    assert sorted(one.name for one in folder.iterdir()) == [names[0], names[2]]
 
 
 def test_acts_are_carried_out_and_an_error_says_which(tmp_path, monkeypatch):
