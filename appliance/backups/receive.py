@@ -9,7 +9,7 @@ from appliance import command
 from appliance.backups import copies
 from appliance.backups.match import Copy
 from appliance.operation import Work
-from appliance.zfs import list_snapshots
+from appliance.zfs import kstat, list_snapshots
 
 
 class Destination(Protocol):
@@ -29,6 +29,9 @@ class Destination(Protocol):
 
     def key_set(self, name: str, guid: int) -> str:
         """The ``ivsetguid`` of a snapshot of a copy; empty where it has none, or none is known. Raises Failed."""
+
+    def is_stopped(self, name: str) -> bool:
+        """Whether the pool there waits for its disks, so that a receiver cannot end; False where that is not known."""
 
     def receiver(self, name: str, wanted: Mapping[str, str], *, new: bool) -> list[str]:
         """The command that receives a stream. ``wanted``: what has to be set on a copy that is ``new``."""
@@ -56,6 +59,9 @@ class LocalPlace:
     def key_set(self, name: str, guid: int) -> str:
         found = (one.name for one in list_snapshots.list_snapshots([name]) if one.guid == guid)
         return copies.read_values(next(found, ""), ["ivsetguid"]).get("ivsetguid", "")
+
+    def is_stopped(self, name: str) -> bool:
+        return kstat.is_stopped(name.partition("/")[0])
 
     def receiver(self, name: str, wanted: Mapping[str, str], *, new: bool) -> list[str]:
         options = [word for key, value in wanted.items() for word in ("-o", f"{key}={value}")] if new else []

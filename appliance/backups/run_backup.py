@@ -27,6 +27,7 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Dataset
 from appliance.operation import Plan, Step, Work, never
+from appliance.zfs import kstat
 
 NAMED = 5
 
@@ -123,6 +124,9 @@ class RunBackup(BackupOperation, tag="run-backup"):
         def send(work: Work) -> None:
             if one.guid in run.unchanged:
                 return
+            if kstat.is_stopped(pool.name):  # asked for anything, it would keep the job waiting in the kernel
+                run.failures[one.guid] = f"{one.name}: {pool.name} has stopped."
+                return
             flags = send_flags(read_features(pool.name), raw=one.encryption != "off", into_encrypted=encrypted)
             copy = DatasetCopy(one, target, self.short, flags, task)
             try:
@@ -139,7 +143,8 @@ class RunBackup(BackupOperation, tag="run-backup"):
 
     def report(self, run: Run, top: Dataset, copy: str, count: int, work: Work) -> None:
         """Mark up to when the copies are complete, and fail with the folders that were not copied."""
-        if top.guid not in run.failures:  # what lies at its place may be somebody else's
+        # What lies at its place may be somebody else's, and a pool that has stopped takes no mark.
+        if top.guid not in run.failures and not kstat.is_stopped(copy.partition("/")[0]):
             self.mark_copy(run, copy, work)
         failures = list(run.failures.values())
         if failures:

@@ -23,16 +23,30 @@ SECONDS_BETWEEN_LOOKS = 1.0
 SILENCE = 900.0  # seconds without a byte: disks that spin up or a pool that frees space take minutes
 SECONDS_TO_FINISH = 1800.0  # at the end of a stream ZFS writes what it still has in memory
 MOST_SAID = 4000
+POOL_STOPPED = "A disk does not answer. Put it back, then restart the box. What has arrived stays, and the next run goes on from there."  # fmt: skip
+
+
+class NotReceived(Failed):
+    """The receiver ended with a status other than 0, which says where it failed when it is ssh's."""
+
+    def __init__(self, status: int, said: str) -> None:
+        self.status = status
+        super().__init__("The copy was not received", said)
+
+
+def never() -> bool:
+    return False
 
 
 @dataclass
 class Stream:
-    """A sender and a receiver at work. ``moved``: bytes so far."""
+    """A sender and a receiver at work. ``stopped``: whether the pool that receives has; ``moved``: bytes so far."""
 
     sender: command.Process
     receiver: command.Process
     source: int
     sink: int
+    stopped: Callable[[], bool] = never
     moved: int = 0
     said: dict[int, bytearray] = field(default_factory=dict)  # by the file that a process complains to
 
@@ -73,7 +87,10 @@ class Stream:
             try:
                 moved = os.splice(self.source, self.sink, PART, flags=os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE)
             except BlockingIOError:
-                if time.monotonic() - last > SILENCE:
+                silence = time.monotonic() - last
+                if silence > SECONDS_BETWEEN_LOOKS and self.stopped():
+                    raise Failed("The pool that receives has stopped", POOL_STOPPED) from None
+                if silence > SILENCE:
                     raise Failed("The copy stopped moving", f"Nothing was read or written for {SILENCE / 60:.0f} minutes. Look at the disks and their cables. If the pool of the copies has stopped, restart the box.") from None  # fmt: skip
                 self.wait_for_room()
                 moved = -1
@@ -91,9 +108,9 @@ class Stream:
                 tell(self.moved)
 
     def finish(self, process: command.Process, seconds: float) -> int | None:
-        """The status of a process once it has ended; None where it has not in that time."""
+        """The status of a process once it has ended; None where it has not in that time, or cannot because the pool stopped."""
         until = time.monotonic() + seconds
-        while process.poll() is None and time.monotonic() < until:
+        while process.poll() is None and time.monotonic() < until and not self.stopped():
             self.listen()
             command.wait_for_exit(process, SECONDS_BETWEEN_LOOKS)
         self.listen()
@@ -101,15 +118,21 @@ class Stream:
 
 
 def send_stream(
-    sender: Sequence[str], receiver: Sequence[str], tell: Callable[[int], None], rate: Callable[[], int] = unlimited
+    sender: Sequence[str],
+    receiver: Sequence[str],
+    tell: Callable[[int], None],
+    rate: Callable[[], int] = unlimited,
+    stopped: Callable[[], bool] = never,
 ) -> int:
     """Run both commands with the stream between them; the bytes that went through.
 
     ``tell`` is called every second with the bytes so far; what it raises stops the sender, lets the receiver keep what it
-    has, and goes on to the caller. ``rate``: the most bytes a second at that moment, 0 for any number. Raises Failed with
-    what ZFS said.
+    has, and goes on to the caller. ``rate``: the most bytes a second at that moment, 0 for any number. ``stopped``: whether the
+    pool that receives has stopped: its receiver then sits in the kernel and is not waited for. Raises Failed with what ZFS
+    said.
     """
     stream = open_stream(sender, receiver)
+    stream.stopped = stopped
     try:
         try:
             stream.relay(tell, RateLimit(rate))
@@ -120,11 +143,13 @@ def send_stream(
             os.close(stream.source)
             os.close(stream.sink)
             received = stream.finish(stream.receiver, SECONDS_TO_FINISH)
+        if received is None and stopped():
+            raise Failed("The pool that receives has stopped", POOL_STOPPED)
         if received is None:
             raise Failed("The copy does not end", f"{receiver[0]} waits for the disks of the copy. Look at them; if the pool has stopped, restart the box.")  # fmt: skip
         sent = stream.finish(stream.sender, SECONDS_BETWEEN_LOOKS * 10)
         if received:
-            raise Failed("The copy was not received", stream.text(stream.receiver) or stream.text(stream.sender))
+            raise NotReceived(received, stream.text(stream.receiver) or stream.text(stream.sender))
         if sent:
             raise Failed("The copy was not sent to its end", stream.text(stream.sender))
         return stream.moved

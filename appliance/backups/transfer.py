@@ -132,7 +132,7 @@ def run_stream(work: Work, one: Transfer, decision: match.Decision) -> int:
         work.progress(*phrase(one.source.name, moved, total, time.monotonic() - began))
         work.stop_if_asked()
 
-    moved = send_stream(sender, receiver, tell, one.most_bytes_a_second)
+    moved = send_stream(sender, receiver, tell, one.most_bytes_a_second, lambda: one.destination.is_stopped(one.target))
     work.note(f"{one.source.name}: {size_text(moved)} sent in {duration_text(int(time.monotonic() - began))}.")
     return moved
 

@@ -1,4 +1,4 @@
-"""What ZFS counts while it works, from ``/proc/spl/kstat/zfs``: does this box ask for a log or a cache device?
+"""What ZFS counts while it works, from ``/proc/spl/kstat/zfs``: does this box ask for a log or a cache device, has a pool stopped?
 
 The counters begin at the start of the box. ``arcstats`` tells how often memory answered a read; ``zil`` how many bytes
 somebody waited for (``zil.h``: indirect, copied and needcopy are what commits wrote); each ``objset-*`` below a pool how
@@ -49,6 +49,11 @@ def read_texts(paths: Iterable[Path]) -> Iterable[str]:
             yield path.read_text()
         except OSError:
             continue
+
+
+def is_stopped(pool: str) -> bool:
+    """Whether a pool waits for its disks (SUSPENDED). No command of ZFS is asked: it could wait as well."""
+    return "".join(read_texts([KSTAT / pool / "state"])).strip() == "SUSPENDED"
 
 
 def read_kstat() -> Caching:

@@ -10,15 +10,22 @@ from deploy.image.machine import Machine, wait_for
 
 ARGV, REDIS = "/tmp/canary-argv.log", "/tmp/canary-redis.log"
 SOCKET = "/run/redis-larder/redis.sock"
-# One process that only reads sees even short-lived ones, which a shell with a process for each file does not.
+# One process that only reads sees even short-lived ones, which a shell with a process for each file does not. What it has
+# seen often it seldom looks at again, so that a round takes less time than a command.
 WATCHER = f"""
-import os, pathlib
-seen, log = set(), open("{ARGV}", "wb", buffering=0)
+import os
+seen, rounds, log = set(), dict(), open("{ARGV}", "wb", buffering=0)
 while True:
     for process in os.listdir("/proc"):
-        for name in ("cmdline", "environ") if process.isdigit() else ():
+        if not process.isdigit():
+            continue
+        rounds[process] = rounds.get(process, 0) + 1
+        if rounds[process] > 20 and rounds[process] % 100:
+            continue
+        for name in ("cmdline", "environ"):
             try:
-                text = pathlib.Path("/proc", process, name).read_bytes().replace(b"\\0", b" ")
+                with open("/proc/" + process + "/" + name, "rb", buffering=0) as file:
+                    text = file.read().replace(b"\\0", b" ")
             except OSError:
                 continue
             if text not in seen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -44,6 +45,15 @@ def listed(appliance: Machine, initiator: str = INITIATOR) -> set[str]:
 
 def inquiry(url: str, *words: str, initiator: str = INITIATOR) -> tuple[int, str]:
     return tried("iscsi-inq", "-i", initiator, *words, url)
+
+
+def conformance(url: str, family: str) -> tuple[int, set[str], str]:
+    """How many tests of a family of libiscsi's conformance tests ran, which failed, and what was said of those. What the disk
+    says that it does not support is passed over there and counts as passed."""
+    _status, said = tried("iscsi-test-cu", "-d", "-n", "-t", f"SCSI.{family}", url, timeout=1200)
+    ran = re.search(r"^\s*tests\s+\d+\s+(\d+)", said, re.MULTILINE)
+    failed = re.findall(r"Suite \S+, Test (\S+) had failures:", said)
+    return int(ran[1]) if ran else 0, {f"{family}.{name}" for name in failed}, said
 
 
 def capacity(url: str) -> str:
@@ -97,6 +107,12 @@ def left_in_kernel(appliance: Machine) -> list[str]:
     """Larder's targets and disks in the kernel's tree."""
     said = appliance.run("find", f"{TREE}/core", f"{TREE}/iscsi", "-maxdepth", "2", check=False).splitlines()
     return [line for line in said if PREFIX in line or "/larder-" in line]
+
+
+def left_of(appliance: Machine, name: str, key: str) -> list[str]:
+    """What the kernel still has of one volume, and has noted of its reservations."""
+    noted = appliance.run("find", "/var/target/pr", "-name", f"aptpl_{int(key):016x}", check=False).splitlines()
+    return [line for line in left_in_kernel(appliance) if line.endswith(name) or f"{int(key):016x}" in line] + noted
 
 
 def make_volume(visitor: Visitor, appliance: Machine, volume: str, size: str = "64M", *words: str) -> str:

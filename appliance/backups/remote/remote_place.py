@@ -101,6 +101,9 @@ class RemotePlace:
         found = self.latest or self.read_remote(name)
         return found.key_sets.get(guid, "") if found else ""
 
+    def is_stopped(self, name: str) -> bool:
+        return False  # its receiver is on that computer; here only ssh waits, and that can be ended
+
     def receiver(self, name: str, wanted: Mapping[str, str], *, new: bool) -> list[str]:
         return connection.ssh_argv(self.remote, self.words(name, wanted), aes=self.aes)
 

@@ -24,6 +24,7 @@ from appliance.backups.remote.answers import RemoteCopy
 from appliance.backups.remote.remote_place import RemotePlace, list_all
 from appliance.backups.remote.try_remote import try_remote
 from appliance.backups.run_snapshot import take_snapshot
+from appliance.backups.stream import NotReceived
 from appliance.backups.tasks import BackupTask
 from appliance.backups.transfer import find_snapshot, run_transfer, send_flags
 from appliance.errors import Failed, Reason, Refused
@@ -284,7 +285,7 @@ def find_unchanged(tree: Sequence[Dataset], run: RemoteRun, taken: Sequence[Snap
 
 def explain_failure(remote: Remote, error: Refused | Failed) -> Refused | Failed:
     """The same with a sentence for what ssh or ZFS there said, where that is known."""
-    if not isinstance(error, Failed) or not error.what.startswith("The copy was not received"):
+    if not isinstance(error, NotReceived):
         return error
     for pattern, what, advice in (
         (r"out of space|quota", f"{remote.root} on {remote.host} is full", "Make room there. The next run goes on where this one stopped."),
@@ -293,5 +294,5 @@ def explain_failure(remote: Remote, error: Refused | Failed) -> Refused | Failed
     ):  # fmt: skip
         if re.search(pattern, error.said):
             return Failed(what, advice)
-    found = connection.unreachable(remote, error.said)
-    return error if found.code == "remote-broken-off" and error.said else found
+    # A computer that no longer answers ends ssh without a word; what is said then is that the sender's pipe broke.
+    return connection.unreachable(remote, error.said) if error.status == connection.NOT_SIGNED_IN else error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
@@ -36,7 +38,9 @@ def serve_volumes(
         return
     if wanted:
         load_modules()
+        make_reservation_folder(note)
     left |= prepare_devices(wanted, tree)
+    asked = wanted
     wanted = [one for one in wanted if one.device not in left]
     failures = carry_out_changes(reconcile.plan_changes(wanted, tree))
     # A disk that was let go may have been in the way of its successor, so what is still missing is tried once more.
@@ -44,6 +48,7 @@ def serve_volumes(
     if missing and failures:
         failures = carry_out_changes(missing)
         missing = reconcile.plan_changes(wanted, configfs.read_tree())
+    forget_reservations(tree, asked)
     left |= explain_missing(wanted, {one.of for one in missing}, failures)
     minded = {device: why for device, why in left.items() if insist and (changed is None or device in changed)}
     for device, why in left.items():
@@ -63,6 +68,32 @@ def load_modules() -> None:
         command.run(["modprobe", "-a", *MODULES], timeout=120)
     except command.CommandFailed as failed:
         raise Failed("This box's kernel cannot serve disks over iSCSI", failed.said) from failed
+
+
+def make_reservation_folder(note: Callable[[str], None]) -> None:
+    """Make the folder in which the kernel notes who has reserved a disk (SPC-4 persistent reservations, for clusters).
+
+    It makes no folder itself, and refuses every reservation that it cannot note, also those that a restart may end
+    (target_core_pr.c). Where the folder is, it says itself.
+    """
+    try:
+        reservation_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        note(f"Computers cannot reserve the disks for themselves: {os.strerror(error.errno or 0)}")
+
+
+def reservation_folder() -> Path:
+    """Where the kernel notes reservations, in a file ``aptpl_`` with the serial number of the disk. Raises OSError."""
+    return Path("/", (configfs.ROOT / "dbroot").read_text().strip(), "pr")
+
+
+def forget_reservations(tree: configfs.Tree, wanted: Iterable[Target]) -> None:
+    """Delete what the kernel noted of disks that it had and that nobody wants any more."""
+    kept = {reconcile.store_path(one) for one in wanted}
+    for path in tree.folders - kept:
+        if configfs.STORE.fullmatch(path.rpartition("/")[2]):
+            with contextlib.suppress(OSError):
+                (reservation_folder() / f"aptpl_{path.rpartition('-')[2]}").unlink()
 
 
 def carry_out_changes(changes: Iterable[reconcile.TreeChange]) -> dict[str, str]:

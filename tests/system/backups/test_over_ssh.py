@@ -172,6 +172,32 @@ def test_interrupted_copy_goes_on_where_it_was(appliance, visitor, task):
     assert sums(appliance, newest(appliance, COPY)) == sums(appliance, newest(appliance, "tank/photos"))
 
 
+def test_computer_that_falls_silent_ends_the_run_and_a_later_one_goes_on(appliance, visitor, task):
+    """All that the other computer's user runs stands still, as where the whole computer hangs: only ssh can notice that."""
+    appliance.shell("head -c 60000000 /dev/urandom > /tank/photos/silent; sync; zpool sync tank")
+    job = start_now(visitor, task)
+    wait_for("some of it to have arrived", lambda: growing(appliance), timeout=180, every=0.2)
+    appliance.run("pkill", "-STOP", "-u", USER)
+    try:
+        said = visitor.ended(job)
+        assert "The connection to 127.0.0.1 broke off" in said, said
+        # What it received is still open there, as after a link that was cut: the next run waits or says so.
+        _job, said = run_now(visitor, task)
+        assert "is still receiving an earlier copy" in said, said
+    finally:
+        appliance.run("pkill", "-CONT", "-u", USER)
+    wait_for("the other side to keep what it has", lambda: not receiving(appliance), timeout=60)
+    assert token(appliance) != "-"
+    job, said = run_now(visitor, task)
+    assert said.startswith("Done."), said
+    assert re.search(r"zfs send -t 1-[0-9a-f-]+", visitor.get(f"/jobs/{job}/").words)
+    assert sums(appliance, newest(appliance, COPY)) == sums(appliance, newest(appliance, "tank/photos"))
+
+
+def receiving(appliance: Machine) -> bool:
+    return bool(appliance.run("pgrep", "-u", USER, "-x", "zfs", check=False))
+
+
 def token(appliance: Machine) -> str:
     return appliance.run("zfs", "get", "-H", "-o", "value", "receive_resume_token", COPY).strip()
 

@@ -269,6 +269,26 @@ def test_run_that_was_killed_goes_on_where_it_was(appliance, visitor, task):
     assert sums(appliance, newest(appliance, COPY)) == sums(appliance, newest(appliance, "tank/photos"))
 
 
+def test_copy_that_meets_a_quota_on_the_way_keeps_what_arrived_and_goes_on_once_there_is_room(appliance, visitor, task):
+    appliance.shell("head -c 250000000 /dev/urandom > /tank/photos/quota; sync; zpool sync tank")
+    job = start_now(visitor, task)
+    wait_for("some of it to have arrived", lambda: growing(appliance), timeout=60, every=0.1)
+    used = int(appliance.run("zfs", "get", "-H", "-p", "-o", "value", "used", "safe/backups"))
+    appliance.run("zfs", "set", f"quota={used + 10_000_000}", "safe/backups")
+    try:
+        said = visitor.ended(job)
+        assert "quota" in said, said
+        assert token(appliance).startswith("1-")
+        # A run that cannot fit is refused before it sends a byte.
+        assert "free. Make room there" in run_now(visitor, task)[1]
+    finally:
+        appliance.run("zfs", "set", "quota=none", "safe/backups")
+    job, said = run_now(visitor, task)
+    assert said.startswith("Done."), said
+    assert re.search(r"zfs send -t 1-[0-9a-f-]+", visitor.get(f"/jobs/{job}/").words)
+    assert sums(appliance, newest(appliance, COPY)) == sums(appliance, newest(appliance, "tank/photos"))
+
+
 def token(appliance: Machine) -> str:
     return appliance.run("zfs", "get", "-H", "-o", "value", "receive_resume_token", COPY).strip()
 

@@ -230,7 +230,7 @@ class Zfs:
     def list_snapshots(self, names: Sequence[str]) -> list[Snapshot]:
         return [Snapshot(f"{name}@larder-backup-x", guid, guid, AT) for name in names for guid in self.snapshots.get(name, [])]  # fmt: skip
 
-    def send(self, sender: Sequence[str], receiver: Sequence[str], tell: Any, _rate: Any) -> int:
+    def send(self, sender: Sequence[str], receiver: Sequence[str], tell: Any, *_more: Any) -> int:
         self.streams.append((list(sender), list(receiver)))
         target = receiver[-1]
         if target not in self.own:

@@ -15,6 +15,7 @@ from appliance.backups.remote.answers import Hello, RemoteCopy
 from appliance.backups.remote.send_backup import COMPLETE, SendBackup, names_there, spell
 from appliance.backups.remote.set_up import AddRemote, ConfirmHostKey, RemoveRemote, TestRemote
 from appliance.backups.set_backup import SetBackup
+from appliance.backups.stream import NotReceived
 from appliance.backups.tasks import BackupTask
 from appliance.command import CommandFailed, Result
 from appliance.errors import Failed, Refused
@@ -128,8 +129,8 @@ class There:
         words = receiver[-1].split()
         assert words[0] == "receive"
         self.sent.append((sender, receiver[-1]))
-        if self.error_of_stream:
-            raise Failed("The copy was not received", self.error_of_stream)
+        if self.error_of_stream is not None:
+            raise NotReceived(self.status_of_stream, self.error_of_stream)
         name, guid, mode = words[1:]
         new = dict(OFF) | ({"larder:copy-of": f'{{"guid":{guid},"raw":{"true" if mode == "raw" else "false"}}}'} if self.marks_are_set else {})  # fmt: skip
         self.copies.setdefault(name, {**new, "larder:sent": mode}).pop("receive_resume_token", None)
@@ -137,7 +138,8 @@ class There:
         self.guids.setdefault(name, []).append(self.here[source][-1].guid)
         return 500
 
-    error_of_stream, resumed = "", ""
+    error_of_stream: str | None = None
+    status_of_stream, resumed = 1, ""
 
 
 @pytest.fixture
@@ -269,20 +271,22 @@ def test_usable_token_goes_on_and_another_asks_for_help(there, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("status", "said", "words"),
     [
-        ("cannot receive new filesystem stream: out of space", "is full"),
-        ("cannot receive: destination 'x' space quota exceeded", "is full"),
-        ("cannot receive incremental stream: dataset is busy", "still receiving an earlier copy"),
-        ("cannot receive new filesystem stream: permission denied", "A right is missing"),
-        ("ssh: connect to host attic.lan port 22: Connection refused", "Nothing answers at attic.lan"),
-        ("backup@attic.lan: Permission denied (publickey).", "does not let this box in"),
-        ("Host key verification failed.", "showed another host key"),
-        ("something that nobody knows", "something that nobody knows"),
+        (1, "cannot receive new filesystem stream: out of space", "is full"),
+        (1, "cannot receive: destination 'x' space quota exceeded", "is full"),
+        (1, "cannot receive incremental stream: dataset is busy", "still receiving an earlier copy"),
+        (1, "cannot receive new filesystem stream: permission denied", "A right is missing"),
+        (255, "ssh: connect to host attic.lan port 22: Connection refused", "Nothing answers at attic.lan"),
+        (255, "backup@attic.lan: Permission denied (publickey).", "does not let this box in"),
+        (255, "Host key verification failed.", "showed another host key"),
+        (255, "", "The connection to attic.lan broke off"),  # it was silent for a minute
+        (255, "warning: cannot send 'tank/photos@x': Broken pipe", "The connection to attic.lan broke off"),
+        (1, "something that nobody knows", "something that nobody knows"),
     ],
 )
-def test_what_the_receiver_says_becomes_a_sentence(there, said, words):
-    there.error_of_stream = said
+def test_what_the_receiver_says_becomes_a_sentence(there, status, said, words):
+    there.error_of_stream, there.status_of_stream = said, status
     with pytest.raises(Failed, match=words):
         run()
 

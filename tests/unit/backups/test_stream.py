@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
 
 import pytest
 
@@ -55,6 +57,45 @@ def test_silence_is_a_failure_and_not_an_endless_wait(monkeypatch):
     monkeypatch.setattr(stream, "SECONDS_BETWEEN_LOOKS", 0.05)
     with pytest.raises(Failed):
         send_stream(["sleep", "30"], ["cat"], quiet)
+
+
+def test_pool_that_stopped_ends_the_sender_and_its_receiver_is_not_waited_for(tmp_path, monkeypatch):
+    """A receiver of a pool that waits for its disks sits in the kernel: not even SIGKILL ends it."""
+    monkeypatch.setattr(stream, "SECONDS_BETWEEN_LOOKS", 0.05)
+    sender, receiver = tmp_path / "sender", tmp_path / "receiver"
+    asked = []
+
+    def stopped() -> bool:
+        asked.append(True)
+        return True
+
+    with pytest.raises(Failed) as failed:
+        send_stream(
+            ["sh", "-c", f"echo $$ > {sender}; exec yes"],
+            ["sh", "-c", f"echo $$ > {receiver}; exec sleep 300"],
+            quiet,
+            stopped=stopped,
+        )
+    try:
+        assert "restart the box" in failed.value.said
+        assert asked
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(sender.read_text()), 0)
+        os.kill(int(receiver.read_text()), 0)  # it is left alone
+    finally:
+        os.kill(int(receiver.read_text()), signal.SIGKILL)
+
+
+def test_stop_while_the_pool_has_stopped_does_not_wait_for_the_receiver(tmp_path, monkeypatch):
+    monkeypatch.setattr(stream, "SECONDS_BETWEEN_LOOKS", 0.05)
+    receiver = tmp_path / "receiver"
+
+    def stop(_moved: int) -> None:
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        send_stream(["yes"], ["sh", "-c", f"echo $$ > {receiver}; exec sleep 300"], stop, stopped=receiver.exists)
+    os.kill(int(receiver.read_text()), signal.SIGKILL)
 
 
 def test_long_complaints_do_not_block():

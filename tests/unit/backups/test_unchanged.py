@@ -20,7 +20,7 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Dataset, Property, Snapshot
 from appliance.operation import Step, checked_plan
-from appliance.zfs import libzfs, list_snapshots
+from appliance.zfs import kstat, libzfs, list_snapshots
 from tests.unit.made import box, dataset, disk
 from tests.unit.pools.test_create import Working
 
@@ -205,6 +205,27 @@ def test_what_is_somebody_elses_is_not_marked(monkeypatch):
     zfs.written, zfs.refused = {"tank/photos": 4096}, "tank/photos"
     with pytest.raises(Failed):
         zfs.go()
+    assert not [argv for argv in zfs.commands if argv[1] == "set"]
+
+
+def test_pool_that_stops_in_the_middle_is_asked_for_nothing_more(monkeypatch, tmp_path):
+    """Whatever asks a pool that waits for its disks waits as well, and cannot be ended."""
+    monkeypatch.setattr(kstat, "KSTAT", tmp_path)
+    zfs = Zfs(monkeypatch, 3)
+    zfs.written = dict.fromkeys(("tank/photos", "tank/photos/000", "tank/photos/001"), 4096)
+    (tmp_path / "safe").mkdir()
+    (tmp_path / "safe" / "state").write_text("ONLINE\n")
+
+    def pull(_work: object, one: DatasetCopy, _zone: object) -> int:
+        (tmp_path / "safe" / "state").write_text("SUSPENDED\n")
+        raise Failed("The pool that receives has stopped")
+
+    monkeypatch.setattr(run_backup, "run_copy", pull)
+    asked: list[str] = []
+    monkeypatch.setattr(run_backup, "read_features", lambda pool: asked.append(pool) or {})
+    with pytest.raises(Failed, match="3 of 3 folders were not copied"):
+        zfs.go()
+    assert asked == ["safe"]
     assert not [argv for argv in zfs.commands if argv[1] == "set"]
 
 

@@ -77,6 +77,8 @@ def kernel(commands, monkeypatch, tmp_path) -> Kernel:
     monkeypatch.setattr(status, "read_datasets", lambda: tuple(found.volumes.values()))
     monkeypatch.setattr(publish, "tell_network", lambda *_more: None)
     monkeypatch.setattr(publish, "agreed_facts", lambda every=None: publish.only_agreed(box(datasets=tuple(every if every is not None else found.volumes.values())), approved.read_approved()))  # fmt: skip
+    (tmp_path / "dbroot").write_text(f"{tmp_path}/target\n")
+    monkeypatch.setattr(configfs, "ROOT", tmp_path)
     monkeypatch.setattr(approved, "FILE", tmp_path / "agreed-shares")
     monkeypatch.setattr(chap, "FOLDER", tmp_path / "chap")
     return found

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from appliance.errors import Failed, Refused
 from appliance.facts.sharing import Share
 from appliance.shares import settings
-from appliance.shares.iscsi import chap, configfs, part, reconcile, sessions, targets
+from appliance.shares.iscsi import chap, configfs, part, reconcile, serve, sessions, targets
 from appliance.shares.iscsi.chap import Secrets
 from appliance.shares.iscsi.configfs import Tree, TreeAct
 from appliance.shares.iscsi.part import PREFIX, Iscsi
@@ -231,6 +231,34 @@ def test_what_the_kernel_serves_is_told_with_who_is_connected(kernel):
 )
 def test_address_of_a_computer_is_shown_without_its_port(told, shown):
     assert sessions.plain_address(told) == shown
+
+
+def test_folder_for_reservations_is_made_where_the_kernel_says(tmp_path, monkeypatch):
+    """Without it the kernel refuses every persistent reservation."""
+    monkeypatch.setattr(configfs, "ROOT", tmp_path)
+    notes: list[str] = []
+    serve.make_reservation_folder(notes.append)
+    assert len(notes) == 1  # the kernel does not say where, and volumes are served all the same
+    (tmp_path / "dbroot").write_text(f"{tmp_path}/var/target\n")
+    for _again in range(2):
+        serve.make_reservation_folder(notes.append)
+    assert (tmp_path / "var/target/pr").stat().st_mode & 0o777 == 0o700
+    assert len(notes) == 1
+
+
+def test_reservations_go_with_the_disk_that_nobody_wants_any_more(tmp_path, monkeypatch):
+    monkeypatch.setattr(configfs, "ROOT", tmp_path)
+    (tmp_path / "dbroot").write_text(f"{tmp_path}/target\n")
+    folder = tmp_path / "target/pr"
+    folder.mkdir(parents=True)
+    names = [f"aptpl_{number:016x}" for number in (5, 6)] + ["aptpl_of-somebody-else"]
+    for name in names:
+        (folder / name).touch()
+    stores = [f"core/iblock_5276/larder-{number:016x}" for number in (5, 6, 7)]
+    tree = Tree(frozenset({"core/iblock_5276", *stores, f"{stores[0]}/attrib"}))
+    kept = Target(iqn=f"{PREFIX}vm", store=f"larder-{5:016x}", device="/dev/zvol/tank/vm", serial=f"{5:016x}")
+    serve.forget_reservations(tree, [kept])
+    assert sorted(one.name for one in folder.iterdir()) == [names[0], names[2]]
 
 
 def test_acts_are_carried_out_and_an_error_says_which(tmp_path, monkeypatch):
