@@ -449,7 +449,7 @@ def test_advice_that_cannot_be_had_does_not_keep_a_job_open_for_ever(monkeypatch
         raise KeyError("tank")
 
     monkeypatch.setattr(Errand, "recovery_hint", hint)
-    assert settled()["text"] == f"It was interrupted after 0 of 2 steps. {execution.LOOK_FIRST}"
+    assert settled()["text"] == f"It was interrupted after 0 of 2 steps. {run_operation.LOOK_FIRST}"
 
 
 def test_a_probe_that_is_not_answered_in_time_is_tried_again_later(monkeypatch):
