@@ -210,9 +210,9 @@ ROUTES = [
 ]
 OPEN_TO_ALL = {"setup", "ready", "account_login", "account_signup", "account_logout"}
 ALL_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "TRACE")
-# Parametrize a test by these.
-closed = pytest.mark.parametrize("route", [route for route in ROUTES if route.name not in OPEN_TO_ALL], ids=str)
-changing = pytest.mark.parametrize("route", [route for route in ROUTES if "POST" in route.methods and route.name != "setup"], ids=str)  # fmt: skip
+CLOSED = [route for route in ROUTES if route.name not in OPEN_TO_ALL]
+CHANGING = [route for route in ROUTES if "POST" in route.methods and route.name != "setup"]
+# Parametrizes a test.
 pages = pytest.mark.parametrize("route", [route for route in ROUTES if "GET" in route.methods and route.name != "setup"], ids=str)  # fmt: skip
 # Where an address given in a form must never lead.
 ELSEWHERE = [

@@ -29,11 +29,12 @@ def answers(code: str, **changes: str) -> dict[str, str]:
     return {"code": code, **GOOD, **changes}
 
 
-@pytest.mark.parametrize("route", [route for route in ROUTES if route.name not in {"setup", "ready"}], ids=str)
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_before_set_up_every_address_leads_to_the_set_up_page(anonymous, code, route, method):
-    response = getattr(anonymous, method)(route.url)
-    assert (response.status_code, response.get("Location")) == (302, "/setup/")
+def test_before_set_up_every_address_leads_to_the_set_up_page(anonymous, code, method):
+    for route in ROUTES:
+        if route.name not in {"setup", "ready"}:
+            response = getattr(anonymous, method)(route.url)
+            assert (response.status_code, response.get("Location")) == (302, "/setup/"), route
 
 
 def test_an_address_that_does_not_exist_leads_there_too(anonymous, code):

@@ -18,12 +18,13 @@ POLICY = {
 
 
 @pages
-def test_every_page_is_under_the_policy_and_keeps_to_it(web, box, route):
+def test_every_page_is_under_the_policy_and_keeps_to_it_and_no_browser_stores_it(web, box, route):
     for response in (web.get(route.url), web.get(route.url, {"part": "live"}), Client(**ADDRESS).get(route.url)):
         assert set(response["Content-Security-Policy"].split("; ")) == POLICY
         assert "unsafe" not in response["Content-Security-Policy"]
         assert (response["X-Frame-Options"], response["X-Content-Type-Options"]) == ("DENY", "nosniff")
         assert response["Referrer-Policy"] == "same-origin"
+        assert "no-store" in response["Cache-Control"]
         if response["Content-Type"].startswith("text/html"):
             assert_nothing_inline(response)
 
@@ -124,9 +125,3 @@ def test_without_the_file_the_box_still_answers_to_its_name(anonymous, admin, ow
     own.addresses.unlink()
     assert anonymous.get("/login/", HTTP_HOST="localhost").status_code == 200
     assert "*" not in list(own)
-
-
-@pages
-def test_no_page_is_stored_by_a_browser(web, box, route):
-    for response in (web.get(route.url), web.get(route.url, {"part": "live"}), Client(**ADDRESS).get(route.url)):
-        assert "no-store" in response["Cache-Control"]
