@@ -63,7 +63,11 @@ def click(visitor: Visitor, appliance: Machine, dataset: str, to: str, protocol:
     return visitor.send(path, {"csrfmiddlewaretoken": token, "from": "folder"})
 
 
-SMB_CARD = re.compile(r'<h2>Windows and Mac \(SMB\)</h2>.*?class="switch switch-[a-z]+"[^>]*>([^<]*)<', re.DOTALL)
+SMB_CARD = re.compile(
+    r'<h2>Windows and Mac \(SMB\)</h2>.*?class="switch switch-[a-z]+"[^>]*>'
+    r'(?:<span[^>]*visually-hidden[^>]*>[^<]*</span>)?\s*([^<]*?)\s*<',
+    re.DOTALL,
+)
 
 
 def switch_of(visitor: Visitor, page: str) -> str:
