@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import statistics
+import time
 from collections.abc import Callable
 
 from deploy.image.machine import Machine, wait_for
@@ -12,6 +14,7 @@ from tests.visitor import Visitor
 MIB = 2**20
 DATASETS, SNAPSHOTS, VIEWS = 105, 2000, 40
 POOL = "bench"
+LOOKED_AT = ("/", "/disks/", "/folders/", "/snapshots/")
 # Ten minutes without a request, and some for the look that notices it.
 UNTIL_ASLEEP = int(os.environ.get("LARDER_BENCH_IDLE", "700"))
 FILL = f"""
@@ -39,10 +42,22 @@ def pages(appliance: Machine) -> list[str]:
     return [*box, *folders, "/snapshots/space/", "/snapshots/holds/", "/benchmarks/", "/benchmarks/new/disks/", "/pools/new/?name=new&step=disks"]  # fmt: skip
 
 
+def times(visitor: Visitor) -> dict[str, float]:
+    """The median seconds of some pages, looked at in turn."""
+    taken: dict[str, list[float]] = {path: [] for path in LOOKED_AT}
+    for _round in range(7):
+        for path in LOOKED_AT:
+            start = time.perf_counter()
+            assert visitor.get(path).status == 200, path
+            taken[path].append(time.perf_counter() - start)
+    return {path: statistics.median(one) for path, one in taken.items()}
+
+
 def figures(appliance: Machine, visitor: Visitor, units: Units, quiet: Callable[[Machine], bool]) -> list[Figure]:
     """Each with its unit, and its bound where one is promised."""
     sharing.make_pool(appliance, POOL, "photos")
     appliance.run("python3", "-c", FILL, timeout=1800)
+    while_reading = times(visitor)
     sharing.make_person(visitor, "anna")
     visitor.wait_until(f"/folders/{sharing.key_of(appliance, f'{POOL}/photos')}/", "photos", timeout=300)
     said = sharing.set_share(visitor, appliance, f"{POOL}/photos", name="photos", write="anna")
@@ -55,6 +70,11 @@ def figures(appliance: Machine, visitor: Visitor, units: Units, quiet: Callable[
         assert visitor.get_live("/").status == 200
     wait_for("quiet", lambda: quiet(appliance), timeout=900, every=5)
     used = units(appliance)
+    at_rest = times(visitor)
+    ratios = [
+        (f"page {path} while the worker reads {SNAPSHOTS} snapshots, against the same at rest", while_reading[path] / at_rest[path], "times", 2.0)
+        for path in LOOKED_AT
+    ]  # fmt: skip
     in_use = [
         (f"memory of {unit} on the box in use, PSS", found["pss"] / MIB, "MiB", None) for unit, found in used.items()
     ]
@@ -68,6 +88,7 @@ def figures(appliance: Machine, visitor: Visitor, units: Units, quiet: Callable[
     asleep = units(appliance)
     return [
         *in_use,
+        *ratios,
         ("memory on the box in use: web + worker + Redis, PSS", total, "MiB", 130),
         ("the same ten minutes after the last page", sum(one["pss"] for one in asleep.values()) / MIB, "MiB", 80),
     ]
