@@ -15,7 +15,7 @@ from typing import Any
 from django.conf import settings
 from kombu.transport import TRANSPORT_ALIASES, virtual
 
-from web.jobs import queue
+from web.jobs.queue import encode_command, push_message
 
 NAME = "larder-redis"
 # Redis itself ends the wait for a message; beyond these seconds more it hangs.
@@ -45,7 +45,7 @@ class Reader:
         """The name of the list and its oldest message. Raises Empty after ``seconds``, RedisAway."""
         self.socket.settimeout(seconds + SECONDS_FOR_REDIS)
         try:
-            self.socket.sendall(queue.encode_command("BRPOP", *names, f"{seconds:.3f}"))
+            self.socket.sendall(encode_command("BRPOP", *names, f"{seconds:.3f}"))
             first = self.file.readline(100)
             if first in {b"*-1\r\n", b"$-1\r\n"}:
                 raise Empty
@@ -72,10 +72,10 @@ class Channel(virtual.Channel):
     do_restore = False
     reader: Reader | None = None
 
-    def _put(self, queue_name: str, message: dict[str, Any], **_options: Any) -> None:
-        queue.push_message(queue_name, json.dumps(message))
+    def _put(self, queue: str, message: Any, **_options: Any) -> None:
+        push_message(queue, json.dumps(message))
 
-    def _purge(self, queue_name: str) -> int:
+    def _purge(self, queue: str) -> int:
         return 0  # nobody empties Larder's queue
 
     def _poll(self, cycle: Any, callback: Any, timeout: float | None = None) -> None:
