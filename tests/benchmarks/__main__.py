@@ -13,7 +13,7 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -118,26 +118,26 @@ def quiet(appliance: Machine) -> bool:
     return units(appliance)["larder-worker.service"]["cpu"] - first < 1_000_000
 
 
-def measure_idle() -> list[Result]:
+def measure_idle() -> Iterator[Result]:
     with states.borrow_machine("bench", build.build_system_layer()) as appliance:
-        return in_appliance(appliance)
+        yield from in_appliance(appliance)
 
 
-def measure_snapshots() -> list[Result]:
+def measure_snapshots() -> Iterator[Result]:
     with states.borrow_machine("bench-snapshots", build.build_system_layer()) as appliance:
-        return [result(*figure) for figure in snapshots.figures(appliance)]
+        yield from (result(*figure) for figure in snapshots.figures(appliance))
 
 
-def measure_use() -> list[Result]:
+def measure_use() -> Iterator[Result]:
     with states.borrow_machine("bench-in-use", build.build_system_layer()) as appliance:
         visitor = Visitor.of_new(appliance)
-        found = [result(*figure) for figure in in_use.figures(appliance, visitor, units, quiet)]
-        found += first_page(visitor)
+        yield from (result(*figure) for figure in in_use.figures(appliance, visitor, units, quiet))
+        yield from first_page(visitor)
         machine.wait_for("quiet", lambda: quiet(appliance), timeout=600, every=5)
-        return found + idling(appliance, "a box in use")
+        yield from idling(appliance, "a box in use")
 
 
-PARTS: dict[str, tuple[Callable[[], list[Result]], str]] = {
+PARTS: dict[str, tuple[Callable[[], Iterable[Result]], str]] = {
     "pages": (pages.results, "queries, commands and time of the pages; needs no machine"),
     "memory": (measure_use, "memory, idling and the first page on a box in use; pages while the worker reads"),
     "idle": (measure_idle, "an empty box that nobody looks at"),
@@ -151,20 +151,18 @@ def main() -> None:
     asked = parser.parse_args().parts or list(PARTS)
     if unknown := set(asked) - set(PARTS):
         parser.error(f"there is no part called {', '.join(sorted(unknown))}")
-    # Each part is told and kept as it ends: the next one may take half an hour, or fail.
     file = Path("build/bench.json")
     file.parent.mkdir(exist_ok=True)
     results: list[Result] = []
     for name in asked:
-        found = PARTS[name][0]()
-        results += found
-        file.write_text(json.dumps({"results": [asdict(item) for item in results]}, indent=1))
-        width = max(len(item.name) for item in found)
         print(f"\n{name}")
-        for item in found:
+        # Each figure is told and kept as it comes: the next one may take half an hour, or fail.
+        for item in PARTS[name][0]():
+            results.append(item)
+            file.write_text(json.dumps({"results": [asdict(one) for one in results]}, indent=1))
             verdict = {True: "within", False: "OVER", None: ""}[item.within_budget]
             bound = f"budget {item.budget:g}" if item.budget is not None else ""
-            print(f"{item.name:<{width}}  {item.value:>10.3f} {item.unit:<12} {bound:<12} {verdict}", flush=True)
+            print(f"{item.name:<96}  {item.value:>10.3f} {item.unit:<12} {bound:<12} {verdict}", flush=True)
     raise SystemExit(any(item.within_budget is False for item in results))
 
 

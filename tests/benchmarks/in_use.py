@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from deploy.image.machine import Machine, wait_for
 from tests.system import sharing
@@ -53,7 +53,7 @@ def times(visitor: Visitor) -> dict[str, float]:
     return {path: statistics.median(one) for path, one in taken.items()}
 
 
-def figures(appliance: Machine, visitor: Visitor, units: Units, quiet: Callable[[Machine], bool]) -> list[Figure]:
+def figures(appliance: Machine, visitor: Visitor, units: Units, quiet: Callable[[Machine], bool]) -> Iterator[Figure]:
     """Each with its unit, and its bound where one is promised."""
     sharing.make_pool(appliance, POOL, "photos")
     appliance.run("python3", "-c", FILL, timeout=1800)
@@ -70,25 +70,19 @@ def figures(appliance: Machine, visitor: Visitor, units: Units, quiet: Callable[
         assert visitor.get_live("/").status == 200
     wait_for("quiet", lambda: quiet(appliance), timeout=900, every=5)
     used = units(appliance)
-    at_rest = times(visitor)
-    ratios = [
-        (f"page {path} while the worker reads {SNAPSHOTS} snapshots, against the same at rest", while_reading[path] / at_rest[path], "times", 2.0)
-        for path in LOOKED_AT
-    ]  # fmt: skip
-    in_use = [
-        (f"memory of {unit} on the box in use, PSS", found["pss"] / MIB, "MiB", None) for unit, found in used.items()
-    ]
+    for unit, found in used.items():
+        yield f"memory of {unit} on the box in use, PSS", found["pss"] / MIB, "MiB", None
     total = sum(found["pss"] for found in used.values()) / MIB
+    yield "memory on the box in use: web + worker + Redis, PSS", total, "MiB", 130
+    at_rest = times(visitor)
+    for path in LOOKED_AT:
+        ratio = while_reading[path] / at_rest[path]
+        yield f"page {path} while the worker reads {SNAPSHOTS} snapshots, against the same at rest", ratio, "times", 2
     wait_for(
         "the web process to end, since nobody looks",
         lambda: units(appliance)["larder-web.service"]["pss"] == 0,
         timeout=UNTIL_ASLEEP,
         every=10,
     )
-    asleep = units(appliance)
-    return [
-        *in_use,
-        *ratios,
-        ("memory on the box in use: web + worker + Redis, PSS", total, "MiB", 130),
-        ("the same ten minutes after the last page", sum(one["pss"] for one in asleep.values()) / MIB, "MiB", 80),
-    ]
+    asleep = sum(one["pss"] for one in units(appliance).values()) / MIB
+    yield "the same ten minutes after the last page", asleep, "MiB", 80
