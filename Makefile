@@ -85,8 +85,8 @@ test-soak: $(VENV)/ready appliance-tools browser-tools ## Run the tests that tak
 test-container: $(VENV)/ready ## Build and try the containers
 	$(PYTHON) -m deploy.container
 
-bench: $(VENV)/ready appliance-tools ## Measure memory, processor, writes, queries
-	$(PYTHON) -m tests.benchmarks
+bench: $(VENV)/ready appliance-tools ## Measure memory, processor, writes, queries (PART=memory: that alone)
+	$(PYTHON) -m tests.benchmarks $(PART)
 
 lock: $(VENV)/ready ## Take newer versions of the Python packages
 	$(VENV)/bin/pip install --quiet uv

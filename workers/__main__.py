@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import faulthandler
 import sys
+from typing import Any
 
 from workers.celery import app
 
 THREADS = 8
 
 
-def main() -> int:
-    """Serve the queue until told to stop; the exit status."""
-    faulthandler.enable()  # systemd ends a worker that hangs by SIGABRT: the journal then says where it hung
-    worker = app.Worker(
+def make_worker() -> Any:
+    return app.Worker(
         pool_cls="threads",
         concurrency=THREADS,
         loglevel="WARNING",
@@ -25,6 +24,12 @@ def main() -> int:
         without_heartbeat=True,
         quiet=True,
     )
+
+
+def main() -> int:
+    """Serve the queue until told to stop; the exit status."""
+    faulthandler.enable()  # systemd ends a worker that hangs by SIGABRT: the journal then says where it hung
+    worker = make_worker()
     worker.start()
     return int(worker.exitcode or 0)
 

@@ -16,10 +16,9 @@ from celery import Celery, bootsteps, signals
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "web.settings")
 django.setup()
 
-from django.conf import settings  # noqa: E402  # Django has to be set up before its models are imported
-
+# Django has to be set up before its models are imported.
 from web.system.service_status import WORKER_LOCK  # noqa: E402
-from workers import watchdog  # noqa: E402
+from workers import redis_transport, watchdog  # noqa: E402
 
 log = logging.getLogger(__name__)
 # Identifies this process. A running job with another token has lost its worker.
@@ -60,7 +59,7 @@ class Beat(bootsteps.StartStopStep):
                 log.exception("a tick broke off")
 
 
-app = Celery("larder", broker=settings.BROKER_URL)
+app = Celery("larder", broker=f"{redis_transport.NAME}://localhost")
 app.conf.update(
     task_ignore_result=True,
     task_serializer="json",
@@ -68,17 +67,12 @@ app.conf.update(
     worker_prefetch_multiplier=1,
     worker_hijack_root_logger=False,
     worker_send_task_events=False,
+    # Nobody commands the worker through its queue.
+    worker_enable_remote_control=False,
+    # The clock sends what was not taken.
+    task_publish_retry=False,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
-    # A Redis that hangs must not hold a thread for ever.
-    broker_transport_options={
-        "health_check_interval": 30,
-        "socket_connect_timeout": 5,
-        "socket_timeout": 15,
-        "max_retries": 1,
-        "interval_start": 0,
-        "interval_max": 1,
-    },
     enable_utc=True,
     imports=[
         "workers.run_job",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import statistics
+import time
+from collections.abc import Callable, Iterator
 
 from deploy.image.machine import Machine, wait_for
 from tests.system import sharing
@@ -12,6 +14,7 @@ from tests.visitor import Visitor
 MIB = 2**20
 DATASETS, SNAPSHOTS, VIEWS = 105, 2000, 40
 POOL = "bench"
+LOOKED_AT = ("/", "/disks/", "/folders/", "/snapshots/")
 # Ten minutes without a request, and some for the look that notices it.
 UNTIL_ASLEEP = int(os.environ.get("LARDER_BENCH_IDLE", "700"))
 FILL = f"""
@@ -39,10 +42,22 @@ def pages(appliance: Machine) -> list[str]:
     return [*box, *folders, "/snapshots/space/", "/snapshots/holds/", "/benchmarks/", "/benchmarks/new/disks/", "/pools/new/?name=new&step=disks"]  # fmt: skip
 
 
-def figures(appliance: Machine, visitor: Visitor, units: Units, quiet: Callable[[Machine], bool]) -> list[Figure]:
+def times(visitor: Visitor) -> dict[str, float]:
+    """The median seconds of some pages, looked at in turn."""
+    taken: dict[str, list[float]] = {path: [] for path in LOOKED_AT}
+    for _round in range(7):
+        for path in LOOKED_AT:
+            start = time.perf_counter()
+            assert visitor.get(path).status == 200, path
+            taken[path].append(time.perf_counter() - start)
+    return {path: statistics.median(one) for path, one in taken.items()}
+
+
+def figures(appliance: Machine, visitor: Visitor, units: Units, quiet: Callable[[Machine], bool]) -> Iterator[Figure]:
     """Each with its unit, and its bound where one is promised."""
     sharing.make_pool(appliance, POOL, "photos")
     appliance.run("python3", "-c", FILL, timeout=1800)
+    while_reading = times(visitor)
     sharing.make_person(visitor, "anna")
     visitor.wait_until(f"/folders/{sharing.key_of(appliance, f'{POOL}/photos')}/", "photos", timeout=300)
     said = sharing.set_share(visitor, appliance, f"{POOL}/photos", name="photos", write="anna")
@@ -55,19 +70,19 @@ def figures(appliance: Machine, visitor: Visitor, units: Units, quiet: Callable[
         assert visitor.get_live("/").status == 200
     wait_for("quiet", lambda: quiet(appliance), timeout=900, every=5)
     used = units(appliance)
-    in_use = [
-        (f"memory of {unit} on the box in use, PSS", found["pss"] / MIB, "MiB", None) for unit, found in used.items()
-    ]
+    for unit, found in used.items():
+        yield f"memory of {unit} on the box in use, PSS", found["pss"] / MIB, "MiB", None
     total = sum(found["pss"] for found in used.values()) / MIB
+    yield "memory on the box in use: web + worker + Redis, PSS", total, "MiB", 130
+    at_rest = times(visitor)
+    for path in LOOKED_AT:
+        ratio = while_reading[path] / at_rest[path]
+        yield f"page {path} while the worker reads {SNAPSHOTS} snapshots, against the same at rest", ratio, "times", 2
     wait_for(
         "the web process to end, since nobody looks",
         lambda: units(appliance)["larder-web.service"]["pss"] == 0,
         timeout=UNTIL_ASLEEP,
         every=10,
     )
-    asleep = units(appliance)
-    return [
-        *in_use,
-        ("memory on the box in use: web + worker + Redis, PSS", total, "MiB", 130),
-        ("the same ten minutes after the last page", sum(one["pss"] for one in asleep.values()) / MIB, "MiB", 80),
-    ]
+    asleep = sum(one["pss"] for one in units(appliance).values()) / MIB
+    yield "the same ten minutes after the last page", asleep, "MiB", 80

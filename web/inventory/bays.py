@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
+
+from django.urls import reverse
 
 from appliance.facts import vdev_state
 from appliance.facts.box import Disk, Pool, Vdev
@@ -60,6 +63,11 @@ class Bay:
     def holds_old_data(self) -> bool:
         """Whether it can be used once what it holds is erased."""
         return not (self.disk.free or self.disk.blocked or self.pool or self.is_failing)
+
+    @cached_property  # the chassis and the table both link there
+    def address(self) -> str:
+        """The address of its disk's page."""
+        return reverse("disk", args=[self.key])
 
     @property
     def use(self) -> str:

@@ -1,7 +1,7 @@
 """Tell the worker that there is something to do. Only ids go through Redis; without it the row waits.
 
-The message is Celery's own, protocol version 2 (docs.celeryq.dev, "Message Protocol"), pushed onto the list that kombu's Redis
-transport reads. Celery could write it, and would keep 17 MiB of itself and of its Redis library in the web process for that.
+The message is Celery's own, protocol version 2 (docs.celeryq.dev, "Message Protocol"), pushed onto the list that the worker
+reads (``workers/redis_transport.py``). Celery could write it, and would keep 17 MiB of itself in the web process for that.
 """
 
 from __future__ import annotations
@@ -61,10 +61,15 @@ def build_message(task: str, args: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
+def encode_command(*words: str) -> bytes:
+    """A command in Redis's protocol (redis.io, "RESP")."""
+    parts = [word.encode() for word in words]
+    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+
+
 def push_message(queue: str, text: str) -> None:
-    """``LPUSH`` in Redis's protocol (redis.io, "RESP"). Raises OSError where Redis is away or does not take it."""
-    words = (b"LPUSH", queue.encode(), text.encode())
-    command = b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+    """Put a message into Redis's list. Raises OSError where Redis is away or does not take it."""
+    command = encode_command("LPUSH", queue, text)
     with socket.socket(socket.AF_UNIX) as redis:
         redis.settimeout(SECONDS_FOR_REDIS)
         redis.connect(str(settings.BROKER_SOCKET))

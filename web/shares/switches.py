@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from django.urls import reverse
 
@@ -58,7 +59,7 @@ class Switch:
         """Whether it cannot be turned on before there is a user, who can be added in the form that shares a folder."""
         return self.protocol != "nfs" and self.part is None and not self.users
 
-    @property
+    @cached_property  # a template asks for it up to three times a switch
     def first_link(self) -> str:
         """The page to answer first; empty where one click turns it on."""
         if self.needs_user:

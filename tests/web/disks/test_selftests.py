@@ -52,6 +52,23 @@ def test_the_disks_of_a_pool_have_their_long_tests_on_nights_of_their_own(box):
     assert len(set(tested)) == 4
 
 
+def test_a_new_disk_may_be_stored_by_two_threads_at_once(box, monkeypatch):
+    """The clock and the alert rules both do it after a start."""
+    read = DiskCare.objects.values_list
+
+    def read_before_the_other(*fields, **options):
+        found = list(read(*fields, **options))
+        monkeypatch.undo()
+        selftests.store_new_disks(NIGHT - timedelta(seconds=1))
+        return found
+
+    DiskCare.objects.all().delete()
+    monkeypatch.setattr(DiskCare.objects, "values_list", read_before_the_other)
+    selftests.store_new_disks(NIGHT)
+    assert set(read("since", flat=True)) == {NIGHT - timedelta(seconds=1)}
+    assert DiskCare.objects.count() == DiskRow.objects.count()
+
+
 def test_nothing_begins_while_one_is_being_begun_or_pools_cannot_be_read(box):
     assert selftests.begin_due_selftests(NIGHT)
     assert selftests.begin_due_selftests(NIGHT + timedelta(hours=1)) == []

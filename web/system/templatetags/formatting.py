@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from django import template
+from django.templatetags.static import static
 from django.utils import timezone
 
 from appliance import formatting
@@ -78,6 +80,17 @@ def ago(at: datetime) -> str:
     count = int(abs(seconds) / size)
     words = f"{count:,} {unit}{'' if count == 1 else 's'}"
     return f"in {words}" if seconds > 0 else f"{words} ago"
+
+
+@lru_cache(maxsize=1)  # a page draws a hundred icons
+def icon_file() -> str:
+    return static("icons.svg")
+
+
+@register.simple_tag
+def icon_address(name: str) -> str:
+    """The address of one icon in the file of all."""
+    return f"{icon_file()}#{name}"
 
 
 @register.filter
