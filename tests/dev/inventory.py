@@ -35,7 +35,7 @@ from tests.dev.builders import Box, smart
 from tests.dev.stand_in import NAME, PASSWORD
 from tests.unit.made import recorded, recorded_text
 from tests.web import rows
-from tests.web.benchmarks import sweeps_made
+from tests.web.benchmarks import client_runs_made, sweeps_made
 from tests.web.disks import burn_ins_made
 from web.accounts import first_run
 from web.alerts import pool_usage, reconcile
@@ -334,6 +334,7 @@ def put_alerts(now: datetime) -> None:
 def put_past(now: datetime) -> None:
     """Jobs that ended one way and another, a benchmark, and burn-ins of two disks."""
     sweeps_made.finished()
+    client_runs_made.finished()
     burn_ins_made.examples()
     ends = (
         (Job.State.DONE, "Create the folder tank/films", ""),

@@ -15,7 +15,7 @@ from appliance.datasets.properties import KNOWN
 from appliance.shares.settings import PROTOCOLS
 from tests.gallery.pages import SHOWN
 from web.alerts.models import Alert
-from web.benchmarks.models import SweepRow
+from web.benchmarks.models import ClientRunRow, SweepRow
 from web.datasets import action_views, encryption_views
 from web.disks.models import Replacement
 from web.guide.chapters import CHAPTERS
@@ -184,6 +184,10 @@ def benchmarks() -> list[Values]:
     return keys(SweepRow.objects.order_by("created"), "pk", 9)
 
 
+def client_runs() -> list[Values]:
+    return keys(ClientRunRow.objects.order_by("created"), "pk", 3)
+
+
 def encrypted() -> list[Values]:
     return [{"key": row.key} for row in DatasetRow.objects.all() if row.fact.encryption_root == row.name][:1]
 
@@ -207,6 +211,7 @@ FAMILIES = {
     "/users/<str:name>/": lambda: keys(AccountRow.objects.order_by("key"), "name"),
     "/groups/<str:name>/": lambda: keys(GroupRow.objects.order_by("key"), "name"),
     "/jobs/<uuid:pk>/": lambda: keys(Job.objects.order_by("created"), "pk", 12),
+    "/benchmarks/client/<uuid:pk>/": client_runs,
     "/benchmarks/<uuid:pk>/": benchmarks,
 }
 # Pages whose other parameters have values of their own.

@@ -17,7 +17,7 @@ from appliance.shares.drift.detect import Edit
 from appliance.shares.troubleshoot.diagnose import Diagnosis
 from appliance.zfs import vdev_tree
 from tests.web import rows
-from tests.web.benchmarks import sweeps_made
+from tests.web.benchmarks import client_runs_made, sweeps_made
 from web.alerts.models import MailSettings, Message
 from web.benchmarks import create
 from web.benchmarks.models import CaseRow, SweepRow
@@ -48,6 +48,7 @@ def add_states(box: str) -> None:
         add_jobs()
         add_replacements()
         add_benchmark()
+        add_client_runs()
         add_manual_changes()
         add_diagnosis()
         add_notifications()
@@ -95,6 +96,13 @@ def add_benchmark() -> None:
     cases = list(row.cases.order_by("number"))
     CaseRow.objects.filter(pk=cases[0].pk).update(state=CaseRow.State.FAILED)
     CaseRow.objects.filter(pk=cases[1].pk).update(state=CaseRow.State.RUNNING)
+
+
+def add_client_runs() -> None:
+    """One that waits for its script, one that could not be measured, and one whose network is the limit."""
+    client_runs_made.made(pk=uuid.UUID(int=72))
+    failed = "smbclient: tree connect failed: NT_STATUS_ACCESS_DENIED"
+    client_runs_made.made(pk=uuid.UUID(int=73), state="failed", text=failed, finished=timezone.now())
 
 
 def add_manual_changes() -> None:

@@ -110,6 +110,7 @@ CURSOR = "s=0639a6b1e5a2;i=4f;b=1b2c;m=5e6f;t=62a;x=9c"
 EVERY_REQUEST: list[dict[str, Any]] = [
     *REQUESTS,
     {"verb": "let-sleep", "disks": {path_of(1): 20}},
+    {"verb": "open-wire"},
     {"verb": "read-connections"},
     {"verb": "read-edits"},
     {"verb": "look-at-share", "dataset": "tank/photos", "protocol": "smb", "person": "anna"},
@@ -153,6 +154,7 @@ MAY_RUN: dict[str, tuple[tuple[str, ...], ...]] = {
     "read-edits": (LIST,),
     "look-at-share": (LIST,),
     "look-at-target": (LIST, ("ip", "-j", "address")),
+    "open-wire": (("systemctl", "is-active", "larder-wire.service"), ("systemctl", "start", "larder-wire.service")),
     "read-damage": (("zpool", "status"),),
     "read-history": (("zpool", "history"),),
     "read-dataset": (LIST,),
