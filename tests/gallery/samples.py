@@ -22,6 +22,7 @@ from web.guide.chapters import CHAPTERS
 from web.inventory.models import (
     AccountRow,
     BookmarkRow,
+    BoxRow,
     DatasetRow,
     DiskRow,
     EditRow,
@@ -41,6 +42,7 @@ Values = dict[str, str]
 SUFFIXES = {
     "search": ["?q=tank", "?q=nothing-of-this-name"],
     "host_name": ["?name=bad+name%21", "?name=cellar"],
+    "set_mtu": ["?mtu=5", "?mtu=9000"],
     "time_servers": ["?servers=bad+name%21"],
     "time_zone": ["?zone=Nowhere", "?zone=Asia%2FKathmandu"],
     "create_pool": [
@@ -216,6 +218,7 @@ FAMILIES = {
 }
 # Pages whose other parameters have values of their own.
 OWN = {
+    "set_mtu": lambda: [{"name": port.name} for row in BoxRow.objects.all() for port in row.fact.ports],
     "review_power": lambda: with_each([{}], "act", ("restart", "shut-down")),
     "end_pool": lambda: with_each(pools()[:1], "act", lifecycle_views.ACTS),
     "vdev_act": lambda: with_each(devices(), "what", topology_views.ACTS),

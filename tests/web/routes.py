@@ -45,6 +45,8 @@ ROUTES = [
     Route("show_commands", "/account/commands/", CHANGE),
     Route("box", "/system/", READ),
     Route("host_name", "/system/host-name/", READ),
+    Route("set_mtu", "/system/ports/eth0/mtu/", READ),
+    Route("keep_mtu", "/system/ports/eth0/mtu/keep/", CHANGE),
     Route("time_servers", "/system/time-servers/", READ),
     Route("time_zone", "/system/time-zone/", READ),
     Route("log", "/system/log/", READ),

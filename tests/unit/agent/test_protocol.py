@@ -87,6 +87,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "remove-remote": {"remote": "0badcafe"},
     "burn-in-disk": {"disk": path_of(1), "size": 2 * 10**12},
     "set-host-name": {"name": "attic", "former": "larder"},
+    "try-mtu": {"port": "eth0", "mtu": 9000, "former": 1500},
+    "keep-mtu": {"port": "eth0", "mtu": 9000, "former": 1500},
     "set-time-servers": {"servers": ["fritz.box"]},
     "set-time-zone": {"zone": "Europe/Berlin"},
 }
