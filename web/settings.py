@@ -150,6 +150,7 @@ ACCOUNT_RATE_LIMITS = {  # see web/accounts/sign_in_throttle.py
     "login_failed": "10/m/ip,5/5m/key",  # the key: name and address
     "login_box": "50/5m/key",  # of all addresses at which nobody is signed in
     "setup": "10/m/key",
+    "client_code": "30/5m/key",  # codes of benchmarks from another computer
     "change_password": "5/m/user",
     "reauthenticate": "10/m/user",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.urls import include, path
 
+from web.benchmarks import client_views
 from web.overview import first_steps
 from web.overview import views as overview
 from web.search import views as search
@@ -29,6 +30,7 @@ urlpatterns = [
     path("shares/", include("web.shares.troubleshoot_urls")),
     path("", include("web.users.urls")),
     path("jobs/", include("web.jobs.urls")),
+    path("larder-client.py", client_views.show_script, name="client_script"),
     path("benchmarks/", include("web.benchmarks.urls")),
 ]
 if settings.DEBUG:

@@ -63,6 +63,7 @@ from appliance.snapshots.set_policy import SetSnapshotPolicy
 from appliance.snapshots.take import RunSnapshotPolicies, TakeSnapshot
 from appliance.system.power import RestartBox, ShutDownBox
 from appliance.system.set_host_name import SetHostName
+from appliance.system.set_mtu import KeepMtu, TryMtu
 from appliance.system.time_servers import SetTimeServers
 from appliance.system.time_zone import SetTimeZone
 from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount
@@ -170,6 +171,8 @@ Registered = (
     | RestartBox
     | ShutDownBox
     | SetHostName
+    | TryMtu
+    | KeepMtu
     | SetTimeServers
     | SetTimeZone
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from appliance.agent.job_requests import Follow, KeepPassword, Prove, RunJob, Stop
+from appliance.benchmarks.wire import OpenWire
 from appliance.datasets.dataset_detail import ReadDataset
 from appliance.disks.disk_request import LetSleep, ReadSmart
 from appliance.disks.locate import Locate
@@ -52,6 +53,7 @@ RegisteredRequest = (
     | ReadLog
     | MakeBundle
     | LookAtTarget
+    | OpenWire
 )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from appliance import command
 from appliance.system import network_port
 from appliance.system.host_name import read_host_name
+from appliance.system.mtu import MtuStatus, read_status
 from appliance.system.network_port import Link
 from appliance.system.time_sync import TimeSync
 from appliance.system.time_zone import read_zone_name
@@ -50,6 +51,7 @@ class Port:
     sent: int
     faults: int
     link: Link | None = None
+    mtu: MtuStatus | None = None
 
     @property
     def link_text(self) -> str:
@@ -175,6 +177,7 @@ def read_ports(folder: Path, addresses: dict[str, tuple[str, ...]]) -> list[Port
                 read_number(counters / "tx_bytes"),
                 sum(read_number(counters / name) for name in ("rx_errors", "tx_errors", "rx_dropped", "tx_dropped")),
                 network_port.read_link(place.name) if network_port.is_watched(place) else None,
+                read_status(place.name) if network_port.is_watched(place) else None,
             )
         )
     return found

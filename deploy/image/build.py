@@ -35,6 +35,7 @@ SHIPPED = (
     "deploy/install",
     "deploy/packages.txt",
     "deploy/events",
+    "deploy/ifupdown",
     "deploy/nginx",
     "deploy/redis",
     "deploy/ssh",

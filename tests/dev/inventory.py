@@ -28,6 +28,7 @@ from appliance.pools import history
 from appliance.snapshots import policy as snapshot_policy
 from appliance.system import paths
 from appliance.system.box_info import BoxInfo, Memory, Port, Sensor
+from appliance.system.mtu import MtuStatus
 from appliance.system.network_port import Link
 from appliance.system.time_sync import TimeSync
 from tests.dev.boxes import BOXES
@@ -35,7 +36,7 @@ from tests.dev.builders import Box, smart
 from tests.dev.stand_in import NAME, PASSWORD
 from tests.unit.made import recorded, recorded_text
 from tests.web import rows
-from tests.web.benchmarks import sweeps_made
+from tests.web.benchmarks import client_runs_made, sweeps_made
 from tests.web.disks import burn_ins_made
 from web.accounts import first_run
 from web.alerts import pool_usage, reconcile
@@ -96,7 +97,15 @@ MICROSERVER = BoxInfo(
     memory=Memory(8 * 2**30, 3 * 2**30, 4 * 2**30),
     ports=(
         Port(
-            "eno1", ("192.168.1.5/24", "fd00::5/64"), 1000, True, 10**9, 10**8, 0, Link(1000, False, 2500, 2500, 1000)
+            "eno1",
+            ("192.168.1.5/24", "fd00::5/64"),
+            1000,
+            True,
+            10**9,
+            10**8,
+            0,
+            Link(1000, False, 2500, 2500, 1000),
+            MtuStatus(1500),
         ),
     ),
     temperatures=(Sensor("k10temp CPU", 41),),
@@ -334,6 +343,7 @@ def put_alerts(now: datetime) -> None:
 def put_past(now: datetime) -> None:
     """Jobs that ended one way and another, a benchmark, and burn-ins of two disks."""
     sweeps_made.finished()
+    client_runs_made.finished()
     burn_ins_made.examples()
     ends = (
         (Job.State.DONE, "Create the folder tank/films", ""),

@@ -15,13 +15,14 @@ from appliance.datasets.properties import KNOWN
 from appliance.shares.settings import PROTOCOLS
 from tests.gallery.pages import SHOWN
 from web.alerts.models import Alert
-from web.benchmarks.models import SweepRow
+from web.benchmarks.models import ClientRunRow, SweepRow
 from web.datasets import action_views, encryption_views
 from web.disks.models import Replacement
 from web.guide.chapters import CHAPTERS
 from web.inventory.models import (
     AccountRow,
     BookmarkRow,
+    BoxRow,
     DatasetRow,
     DiskRow,
     EditRow,
@@ -41,6 +42,7 @@ Values = dict[str, str]
 SUFFIXES = {
     "search": ["?q=tank", "?q=nothing-of-this-name"],
     "host_name": ["?name=bad+name%21", "?name=cellar"],
+    "set_mtu": ["?mtu=5", "?mtu=9000"],
     "time_servers": ["?servers=bad+name%21"],
     "time_zone": ["?zone=Nowhere", "?zone=Asia%2FKathmandu"],
     "create_pool": [
@@ -184,6 +186,10 @@ def benchmarks() -> list[Values]:
     return keys(SweepRow.objects.order_by("created"), "pk", 9)
 
 
+def client_runs() -> list[Values]:
+    return keys(ClientRunRow.objects.order_by("created"), "pk", 3)
+
+
 def encrypted() -> list[Values]:
     return [{"key": row.key} for row in DatasetRow.objects.all() if row.fact.encryption_root == row.name][:1]
 
@@ -207,10 +213,12 @@ FAMILIES = {
     "/users/<str:name>/": lambda: keys(AccountRow.objects.order_by("key"), "name"),
     "/groups/<str:name>/": lambda: keys(GroupRow.objects.order_by("key"), "name"),
     "/jobs/<uuid:pk>/": lambda: keys(Job.objects.order_by("created"), "pk", 12),
+    "/benchmarks/client/<uuid:pk>/": client_runs,
     "/benchmarks/<uuid:pk>/": benchmarks,
 }
 # Pages whose other parameters have values of their own.
 OWN = {
+    "set_mtu": lambda: [{"name": port.name} for row in BoxRow.objects.all() for port in row.fact.ports],
     "review_power": lambda: with_each([{}], "act", ("restart", "shut-down")),
     "end_pool": lambda: with_each(pools()[:1], "act", lifecycle_views.ACTS),
     "vdev_act": lambda: with_each(devices(), "what", topology_views.ACTS),

@@ -6,6 +6,7 @@ Made up. Only the degraded box has them, so that the healthy one stays calm.
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,15 +16,17 @@ from django.utils import timezone
 from appliance.benchmarks.matrix import Sweep
 from appliance.shares.drift.detect import Edit
 from appliance.shares.troubleshoot.diagnose import Diagnosis
+from appliance.system import mtu
+from appliance.system.mtu import MtuStatus, Trial
 from appliance.zfs import vdev_tree
 from tests.web import rows
-from tests.web.benchmarks import sweeps_made
+from tests.web.benchmarks import client_runs_made, sweeps_made
 from web.alerts.models import MailSettings, Message
 from web.benchmarks import create
 from web.benchmarks.models import CaseRow, SweepRow
 from web.inventory import store
 from web.inventory.box import read_box
-from web.inventory.models import DatasetRow, EditRow, Progress, SeenRow
+from web.inventory.models import BoxRow, DatasetRow, EditRow, Progress, SeenRow
 from web.jobs.models import Job
 from web.pools import replacement
 
@@ -48,6 +51,8 @@ def add_states(box: str) -> None:
         add_jobs()
         add_replacements()
         add_benchmark()
+        add_client_runs()
+        add_mtu_trial()
         add_manual_changes()
         add_diagnosis()
         add_notifications()
@@ -95,6 +100,22 @@ def add_benchmark() -> None:
     cases = list(row.cases.order_by("number"))
     CaseRow.objects.filter(pk=cases[0].pk).update(state=CaseRow.State.FAILED)
     CaseRow.objects.filter(pk=cases[1].pk).update(state=CaseRow.State.RUNNING)
+
+
+def add_client_runs() -> None:
+    """One that waits for its script, one that could not be measured, and one whose network is the limit."""
+    client_runs_made.made(pk=uuid.UUID(int=72))
+    failed = "smbclient: tree connect failed: NT_STATUS_ACCESS_DENIED"
+    client_runs_made.made(pk=uuid.UUID(int=73), state="failed", text=failed, finished=timezone.now())
+
+
+def add_mtu_trial() -> None:
+    """A port on which another MTU is being tried, which one computer cannot follow."""
+    for row in BoxRow.objects.all():
+        info = row.fact
+        trial = Trial(port=info.ports[0].name, mtu=9000, former=1500, until=mtu.now() + 60, tested=True, deaf=("192.168.1.21",))  # fmt: skip
+        ports = (replace(info.ports[0], mtu=MtuStatus(9000, trial=trial)), *info.ports[1:])
+        rows.put_box(replace(info, ports=ports))
 
 
 def add_manual_changes() -> None:

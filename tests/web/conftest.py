@@ -21,7 +21,7 @@ from appliance.agent import delayed_jobs, proof, protocol
 from appliance.system import paths
 from tests.dev import stand_in
 from tests.web import rows
-from tests.web.benchmarks import sweeps_made
+from tests.web.benchmarks import client_runs_made, sweeps_made
 from tests.web.copies import Copied
 from tests.web.disks import burn_ins_made
 from tests.web.routes import JOB, PHOTOS
@@ -188,6 +188,7 @@ def write_box() -> None:
     rows.recorded_box()
     rows.replacement()
     sweeps_made.finished()
+    client_runs_made.finished()
     burn_ins_made.finished()
     rows.snapshot_of(PHOTOS)
     rows.bookmark_of(PHOTOS)

@@ -8,6 +8,7 @@ import pytest
 
 JOB = "6b1f6a5e-3f0c-4c2e-9a53-0d5b8f9f6a11"
 SWEEP = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
+CLIENT_RUN = "3f2b8f0a-6a9a-4d55-8f0e-2f6f1d0c7b21"
 BURN_IN = "0d9d1c3e-5a52-4f0e-8f2b-6a2c9a2f6b10"
 FIRST_DISK = "1813748233032539623"
 TANK, PHOTOS = "1443772876214735903", "6683942667665662560"
@@ -44,6 +45,8 @@ ROUTES = [
     Route("show_commands", "/account/commands/", CHANGE),
     Route("box", "/system/", READ),
     Route("host_name", "/system/host-name/", READ),
+    Route("set_mtu", "/system/ports/eth0/mtu/", READ),
+    Route("keep_mtu", "/system/ports/eth0/mtu/keep/", CHANGE),
     Route("time_servers", "/system/time-servers/", READ),
     Route("time_zone", "/system/time-zone/", READ),
     Route("log", "/system/log/", READ),
@@ -206,9 +209,18 @@ ROUTES = [
     Route("act_benchmark", f"/benchmarks/{SWEEP}/act/pause/", CHANGE),
     Route("forget_benchmark", f"/benchmarks/{SWEEP}/forget/", CHANGE),
     Route("export_benchmark", f"/benchmarks/{SWEEP}/export/csv/", READ),
+    Route("new_client_run", "/benchmarks/client/", BOTH),
+    Route("client_run", f"/benchmarks/client/{CLIENT_RUN}/", READ),
+    Route("forget_client_run", f"/benchmarks/client/{CLIENT_RUN}/forget/", CHANGE),
+    Route("client_script", "/larder-client.py", READ),
+    Route("begin_client_run", "/benchmarks/client/begin/", CHANGE),
+    Route("open_wire", "/benchmarks/client/wire/", CHANGE),
+    Route("finish_client_run", "/benchmarks/client/finish/", CHANGE),
     Route("again_job", f"/jobs/{JOB}/again/", READ),
 ]
 OPEN_TO_ALL = {"setup", "ready", "account_login", "account_signup", "account_logout"}
+# What the script on another computer asks: without a session, by a code of its own.
+OPEN_TO_ALL |= {"client_script", "begin_client_run", "open_wire", "finish_client_run"}
 ALL_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "TRACE")
 CLOSED = [route for route in ROUTES if route.name not in OPEN_TO_ALL]
 CHANGING = [route for route in ROUTES if "POST" in route.methods and route.name != "setup"]

@@ -10,6 +10,7 @@ from django.db import models
 from appliance.benchmarks.case import Case
 from appliance.benchmarks.matrix import Sweep
 from appliance.benchmarks.results import BenchmarkRun, MeasuredCase
+from web.benchmarks.client_models import ClientRunRow as ClientRunRow  # Django looks for models here
 
 
 class SweepRow(models.Model):

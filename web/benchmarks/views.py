@@ -27,6 +27,7 @@ from appliance.facts.box import Caching, Disk, Facts
 from appliance.formatting import disk_label
 from appliance.operation import Plan, checked_plan
 from web import live
+from web.benchmarks.client_models import ClientRunRow
 from web.benchmarks.create import store_sweep
 from web.benchmarks.forms import NO_TOKEN, SweepForm, check_sweep
 from web.benchmarks.models import CaseRow, SweepRow
@@ -38,7 +39,7 @@ from web.jobs.models import Job
 from web.jobs.refusals import refusals_lead_to
 
 log = logging.getLogger(__name__)
-PAGE = 30
+PAGE, MOST_CLIENT_RUNS = 30, 20
 State = SweepRow.State
 # What a user can do with a sweep: from which states, and to which.
 ACTS: dict[str, tuple[tuple[str, ...], str]] = {
@@ -70,7 +71,8 @@ def list_sweeps(request: HttpRequest) -> HttpResponse:
             )
         )
         page = Paginator(counted, PAGE).get_page(request.GET.get("page"))
-        return {"page": page, "rows": page.object_list, "presets": PRESETS}
+        client_runs = list(ClientRunRow.objects.defer("told")[:MOST_CLIENT_RUNS])
+        return {"page": page, "rows": page.object_list, "presets": PRESETS, "client_runs": client_runs}
 
     return live.respond(request, "benchmarks/list.html", build)
 

@@ -67,6 +67,7 @@ from appliance.snapshots.set_policy import SetSnapshotPolicy
 from appliance.snapshots.take import RunSnapshotPolicies, TakeSnapshot
 from appliance.system.power import RestartBox, ShutDownBox
 from appliance.system.set_host_name import SetHostName
+from appliance.system.set_mtu import KeepMtu, TryMtu
 from appliance.system.time_servers import SetTimeServers
 from appliance.system.time_zone import SetTimeZone
 from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount
@@ -318,6 +319,8 @@ UI: dict[type[Operation], OperationUi] = {
         ),
     ),
     SetHostName: BOX,
+    TryMtu: BOX,
+    KeepMtu: BOX,
     SetTimeServers: BOX,
     SetTimeZone: BOX,
 }

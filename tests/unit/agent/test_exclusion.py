@@ -77,6 +77,8 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "restart-box": ({"boot": "1f0b6c1e-52a7-4a5d-9a43-f1f6b8d2c011"}, set()),
     "shut-down-box": ({"boot": "1f0b6c1e-52a7-4a5d-9a43-f1f6b8d2c011"}, set()),
     "set-host-name": ({"name": "attic", "former": "larder"}, set()),
+    "try-mtu": ({"port": "eth0", "mtu": 9000, "former": 1500}, set()),
+    "keep-mtu": ({"port": "eth0", "mtu": 9000, "former": 1500}, set()),
     "set-time-servers": ({"servers": ["fritz.box"]}, set()),
     "set-time-zone": ({"zone": "Europe/Berlin"}, set()),
     "set-smb-security": ({"signing": "asked", "encryption": "asked"}, set()),

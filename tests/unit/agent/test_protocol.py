@@ -87,6 +87,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "remove-remote": {"remote": "0badcafe"},
     "burn-in-disk": {"disk": path_of(1), "size": 2 * 10**12},
     "set-host-name": {"name": "attic", "former": "larder"},
+    "try-mtu": {"port": "eth0", "mtu": 9000, "former": 1500},
+    "keep-mtu": {"port": "eth0", "mtu": 9000, "former": 1500},
     "set-time-servers": {"servers": ["fritz.box"]},
     "set-time-zone": {"zone": "Europe/Berlin"},
 }
@@ -110,6 +112,7 @@ CURSOR = "s=0639a6b1e5a2;i=4f;b=1b2c;m=5e6f;t=62a;x=9c"
 EVERY_REQUEST: list[dict[str, Any]] = [
     *REQUESTS,
     {"verb": "let-sleep", "disks": {path_of(1): 20}},
+    {"verb": "open-wire"},
     {"verb": "read-connections"},
     {"verb": "read-edits"},
     {"verb": "look-at-share", "dataset": "tank/photos", "protocol": "smb", "person": "anna"},
@@ -153,6 +156,7 @@ MAY_RUN: dict[str, tuple[tuple[str, ...], ...]] = {
     "read-edits": (LIST,),
     "look-at-share": (LIST,),
     "look-at-target": (LIST, ("ip", "-j", "address")),
+    "open-wire": (("systemctl", "is-active", "larder-wire.service"), ("systemctl", "start", "larder-wire.service")),
     "read-damage": (("zpool", "status"),),
     "read-history": (("zpool", "history"),),
     "read-dataset": (LIST,),

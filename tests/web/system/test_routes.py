@@ -13,7 +13,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from tests.web import rows
 from tests.web.routes import ALL_METHODS, CHANGING, CLOSED, ROUTES, TANK, pages
 from web.alerts.models import Accepted, Alert, DiskCare, MailSettings, Message, SelfTestPlan
-from web.benchmarks.models import CaseRow, SweepRow
+from web.benchmarks.models import CaseRow, ClientRunRow, SweepRow
 from web.disks.models import BayRow, Replacement
 from web.inventory.models import AccountRow, DatasetRow, DiskRow, GroupRow, PoolRow
 from web.jobs.models import Job
@@ -50,6 +50,7 @@ def everything() -> list[object]:
         SelfTestPlan,
         SweepRow,
         CaseRow,
+        ClientRunRow,
     )
     found: list[object] = []
     for table in tables:

@@ -1,0 +1,155 @@
+"""Name what limits a shared folder for another computer: the pool, the protocol, the network or that computer. Pure.
+
+The rule, for each direction. A ceiling is the speed of one part alone: the pool (in the box), the protocol (over the
+loopback of the box, which includes the pool), the network (bare TCP), the other computer (moving data within itself).
+
+1. What was read faster than the network carries came from the other computer's memory: no answer.
+2. The other computer is the limit where its program kept a processor busy, or where the network was measured no slower
+   than what that computer can move at all.
+3. Otherwise the lowest ceiling is the limit if the folder reached ``NEAR`` of it. The protocol counts as a ceiling of its
+   own only if it is clearly slower than the pool.
+4. If the two lowest are as good as equal, both are named.
+5. If the folder reached no ceiling, or a ceiling is not known that could be lower, there is no answer, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from appliance.benchmarks.client_report import ClientFigures, LoopbackFigures
+from appliance.formatting import rate_text
+
+Part = Literal["pool", "protocol", "network", "client", "unknown"]
+Direction = Literal["write", "read"]
+NEAR = 0.7  # share of a ceiling from which on it counts as reached: measurements minutes apart differ by so much
+HELD_UP = 0.8  # share of the pool's speed; below it, the protocol is slower than the pool
+ALIKE = 1.15  # two ceilings that differ by less cannot be told apart
+BUSY = 0.85  # share of a processor; above it, the program could not have gone faster
+FROM_MEMORY = 1.2  # times the network's speed
+NAMES: dict[Part, str] = {
+    "pool": "the pool",
+    "protocol": "the protocol",
+    "network": "the network",
+    "client": "the other computer",
+    "unknown": "unknown",
+}
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """Speeds of the parts alone, in bytes a second; None where not measured."""
+
+    pool: float | None
+    protocol: float | None
+    network: float | None
+    client: float | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The limit of one direction, and why, as a sentence. ``parts`` is empty where there is no answer."""
+
+    direction: Direction
+    reached: float
+    ceilings: Ceilings
+    parts: tuple[Part, ...]
+    sentence: str
+
+    @property
+    def limit(self) -> Part:
+        return self.parts[0] if self.parts else "unknown"
+
+
+def judge(figures: ClientFigures, loopback: LoopbackFigures, *, cached: bool = False) -> tuple[Verdict, ...]:
+    """The verdicts of a run, for writing and for reading. ``cached``: the box could keep what was read in its memory."""
+    found = []
+    for direction in ("write", "read"):
+        if not (reached := figures.summary(direction)):
+            continue
+        wire, own = figures.summary("wire_up" if direction == "write" else "wire_down"), figures.summary("own")
+        pool = loopback.pool_write if direction == "write" else loopback.pool_read
+        protocol = loopback.protocol_write if direction == "write" else loopback.protocol_read
+        ceilings = Ceilings(pool, protocol, wire.median if wire else None, own.median if own else None)
+        busy = figures.busy_write if direction == "write" else figures.busy_read
+        found.append(judge_direction(direction, reached.median, ceilings, busy, cached=cached and direction == "read"))
+    return tuple(found)
+
+
+def judge_direction(
+    direction: Direction, reached: float, ceilings: Ceilings, busy: float, *, cached: bool = False
+) -> Verdict:
+    """The limit of one direction."""
+
+    def verdict(parts: tuple[Part, ...], why: str) -> Verdict:
+        word = "Writing" if direction == "write" else "Reading"
+        return Verdict(direction, reached, ceilings, parts, f"{word}: {why}")
+
+    wire, client = ceilings.network, ceilings.client
+    if direction == "read" and wire and reached > FROM_MEMORY * wire:
+        return verdict((), f"{rate_text(round(reached))} is more than the network carries ({rate_text(round(wire))}), so the other computer read from its own memory. Measure with more data.")  # fmt: skip
+    if busy >= BUSY:
+        return verdict(("client",), f"the other computer is the limit. Its program kept a processor busy at {rate_text(round(reached))}.")  # fmt: skip
+    if wire and client and wire >= NEAR * client and reached <= client / NEAR:
+        lower = [one for one in (ceilings.pool, ceilings.protocol) if one and one < NEAR * client]
+        if not lower:
+            return verdict(("client",), f"the other computer is the limit. By itself it moves no more than {rate_text(round(client))}, and the network kept up with that.")  # fmt: skip
+        wire = None  # it was measured through that computer, and may be faster
+    return judge_ceilings(verdict, reached, lowest_first(ceilings, wire, cached=cached), ceilings)
+
+
+def lowest_first(ceilings: Ceilings, wire: float | None, *, cached: bool) -> list[tuple[float, Part]]:
+    """The ceilings that are known, the lowest first. What is read from the box's memory does not ask the pool."""
+    pool, protocol = ceilings.pool, ceilings.protocol
+    found: list[tuple[float, Part]] = []
+    if pool and not cached:
+        found.append((pool, "pool"))
+    if protocol and not (pool and protocol >= HELD_UP * pool):
+        found.append((protocol, "protocol"))
+    if wire:
+        found.append((wire, "network"))
+    if ceilings.client:
+        found.append((ceilings.client, "client"))
+    return sorted(found)
+
+
+def judge_ceilings(
+    verdict: Callable[[tuple[Part, ...], str], Verdict],
+    reached: float,
+    found: list[tuple[float, Part]],
+    ceilings: Ceilings,
+) -> Verdict:
+    """The limit by the lowest ceiling."""
+    speed = rate_text(round(reached))
+    missing = [
+        word
+        for word, value in (("the network", ceilings.network), ("pool and protocol", ceilings.protocol))
+        if value is None
+    ]
+    if not found:
+        return verdict((), f"{speed}. Nothing was measured that it could be compared with.")
+    lowest, part = found[0]
+    if reached < NEAR * lowest:
+        unknown = f" {' and '.join(missing).capitalize()} were not measured and may be the limit." if missing else ""
+        reason = unknown or " The other computer, its way to the folder, or delays of the network hold it up."
+        return verdict((), f"{speed}, which is less than each measured part alone can do (at least {rate_text(round(lowest))}).{reason}")  # fmt: skip
+    alike = tuple(other for value, other in found[1:] if value <= ALIKE * lowest)
+    if alike:
+        parts = (part, *alike)
+        both = " and ".join(NAMES[one] for one in parts)
+        return verdict(parts, f"{both} are the limit together: each of them alone does about {rate_text(round(lowest))}, and {speed} arrive.")  # fmt: skip
+    return verdict((part,), f"{NAMES[part]} is the limit. {describe_ceiling(part, lowest, ceilings)}, and {speed} arrive.")  # fmt: skip
+
+
+def describe_ceiling(part: Part, value: float, ceilings: Ceilings) -> str:
+    """What a part alone can do."""
+    speed = rate_text(round(value))
+    if part == "protocol" and ceilings.pool:
+        return f"Without a network it gives {speed}, where the folder itself gives {rate_text(round(ceilings.pool))}"
+    return {
+        "pool": f"In the box itself the folder gives {speed}",
+        "protocol": f"Without a network it gives {speed}",
+        "network": f"It carries {speed}",
+        "client": f"By itself it moves no more than {speed}",
+    }[part]

@@ -1,0 +1,191 @@
+"""Try another MTU on a network port, and keep it once somebody has confirmed that everything still works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from appliance import command
+from appliance.errors import Failed, Reason, Refused
+from appliance.facts.box import Facts
+from appliance.operation import Operation, Plan, Step, Work, never
+from appliance.system import full_frames, mtu, service_start
+from appliance.system.atomic_file import sync_folder, write_atomically
+
+
+def unit_of(port: str) -> str:
+    return f"larder-mtu-back-{port}"
+
+
+def set_argv(port: str, value: int) -> tuple[str, ...]:
+    return ("ip", "link", "set", "dev", port, "mtu", str(value))
+
+
+def timer_argv(port: str, former: int) -> tuple[str, ...]:
+    """The timer belongs to systemd: it acts also if everything of Larder has ended."""
+    return (
+        "systemd-run", "--quiet", "--collect", f"--unit={unit_of(port)}", f"--on-active={mtu.SECONDS}s",
+        "--timer-property=AccuracySec=1s", *set_argv(port, former),
+    )  # fmt: skip
+
+
+class MtuOperation(Operation):
+    """``port``: its name; ``mtu``: the value that is tried or kept; ``former``: the value that comes back."""
+
+    needs_proof = never  # no data is touched, and what is tried goes back by itself
+
+    port: str
+    mtu: int
+    former: int
+
+    def __post_init__(self) -> None:
+        mtu.check_port(self.port)
+        mtu.check_value(self.mtu)
+        mtu.check_value(self.former)
+
+    @property
+    def subject(self) -> str:
+        return self.port
+
+    def locks(self) -> tuple[str, ...]:
+        return ("network",)
+
+
+class TryMtu(MtuOperation, tag="try-mtu"):
+    """Set an MTU until the timer puts the former one back."""
+
+    needs_proof = never
+
+    @property
+    def title(self) -> str:
+        return f"Try an MTU of {self.mtu} on {self.port}"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        if self.mtu == self.former:
+            yield Reason("mtu-same", "The port has this MTU already.", field="mtu")
+
+    def plan(self, facts: Facts) -> Plan:
+        seconds = mtu.SECONDS
+        return Plan(
+            summary=f"{self.port} gets an MTU of {self.mtu} for {seconds} seconds. If you confirm on the page of the system that everything still works, it stays. Otherwise {self.former} comes back by itself, also if these pages can no longer be reached.",
+            steps=(
+                Step("arm", f"Set a timer that puts {self.former} back", " ".join(timer_argv(self.port, self.former)), self.arm),
+                Step("change", f"Set {self.mtu}", " ".join(set_argv(self.port, self.mtu)), self.change),
+                Step("ask", "See whether full frames reach the computers that are connected", "an ICMP echo request of that size to each, not to be fragmented", self.ask),
+            ),
+            identity={"kind": "try-mtu", "port": self.port, "mtu": self.mtu, "former": self.former},
+            warnings=(
+                f"A larger MTU than {mtu.USUAL} helps only if every computer, switch and access point in this network is set to it. Those that are not may lose their connection.",
+            ) if self.mtu > mtu.USUAL else (),
+            undo=f"Do nothing: {self.former} comes back after {seconds} seconds.",
+        )  # fmt: skip
+
+    def arm(self, work: Work) -> None:
+        """Refuse what is not known; then the timer, before anything changes."""
+        service_start.refuse_container()
+        if refusal := mtu.describe_manager(self.port):
+            raise Refused(
+                Reason("mtu-not-managed", "The MTU of {port} stays as it is. {why}", port=self.port, why=refusal)
+            )
+        if mtu.read_trial(self.port):
+            raise Refused(
+                Reason("mtu-trial-runs", "Another MTU is being tried. Wait until it has been kept or put back.")
+            )
+        if mtu.read_mtu(self.port) != self.former:
+            raise Refused(Reason("mtu-changed-since", "The port has got another MTU since you opened the page. Open it again."))  # fmt: skip
+        command.run(timer_argv(self.port, self.former), timeout=60)
+        self.note_trial(mtu.Trial(port=self.port, mtu=self.mtu, former=self.former, until=mtu.now() + mtu.SECONDS))
+
+    def note_trial(self, trial: mtu.Trial) -> None:
+        """For pages, which may read it."""
+        write_atomically(mtu.trial_file(self.port), msgspec.json.encode(trial), mode=0o644)
+
+    def change(self, work: Work) -> None:
+        """Set the value; where the port does not take it, the timer is not needed."""
+        try:
+            command.run(set_argv(self.port, self.mtu), timeout=30)
+            if mtu.read_mtu(self.port) != self.mtu:
+                raise Failed(f"{self.port} did not take an MTU of {self.mtu}")
+        except Failed:
+            command.run(set_argv(self.port, self.former), timeout=30, accept=range(256))
+            command.run(("systemctl", "stop", f"{unit_of(self.port)}.timer"), timeout=30, accept=range(256))
+            mtu.trial_file(self.port).unlink(missing_ok=True)
+            raise
+
+    def ask(self, work: Work) -> None:
+        """Name the computers that no full frame reaches. They may also just not answer such requests."""
+        trial = mtu.read_trial(self.port)
+        if trial is None:
+            return  # it is back already
+        deaf: list[str] = []
+        try:
+            for at, address in enumerate(clients := full_frames.list_clients()):
+                work.progress(at * 100 // len(clients), f"Asking {address}")
+                if not full_frames.reaches(address, self.mtu):
+                    deaf.append(address)
+                    work.note(f"{address} did not answer a full frame")
+            tested = bool(clients)
+        except (Failed, OSError) as error:
+            work.note(f"The computers that are connected could not be asked: {error}")
+            tested = False
+        self.note_trial(msgspec.structs.replace(trial, tested=tested, deaf=tuple(deaf)))
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        trial = mtu.read_trial(self.port)
+        return trial is not None and (trial.mtu, trial.former) == (self.mtu, self.former) and step != "ask"
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        return (
+            f"{self.former} comes back by itself, at the latest {mtu.SECONDS} seconds after the change. Then try again."
+        )
+
+
+class KeepMtu(MtuOperation, tag="keep-mtu"):
+    """Keep the MTU that is being tried, also after a restart."""
+
+    needs_proof = never
+
+    @property
+    def title(self) -> str:
+        return f"Keep the MTU of {self.mtu} on {self.port}"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from ()  # whether it is still being tried is asked where it runs: it changes by itself
+
+    def plan(self, facts: Facts) -> Plan:
+        kept = mtu.confirmed_file(self.port)
+        stop, write = f"systemctl stop {unit_of(self.port)}.timer", f"write {kept}"
+        return Plan(
+            summary=f"{self.port} keeps an MTU of {self.mtu}, also after a restart of the box.",
+            steps=(Step("keep", f"Stop the timer and store {self.mtu}", f"{stop}\n{write}", self.keep, (str(kept),)),),
+            identity={"kind": "keep-mtu", "port": self.port, "mtu": self.mtu, "former": self.former},
+            undo=f"Set {self.former} on the page of the system.",
+        )
+
+    def keep(self, work: Work) -> None:
+        """Stop the timer, look whether it has acted, and only then store the value."""
+        if mtu.read_trial(self.port) is None:
+            raise Refused(Reason("mtu-trial-over", "The former MTU is back already. Try the other one again."))
+        command.run(("systemctl", "stop", f"{unit_of(self.port)}.timer"), timeout=30)
+        if mtu.read_mtu(self.port) != self.mtu:
+            raise Refused(Reason("mtu-trial-over", "The former MTU is back already. Try the other one again."))
+        kept = mtu.confirmed_file(self.port)
+        if self.mtu == mtu.USUAL:
+            kept.unlink(missing_ok=True)
+        else:
+            kept.parent.mkdir(mode=0o755, exist_ok=True)
+            write_atomically(kept, f"{self.mtu}\n".encode(), mode=0o644)
+        if kept.parent.is_dir():
+            sync_folder(kept.parent)
+        mtu.trial_file(self.port).unlink(missing_ok=True)
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        kept = mtu.confirmed_file(self.port)
+        stored = kept.read_text().strip() if kept.exists() else str(mtu.USUAL)
+        return mtu.read_mtu(self.port) == self.mtu and stored == str(self.mtu) and not mtu.read_trial(self.port)
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        return (
+            f"Look at the page of the system: if the port has an MTU of {self.former} again, try {self.mtu} once more."
+        )

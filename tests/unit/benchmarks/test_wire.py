@@ -1,0 +1,160 @@
+"""The port for a minute: only who has the key is served, within bounds; and the script that asks it."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import socket
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import appliance.benchmarks
+from appliance import command
+from appliance.benchmarks import wire, wire_listener
+from appliance.errors import Failed, Refused
+from appliance.system import paths
+
+KEY = bytes(range(32))
+SCRIPT = Path(appliance.benchmarks.__path__[0]) / "larder-client"
+
+
+@pytest.fixture(scope="module")
+def script():
+    """The script as a module."""
+    loader = importlib.machinery.SourceFileLoader("larder_client", str(SCRIPT))
+    spec = importlib.util.spec_from_loader("larder_client", loader)
+    assert spec
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def served(request):
+    """Serves in a thread; the port, and a function that waits for the end and tells the bytes."""
+    bounds = getattr(request, "param", {})
+    listener = wire_listener.listen(0)
+    moved: list[int] = []
+    thread = threading.Thread(target=lambda: moved.append(wire_listener.serve(listener, KEY, **{"seconds": 20, **bounds})))  # fmt: skip
+    thread.start()
+    yield listener.getsockname()[1], lambda: (thread.join(30), moved[0])[1]
+    listener.close()
+    thread.join(30)
+
+
+def test_script_is_understood_by_python_3_8():
+    compile(SCRIPT.read_text(), "larder-client", "exec", dont_inherit=True)
+    import ast
+
+    ast.parse(SCRIPT.read_text(), feature_version=(3, 8))
+
+
+def test_script_imports_the_standard_library_alone():
+    import ast
+
+    names = {alias.name for node in ast.walk(ast.parse(SCRIPT.read_text())) if isinstance(node, ast.Import) for alias in node.names}  # fmt: skip
+    assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names
+
+
+@pytest.mark.parametrize("way", [b"S", b"R"])
+def test_script_measures_the_wire_both_ways(script, served, way):
+    found = script.measure_wire(script.Data(), "127.0.0.1", served[0], KEY.hex(), 0.2, way)
+    assert found > 1e5
+
+
+def test_wrong_key_moves_nothing(served):
+    with closing(socket.create_connection(("127.0.0.1", served[0]), 5)) as one:
+        one.sendall(bytes(32) + b"R")
+        assert one.recv(1) == b""
+
+
+@pytest.mark.parametrize("served", [{"most": 3 * 2**20}], indirect=True)
+def test_bytes_are_bounded(served):
+    port, wait = served
+    with closing(socket.create_connection(("127.0.0.1", port), 5)) as one:
+        one.sendall(KEY + b"R")
+        while one.recv(2**20):
+            pass
+    assert 3 * 2**20 <= wait() < 5 * 2**20
+
+
+@pytest.mark.parametrize("served", [{"seconds": 0.3}], indirect=True)
+def test_it_ends_without_anybody(served):
+    assert served[1]() == 0
+
+
+def test_who_says_nothing_does_not_keep_others_out(script, served, monkeypatch):
+    monkeypatch.setattr(wire_listener, "SECONDS_TO_ASK", 0.2)
+    with closing(socket.create_connection(("127.0.0.1", served[0]), 5)):
+        assert script.measure_wire(script.Data(), "127.0.0.1", served[0], KEY.hex(), 0.2, b"S") > 0
+
+
+def test_script_writes_reads_and_removes_in_a_folder_of_its_own(script, tmp_path):
+    (tmp_path / "photo").write_text("mine")
+    target = script.Folder(str(tmp_path), "larder-client-1")
+    target.make()
+    asked = {"runs": 2, "size": 3 * 2**20 + 5, "small_files": 4}
+    figures: dict[str, list[float]] = {"write": [], "read": [], "small": []}
+    script.measure_files(target, script.Data(), asked, figures)
+    assert [len(figures[name]) for name in ("write", "read", "small")] == [2, 2, 1]
+    assert (tmp_path / "larder-client-1/large-1").stat().st_size == asked["size"]
+    assert target.clean()
+    assert [one.name for one in tmp_path.iterdir()] == ["photo"]
+
+
+def test_slow_hook_makes_the_script_slow_everywhere(script, monkeypatch):
+    monkeypatch.setattr(script, "SLOW", 20e6)
+    assert script.measure_own(script.Data(), 0.5) < 40e6
+
+
+def test_data_does_not_compress(script):
+    import zlib
+
+    data = b"".join(script.Data().chunks(4 * 2**20))
+    assert len(zlib.compress(data)) > len(data) * 0.99
+
+
+# --- the request ------------------------------------------------------------------------------------------------
+@pytest.fixture
+def systemd(monkeypatch, tmp_path):
+    """systemctl: what it is told, what the state is, and which key lay there when it started."""
+    told: dict = {"state": "inactive", "ran": [], "key": "", "error": None}
+
+    def run(argv, **_more):
+        told["ran"].append(argv)
+        if argv[1] == "start":
+            told["key"] = (tmp_path / "wire-key").read_text()
+            if told["error"]:
+                raise Failed("systemctl ended with status 1", told["error"])
+        return command.Result(tuple(argv), 0, f"{told['state']}\n", "", 0.0)
+
+    monkeypatch.setattr(command, "run", run)
+    monkeypatch.setattr(paths, "RUN", tmp_path)
+    return told
+
+
+def test_each_opening_has_a_key_of_its_own_that_lies_nowhere_afterwards(systemd, tmp_path):
+    first, second = wire.OpenWire().read(), wire.OpenWire().read()
+    assert first["port"] == wire_listener.PORT
+    assert systemd["key"] == second["key"] != first["key"]
+    assert not (tmp_path / "wire-key").exists()
+    assert not any(second["key"] in " ".join(argv) for argv in systemd["ran"])
+
+
+@pytest.mark.parametrize("state", ["active", "activating", "deactivating"])
+def test_second_opening_at_once_is_refused(systemd, state):
+    systemd["state"] = state
+    with pytest.raises(Refused, match="Another computer measures"):
+        wire.OpenWire().read()
+    assert [argv[1] for argv in systemd["ran"]] == ["is-active"]
+
+
+def test_port_in_use_is_said(systemd, tmp_path):
+    systemd["error"] = "Job for larder-wire.service failed"
+    with pytest.raises(Failed, match="Port 5208 could not be opened"):
+        wire.OpenWire().read()
+    assert not (tmp_path / "wire-key").exists()

@@ -1,0 +1,45 @@
+"""Made-up benchmarks from another computer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from django.utils import timezone
+
+from appliance.layout.geometry import GIB, MIB
+from tests.web.routes import CLIENT_RUN
+from web.benchmarks.client_models import ClientRunRow
+
+FIGURES: dict[str, Any] = {
+    "system": "Linux x86_64, Python 3.12.3",
+    "way": "Version 4.19.5-Debian",
+    "own": [1900.0 * MIB, 2000.0 * MIB, 2100.0 * MIB],
+    "hashing": [410.0 * MIB],
+    "wire_up": [110.0 * MIB, 111.0 * MIB, 111.0 * MIB],
+    "wire_down": [111.0 * MIB, 111.0 * MIB, 112.0 * MIB],
+    "write": [99.0 * MIB, 101.0 * MIB, 102.0 * MIB],
+    "read": [104.0 * MIB, 105.0 * MIB, 105.0 * MIB],
+    "small": [180.0],
+    "busy_write": 0.2,
+    "busy_read": 0.3,
+    "notes": [],
+}
+
+
+def figures(**changes: Any) -> dict[str, Any]:
+    return {**FIGURES, **changes}
+
+
+def made(**changes: Any) -> ClientRunRow:
+    fields = {
+        "dataset": "tank/photos", "dataset_key": "6683942667665662560", "pool": "tank", "protocol": "smb", "share": "photos",
+        "size": 4 * GIB, "runs": 3, "code_hash": "0" * 64, "created_by": "admin",
+    }  # fmt: skip
+    return ClientRunRow.objects.create(**{**fields, **changes})
+
+
+def finished(**changes: Any) -> ClientRunRow:
+    now, told = timezone.now(), msgspec.json.encode(figures()).decode()
+    fields = {"pk": CLIENT_RUN, "state": "done", "told": told, "address": "192.168.1.20", "begun": now, "finished": now, "cached": True}  # fmt: skip
+    return made(**{**fields, **changes})

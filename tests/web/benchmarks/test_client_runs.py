@@ -1,0 +1,229 @@
+"""Benchmarks from another computer: the code, what the script may ask with it, and the result."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.utils import timezone
+
+from appliance.errors import Failed
+from appliance.facts.sharing import Share
+from appliance.layout.geometry import GIB, MIB
+from tests.web.benchmarks import client_runs_made, sweeps_made
+from tests.web.reading import text_of
+from tests.web.routes import PHOTOS
+from web import agent
+from web.benchmarks import client_views
+from web.benchmarks.client_models import LONGEST_RUN, MOST_KEPT, VALID, ClientRunRow, make_run
+from web.benchmarks.models import SweepRow
+from web.inventory import store
+from web.inventory.models import DatasetRow, ShareRow
+
+FORM = "/benchmarks/client/"
+State = ClientRunRow.State
+
+
+def ask(client, what: str, **message: Any):
+    return client.post(f"/benchmarks/client/{what}/", json.dumps(message), content_type="application/json")
+
+
+def new_run() -> tuple[ClientRunRow, str]:
+    fields = {"dataset": "tank/photos", "dataset_key": "1", "pool": "tank", "protocol": "smb", "share": "photos", "size": GIB, "runs": 2, "created_by": "admin"}  # fmt: skip
+    return make_run(**fields)
+
+
+@pytest.fixture
+def shared(box) -> str:
+    """The choice of tank/photos, which is served over SMB."""
+    store.replace(ShareRow, [Share("smb", "photos", "/tank/photos")], lambda share: share.key)
+    return f"smb-{PHOTOS}"
+
+
+@pytest.fixture
+def begun(anonymous, admin, calm) -> tuple[ClientRunRow, str]:
+    """A run whose code was used, and its token."""
+    row, code = new_run()
+    return row, ask(anonymous, "begin", code=code).json()["token"]
+
+
+def test_form_offers_what_is_shared_and_the_page_shows_the_code_once(web, shared):
+    page = web.get(FORM)
+    assert page.context["form"].fields["share"].choices == [(shared, "tank/photos over SMB")]
+    answer = web.post(FORM, {"share": shared, "size": "64 MiB", "runs": 2})
+    assert answer.status_code == 200
+    assert answer["Cache-Control"] == "no-store"
+    code = answer.context["code"]
+    assert re.fullmatch(r"[A-Z2-9]{5}-[A-Z2-9]{5}", code)
+    row = ClientRunRow.objects.get(state=State.WAITING)
+    assert (row.size, row.runs, row.created_by) == (64 * MIB, 2, "admin")
+    stored = json.dumps({name: str(value) for name, value in vars(row).items()})
+    assert code not in stored
+    assert code.replace("-", "") not in stored
+    assert code not in web.get(f"/benchmarks/client/{row.pk}/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("changed", "word"),
+    [({"size": "1 MiB"}, "from 16 MiB"), ({"size": "much"}, "like 1 GiB"), ({"size": "64 GiB", "runs": 5}, "half of that"), ({"share": "smb-1"}, "valid choice"), ({"runs": 6}, "5")],
+)  # fmt: skip
+def test_form_refuses_with_a_sentence(web, shared, changed, word):
+    for row in DatasetRow.objects.all():
+        row.facts = re.sub(r'"available":\d+', f'"available":{100 * GIB}', row.facts)
+        row.save()
+    answer = web.post(FORM, {"share": shared, "size": "64 MiB", "runs": 2, **changed})
+    assert answer.status_code == 400
+    assert word in text_of(answer)
+    assert not ClientRunRow.objects.filter(state=State.WAITING).exists()
+
+
+def test_script_is_text_that_anybody_can_read(anonymous, admin):
+    answer = anonymous.get("/larder-client.py")
+    assert answer["Content-Type"] == "text/plain; charset=utf-8"
+    assert answer.content.startswith(b"#!/usr/bin/env python3")
+
+
+def test_code_works_once(anonymous, admin, calm):
+    row, code = new_run()
+    answer = ask(anonymous, "begin", code=code.lower())
+    assert answer.status_code == 200
+    told = answer.json()
+    assert {name: told[name] for name in ("protocol", "share", "size", "runs")} == {"protocol": "smb", "share": "photos", "size": GIB, "runs": 2}  # fmt: skip
+    row.refresh_from_db()
+    assert (row.state, row.address) == (State.RUNNING, "192.168.1.50")
+    assert told["token"] not in row.token_hash
+    again = ask(anonymous, "begin", code=code)
+    assert (again.status_code, "token" in again.json()) == (403, False)
+
+
+def test_code_is_old_after_half_an_hour(anonymous, admin, calm):
+    row, code = new_run()
+    ClientRunRow.objects.filter(pk=row.pk).update(created=timezone.now() - VALID)
+    assert ask(anonymous, "begin", code=code).status_code == 403
+
+
+@pytest.mark.parametrize("code", ["", "-", "AAAAA-AAAAA", "'; drop", "\u0000"])
+def test_wrong_code_is_refused_and_leaves_the_right_one(anonymous, admin, calm, code):
+    row, _right = new_run()
+    assert ask(anonymous, "begin", code=code).status_code == 403
+    row.refresh_from_db()
+    assert row.state == State.WAITING
+
+
+def test_codes_cannot_be_tried_without_end(anonymous, admin, calm):
+    _row, code = new_run()
+    answers = [ask(anonymous, "begin", code="AAAAA-AAAAA").status_code for _ in range(31)]
+    assert answers == [403] * 30 + [429]
+    assert ask(anonymous, "begin", code=code).status_code == 429
+    cache.clear()
+    assert ask(anonymous, "begin", code=code).status_code == 200
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"code": 5}', b'{"code": "A", "more": 1}', b"[" * 30000, b"x" * 40000])  # fmt: skip
+def test_messages_that_are_none_are_refused(anonymous, admin, calm, body):
+    for what in ("begin", "wire", "finish"):
+        answer = anonymous.post(f"/benchmarks/client/{what}/", body, content_type="application/json")
+        assert answer.status_code == 403, what
+        assert "Nothing was changed" in answer.json()["error"]
+
+
+def test_run_has_a_port_opened_twice_at_most(anonymous, begun, monkeypatch):
+    asked = []
+
+    def last(request, *, silence):
+        asked.append(request)
+        return {"facts": {"port": 5208, "key": "ab" * 32, "seconds": 2.0}}
+
+    monkeypatch.setattr(agent, "last", last)
+    _row, token = begun
+    answers = [ask(anonymous, "wire", token=token) for _ in range(3)]
+    assert [one.status_code for one in answers] == [200, 200, 403]
+    assert answers[0].json() == {"port": 5208, "key": "ab" * 32, "seconds": 2.0}
+    assert asked == [{"verb": "open-wire"}] * 2
+    assert ask(anonymous, "wire", token="x" * 43).status_code == 403
+
+
+def test_port_that_cannot_be_opened_is_said_to_the_script(anonymous, begun, monkeypatch):
+    def last(_request, *, silence):
+        raise Failed("Port 5208 could not be opened for the measurement", "it is in use")
+
+    monkeypatch.setattr(agent, "last", last)
+    answer = ask(anonymous, "wire", token=begun[1])
+    assert answer.status_code == 409
+    assert "Port 5208 could not be opened" in answer.json()["error"]
+
+
+def test_figures_are_stored_once_and_shown_beside_the_parts(anonymous, web, begun):
+    row, token = begun
+    answer = ask(anonymous, "finish", token=token, figures=client_runs_made.figures())
+    assert answer.status_code == 200
+    assert "the network is the limit" in answer.json()["sentences"][0]
+    page = text_of(web.get(f"/benchmarks/client/{row.pk}/"))
+    assert "Writing: the network is the limit" in page
+    assert "Pool and protocol have not been measured in the box" in page
+    assert ask(anonymous, "finish", token=token, figures=client_runs_made.figures()).status_code == 403
+
+
+def test_result_uses_the_newest_benchmark_of_pool_and_protocol(web, box):
+    slow = sweeps_made.spec(where="dataset", pool="tank", guid=1, disks=[], layouts=["stripe"], ashifts=[12], protocols=["", "smb"], workloads=["seq-write", "seq-read"])  # fmt: skip
+    SweepRow.objects.all().delete()
+    sweeps_made.finished(slow, rates=(100.0, 100.0))
+    page = text_of(web.get(f"/benchmarks/client/{ClientRunRow.objects.get(state=State.DONE).pk}/"))
+    assert "the pool and the network are the limit together" in page
+    assert "Pool and protocol have not been measured" not in page
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"write": [-1.0]}, {"write": [0]}, {"write": ["fast"]}, {"write": [1e13]}, {"write": [1.0] * 10}, {"busy_write": 1.1}, {"system": "x" * 101},
+        {"way": "a\nb"}, {"notes": ["x"] * 11}, {"notes": ["x" * 301]}, {"notes": ["\u202e"]}, {"more": 1},
+    ],
+)  # fmt: skip
+def test_hostile_figures_are_refused_and_the_run_goes_on(anonymous, begun, changes):
+    row, token = begun
+    assert ask(anonymous, "finish", token=token, figures=client_runs_made.figures(**changes)).status_code == 403
+    row.refresh_from_db()
+    assert (row.state, row.told) == (State.RUNNING, "")
+
+
+def test_text_of_the_other_computer_is_escaped(anonymous, web, begun):
+    row, token = begun
+    ask(anonymous, "finish", token=token, figures=client_runs_made.figures(system="<script>alert(1)</script>"))
+    assert b"<script>alert" not in web.get(f"/benchmarks/client/{row.pk}/").content
+
+
+def test_failure_of_the_script_is_shown(anonymous, web, begun):
+    row, token = begun
+    assert ask(anonymous, "finish", token=token, failed="There is no folder /mnt here.").status_code == 200
+    assert "There is no folder /mnt here." in text_of(web.get(f"/benchmarks/client/{row.pk}/"))
+    assert ask(anonymous, "finish", token=token, failed="again").status_code == 403
+
+
+def test_token_ends_after_hours(anonymous, begun):
+    row, token = begun
+    ClientRunRow.objects.filter(pk=row.pk).update(begun=timezone.now() - LONGEST_RUN - timedelta(seconds=1))
+    assert ask(anonymous, "finish", token=token, failed="late").status_code == 403
+
+
+def test_runs_are_pruned(admin):
+    for _ in range(MOST_KEPT + 3):
+        new_run()
+    assert ClientRunRow.objects.count() == MOST_KEPT
+
+
+def test_deleted_run_takes_no_code(anonymous, web, calm):
+    row, code = new_run()
+    assert web.post(f"/benchmarks/client/{row.pk}/forget/").status_code == 302
+    assert ask(anonymous, "begin", code=code).status_code == 403
+
+
+def test_fingerprint_is_that_of_the_certificate(tmp_path):
+    assert client_views.certificate_fingerprint(tmp_path / "none") == ""
+    (tmp_path / "crt").write_text("-----BEGIN CERTIFICATE-----\nYWJj\n-----END CERTIFICATE-----\n")
+    known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"  # of "abc", FIPS 180-2
+    assert client_views.certificate_fingerprint(tmp_path / "crt") == known

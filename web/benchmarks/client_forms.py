@@ -1,0 +1,88 @@
+"""The form of a benchmark from another computer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.facts.sharing import Share
+from appliance.formatting import size_of, size_text, size_typed
+from appliance.layout.geometry import GIB, MIB
+from appliance.shares.settings import SPOKEN
+
+PROTOCOLS = ("smb", "nfs")  # AFP has no client that a script could use
+LEAST, MOST = 16 * MIB, 64 * GIB
+USUAL = GIB
+
+
+class ClientRunForm(forms.Form):
+    """Which shared folder, and how much data."""
+
+    share = forms.ChoiceField(label="Shared folder", widget=forms.RadioSelect)
+    size = forms.CharField(label="Data per run", max_length=20)
+    runs = forms.IntegerField(label="Runs", min_value=1, max_value=5, initial=3, help_text="Three tell a difference from chance.")  # fmt: skip
+
+    def __init__(self, data: QueryDict | None, *, facts: Facts, memory: int) -> None:
+        self.memory = memory
+        super().__init__(data, initial={"size": size_typed(USUAL)})
+        self.targets = find_targets(facts)
+        field = self.fields["share"]
+        if isinstance(field, forms.ChoiceField):
+            field.choices = [
+                (key, f"{dataset.name} over {SPOKEN[share.protocol]}") for key, (dataset, share) in self.targets.items()
+            ]
+        if len(self.targets) == 1:
+            field.initial = next(iter(self.targets))
+        self.fields["size"].help_text = self.size_advice()
+
+    def size_advice(self) -> str:
+        removed = "Each run writes that much into the shared folder. It is removed at the end."
+        if not self.memory:
+            return removed
+        return f"{removed} For reads that come from the disks and not from this box's memory, {size_text(2 * self.memory)} are needed."  # fmt: skip
+
+    def clean_size(self) -> int:
+        try:
+            size = size_of(self.cleaned_data["size"])
+        except ValueError:
+            raise forms.ValidationError("Enter a size like 1 GiB.") from None
+        if not LEAST <= size <= MOST:
+            raise forms.ValidationError(f"Enter a size from {size_typed(LEAST)} to {size_typed(MOST)}.")
+        return size
+
+    def clean(self) -> dict[str, Any]:
+        found = super().clean() or {}
+        target, size, runs = self.targets.get(found.get("share", "")), found.get("size"), found.get("runs")
+        if target and size and runs and size * runs > target[0].available // 2:
+            self.add_error("size", f"{target[0].name} has {size_text(target[0].available)} free. The runs together may use half of that.")  # fmt: skip
+        return found
+
+    @property
+    def row_fields(self) -> dict[str, Any]:
+        """The fields of the run that was asked for."""
+        dataset, share = self.targets[self.cleaned_data["share"]]
+        size = self.cleaned_data["size"]
+        return {
+            "dataset": dataset.name,
+            "dataset_key": str(dataset.guid),
+            "pool": dataset.name.split("/")[0],
+            "protocol": share.protocol,
+            "share": share.name if share.protocol == "smb" else share.path,
+            "size": size,
+            "runs": self.cleaned_data["runs"],
+            "cached": not self.memory or size < 2 * self.memory,
+        }
+
+
+def find_targets(facts: Facts) -> dict[str, tuple[Dataset, Share]]:
+    """Folders that are served, by the value of their choice."""
+    by_place = {one.mountpoint: one for one in facts.datasets if one.mountpoint}
+    return {
+        f"{share.protocol}-{dataset.guid}": (dataset, share)
+        for share in facts.shares
+        if share.protocol in PROTOCOLS and (dataset := by_place.get(share.path))
+    }

@@ -1,0 +1,84 @@
+"""A result from another computer beside what pool and protocol do in the box itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.utils import timezone
+
+from appliance.benchmarks.bottleneck import Verdict, judge
+from appliance.benchmarks.client_report import ClientFigures, LoopbackFigures
+from appliance.benchmarks.results import span_text, value_text
+from appliance.benchmarks.workloads import Unit
+from web.benchmarks.client_models import ClientRunRow
+from web.benchmarks.models import CaseRow
+
+RECENT = timedelta(days=60)
+MOST_CASES = 60
+PARTS = (
+    ("In the pool itself", "pool"),
+    ("Over the protocol, in the box", "protocol"),
+    ("Network alone", "network"),
+    ("Other computer by itself", "client"),
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the table: a part, what it does in each direction, and whether it is the limit of one."""
+
+    name: str
+    write: str
+    read: str
+    limits: bool = False
+
+
+def find_loopback(row: ClientRunRow) -> LoopbackFigures:
+    """The newest figures of the run's pool and protocol that benchmarks in the box have measured."""
+    cases = CaseRow.objects.filter(
+        state=CaseRow.State.DONE, finished__gt=timezone.now() - RECENT, spec__contains='"where":"dataset"'
+    )
+    found: dict[str, float] = {}
+    for one in cases.order_by("-finished").prefetch_related("results")[:MOST_CASES]:
+        case, summary = one.case, one.measured.summary
+        if case.pool != row.pool or case.protocol not in {"", row.protocol} or not summary:
+            continue
+        if case.workload in {"seq-write", "seq-read"}:
+            name = f"{'protocol' if case.protocol else 'pool'}_{case.workload.removeprefix('seq-')}"
+            found.setdefault(name, summary.median)
+    return LoopbackFigures(**found)
+
+
+def verdicts_of(row: ClientRunRow) -> tuple[Verdict, ...]:
+    figures = row.figures
+    return judge(figures, find_loopback(row), cached=row.cached) if figures else ()
+
+
+def result_lines(verdicts: tuple[Verdict, ...], figures: ClientFigures) -> list[Line]:
+    """The table of a result: each part alone, then what the other computer reached."""
+    by_direction = {one.direction: one for one in verdicts}
+
+    def ceiling(direction: str, part: str) -> str:
+        verdict = by_direction.get(direction)  # type: ignore[call-overload]  # either is a Direction
+        value = getattr(verdict.ceilings, part) if verdict else None
+        return rate(value) if value else "not measured"
+
+    lines = [
+        Line(name, ceiling("write", part), ceiling("read", part), any(part in one.parts for one in verdicts))
+        for name, part in PARTS
+    ]
+    return [*lines, Line("Shared folder, from there", spread(figures, "write"), spread(figures, "read"))]
+
+
+def rate(value: float) -> str:
+    return value_text(value, "B/s")
+
+
+def spread(figures: ClientFigures, name: str, unit: Unit = "B/s") -> str:
+    """The median, and the range where there were several runs."""
+    summary = figures.summary(name)
+    if not summary:
+        return "not measured"
+    text = value_text(summary.median, unit)
+    return f"{text} ({span_text(summary.least, summary.most, unit)})" if summary.count > 1 else text
