@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from appliance.benchmarks.client_report import ClientFigures
-from web.prune_rows import past
+from web.row_retention import choose_past
 
 # As in first_run.py: no letters that look like digits; 10 of 32 are 50 bits.
 ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
@@ -99,7 +99,7 @@ def make_run(**fields: Any) -> tuple[ClientRunRow, str]:
     """A new run and its code, which is stored nowhere. Prunes the oldest."""
     letters = "".join(secrets.choice(ALPHABET) for _ in range(10))
     row = ClientRunRow.objects.create(code_hash=hash_secret(letters), **fields)
-    past(ClientRunRow.objects.order_by("-created"), MOST_KEPT).delete()
+    choose_past(ClientRunRow.objects.order_by("-created"), MOST_KEPT).delete()
     return row, f"{letters[:5]}-{letters[5:]}"
 
 
