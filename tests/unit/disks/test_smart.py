@@ -467,7 +467,7 @@ def numbers_in(value: Any) -> list[int]:
     return [value] if isinstance(value, int) else []
 
 
-def judged_whole(answer: Any) -> None:
+def assert_judged_whole(answer: Any) -> None:
     reading = smart.build_reading(answer)  # without the guard of read()
     kept = dataclasses.asdict(reading)
     json.dumps(kept, ensure_ascii=False).encode()  # as a row of the database keeps it
@@ -480,13 +480,13 @@ def judged_whole(answer: Any) -> None:
 @settings(max_examples=400)
 def test_any_value_at_any_place_of_an_answer_is_read_and_judged(place, value):
     answer, at = place
-    judged_whole(with_value(answer, at, value))
+    assert_judged_whole(with_value(answer, at, value))
 
 
 @pytest.mark.parametrize("value", [None, [], {}, [1], {"a": 1}, True, -1, 2**63, 2**64 - 1, 1.5, "text", "\ud800"], ids=repr)  # fmt: skip
 def test_each_place_of_every_recorded_answer_bears_an_odd_value(value):
     for answer, place in ODD_PLACES:
-        judged_whole(with_value(answer, place, value))
+        assert_judged_whole(with_value(answer, place, value))
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,7 @@ def mixed(random: Random) -> list[Candidate]:
     ]
 
 
-def weighs(sizes: list[Candidate]) -> None:
+def assert_weighs(sizes: list[Candidate]) -> None:
     """No other layout that is as safe holds much more, or the sentence says so."""
     best, *others = propose_layouts(sizes)
     assert best.survives >= 1
@@ -296,12 +296,12 @@ def weighs(sizes: list[Candidate]) -> None:
 def test_of_two_thousand_mixed_sets_none_is_advised_a_layout_that_wastes_what_another_as_safe_holds():
     random = Random(20261122)
     for _set in range(2000):
-        weighs(mixed(random))
+        assert_weighs(mixed(random))
 
 
 @given(st.integers(min_value=0, max_value=2**32))
 def test_the_same_holds_for_sets_of_any_seed(seed):
-    weighs(mixed(Random(seed)))
+    assert_weighs(mixed(Random(seed)))
 
 
 def test_six_disks_of_three_sizes_are_advised_as_pairs():
