@@ -7,13 +7,14 @@ are started again; which of them have been is told by when they were started, af
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 from appliance import command
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
-from appliance.operation import Operation, Plan, Step, Work, command_step, never
+from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.system import atomic_file, host_name, service_start
 
 # One label of RFC 1123, no longer than Windows reads (NetBIOS), and no number that could be taken for an address.
@@ -72,7 +73,7 @@ class SetHostName(Operation, tag="set-host-name"):
             summary=f"Other computers find the box as {name}: these pages at https://{name}.local/, shares at \\\\{name} on Windows, smb://{name}.local on Macs and {name}.local for NFS. Its addresses, files and users stay as they are.",
             steps=(
                 Step("hosts", "Write the name to the box's own list of names", f"write {host_name.HOSTS}", self.write_hosts, (str(host_name.HOSTS),)),
-                command_step("name", f"Name the system {name}", ("hostnamectl", "set-hostname", name), affects=(str(host_name.HOSTNAME),), timeout=60),
+                Step("name", f"Name the system {name}", shlex.join(self.set_name_argv), self.set_name, (str(host_name.HOSTNAME),)),
                 Step("certificate", "Renew the web certificate for the name, if Larder made it", f"openssl req -x509 -key {KEY} …\nsystemctl reload nginx.service", self.renew_certificate, (str(CERTIFICATE),)),
                 Step("services", "Restart what answers to the name", f"systemctl try-restart {' '.join(SERVICES)}", self.restart_services),
             ),
@@ -94,6 +95,20 @@ class SetHostName(Operation, tag="set-host-name"):
                 Reason("host-name-changed-since", "The box has got another name since you opened the page. Open it again.")
             )  # fmt: skip
         atomic_file.write_atomically(host_name.HOSTS, self.hosts().encode(errors="surrogateescape"), mode=0o644)
+
+    @property
+    def set_name_argv(self) -> tuple[str, ...]:
+        return ("hostnamectl", "set-hostname", self.name)
+
+    def set_name(self, work: Work) -> None:
+        """Twice where the first did not answer in time: it starts the service that does it, which a busy box may need longer
+        for than D-Bus waits (25 seconds)."""
+        try:
+            command.run(self.set_name_argv, timeout=60)
+        except command.CommandFailed as failed:
+            if "timed out" not in failed.said:
+                raise
+            command.run(self.set_name_argv, timeout=60)
 
     def hosts(self) -> str:
         """What /etc/hosts has to say."""

@@ -7,6 +7,7 @@ import socket
 
 import pytest
 
+from appliance import command
 from appliance.errors import Refused
 from appliance.operation import checked_plan
 from appliance.system import host_name, service_start, set_host_name
@@ -139,6 +140,23 @@ def test_hostnamed_is_asked_by_the_command_that_is_shown(commands):
     found = step("name")
     found.run(Working())
     assert commands.ran == [["hostnamectl", "set-hostname", "attic"]] == [found.command_text.split()]
+
+
+@pytest.mark.parametrize(
+    ("said", "times"), [("Could not set pretty hostname: Connection timed out", 2), ("Access denied", 1)]
+)
+def test_hostnamed_that_starts_too_slowly_is_asked_once_more(commands, said, times):
+    def refuse(argv: list[str]) -> None:
+        if len(commands.ran) == 1:
+            raise command.CommandFailed(command.Result(tuple(argv), 1, "", said, 25.0))
+
+    commands.on_run = refuse
+    if times == 1:
+        with pytest.raises(command.CommandFailed):
+            step("name").run(Working())
+    else:
+        step("name").run(Working())
+    assert commands.ran == [["hostnamectl", "set-hostname", "attic"]] * times
 
 
 def test_certificate_of_larder_is_renewed_with_its_key(etc, commands):
