@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from appliance.agent.job_requests import Follow, KeepPassword, Prove, RunJob, Stop
+from appliance.agent.recovery_requests import ConfirmRecoveryPhrase, MakeRecoveryPhrase, ReadBoxRecord, ReadRecovery
 from appliance.datasets.dataset_detail import ReadDataset
 from appliance.disks.disk_request import LetSleep, ReadSmart
 from appliance.disks.locate import Locate
@@ -52,6 +53,10 @@ RegisteredRequest = (
     | ReadLog
     | MakeBundle
     | LookAtTarget
+    | ReadRecovery
+    | MakeRecoveryPhrase
+    | ConfirmRecoveryPhrase
+    | ReadBoxRecord
 )
 
 

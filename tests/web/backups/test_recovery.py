@@ -1,0 +1,129 @@
+"""Pages of the recovery phrase: what they say, who may make one, and that it is stored nowhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.sessions.models import Session
+
+from appliance import agent_client
+from appliance.errors import Failed, Reason, Refused
+from appliance.facts.box_record import BoxMark, BoxMarks
+from appliance.facts.datasets import Property
+from appliance.recovery import recovery_key
+from appliance.recovery.recovery_key import RecoveryState
+from tests.reasons import codes_of_form
+from tests.unit.made import dataset, disk
+from tests.web import rows
+from tests.web.reading import text_of
+from web.backups import recovery
+from web.jobs.models import Job
+
+PHRASE = "E8HJ-N9GE-7ARV-QS1X-2N7K-VJHC-XA8B"
+AT = 1_790_000_000
+OLD = BoxMark(id="0123456789abcdef", host="attic", at=AT)
+
+
+def box(*marks: BoxMark) -> None:
+    noted = {"larder:box": Property(BoxMarks(boxes=marks).text, "local")}
+    rows.put(
+        pools=[rows.pool_of("tank", 1000, disk(1), disk(2))],
+        datasets=[dataset("tank", guid=1, properties=noted), dataset("tank/photos", guid=5)],
+        disks=[], accounts=[], shares=[],
+    )  # fmt: skip
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the agent was asked; it answers as the real one would."""
+    said: list[dict[str, Any]] = []
+    monkeypatch.setattr(recovery_key, "read_state", lambda: RecoveryState())
+
+    def answer(request: dict[str, Any], **_options: object) -> dict[str, Any]:
+        said.append(request)
+        if request["verb"] == "make-recovery-phrase":
+            if request["password"] != "right":
+                raise Refused(Reason("password-wrong", "That is not the password.", field="password"))
+            return {"facts": {"phrase": PHRASE, "state": {}}}
+        if request.get("phrase", PHRASE) != PHRASE:
+            raise Refused(Reason("phrase-of-other", "Another one.", field="phrase"))
+        return {"facts": {}}
+
+    monkeypatch.setattr(agent_client, "send_request", answer)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("state", "word"),
+    [
+        (RecoveryState(), "not made yet"),
+        (RecoveryState(made=AT), "not typed back yet"),
+        (RecoveryState(made=AT, confirmed=AT), "on paper"),
+    ],
+)
+def test_page_says_how_the_phrase_stands(web, monkeypatch, state, word):
+    box()
+    monkeypatch.setattr(recovery_key, "read_state", lambda: state)
+    page = text_of(web.get("/backups/recovery/"))
+    assert word in page
+    assert ("Type it back" in page) is bool(state.made and not state.confirmed)
+
+
+def test_page_says_that_nobody_knows_while_the_agent_does_not_answer(web, monkeypatch):
+    box()
+    monkeypatch.setattr(recovery_key, "read_state", lambda: None)
+
+    def fail(*_arguments: object, **_options: object) -> None:
+        raise Failed("Larder's agent does not answer")
+
+    monkeypatch.setattr(agent_client, "send_request", fail)
+    page = text_of(web.get("/backups/recovery/"))
+    assert "unknown" in page and "Make a recovery phrase" not in page
+
+
+def test_folder_whose_key_this_box_does_not_store_is_named(web, asked):
+    sealed = {"encryption": "aes-256-gcm", "key_status": "available"}
+    rows.put(
+        pools=[], disks=[], accounts=[], shares=[],
+        datasets=[dataset("tank"), dataset("tank/vault", encryption_root="tank/vault", **sealed)],
+    )  # fmt: skip
+    assert "tank/vault" in text_of(web.get("/backups/recovery/"))
+
+
+def test_phrase_is_shown_once_to_who_knows_the_password_and_stored_nowhere(web, asked):
+    refused = web.post("/backups/recovery/new-phrase/", {"password": "wrong"})
+    assert refused.status_code == 400 and codes_of_form(refused) == ["password-wrong"]
+    shown = web.post("/backups/recovery/new-phrase/", {"password": "right"})
+    assert PHRASE in shown.content.decode().replace("<wbr>", "").replace("</span>", "").replace(
+        '<span\n    class="nowrap">', ""
+    )
+    assert "no-store" in shown["Cache-Control"] and 'hx-history="false"' in shown.content.decode()
+    assert "right" not in text_of(shown).split()
+    assert Job.objects.count() == 0
+    assert PHRASE[:4] not in str(Session.objects.values_list("session_data", flat=True))
+    assert PHRASE[:4] not in web.get("/backups/recovery/").content.decode()
+    assert PHRASE[:4] not in web.get("/backups/recovery/new-phrase/").content.decode()
+
+
+def test_phrase_is_typed_back_in_any_spelling(web, asked):
+    assert web.post("/backups/recovery/confirm/", {"phrase": PHRASE.lower().replace("-", " ")}).status_code == 302
+    assert asked[-1] == {"verb": "confirm-recovery-phrase", "phrase": PHRASE}
+    for typed, code in (("E8HJ", "phrase-incomplete"), (PHRASE.replace("E", "F"), "phrase-mistyped")):
+        answer = web.post("/backups/recovery/confirm/", {"phrase": typed})
+        assert answer.status_code == 400 and codes_of_form(answer) == [code]
+    assert len(asked) == 1  # what cannot be right is not asked
+
+
+def test_backups_page_says_that_no_phrase_is_on_paper(web, monkeypatch):
+    box()
+    monkeypatch.setattr(recovery, "is_missing", lambda: True)
+    assert "no recovery phrase" not in text_of(web.get("/backups/"))  # nothing is backed up yet
+
+
+def test_record_of_another_box_is_found_and_that_of_this_one_is_not(monkeypatch):
+    monkeypatch.setattr(recovery.key_store, "box_mark", lambda: OLD.id)
+    box(OLD, BoxMark(id="fedcba9876543210", host="cellar", at=AT))
+    from web.backups import status
+
+    assert [one.mark.host for one in recovery.other_boxes(status.read_facts())] == ["cellar"]

@@ -1,0 +1,94 @@
+"""The recovery phrase as pages know it, and the records of other boxes on the pools of this one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from appliance.datasets.encryption import key_store
+from appliance.errors import LarderError
+from appliance.facts.box import Facts, Pool
+from appliance.facts.box_record import BoxMark
+from appliance.facts.datasets import Dataset
+from appliance.recovery import records, recovery_key
+from appliance.recovery.recovery_key import RecoveryState
+from web import agent
+
+SECONDS = 60
+
+
+@dataclass(frozen=True)
+class OtherBox:
+    """A box that has left its record on a pool."""
+
+    pool: Pool
+    mark: BoxMark
+
+    @property
+    def at(self) -> datetime:
+        return moment(self.mark.at)
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """How the recovery phrase stands."""
+
+    state: RecoveryState
+
+    @property
+    def made(self) -> datetime | None:
+        return moment(self.state.made) if self.state.made else None
+
+    @property
+    def confirmed(self) -> datetime | None:
+        return moment(self.state.confirmed) if self.state.confirmed else None
+
+    @property
+    def sign(self) -> str:
+        """One of the states that have a picture and a colour."""
+        return "healthy" if self.confirmed else "attention"
+
+    @property
+    def word(self) -> str:
+        return "on paper" if self.confirmed else "not typed back yet" if self.made else "not made yet"
+
+
+def moment(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def read_phrase() -> Phrase | None:
+    """How the phrase stands; None where nobody can tell now."""
+    state = recovery_key.read_state()
+    if state is None:  # once after each start of the box
+        try:
+            agent.last({"verb": "read-recovery"}, silence=SECONDS)
+        except (LarderError, agent.AgentBusy):
+            return None
+        state = recovery_key.read_state()
+    return Phrase(state) if state else None
+
+
+def is_missing() -> bool:
+    """Whether it is known that there is no phrase on paper. Asks nobody."""
+    state = recovery_key.read_state()
+    return state is not None and not state.confirmed
+
+
+def other_boxes(facts: Facts) -> Iterator[OtherBox]:
+    """The records that other boxes have left on the pools of this one, and this box's own where another took its place."""
+    own = key_store.box_mark()
+    for pool in facts.pools:
+        for mark in records.marks_of(facts.dataset(pool.name)).boxes:
+            if mark.id != own or mark.by:
+                yield OtherBox(pool, mark)
+
+
+def unexported(datasets: Iterable[Dataset]) -> list[str]:
+    """Encryption roots whose key this box does not store: no record has it, so it has to be kept on paper."""
+    return [
+        one.name
+        for one in datasets
+        if one.encryption_root == one.name and not one.copy_of and not key_store.is_marked(one)
+    ]
