@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from appliance.backups.copies import is_copy
 from appliance.datasets.encryption import key_store
-from appliance.errors import LarderError
+from appliance.errors import Failed, LarderError, Reason, Refused
 from appliance.facts.box import Facts, Pool
-from appliance.facts.box_record import BoxMark
+from appliance.facts.box_record import BoxMark, BoxRecord, RecordedFolder, parse_record
+from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset
 from appliance.recovery import records, recovery_key
 from appliance.recovery.recovery_key import RecoveryState
@@ -26,8 +29,34 @@ class OtherBox:
     mark: BoxMark
 
     @property
+    def key(self) -> str:
+        return str(self.pool.guid)
+
+    @property
     def at(self) -> datetime:
         return moment(self.mark.at)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is this very box, whose place another one has taken."""
+        return self.mark.id == key_store.box_mark()
+
+
+@dataclass(frozen=True)
+class FolderState:
+    """A folder of another box: ``here`` under this or another name, or ``copy`` where only a backup of it is."""
+
+    folder: RecordedFolder
+    here: Dataset | None
+    copy: Dataset | None
+
+    @property
+    def sign(self) -> str:
+        return "healthy" if self.here else "attention" if self.copy else "unknown"
+
+    @property
+    def word(self) -> str:
+        return "here" if self.here else "only as a copy" if self.copy else "not here"
 
 
 @dataclass(frozen=True)
@@ -74,6 +103,26 @@ def is_missing() -> bool:
     """Whether it is known that there is no phrase on paper. Asks nobody."""
     state = recovery_key.read_state()
     return state is not None and not state.confirmed
+
+
+def read_record(other: OtherBox) -> BoxRecord:
+    """The record as the agent reads it. Raises Refused where it cannot be read."""
+    try:
+        answer = agent.last(
+            {"verb": "read-box-record", "pool": other.pool.name, "box": other.mark.id}, silence=SECONDS
+        )["facts"]
+    except Failed as failure:
+        raise Refused(Reason("record-unreadable", "The record could not be read: {error}", error=failure)) from failure
+    return parse_record(json.dumps(answer).encode())
+
+
+def recorded_folders(record: BoxRecord, facts: Facts) -> Iterator[FolderState]:
+    """The folders of another box, without the tops of its pools."""
+    here = {one.guid: one for one in facts.datasets if not one.copy_of}
+    copies = {mark.guid: one for one in facts.datasets if is_copy(one) and (mark := parse_copy_mark(one.copy_of))}
+    for folder in record.folders:
+        if "/" in folder.name:
+            yield FolderState(folder, here.get(folder.guid), copies.get(folder.guid))
 
 
 def other_boxes(facts: Facts) -> Iterator[OtherBox]:

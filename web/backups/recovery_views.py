@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from django import forms
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_GET, require_http_methods
 
 from appliance.errors import Failed, Refused
 from appliance.recovery import phrase
+from appliance.recovery.take_place import TakePlace
 from web import agent, live
 from web.backups import recovery, status
+from web.backups.recovery import OtherBox
 from web.inventory import store
-from web.jobs.refusals import add_reasons, validation_error
+from web.jobs import confirm
+from web.jobs.refusals import add_reasons, refusals_lead_to, validation_error
 
 SECONDS = 60
 
@@ -60,6 +64,41 @@ def show_recovery(request: HttpRequest) -> HttpResponse:
         }
 
     return live.respond(request, "backups/recovery.html", build)
+
+
+def find_other(key: str, box: str) -> OtherBox:
+    """The record of a box on a pool. Raises Http404."""
+    found = (one for one in recovery.other_boxes(status.read_facts()) if (one.key, one.mark.id) == (key, box))
+    other = next(found, None)
+    if other is None:
+        raise Http404
+    return other
+
+
+@require_GET
+@refusals_lead_to("recovery")
+def show_box(request: HttpRequest, key: str, box: str) -> HttpResponse:
+    """A box that left its record here: its users, and which of its folders are here, have a copy, or are missing."""
+    other, facts = find_other(key, box), status.read_facts()
+    record = recovery.read_record(other)
+    context = {
+        "other": other,
+        "record": record,
+        "users": ", ".join(one.name for one in record.users),
+        "groups": ", ".join(one.name for one in record.groups),
+        "folders": list(recovery.recorded_folders(record, facts)),
+    }
+    return render(request, "backups/other_box.html", context)
+
+
+@require_GET
+@refusals_lead_to("recovery")
+def take_place(request: HttpRequest, key: str, box: str) -> HttpResponse:
+    """Review what taking the place of a box means."""
+    other = find_other(key, box)
+    record = recovery.read_record(other)
+    operation = TakePlace(pool=other.pool.name, guid=other.pool.guid, box=box, sealed=record.sealed)
+    return confirm.review(request, operation, back=reverse("other_box", args=[key, box]))
 
 
 @sensitive_post_parameters()

@@ -86,6 +86,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "test-remote": {"remote": "0badcafe"},
     "remove-remote": {"remote": "0badcafe"},
     "burn-in-disk": {"disk": path_of(1), "size": 2 * 10**12},
+    "take-place": {"pool": "tank", "guid": 1443772876214735903, "box": "0123456789abcdef", "sealed": True},
     "set-host-name": {"name": "attic", "former": "larder"},
     "set-time-servers": {"servers": ["fritz.box"]},
     "set-time-zone": {"zone": "Europe/Berlin"},

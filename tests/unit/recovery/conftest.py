@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from appliance.datasets.encryption import key_store
+from appliance.shares.iscsi import chap
 from appliance.zfs import private_mount
 
 
@@ -26,3 +28,10 @@ def pools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setattr(private_mount, "root_of", root_of)
     return home
+
+
+@pytest.fixture(autouse=True)
+def own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stored keys and secrets of the test alone."""
+    monkeypatch.setattr(key_store, "FOLDER", tmp_path / "keys")
+    monkeypatch.setattr(chap, "FOLDER", tmp_path / "chap")

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from appliance import command
 from appliance.errors import Refused
 from appliance.recovery import phrase, seal
 from tests.reasons import refuses
@@ -90,8 +91,8 @@ def test_spoiled_text_is_refused(spoil):
 def test_neither_phrase_nor_key_nor_text_is_in_an_argument_or_the_log(monkeypatch, caplog):
     caplog.set_level("DEBUG")
     ran: list[str] = []
-    real = seal.command.run
-    monkeypatch.setattr(seal.command, "run", lambda argv, **options: (ran.extend(argv), real(argv, **options))[1])
+    real = command.run
+    monkeypatch.setattr(command, "run", lambda argv, **options: (ran.extend(argv), real(argv, **options))[1])
     seal.open_sealed(seal.seal(b"the secret text", [seal.recipient_of(PHRASE)]), PHRASE)
     said = " ".join(ran) + caplog.text
     for secret in (PHRASE, PHRASE.replace("-", ""), phrase.identity_of(PHRASE), "secret text", "SECRET-KEY"):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from django.contrib.sessions.models import Session
 
 from appliance import agent_client
+from appliance.datasets.encryption import key_store
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box_record import BoxMark, BoxMarks
+from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Property
 from appliance.recovery import recovery_key
 from appliance.recovery.recovery_key import RecoveryState
@@ -122,8 +125,73 @@ def test_backups_page_says_that_no_phrase_is_on_paper(web, monkeypatch):
 
 
 def test_record_of_another_box_is_found_and_that_of_this_one_is_not(monkeypatch):
-    monkeypatch.setattr(recovery.key_store, "box_mark", lambda: OLD.id)
+    monkeypatch.setattr(key_store, "box_mark", lambda: OLD.id)
     box(OLD, BoxMark(id="fedcba9876543210", host="cellar", at=AT))
     from web.backups import status
 
     assert [one.mark.host for one in recovery.other_boxes(status.read_facts())] == ["cellar"]
+
+
+RECORD = {
+    "version": 1,
+    "box": OLD.id,
+    "host": "attic",
+    "written": AT,
+    "users": [{"name": "anna", "uid": 10003}],
+    "folders": [
+        {"name": "tank/photos", "guid": 5},
+        {"name": "tank/music", "guid": 99},
+        {"name": "tank/gone", "guid": 98},
+    ],
+    "sealed": True,
+}
+BOX = f"/backups/recovery/1000/{OLD.id}/"
+
+
+@pytest.fixture
+def old_box(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool with the record of a box that is lost, its photos, and a copy of its music."""
+    noted = {"larder:box": Property(BoxMarks(boxes=(OLD,)).text, "local")}
+    music = dataset("tank/backups/music", guid=7, copy_of=CopyMark(99, raw=False).text)
+    rows.put(
+        pools=[rows.pool_of("tank", 1000, disk(1), disk(2))],
+        datasets=[dataset("tank", guid=1, properties=noted), dataset("tank/photos", guid=5), music],
+        disks=[], accounts=[], shares=[],
+    )  # fmt: skip
+    monkeypatch.setattr(recovery_key, "read_state", lambda: RecoveryState())
+    monkeypatch.setattr(agent_client, "send_request", lambda request, **_options: {"facts": RECORD})
+
+
+def test_other_box_is_offered_with_its_users_and_folders(web, old_box):
+    assert "has the record of attic" in text_of(web.get("/backups/recovery/"))
+    page = web.get(BOX)
+    text = text_of(page)
+    assert "anna" in text and "Take the place of attic" in text
+    for words in ("tank/photos here", "tank/music only as a copy", "tank/gone not here"):
+        assert words in text, text
+    assert "/backups/copies/7/restore/" in page.content.decode()
+
+
+def test_review_shows_the_plan_and_asks_for_the_phrase(web, old_box):
+    page = web.get(f"{BOX}take-place/")
+    text = text_of(page)
+    assert "Take the place of attic" in text and "Recovery phrase of the other box" in text
+
+
+def test_record_that_is_not_on_that_pool_is_not_found(web, old_box):
+    assert web.get("/backups/recovery/1000/ffffffffffffffff/").status_code == 404
+    assert web.get(f"/backups/recovery/1/{OLD.id}/").status_code == 404
+
+
+def test_hostile_record_is_a_refusal_and_no_page(web, old_box, monkeypatch):
+    spoiled = RECORD | {"users": [{"name": "root", "uid": 0}]}
+    monkeypatch.setattr(agent_client, "send_request", lambda request, **_options: {"facts": spoiled})
+    for path in (BOX, f"{BOX}take-place/"):
+        assert web.get(path).status_code == 409
+
+
+def test_replaced_box_says_so_and_can_take_its_place_back(web, old_box, monkeypatch):
+    monkeypatch.setattr(key_store, "box_mark", lambda: OLD.id)
+    box(msgspec.structs.replace(OLD, by="attic2"))
+    assert "attic2 has taken the place of this box" in text_of(web.get("/backups/recovery/"))
+    assert "Take the place back" in text_of(web.get(BOX))
