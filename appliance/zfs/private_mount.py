@@ -21,7 +21,7 @@ CLONE_NEWNS = 0x00020000  # sched.h
 # mount.h: read-only, no set-uid, no devices, no programs
 SAFELY = 1 | 2 | 4 | 8
 WRITABLE = SAFELY & ~1
-MS_REC, MS_PRIVATE, MNT_DETACH = 16384, 1 << 18, 2
+MS_REC, MS_SLAVE, MNT_DETACH = 16384, 1 << 19, 2
 WAY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _alone = [0]  # the process that has its own namespace
 
@@ -35,10 +35,14 @@ def libc_function(name: str, *arguments: object) -> None:
 
 
 def enter_own_namespace() -> None:
-    """Give this process a mount namespace of its own, once. It mounts nothing for others any more."""
+    """Give this process a mount namespace of its own, once. It mounts nothing for others any more.
+
+    What others unmount goes here too (MS_SLAVE): a job of hours would otherwise keep every folder busy that was mounted
+    when it began, and none of them could be destroyed, nor its pool exported.
+    """
     if _alone[0] != os.getpid():
         libc_function("unshare", CLONE_NEWNS)
-        libc_function("mount", None, b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None)
+        libc_function("mount", None, b"/", None, ctypes.c_ulong(MS_REC | MS_SLAVE), None)
         _alone[0] = os.getpid()
 
 

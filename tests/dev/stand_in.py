@@ -111,7 +111,7 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
             recovery_key.mark(recovery_key.RecoveryState(made=int(now), confirmed=int(now)))
             yield {"facts": {}}
         case "read-box-record":
-            people = [{"name": "anna", "uid": 10003}, {"name": "dora", "uid": 10007}]
+            people = [{"name": "dora", "uid": 10107}, {"name": "emil", "uid": 10108}]
             kept = [{"name": f"tank/{name}", "guid": 90 + at} for at, name in enumerate(("photos", "papers"))]
             yield {"facts": {"version": 1, "box": request["box"], "host": "larder-2019", "written": 1_790_000_000, "larder": "0.1.0",
                              "users": people, "groups": [], "folders": kept, "sealed": True}}  # fmt: skip

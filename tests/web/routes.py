@@ -137,6 +137,7 @@ ROUTES = [
     Route("make_phrase", "/backups/recovery/new-phrase/", BOTH),
     Route("other_box", f"/backups/recovery/{TANK}/0123456789abcdef/", READ),
     Route("take_place", f"/backups/recovery/{TANK}/0123456789abcdef/take-place/", READ),
+    Route("share_again", f"/backups/recovery/{TANK}/0123456789abcdef/share/5/6/", READ),
     Route("confirm_phrase", "/backups/recovery/confirm/", BOTH),
     Route("remotes", "/backups/computers/", READ),
     Route("add_remote", "/backups/computers/new/", BOTH),

@@ -10,12 +10,16 @@ from datetime import UTC, datetime
 from appliance.backups.copies import is_copy
 from appliance.datasets.encryption import key_store
 from appliance.errors import Failed, LarderError, Reason, Refused
+from appliance.facts import user_properties
 from appliance.facts.box import Facts, Pool
 from appliance.facts.box_record import BoxMark, BoxRecord, RecordedFolder, parse_record
 from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset
 from appliance.recovery import records, recovery_key
 from appliance.recovery.recovery_key import RecoveryState
+from appliance.shares.settings import ShareSetting, parse_setting, setting_of
+from appliance.snapshots.policy import parse_policy
+from appliance.users.share_folder import ShareFolder
 from web import agent
 
 SECONDS = 60
@@ -49,6 +53,16 @@ class FolderState:
     folder: RecordedFolder
     here: Dataset | None
     copy: Dataset | None
+    restored: tuple[Dataset, ...] = ()  # folders of its name that are not shared: it may be one of them
+
+    @property
+    def can_share(self) -> bool:
+        """Whether the record says how it was shared, over protocols of folders."""
+        return bool(self.setting.smb or self.setting.nfs or self.setting.afp)
+
+    @property
+    def setting(self) -> ShareSetting:
+        return parse_setting(self.folder.settings.get(user_properties.SHARE, "")) or ShareSetting()
 
     @property
     def sign(self) -> str:
@@ -121,8 +135,26 @@ def recorded_folders(record: BoxRecord, facts: Facts) -> Iterator[FolderState]:
     here = {one.guid: one for one in facts.datasets if not one.copy_of}
     copies = {mark.guid: one for one in facts.datasets if is_copy(one) and (mark := parse_copy_mark(one.copy_of))}
     for folder in record.folders:
-        if "/" in folder.name:
-            yield FolderState(folder, here.get(folder.guid), copies.get(folder.guid))
+        if "/" not in folder.name:
+            continue
+        last = folder.name.rpartition("/")[2]
+        same = (one for one in here.values() if one.mounted and one.name.rpartition("/")[2] == last)
+        free = tuple(one for one in same if not (setting := setting_of(one)) or not setting.anything)
+        there = here.get(folder.guid)
+        yield FolderState(folder, there, copies.get(folder.guid), () if there else free)
+
+
+def share_again(folder: RecordedFolder, dataset: Dataset) -> ShareFolder:
+    """Share a restored folder as the record says, with its snapshot schedule. Raises Refused."""
+    found = parse_setting(folder.settings.get(user_properties.SHARE, "")) or ShareSetting()
+    return ShareFolder(
+        dataset=dataset.name,
+        guid=dataset.guid,
+        smb=found.smb,
+        nfs=found.nfs,
+        afp=found.afp,
+        policy=parse_policy(folder.settings.get(user_properties.POLICY, "")),
+    )
 
 
 def other_boxes(facts: Facts) -> Iterator[OtherBox]:

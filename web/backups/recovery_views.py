@@ -101,6 +101,18 @@ def take_place(request: HttpRequest, key: str, box: str) -> HttpResponse:
     return confirm.review(request, operation, back=reverse("other_box", args=[key, box]))
 
 
+@require_GET
+@refusals_lead_to("other_box", "key", "box")
+def share_again(request: HttpRequest, key: str, box: str, folder: str, dataset: str) -> HttpResponse:
+    """Review sharing a restored folder as the record of its box says."""
+    found = recovery.recorded_folders(recovery.read_record(find_other(key, box)), status.read_facts())
+    one = next((one for one in found if str(one.folder.guid) == folder and one.can_share), None)
+    place = next((place for place in one.restored if str(place.guid) == dataset), None) if one else None
+    if one is None or place is None:
+        raise Http404
+    return confirm.review(request, recovery.share_again(one.folder, place), back=reverse("other_box", args=[key, box]))
+
+
 @sensitive_post_parameters()
 @sensitive_variables()
 @require_http_methods(["GET", "POST"])

@@ -13,6 +13,11 @@ urlpatterns = [
     path("recovery/new-phrase/", recovery_views.make_phrase, name="make_phrase"),
     path("recovery/<str:key>/<str:box>/", recovery_views.show_box, name="other_box"),
     path("recovery/<str:key>/<str:box>/take-place/", recovery_views.take_place, name="take_place"),
+    path(
+        "recovery/<str:key>/<str:box>/share/<str:folder>/<str:dataset>/",
+        recovery_views.share_again,
+        name="share_again",
+    ),
     path("recovery/confirm/", recovery_views.confirm_phrase, name="confirm_phrase"),
     path("computers/", remote_views.list_remotes, name="remotes"),
     path("computers/new/", remote_views.add_remote, name="add_remote"),

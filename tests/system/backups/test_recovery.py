@@ -20,6 +20,7 @@ from deploy.image.machine import Machine
 from tests import warm
 from tests.system import moving, persons
 from tests.system.backups.test_pool_to_pool import FORM, key_of_pool
+from tests.system.backups.test_restore_folder import review
 from tests.system.sharing import PASSWORD, Client, key_of, make_person, set_share
 from tests.visitor import PASSWORD as OWN_PASSWORD
 from tests.visitor import Visitor, create_pool, disk_paths
@@ -157,3 +158,32 @@ def test_new_box_serves_the_pool_of_the_lost_one_with_the_old_passwords(lost, la
         # Backups wait until somebody sets them here; the old box would be refused.
         assert "not confirmed" in visitor.wait_until("/backups/", "tank/photos", timeout=90).words
         assert '"by":"cellar"' in machine.run("zfs", "get", "-H", "-o", "value", "larder:box", "tank")
+
+
+def test_new_box_serves_the_folder_out_of_the_copy_alone(lost, layer, phrase, tmp_path):
+    """The pool is lost with the box: only the disk with the backups is left."""
+    with new_box(layer, lost / "disk3.qcow2", f"new-{os.getpid()}-copy") as (machine, visitor):
+        began = time.monotonic()
+        moving.look(visitor, "Import safe")
+        guid = re.search(r"/pools/import/(\d+)/", visitor.get("/pools/import/").text)
+        assert guid
+        said = moving.bring_in(visitor, guid[1], name="safe", force="on")
+        assert said.startswith("Done."), said
+        said = take_place(visitor, phrase)
+        assert said.startswith("Done."), said
+        create_pool(machine, "-o", "ashift=12", "-m", "/tank", "tank", *disk_paths(machine, 2))
+        visitor.wait_until("/folders/", "tank", timeout=90)
+        restored = visitor.ended(visitor.confirm(review(machine, visitor, "safe/backups/photos", parent="tank", name="photos")))  # fmt: skip
+        assert restored.startswith("Done."), restored
+        assert machine.run("stat", "-c", "%U", "/tank/photos/holiday.txt").strip() == "anna"
+        address = re.search(r"/backups/recovery/\d+/[0-9a-f]{16}/", visitor.get("/backups/recovery/").text)
+        assert address
+        page = visitor.wait_until(address[0], "Share tank/photos as before", timeout=90)
+        share = re.search(r"/backups/recovery/\d+/[0-9a-f]{16}/share/\d+/\d+/", page.text)
+        assert share
+        said = visitor.ended(visitor.confirm(visitor.get(share[0])))
+        assert said.startswith("Done."), said
+        client = Client(machine, tmp_path, "anna", PASSWORD)
+        client.done("photos", "get holiday.txt /dev/null; put /etc/hostname new.txt")
+        print(f"served again after {time.monotonic() - began:.0f} s")
+        assert machine.run("cat", "/tank/photos/holiday.txt") == "sun\n"

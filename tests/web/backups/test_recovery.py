@@ -16,8 +16,9 @@ from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Property
 from appliance.recovery import recovery_key
 from appliance.recovery.recovery_key import RecoveryState
+from appliance.users.share_folder import ShareFolder
 from tests.reasons import codes_of_form
-from tests.unit.made import dataset, disk
+from tests.unit.made import dataset, disk, shared
 from tests.web import rows
 from tests.web.reading import text_of
 from web.backups import recovery
@@ -140,8 +141,15 @@ RECORD = {
     "users": [{"name": "anna", "uid": 10003}],
     "folders": [
         {"name": "tank/photos", "guid": 5},
-        {"name": "tank/music", "guid": 99},
-        {"name": "tank/gone", "guid": 98},
+        {
+            "name": "tank/music",
+            "guid": 99,
+            "settings": {
+                "larder:share": '{"smb":{"name":"music","write":["anna"]}}',
+                "larder:policy": '{"daily":3}',
+            },
+        },
+        {"name": "tank/gone", "guid": 98, "settings": {"larder:share": '{"smb":{"name":"-x"}}'}},
     ],
     "sealed": True,
 }
@@ -195,3 +203,30 @@ def test_replaced_box_says_so_and_can_take_its_place_back(web, old_box, monkeypa
     box(msgspec.structs.replace(OLD, by="attic2"))
     assert "attic2 has taken the place of this box" in text_of(web.get("/backups/recovery/"))
     assert "Take the place back" in text_of(web.get(BOX))
+
+
+def test_restored_folder_is_shared_as_the_record_says_and_no_other(web, old_box):
+    assert "as before" not in text_of(web.get(BOX))
+    noted = {"larder:box": Property(BoxMarks(boxes=(OLD,)).text, "local")}
+    rows.put(
+        pools=[rows.pool_of("tank", 1000, disk(1), disk(2))],
+        datasets=[
+            dataset("tank", guid=1, properties=noted),
+            dataset("tank/photos", guid=5),
+            dataset("tank/music", guid=8),
+            dataset("tank/gone", guid=9),
+            shared("tank/sub/music", guid=10, share='{"smb":{"name":"other","write":["anna"]}}'),
+        ],
+        disks=[], accounts=["anna"], shares=[],
+    )  # fmt: skip
+    page = web.get(BOX)
+    assert "Share tank/music as before" in text_of(page)
+    assert text_of(page).count("as before") == 1  # what is shared already is another folder, and a bad setting is none
+    review = web.get(f"{BOX}share/99/8/")
+    assert review.status_code == 200, text_of(review)
+    operation = review.context["operation"]
+    assert isinstance(operation, ShareFolder)
+    assert (operation.dataset, operation.guid) == ("tank/music", 8)
+    assert operation.smb and operation.smb.write == ("anna",) and operation.policy
+    for path in (f"{BOX}share/98/9/", f"{BOX}share/99/5/", f"{BOX}share/5/8/"):
+        assert web.get(path).status_code == 404
