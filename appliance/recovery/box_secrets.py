@@ -7,6 +7,7 @@ is treated like one: it goes through memory and standard input alone.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -172,6 +173,7 @@ def read_files(folder: Path) -> dict[str, str]:
 
 # --- writing to this box ----------------------------------------------------------------------------------------------
 def samba_line(one: UserSecret, uid: int) -> str:
-    """A user in the format of smbpasswd(5), which pdbedit can bring in."""
+    """A user in the format of smbpasswd(5), which pdbedit can bring in. Set now: Samba wants a password changed that was
+    set never."""
     flags = one.flags or "[U          ]"
-    return f"{one.name}:{uid}:{'X' * 32}:{one.nt}:{flags}:LCT-00000000:\n"
+    return f"{one.name}:{uid}:{'X' * 32}:{one.nt}:{flags}:LCT-{int(time.time()):08X}:\n"

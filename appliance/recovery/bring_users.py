@@ -11,7 +11,7 @@ from appliance.facts.box import Facts
 from appliance.facts.box_record import BoxRecord, RecordedGroup, RecordedUser
 from appliance.facts.sharing import Account, Group
 from appliance.operation import Step, Work
-from appliance.recovery.box_secrets import BoxSecrets, UserSecret, samba_line
+from appliance.recovery.box_secrets import BoxSecrets, UserSecret, read_sid, samba_line
 from appliance.system import accounts
 from appliance.users.accounts import CreateAccount
 from appliance.users.groups import CreateGroup
@@ -130,9 +130,12 @@ def bring_passwords(record: BoxRecord, secrets: BoxSecrets, work: Work) -> None:
     """Give users the passwords that they had, for Samba and for the system. One that fails is said and leaves the others."""
     users = {one.name: one for one in record.users}
     others = [one.name for one in accounts.read_accounts() if one.name not in users]
-    if record.samba_sid and not others:
+    if record.samba_sid and not others and read_sid() != record.samba_sid:
         command.run(["net", "setlocalsid", record.samba_sid], timeout=SECONDS)
-    elif record.samba_sid:
+        command.run(
+            ["systemctl", "try-restart", "smbd.service"], timeout=SECONDS
+        )  # it read the former one at its start
+    elif record.samba_sid and others:
         work.note("This box stays another one for Windows, since it has users of its own")
     failed: list[str] = []
     for one in secrets.users:
@@ -140,24 +143,24 @@ def bring_passwords(record: BoxRecord, secrets: BoxSecrets, work: Work) -> None:
         if user is None:
             continue  # it is of nobody in the record
         try:
-            bring_one(user, one)
+            bring_one(user, one, work)
         except LarderError as error:
             failed.append(one.name)
             work.note(f"{one.name} has no password yet: {explain_error(error)}")
     work.note(f"{len(secrets.users) - len(failed)} passwords came over")
 
 
-def bring_one(user: RecordedUser, one: UserSecret) -> None:
+def bring_one(user: RecordedUser, one: UserSecret, work: Work) -> None:
     if one.system:
         command.run(["chpasswd", "--encrypted"], timeout=SECONDS, given=f"{one.name}:{one.system}\n")
     if one.nt:
-        import_to_samba(user, one)
+        import_to_samba(user, one, work)
     comment = accounts.account_comment(user.display, disabled=user.disabled)
     lock = ["--lock"] if user.disabled and one.system else []
     command.run(["usermod", *lock, "--comment", comment, "--", one.name], timeout=SECONDS)
 
 
-def import_to_samba(user: RecordedUser, one: UserSecret) -> None:
+def import_to_samba(user: RecordedUser, one: UserSecret, work: Work) -> None:
     """Have Samba take over the hash out of a file in memory: in an argument everybody on the box could read it."""
     handle = os.memfd_create("smbpasswd", os.MFD_CLOEXEC)
     try:
@@ -167,4 +170,6 @@ def import_to_samba(user: RecordedUser, one: UserSecret) -> None:
     finally:
         os.close(handle)
     if one.rid:
-        command.run(["pdbedit", "--modify", f"--user-SID={one.rid}", "--user", one.name], timeout=SECONDS)
+        argv = ["pdbedit", "-r", "-u", one.name, "-U", str(one.rid)]
+        if command.run(argv, timeout=SECONDS, accept=range(256)).status:
+            work.note(f"{one.name} is somebody new for Windows, with the same password")
