@@ -127,6 +127,10 @@ class Operation(StrictStruct, tag_field="kind"):
         """The datasets whose snapshots it looks at, to be read with the other facts."""
         return ()
 
+    def record_read(self) -> tuple[str, str]:
+        """The pool and the id of a box whose record it reads; empty where it reads none."""
+        return ("", "")
+
     def lasts(self) -> bool:
         """Whether it can go on for hours: such jobs leave room for others."""
         return False

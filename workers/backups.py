@@ -19,7 +19,7 @@ from appliance.backups.verify_backup import PREFIX, Comparison, VerifyBackup
 from appliance.errors import Refused
 from appliance.facts.box import Pool
 from appliance.operation import Operation
-from web.backups import status
+from web.backups import recovery, status
 from web.backups.models import BackupRecord
 from web.backups.status import BackupStatus
 from web.inventory import store
@@ -47,6 +47,7 @@ def start_due_backups() -> Job | None:
     same disks slow each other down."""
     if not store.is_read("snapshots") or not store.is_read("datasets"):
         return None
+    recovery.read_phrase()  # so that pages know of it soon after a start
     now = timezone.now()
     statuses = status.read_all(now)
     forget_removed(statuses)

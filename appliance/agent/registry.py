@@ -49,6 +49,7 @@ from appliance.pools.vdevs.expand import AddVdev, AutoexpandVdev, ExpandRaidz
 from appliance.pools.vdevs.online_offline import OfflineDisk, OnlineDisk
 from appliance.pools.vdevs.remove import RemoveVdev
 from appliance.pools.vdevs.replace import AttachDisk, DetachDisk, ReplaceDisk
+from appliance.recovery.take_place import TakePlace
 from appliance.shares.approve import ApproveShares
 from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift
 from appliance.shares.end_connection import EndConnection
@@ -78,6 +79,7 @@ Registered = (
     | SetBackup
     | SetCopyAside
     | RestoreFolder
+    | TakePlace
     | VerifyBackup
     | CheckBackupKeys
     | DrillBackup

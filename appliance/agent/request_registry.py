@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from appliance.agent.job_requests import Follow, KeepPassword, Prove, RunJob, Stop
+from appliance.agent.recovery_requests import ConfirmRecoveryPhrase, MakeRecoveryPhrase, ReadBoxRecord, ReadRecovery
 from appliance.benchmarks.wire import OpenWire
 from appliance.datasets.dataset_detail import ReadDataset
 from appliance.disks.disk_request import LetSleep, ReadSmart
@@ -54,6 +55,10 @@ RegisteredRequest = (
     | MakeBundle
     | LookAtTarget
     | OpenWire
+    | ReadRecovery
+    | MakeRecoveryPhrase
+    | ConfirmRecoveryPhrase
+    | ReadBoxRecord
 )
 
 

@@ -27,6 +27,7 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Dataset
 from appliance.operation import Plan, Step, Work, never
+from appliance.recovery import refresh
 from appliance.zfs import kstat
 
 NAMED = 5
@@ -39,6 +40,7 @@ class Run:
     taken: datetime | None = None
     unchanged: set[int] = field(default_factory=set)
     failures: dict[int, str] = field(default_factory=dict)
+    record: list[str] = field(default_factory=list)  # why the record of the box was not written
 
 
 class RunBackup(BackupOperation, tag="run-backup"):
@@ -71,6 +73,7 @@ class RunBackup(BackupOperation, tag="run-backup"):
         dataset = facts.dataset(self.dataset)
         task = tasks.find_task(dataset, self.key)
         if dataset and task:
+            yield from refresh.replaced_reasons((dataset.pool, self.target.split("/", 1)[0]), facts)
             found = self.targets(dataset, task, facts).values()
             if max(len(f"{name}@{self.short}") for name in found) > names.LONGEST_SNAPSHOT:
                 yield Reason("backup-name-too-long", "The names of the copies would be too long for ZFS.", field="path")
@@ -80,7 +83,10 @@ class RunBackup(BackupOperation, tag="run-backup"):
         tree = tasks.members(dataset, task, facts)
         targets = self.targets(dataset, task, facts)
         run = Run()
-        steps = [self.snapshot_step(tree, targets, run)]
+        steps = [
+            refresh.record_step((dataset.pool, pool.name), facts, run.record),
+            self.snapshot_step(tree, targets, run),
+        ]
         if argv := copies.missing_home(self.target, facts):
             steps.append(Step("prepare", f"Make the folder for copies in {pool.name}", shlex.join(argv), partial(run_quietly, argv), (argv[-1],)))  # fmt: skip
         steps += [self.copy_step(one, targets[one.guid], task, pool, facts, run) for one in tree]
@@ -151,6 +157,8 @@ class RunBackup(BackupOperation, tag="run-backup"):
             more = f" And {len(failures) - NAMED} more." if len(failures) > NAMED else ""
             raise Failed(f"{len(failures)} of {count} folders were not copied", " ".join(failures[:NAMED]) + more)
         work.note(f"{count} of {count} folders copied.")
+        if run.record:
+            raise Failed("Every folder was copied", run.record[0])
 
     def mark_copy(self, run: Run, copy: str, work: Work) -> None:
         """Without the mark the copies count as old as their newest snapshots, so a run that cannot set it is not lost."""
@@ -170,9 +178,11 @@ class RunBackup(BackupOperation, tag="run-backup"):
 
     def probe(self, step: str, facts: Facts) -> bool:
         try:
-            dataset, task, _pool = self.find_all(facts)
+            dataset, task, pool = self.find_all(facts)
         except Refused:
             return False
+        if step == refresh.STEP:
+            return refresh.is_written((dataset.pool, pool.name), facts)
         if step == "prepare":
             return not copies.missing_home(self.target, facts)
         targets = self.targets(dataset, task, facts)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from appliance.facts import vdev_state
+from appliance.facts.box_record import BoxRecord
 from appliance.facts.datasets import Bookmark, Dataset, DatasetDetail, Snapshot, Span
 from appliance.facts.importable import Importable
 from appliance.facts.remote import Remote
@@ -274,6 +275,7 @@ class Facts:
     spans: tuple[Span, ...] = ()  # what was measured of them
     dataset_details: tuple[DatasetDetail, ...] = ()
     smb_policy: SmbPolicy = field(default_factory=SmbPolicy)
+    box_record: BoxRecord | None = None  # the one that an operation is about
     remotes: tuple[Remote, ...] = ()  # other computers that backups go to
 
     def pool(self, name: str) -> Pool | None:

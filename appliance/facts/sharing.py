@@ -33,6 +33,9 @@ class Session:
     share: str
 
 
+UIDS, GIDS = range(10000, 20000), range(20000, 30000)  # of users and groups of shares
+
+
 @dataclass(frozen=True)
 class Account:
     """A person with a name and a password for shares."""

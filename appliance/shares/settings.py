@@ -205,11 +205,19 @@ def replace_user(part: Listed | None, who: str, heir: str) -> Listed | None:
 
 def setting_of(dataset: Dataset) -> ShareSetting | None:
     """What the dataset asks for; None where it asks for nothing or for something that Larder could not have written."""
-    if not dataset.share or dataset.share_source not in {"local", "received", "inherited"}:
+    if dataset.share_source not in {"local", "received", "inherited"}:
         return None
+    found = parse_setting(dataset.share)
     try:
-        found = msgspec.json.decode(dataset.share, type=ShareSetting)
-        return inherited_setting(found, dataset) if dataset.share_source == "inherited" else found
+        return inherited_setting(found, dataset) if found and dataset.share_source == "inherited" else found
+    except Refused:
+        return None
+
+
+def parse_setting(text: str) -> ShareSetting | None:
+    """The setting in a property's text; None where it is none that Larder could have written."""
+    try:
+        return msgspec.json.decode(text, type=ShareSetting) if text else None
     except (msgspec.MsgspecError, Refused, RecursionError):
         return None
 

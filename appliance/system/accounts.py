@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from appliance import command
 from appliance.errors import Failed
+from appliance.facts import sharing
 from appliance.facts.sharing import Account, Group
 from appliance.system import atomic_file, paths
 
@@ -21,7 +22,7 @@ PEOPLE_GID = (
     9999  # in deploy/systemd/larder.sysusers; a box that had the group before, or has the number taken, has another
 )
 DISABLED = "disabled"  # in the last field of the comment
-UIDS, GIDS = range(10000, 20000), range(20000, 30000)
+UIDS, GIDS = sharing.UIDS, sharing.GIDS
 GIVEN = "given-number-{}"
 
 
@@ -71,17 +72,27 @@ def people_number() -> int:
 
 def next_number(kind: str, of: range, taken: Iterable[int]) -> int:
     """A number that was never given before, remembered durably before it is used. Raises Failed where none is left."""
-    file = paths.AGENT_STATE / GIVEN.format(kind)
-    try:
-        last = int(file.read_text())
-    except (OSError, ValueError):
-        last = of.start - 1
-    number = max([last, *(one for one in taken if one in of)]) + 1
+    number = free_number(kind, of, taken)
     if number not in of:
         raise Failed(f"All numbers for a new {kind} have been given")
+    note_given(kind, number)
+    return number
+
+
+def free_number(kind: str, of: range, taken: Iterable[int]) -> int:
+    """The number that would be given next, although nobody gets it now."""
+    try:
+        last = int((paths.AGENT_STATE / GIVEN.format(kind)).read_text())
+    except (OSError, ValueError):
+        last = of.start - 1
+    return max([last, *(one for one in taken if one in of)]) + 1
+
+
+def note_given(kind: str, number: int) -> None:
+    """Remember durably that a number was given, and every one below it."""
+    file = paths.AGENT_STATE / GIVEN.format(kind)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     atomic_file.write_atomically(file, f"{number}\n".encode())
-    return number
 
 
 def new_uid() -> int:

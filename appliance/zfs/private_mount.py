@@ -20,7 +20,8 @@ PLACE = paths.RUN / "looking"
 CLONE_NEWNS = 0x00020000  # sched.h
 # mount.h: read-only, no set-uid, no devices, no programs
 SAFELY = 1 | 2 | 4 | 8
-MS_REC, MS_PRIVATE, MNT_DETACH = 16384, 1 << 18, 2
+WRITABLE = SAFELY & ~1
+MS_REC, MS_SLAVE, MNT_DETACH = 16384, 1 << 19, 2
 WAY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _alone = [0]  # the process that has its own namespace
 
@@ -34,21 +35,27 @@ def libc_function(name: str, *arguments: object) -> None:
 
 
 def enter_own_namespace() -> None:
-    """Give this process a mount namespace of its own, once. It mounts nothing for others any more."""
+    """Give this process a mount namespace of its own, once. It mounts nothing for others any more.
+
+    What others unmount goes here too (MS_SLAVE): a job of hours would otherwise keep every folder busy that was mounted
+    when it began, and none of them could be destroyed, nor its pool exported.
+    """
     if _alone[0] != os.getpid():
         libc_function("unshare", CLONE_NEWNS)
-        libc_function("mount", None, b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None)
+        libc_function("mount", None, b"/", None, ctypes.c_ulong(MS_REC | MS_SLAVE), None)
         _alone[0] = os.getpid()
 
 
 @contextmanager
-def root_of(snapshot: str) -> Iterator[int]:
-    """A descriptor of a snapshot's top folder. Raises Failed where ZFS does not let it be read (locked, destroyed)."""
+def root_of(snapshot: str, flags: int = SAFELY) -> Iterator[int]:
+    """A descriptor of a snapshot's top folder. Raises Failed where ZFS does not let it be read (locked, destroyed).
+
+    Also that of a dataset that is mounted nowhere; with WRITABLE its files can be written."""
     enter_own_namespace()
     PLACE.mkdir(mode=0o700, exist_ok=True)
     place = os.fsencode(PLACE)
     try:
-        libc_function("mount", snapshot.encode(), place, b"zfs", ctypes.c_ulong(SAFELY), None)
+        libc_function("mount", snapshot.encode(), place, b"zfs", ctypes.c_ulong(flags), None)
         try:
             handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         finally:

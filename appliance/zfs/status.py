@@ -18,7 +18,7 @@ from appliance.errors import Failed
 from appliance.facts import user_properties
 from appliance.facts.box import Checkpoint, Pool, Scan, Vdev
 from appliance.facts.datasets import Dataset, Property
-from appliance.zfs import ashift, scan_status
+from appliance.zfs import ashift, scan_status, system_datasets
 from appliance.zfs.scan_status import parse_number, parse_time
 
 ROLES = {"logs": "log", "l2cache": "cache", "spares": "spare", "special": "special", "dedup": "dedup"}
@@ -38,7 +38,8 @@ COLUMNS = (
 KEPT = (
     "recordsize", "volblocksize", "compression", "atime", "sync", "snapdir", "copies", "dedup", "logbias", "primarycache",
     "quota", "refquota", "reservation", "refreservation", "casesensitivity", "acltype", user_properties.PRESET, user_properties.UNLOCK,
-    user_properties.ORIGIN, user_properties.COPIED, user_properties.DRILL, "receive_resume_token",
+    user_properties.ORIGIN, user_properties.COPIED, user_properties.DRILL, user_properties.BOX,
+    "receive_resume_token",
 )  # fmt: skip
 
 
@@ -150,7 +151,8 @@ def kept_properties(properties: Mapping[str, Any]) -> Iterator[tuple[str, Proper
     for key in (*KEPT, "readonly"):
         raw = properties.get(key) or {}
         value, source = str(raw.get("value", "-")), raw.get("source") or {}
-        if value != "-":
+        inherited = str(source.get("type", "")).lower() != "local"
+        if value != "-" and not (key == user_properties.BOX and inherited):  # it says nothing of the folders below
             of = str(source.get("data", "-"))
             yield key, Property(value, str(source.get("type", "NONE")).lower(), "" if of == "-" else of)
 
@@ -190,6 +192,8 @@ def parse_datasets(listing: Mapping[str, Any]) -> Iterator[Dataset]:
     """The datasets of a ``zfs list -j -p`` object with at least COLUMNS, in its order: parents before children."""
     received: set[str] = set()  # datasets with a policy that came with the disks
     for name, raw in (listing.get("datasets") or {}).items():
+        if system_datasets.is_record(str(name)):
+            continue
         properties = ListedProperties(raw.get("properties") or {})
         policy_source = properties.source(user_properties.POLICY)
         if policy_source == "received":

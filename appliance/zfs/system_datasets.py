@@ -8,6 +8,18 @@ from appliance import names
 from appliance.errors import Reason
 from appliance.facts.datasets import Dataset
 
+RECORD = ".larder-box"  # of a pool: the records of boxes (recovery/records.py)
+
+
+def record_dataset(pool: str) -> str:
+    """The dataset of a pool that holds the records of boxes."""
+    return f"{pool}/{RECORD}"
+
+
+def is_record(name: str) -> bool:
+    """Whether a dataset holds records of boxes: no folder, so it is not among the facts and nothing can be asked of it."""
+    return name.partition("/")[2] == RECORD
+
 
 def is_of_system(one: Dataset, datasets: Iterable[Dataset]) -> bool:
     """Whether a dataset holds a part of this box's system: its files may not be shown, put back, moved or destroyed.

@@ -10,10 +10,12 @@ from typing import Any
 from appliance.backups.copies import mark_text
 from appliance.backups.tasks import BackupTask, encode_tasks
 from appliance.facts.box import Pool, Use, Vdev
-from appliance.facts.datasets import Dataset, SpaceUse
+from appliance.facts.box_record import BoxMark, BoxMarks
+from appliance.facts.datasets import Dataset, Property, SpaceUse
 from appliance.facts.importable import Importable, ImportablePart
 from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group
+from appliance.facts.user_properties import BOX
 from appliance.shares.connections import Connection
 from appliance.snapshots.policy import Policy
 from tests.dev.builders import (
@@ -80,11 +82,19 @@ def cellar(now: datetime, **changes: Any) -> Remote:
     return replace(made, **changes)
 
 
+# A box that has left its record on the pool attic.
+OLD_BOX = BoxMark(id="0123456789abcdef", host="larder-2019", at=1_790_000_000)
+
+
+def with_record(root: Dataset) -> Dataset:
+    return replace(root, properties={**root.properties, BOX: Property(BoxMarks(boxes=(OLD_BOX,)).text, "local")})
+
+
 def healthy(now: datetime) -> Box:
     """Two pools, folders, shares of all protocols, snapshots by policy, people; nothing to do."""
     pools = (scrubbed(tank(), now - timedelta(days=6)), scrubbed(filled(attic(), 31), now - timedelta(days=6), hours=2))
     copies = (
-        folder("attic", GB, **POLICY),
+        with_record(folder("attic", GB, **POLICY)),
         folder("attic/copy of photos", 480 * GB, snapshots=22 * GB, readonly=True),
         folder("attic/old laptop", 96 * GB),
     )

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from appliance import agent_client
 from appliance.errors import Failed, Reason, Refused
+from appliance.recovery import recovery_key
 from appliance.snapshots.browse import diff
 from appliance.support.sections import OWN, SECTIONS
 from tests.dev.place import SENTENCE
@@ -100,6 +101,20 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
                     Reason("", "That is not the administrator's password. Nothing was started.", field="password")
                 )
             yield {"facts": {"known": True}}
+        case "read-recovery":
+            recovery_key.mark(recovery_key.RecoveryState())
+            yield {"facts": {}}
+        case "make-recovery-phrase":
+            recovery_key.mark(recovery_key.RecoveryState(made=int(now)))
+            yield {"facts": {"phrase": "E8HJ-N9GE-7ARV-QS1X-2N7K-VJHC-XA8B", "state": {}}}
+        case "confirm-recovery-phrase":
+            recovery_key.mark(recovery_key.RecoveryState(made=int(now), confirmed=int(now)))
+            yield {"facts": {}}
+        case "read-box-record":
+            people = [{"name": "dora", "uid": 10107}, {"name": "emil", "uid": 10108}]
+            kept = [{"name": f"tank/{name}", "guid": 90 + at} for at, name in enumerate(("photos", "papers"))]
+            yield {"facts": {"version": 1, "box": request["box"], "host": "larder-2019", "written": 1_790_000_000, "larder": "0.1.0",
+                             "users": people, "groups": [], "folders": kept, "sealed": True}}  # fmt: skip
         case "read-content":  # disks that look empty are empty
             yield {"facts": {}}
         case "list-folder":

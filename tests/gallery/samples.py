@@ -15,6 +15,7 @@ from appliance.datasets.properties import KNOWN
 from appliance.shares.settings import PROTOCOLS
 from tests.gallery.pages import SHOWN
 from web.alerts.models import Alert
+from web.backups import recovery, status
 from web.benchmarks.models import ClientRunRow, SweepRow
 from web.datasets import action_views, encryption_views
 from web.disks.models import Replacement
@@ -203,6 +204,9 @@ FAMILIES = {
     "/backups/of/<str:key>/<str:task>/": backups,
     "/backups/of/<str:key>/": datasets,
     "/backups/copies/": copies,
+    "/backups/recovery/": lambda: [
+        {"key": other.key, "box": other.mark.id} for other in recovery.other_boxes(status.read_facts())
+    ],
     "/backups/computers/": lambda: keys(RemoteRow.objects.order_by("key")),
     "/snapshots/of/<str:key>/<str:guid>/": snapshots,
     "/snapshots/of/<str:key>/": datasets,

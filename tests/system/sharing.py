@@ -65,7 +65,7 @@ def click(visitor: Visitor, appliance: Machine, dataset: str, to: str, protocol:
 
 SMB_CARD = re.compile(
     r'<h2>Windows and Mac \(SMB\)</h2>.*?class="switch switch-[a-z]+"[^>]*>'
-    r'(?:<span[^>]*visually-hidden[^>]*>[^<]*</span>)?\s*([^<]*?)\s*<',
+    r"(?:<span[^>]*visually-hidden[^>]*>[^<]*</span>)?\s*([^<]*?)\s*<",
     re.DOTALL,
 )
 

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from django.urls import path
 
-from web.backups import proof_views, remote_views, restore_views, views
+from web.backups import proof_views, recovery_views, remote_views, restore_views, views
 
 urlpatterns = [
     path("", views.list_backups, name="backups"),
     path("new/", views.choose_folder, name="new_backup"),
+    path("recovery/", recovery_views.show_recovery, name="recovery"),
+    path("recovery/new-phrase/", recovery_views.make_phrase, name="make_phrase"),
+    path("recovery/<str:key>/<str:box>/", recovery_views.show_box, name="other_box"),
+    path("recovery/<str:key>/<str:box>/take-place/", recovery_views.take_place, name="take_place"),
+    path(
+        "recovery/<str:key>/<str:box>/share/<str:folder>/<str:dataset>/",
+        recovery_views.share_again,
+        name="share_again",
+    ),
+    path("recovery/confirm/", recovery_views.confirm_phrase, name="confirm_phrase"),
     path("computers/", remote_views.list_remotes, name="remotes"),
     path("computers/new/", remote_views.add_remote, name="add_remote"),
     path("computers/larder-peer/", remote_views.download_peer, name="download_peer"),

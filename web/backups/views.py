@@ -23,7 +23,7 @@ from appliance.facts.box import Pool
 from appliance.facts.datasets import Dataset
 from appliance.operation import Operation
 from web import live
-from web.backups import proof, status
+from web.backups import proof, recovery, status
 from web.backups.forms import BackupForm, pool_choices, remote_choices
 from web.backups.status import BackupStatus
 from web.inventory.models import DatasetRow, SnapshotRow
@@ -43,7 +43,8 @@ def list_backups(request: HttpRequest) -> HttpResponse:
         folders = status.read_folders(facts, status.read_statuses(facts))
         bare = [folder for folder in folders if not folder.backups and not folder.above]
         orphans = status.read_orphans(facts)
-        return {"folders": folders, "bare": len(bare), "pools": facts.pools, "orphans": orphans}
+        return {"folders": folders, "bare": len(bare), "pools": facts.pools, "orphans": orphans,
+                "no_phrase": any(folder.backups for folder in folders) and recovery.is_missing()}  # fmt: skip
 
     return live.respond(request, "backups/list.html", build)
 

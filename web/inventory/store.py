@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace as changed_copy
 from datetime import datetime, timedelta
@@ -15,6 +16,7 @@ from django.utils import timezone
 from appliance.disks import probe
 from appliance.errors import LarderError
 from appliance.facts.box import Facts, Use
+from appliance.facts.box_record import parse_record
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import SmbPolicy
 from appliance.operation import Operation
@@ -167,13 +169,24 @@ def facts_for(operation: Operation) -> Facts:
 
     Of disks that are to be taken and look empty the agent tells what they hold, as it will look again before it begins.
     """
-    found = read_disks(facts(), operation.disks_taken())
+    found = read_box_record(read_disks(facts(), operation.disks_taken()), *operation.record_read())
     datasets = operation.snapshot_datasets()
     if not datasets:
         return found
     rows = SnapshotRow.objects.filter(dataset__in=datasets).order_by("dataset", "txg")
     marks = BookmarkRow.objects.filter(dataset__in=datasets).order_by("dataset", "short")
     return changed_copy(found, snapshots=tuple(row.fact for row in rows), bookmarks=tuple(row.fact for row in marks))
+
+
+def read_box_record(found: Facts, pool: str, box: str) -> Facts:
+    """The facts with the record of a box as the agent reads it; as they are where it cannot, which the operation says."""
+    if not pool:
+        return found
+    try:
+        answer = agent.last({"verb": "read-box-record", "pool": pool, "box": box}, silence=SECONDS_TO_READ)["facts"]
+        return changed_copy(found, box_record=parse_record(json.dumps(answer).encode()))
+    except LarderError:
+        return found
 
 
 def read_disks(found: Facts, paths: Iterable[str]) -> Facts:

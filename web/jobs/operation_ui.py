@@ -52,6 +52,8 @@ from appliance.pools.vdevs.expand import AddVdev, AutoexpandVdev, ExpandRaidz
 from appliance.pools.vdevs.online_offline import OfflineDisk, OnlineDisk
 from appliance.pools.vdevs.remove import RemoveVdev
 from appliance.pools.vdevs.replace import AttachDisk, DetachDisk, ReplaceDisk
+from appliance.recovery import phrase
+from appliance.recovery.take_place import TakePlace
 from appliance.shares.approve import ApproveShares
 from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift
 from appliance.shares.end_connection import EndConnection
@@ -136,6 +138,7 @@ REPLACEMENT_STEPS = ("Choose the disk", "Take it out of use", "Pull it out", "Pu
 BOX = OperationUi("box", "See the system")
 BACKUPS = OperationUi("backups", "See the backups")
 REMOTES = OperationUi("remotes", "See the computers")
+RECOVERY = OperationUi("recovery", "See what is left to do")
 BENCHMARKS = OperationUi("benchmarks", "See the benchmarks")
 
 NEW_PASSPHRASE = Secret(
@@ -196,6 +199,15 @@ UI: dict[type[Operation], OperationUi] = {
     OfflineDisk: REPLACEMENT,
     SetBackup: BACKUPS,
     SetCopyAside: BACKUPS,
+    TakePlace: replace(
+        RECOVERY,
+        secret=Secret(
+            "Recovery phrase of the other box",
+            "As it is printed: seven groups of four letters and digits, with or without hyphens.",
+            twice=False,
+            check=phrase.spell_phrase,
+        ),
+    ),
     RestoreFolder: replace(FOLDERS, made=True),
     RunBackup: BACKUPS,
     SendBackup: BACKUPS,

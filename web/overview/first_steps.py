@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from web.alerts.models import MailSettings, Message, SelfTestPlan
+from web.backups import recovery
 from web.inventory import store
 from web.inventory.models import AccountRow, DatasetRow
 from web.overview.models import DismissedStep
@@ -57,6 +58,13 @@ STEPS = (
         "Choose a folder",
     ),
     FirstStep(
+        "recovery",
+        "Make a recovery phrase",
+        "With it and a backup, a new box can take the place of this one.",
+        "recovery",
+        "See the recovery phrase",
+    ),
+    FirstStep(
         "notifications",
         "Set up notifications",
         "A test mail shows that you will hear of a failing disk.",
@@ -89,6 +97,7 @@ def open_steps(*, pools: bool, shared: bool, heard: bool) -> list[FirstStep]:
         "user": AccountRow.objects.exists(),
         "snapshots": DatasetRow.objects.filter(facts__contains='"policy_source":"local"').exists(),
         "backup": DatasetRow.objects.filter(facts__contains='"backup_source":"local"').exists(),
+        "recovery": not recovery.is_missing(),
         "notifications": heard,
         "self-tests": (plan.short, plan.long) != ("never", "never"),
     }

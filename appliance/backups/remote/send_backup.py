@@ -32,6 +32,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset, Snapshot
 from appliance.facts.remote import Remote
 from appliance.operation import Operation, Plan, Step, Work, never
+from appliance.recovery import refresh
 from appliance.snapshots.bookmarks import read_bookmarks
 from appliance.snapshots.take import dataset_missing, pool_stopped
 from appliance.zfs import list_snapshots
@@ -50,6 +51,7 @@ class RemoteRun:
     taken: datetime | None = None
     unchanged: set[int] = field(default_factory=set)
     failures: dict[int, str] = field(default_factory=dict)
+    record: list[str] = field(default_factory=list)  # why the record of the box was not written
 
     @property
     def there(self) -> RemotePlace:
@@ -140,6 +142,7 @@ class SendBackup(Operation, tag="send-backup"):
             yield settings.remote_missing()
         elif not remote.host_key:
             yield settings.not_confirmed(remote)
+        yield from refresh.replaced_reasons((dataset.pool,), facts)
         if (pool := facts.pool(dataset.pool)) and pool.state == "SUSPENDED":
             yield pool_stopped(pool.name)
 
@@ -151,6 +154,7 @@ class SendBackup(Operation, tag="send-backup"):
         run = RemoteRun()
         steps = [
             Step("connect", f"Ask {remote.host} what it has", "\n".join(connection.shown(remote, words) for words in (("hello",), ("list",))), partial(self.connect, run, dataset, task, tree)),
+            refresh.record_step((dataset.pool,), facts, run.record),
             self.snapshot_step(tree, run),
             *(self.copy_step(one, dataset, task, tree, remote, run) for one in tree),
             Step("check", "Look whether every folder was copied", "what the other computer lists is compared", partial(self.report, run, len(tree))),
@@ -231,11 +235,15 @@ class SendBackup(Operation, tag="send-backup"):
             more = f" And {len(failures) - NAMED} more." if len(failures) > NAMED else ""
             raise Failed(f"{len(failures)} of {count} folders were not copied", " ".join(failures[:NAMED]) + more)
         work.note(f"{count} of {count} folders copied.")
+        if run.record:
+            raise Failed("Every folder was copied", run.record[0])
 
     def probe(self, step: str, facts: Facts) -> bool:
         dataset, task, _remote = self.find(facts)
         if step == "connect" or dataset is None or task is None:
             return dataset is not None and task is not None
+        if step == refresh.STEP:
+            return refresh.is_written((dataset.pool,), facts)
         if step != "snapshot":
             return False  # only the other computer knows
         tree = tasks.members(dataset, task, facts)

@@ -36,6 +36,7 @@ SMB = {"smb": {"name": "a", "write": ["berta"]}}
 # "disk": needs the disk for itself; "pool": changes the pool tank.
 SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "create-pool": ({"name": "tank", "layout": "stripe", "groups": [[path_of(1)]]}, {"disk", "pool"}),
+    "take-place": ({"pool": "tank", "guid": 5, "box": "0123456789abcdef", "sealed": True}, {"pool", "accounts"}),
     "create-dataset": ({"parent": "tank", "name": "b"}, {"pool"}),
     "set-dataset-property": ({**OF_DATASET, "name": "compression", "value": "zstd"}, {"pool"}),
     "inherit-dataset-property": ({**OF_DATASET, "name": "compression"}, {"pool"}),

@@ -86,6 +86,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "test-remote": {"remote": "0badcafe"},
     "remove-remote": {"remote": "0badcafe"},
     "burn-in-disk": {"disk": path_of(1), "size": 2 * 10**12},
+    "take-place": {"pool": "tank", "guid": 1443772876214735903, "box": "0123456789abcdef", "sealed": True},
     "set-host-name": {"name": "attic", "former": "larder"},
     "try-mtu": {"port": "eth0", "mtu": 9000, "former": 1500},
     "keep-mtu": {"port": "eth0", "mtu": 9000, "former": 1500},
@@ -136,6 +137,10 @@ EVERY_REQUEST: list[dict[str, Any]] = [
     },
     {"verb": "prove", "job": JOB, "digest": "0" * 16, "operation": REQUESTS[0]["operation"], "password": "not the one"},
     {"verb": "keep-password", "password": "a long word", "old": "another one"},
+    {"verb": "read-recovery"},
+    {"verb": "make-recovery-phrase", "password": "a long word"},
+    {"verb": "confirm-recovery-phrase", "phrase": "E8HJ-N9GE-7ARV-QS1X-2N7K-VJHC-XA8B"},
+    {"verb": "read-box-record", "pool": "tank", "box": "0123456789abcdef"},
 ]
 VERBS = {verb_of(kind) for kind in get_args(RegisteredRequest)}
 # Looking for pools, whole: with another word behind it that would be importing one. An import looks before its digest counts.
@@ -144,7 +149,7 @@ LOOKING = {"run", "look-for-pools"}
 LIST, ASK = ("zfs", "list"), ("smartctl", "--json", "-n", "standby")
 # How every command begins that a request may run with other words in it. Only what reads; a disk's timer is its request.
 MAY_RUN: dict[str, tuple[tuple[str, ...], ...]] = {
-    "run": (("smbstatus",),),
+    "run": (("smbstatus",), ("blkid", "--probe"), ("cmp",)),  # disks are read, to know what the plan would be
     "follow": (),
     "stop": (),
     "read-content": (),  # blkid and cmp, which are allowed above
@@ -182,6 +187,10 @@ MAY_RUN: dict[str, tuple[tuple[str, ...], ...]] = {
         LIST,
         *(("zpool", what) for what in ("list", "status", "get", "events", "history")),
     ),
+    "read-recovery": (),
+    "make-recovery-phrase": (),
+    "confirm-recovery-phrase": (("age-keygen", "-y"),),
+    "read-box-record": (),
     "read-log": (("journalctl", "--no-pager", "--quiet", "--output=json"),),
 }  # fmt: skip
 

@@ -372,7 +372,7 @@ def run_for(facts: Facts) -> RunBackup:
 def test_plan_names_each_folder_and_forces_nothing():
     facts = facts_of(photos(TASK), dataset("tank/photos/trip", guid=6))
     plan = checked_plan(run_for(facts), facts)
-    assert [step.name for step in plan.steps] == ["snapshot", "prepare", "copy-5", "copy-6", "check"]
+    assert [step.name for step in plan.steps] == ["record", "snapshot", "prepare", "copy-5", "copy-6", "check"]
     text = "\n".join(step.command_text for step in plan.steps)
     assert "zfs receive -u -s -o canmount=off -o mountpoint=none -o readonly=on" in text
     for word in ("-F", "-R", "-p ", "destroy"):

@@ -10,15 +10,17 @@ from tests.unit.made import dataset, recorded_pool, shared
 from tests.web import rows
 from tests.web.reading import assert_nothing_inline, text_of
 from web.alerts.models import MailSettings, Message, SelfTestPlan
+from web.backups import recovery
 from web.overview.first_steps import STEPS
 from web.overview.models import DismissedStep
 
 
 @pytest.fixture
-def fresh(calm) -> None:
+def fresh(calm, monkeypatch) -> None:
     """A box without anything, where no disk tests itself."""
     rows.put(pools=[], datasets=[], accounts=[], shares=[], disks=[])
     SelfTestPlan.objects.create(pk=1, short="never", long="never")
+    monkeypatch.setattr(recovery, "is_missing", lambda: True)
 
 
 def steps(web: Any) -> list[str]:
@@ -33,7 +35,7 @@ def test_fresh_box_shows_every_step_with_a_link(web, fresh):
     assert all(web.get(step.link).status_code == 200 for step in STEPS)
 
 
-def test_each_step_goes_when_it_is_done(web, fresh):
+def test_each_step_goes_when_it_is_done(web, fresh, monkeypatch):
     rows.put(pools=[recorded_pool()], datasets=[dataset("tank")])
     assert "pool" not in steps(web)
     rows.put(accounts=["anna"])
@@ -41,6 +43,8 @@ def test_each_step_goes_when_it_is_done(web, fresh):
     rows.put(datasets=[dataset("tank"), shared("tank/photos", policy='{"daily": 3}', policy_source="local")])
     assert not {"folder", "snapshots"} & set(steps(web))
     rows.notified()
+    assert steps(web) == ["backup", "recovery", "self-tests"]
+    monkeypatch.setattr(recovery, "is_missing", lambda: False)
     assert steps(web) == ["backup", "self-tests"]
     rows.put(
         datasets=[dataset("tank"), shared("tank/photos", backup="x", backup_source="local", policy_source="local")]

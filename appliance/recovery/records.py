@@ -1,0 +1,162 @@
+"""Where records lie: a dataset of each pool, mounted by nobody, with a folder for each box that has left one there.
+
+It is reached in a mount namespace of the agent's own. What is read may come with disks from anywhere: no link is followed,
+nothing is read that is no plain file, and no more of it than a record can have.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from appliance import command
+from appliance.errors import Failed, Reason, Refused
+from appliance.facts import box_record, user_properties
+from appliance.facts.box_record import BoxMark, BoxMarks, BoxRecord, parse_marks, parse_record
+from appliance.facts.datasets import Dataset
+from appliance.system import locks
+from appliance.zfs import private_mount
+from appliance.zfs.system_datasets import record_dataset
+
+RECORD, SEALED = "record.json", "secrets.age"
+# Not encrypted: on a new box it has to be read before any key is there. Its secrets are sealed.
+PROPERTIES = {
+    "canmount": "off", "mountpoint": "none", "setuid": "off", "devices": "off", "exec": "off", "sharenfs": "off",
+    "sharesmb": "off", "encryption": "off", "quota": "256M",
+}  # fmt: skip
+SECONDS = 120
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def missing_box() -> Reason:
+    return Reason("record-missing", "The record of that box is not on this pool. Look at the page again.")
+
+
+def marks_of(root: Dataset | None) -> BoxMarks:
+    """The boxes that have left a record, by the top folder of a pool."""
+    noted = root.properties.get(user_properties.BOX) if root else None
+    return parse_marks(noted.value) if noted and noted.source == "local" else BoxMarks()
+
+
+def create_argv(pool: str) -> list[str]:
+    options = [word for key, value in PROPERTIES.items() for word in ("-o", f"{key}={value}")]
+    return ["zfs", "create", *options, "--", record_dataset(pool)]
+
+
+def command_text(pool: str) -> str:
+    """What a step shows that writes a record."""
+    return f"write {record_dataset(pool)}\n{shlex.join(['zfs', 'set', f'{user_properties.BOX}=…', pool])}"
+
+
+def ensure_dataset(pool: str) -> None:
+    """Make the dataset for records where there is none. Raises Failed."""
+    there = command.run(["zfs", "list", "-H", "-o", "name", record_dataset(pool)], timeout=SECONDS, accept=range(256))
+    if there.status:
+        command.run(create_argv(pool), timeout=SECONDS)
+
+
+@contextmanager
+def open_records(pool: str, *, write: bool = False) -> Iterator[int]:
+    """A descriptor of the folder that the records of a pool lie in. Raises Failed."""
+    flags = private_mount.WRITABLE if write else private_mount.SAFELY
+    with (
+        locks.hold_locks([f"the records of {pool}"], lambda _name: None),  # ZFS mounts it in one way at a time
+        private_mount.root_of(record_dataset(pool), flags) as root,
+    ):
+        yield root
+
+
+def write_record(pool: str, record: BoxRecord, sealed: bytes) -> None:
+    """Put the record and its sealed secrets in place of the former ones: each is whole after a power cut. Raises Failed."""
+    ensure_dataset(pool)
+    with open_records(pool, write=True) as root:
+        try:
+            try:
+                os.mkdir(record.box, 0o700, dir_fd=root)
+            except FileExistsError:
+                pass
+            folder = os.open(record.box, FOLDER, dir_fd=root)
+            try:
+                # The secrets first: a record that says it has some is never without.
+                if sealed:
+                    write_file(folder, SEALED, sealed)
+                write_file(folder, RECORD, record.text)
+                if not sealed:
+                    remove_file(folder, SEALED)
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+            os.fsync(root)
+        except OSError as error:
+            raise Failed(f"The record of this box was not written to {pool}", error.strerror or "") from error
+
+
+def write_file(folder: int, name: str, content: bytes) -> None:
+    beside = f".{name}.new"
+    remove_file(folder, beside)
+    handle = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def remove_file(folder: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        pass
+
+
+def read_file(root: int, box: str, name: str) -> bytes:
+    """One file of a box's folder. Raises Refused where it is missing or is none that Larder wrote."""
+    try:
+        folder = os.open(box, FOLDER, dir_fd=root)
+        try:
+            handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise Refused(missing_box()) from error
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_size > box_record.LARGEST:
+            raise Refused(box_record.malformed())
+        return file.read(box_record.LARGEST)
+
+
+def check_box(box: str) -> str:
+    if not box_record.BOX_ID.fullmatch(box):
+        raise Refused(Reason("box-id-invalid", "That is not the record of a box.", field="box"))
+    return box
+
+
+def read_record(pool: str, box: str) -> BoxRecord:
+    """The record that a box has left on a pool. Raises Refused, Failed."""
+    with open_records(pool) as root:
+        record = parse_record(read_file(root, check_box(box), RECORD))
+    if record.box != box:
+        raise Refused(box_record.malformed())
+    return record
+
+
+def read_sealed(pool: str, box: str) -> bytes:
+    """The sealed secrets of a box. Raises Refused, Failed."""
+    with open_records(pool) as root:
+        return read_file(root, check_box(box), SEALED)
+
+
+def set_mark(pool: str, marks: BoxMarks, mark: BoxMark) -> None:
+    """Note on the pool that a box has left its record there, or that another has taken its place. Raises Failed."""
+    command.run(["zfs", "set", f"{user_properties.BOX}={marks.with_mark(mark).text}", pool], timeout=SECONDS)
+
+
+def read_marks(pool: str) -> BoxMarks:
+    """The boxes that a pool names, now. Raises Failed."""
+    argv = ["zfs", "get", "-H", "-p", "-o", "value,source", user_properties.BOX, pool]
+    value, _tab, source = command.run(argv, timeout=SECONDS).stdout.strip().partition("\t")
+    return parse_marks(value) if source == "local" else BoxMarks()

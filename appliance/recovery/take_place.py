@@ -1,0 +1,230 @@
+"""Take the place of a box that is lost: its users and groups with their numbers, passwords, keys and shares, out of its record.
+
+The record lies on a pool of that box, or beside its copies. Nothing that is here is changed: where a name or a number means
+something else on this box, nothing is done. Every step can be done twice.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from appliance import command, names
+from appliance.datasets.encryption import key_store
+from appliance.errors import LarderError, Reason, Refused, explain_error
+from appliance.facts import user_properties
+from appliance.facts.box import Facts
+from appliance.facts.box_record import BoxRecord
+from appliance.operation import Operation, Plan, Step, Work, always, checked_plan
+from appliance.recovery import bring_users, records, seal
+from appliance.recovery.box_secrets import BoxSecrets, parse_secrets
+from appliance.shares import publish
+from appliance.shares.approve import ApproveShares
+from appliance.shares.iscsi import chap
+from appliance.system import accounts
+from appliance.system.host_name import read_host_name
+from appliance.zfs import status
+
+NAMED = 12
+
+
+@dataclass
+class Opened:
+    """What the first step tells the others."""
+
+    secrets: BoxSecrets | None = None
+
+
+class TakePlace(Operation, tag="take-place"):
+    """Take the place of ``box``, whose record lies on ``pool``. ``sealed``: it has secrets, which the recovery phrase opens."""
+
+    needs_proof = always  # users of another box get into shares
+    settled = "Larder was interrupted meanwhile; looking afterwards, this box has taken the place of the other."
+
+    pool: str
+    guid: int
+    box: str
+    sealed: bool
+
+    def __post_init__(self) -> None:
+        names.existing_pool(self.pool)
+        records.check_box(self.box)
+        if not 0 < self.guid < 2**64:
+            raise Refused(records.missing_box())
+
+    @property
+    def title(self) -> str:
+        return f"Take the place of a box by its record on {self.pool}"
+
+    @property
+    def subject(self) -> str:
+        return self.pool
+
+    def locks(self) -> tuple[str, ...]:
+        return (self.pool, "accounts", "shares")
+
+    def wants_secret(self) -> bool:
+        return self.sealed
+
+    def record_read(self) -> tuple[str, str]:
+        return (self.pool, self.box)
+
+    def load_extra_facts(self, facts: Facts) -> Facts:
+        if facts.pool(self.pool) is None:
+            return facts  # ``check`` says so
+        return dataclasses.replace(facts, box_record=records.read_record(self.pool, self.box))
+
+    # --- what speaks against it -----------------------------------------------------------------------------------
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        pool, record = facts.pool(self.pool), facts.box_record
+        if pool is None or pool.guid != self.guid:
+            yield Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=self.pool)
+            return
+        if record is None or record.box != self.box or record.sealed != self.sealed:
+            yield records.missing_box()
+            return
+        if facts.properties_of(self.pool).get("readonly") == "on":
+            yield Reason(
+                "record-pool-read-only",
+                "{pool} was imported read-only. Export it, then import it without read-only.",
+                pool=self.pool,
+            )
+        mark = records.marks_of(facts.dataset(self.pool)).find(self.box)
+        if self.box == key_store.box_mark() and not (mark and mark.by):
+            yield Reason("record-of-this-box", "That is the record of this box itself.")
+        yield from bring_users.collisions(record, facts)
+
+    # --- what it does ---------------------------------------------------------------------------------------------
+    def plan(self, facts: Facts) -> Plan:
+        record = facts.box_record
+        if record is None:
+            raise Refused(records.missing_box())
+        opened, by_hand = (
+            Opened(),
+            [f"No password comes back: {record.host} had no recovery phrase. Set a new one for each user."],
+        )
+        steps = [
+            *([self.open_step(opened)] if self.sealed else []),
+            bring_users.users_step(record, facts),
+            bring_users.groups_step(record, facts),
+        ]
+        if self.sealed:
+            steps += [
+                Step("passwords", "Give the users their passwords", bring_users.PASSWORDS_TEXT, lambda work: self.bring_passwords(record, opened, work)),
+                Step("keys", "Store the keys of folders that are here", f"write {key_store.FOLDER}/…\nwrite {chap.FOLDER}/…", lambda work: self.bring_keys(opened, work)),
+            ]  # fmt: skip
+        shares = self.shares_plan(record, facts)
+        if shares:
+            steps.append(Step("shares", "Serve the shares of its folders that are here", "\n".join(step.command_text for step in shares.steps), self.serve))  # fmt: skip
+        steps.append(Step("mark", f"Note on {self.pool} that this box has taken its place", shlex.join(["zfs", "set", f"{user_properties.BOX}=…", self.pool]), self.mark, (self.pool,)))  # fmt: skip
+        return Plan(
+            title=f"Take the place of {record.host}",
+            summary=f"This box gets the users and groups of {record.host} as they were on {datetime.fromtimestamp(record.written, UTC):%d %B %Y}, with the numbers that own their files.",
+            steps=tuple(steps),
+            identity={"operation": msgspec.to_builtins(self), "record": record.text.decode()},
+            warnings=(
+                *([] if self.sealed else by_hand),
+                f"If {record.host} still runs, switch it off for good first. It makes no more backups with the pool {self.pool} afterwards.",
+                *(shares.warnings if shares else ()),
+            ),
+            undo="Users and shares can be removed again one by one.",
+            details={**self.described(record, facts), **(shares.details if shares else {})},
+        )  # fmt: skip
+
+    def described(self, record: BoxRecord, facts: Facts) -> dict[str, str]:
+        """What comes back, line by line."""
+        here = {one.guid for one in facts.datasets}
+        copied = [one.name for one in record.folders if one.guid not in here and "/" in one.name]
+        lines = {
+            "Users": bring_users.listed(one.name for one in record.users),
+            "Groups": bring_users.listed(one.name for one in record.groups),
+            "Passwords": "those that they had" if self.sealed else "",
+            "Restored afterwards": bring_users.listed(copied),
+            "Name of this box": f"stays {read_host_name()}. Change it under System if other computers look for {record.host}.",
+            "Backups": "those that the folders had wait until you set them on this box",
+        }
+        return {name: value for name, value in lines.items() if value}
+
+    def shares_plan(self, record: BoxRecord, facts: Facts) -> Plan | None:
+        """What serving the shares of this pool means; None where there are none, or something speaks against it."""
+        own = {one.guid for one in record.folders}
+        if not any(one.pool == self.pool and one.guid in own for one in facts.datasets if not one.copy_of):
+            return None
+        here = [one.name for one in facts.accounts]
+        coming = tuple(bring_users.account_of(one) for one in record.users if one.name not in here)
+        groups = tuple(bring_users.group_of(one) for one in record.groups if facts.group(one.name) is None)
+        later = dataclasses.replace(facts, accounts=(*facts.accounts, *coming), groups=(*facts.groups, *groups))
+        try:
+            return checked_plan(ApproveShares(pool=self.pool, guid=self.guid), later)
+        except Refused:
+            return None
+
+    # --- steps ----------------------------------------------------------------------------------------------------
+    def open_step(self, opened: Opened) -> Step:
+        def open_secrets(work: Work) -> None:
+            sealed = records.read_sealed(self.pool, self.box)
+            found = parse_secrets(seal.open_sealed(sealed, work.secret(), field="secret"))
+            if found.box != self.box:
+                raise Refused(records.missing_box())
+            opened.secrets = found
+
+        return Step("open", "Open the secrets of the record", "age --decrypt …", open_secrets)
+
+    def bring_passwords(self, record: BoxRecord, opened: Opened, work: Work) -> None:
+        if opened.secrets:
+            bring_users.bring_passwords(record, opened.secrets, work)
+
+    def bring_keys(self, opened: Opened, work: Work) -> None:
+        """Store what unlocks folders that are here, and the secrets of their iSCSI targets."""
+        if opened.secrets is None:
+            return
+        here = {str(one.guid): one for one in status.read_datasets() if not one.copy_of}
+        for guid, key in opened.secrets.keys.items():
+            if one := here.get(guid):
+                key_store.store_key(one.guid, key)
+                command.run(["zfs", "set", f"{user_properties.UNLOCK}={key_store.box_mark()}", one.name], timeout=60)
+                work.note(f"The key of {one.name} is stored. Unlock it on its page")
+        for guid, text in opened.secrets.chap.items():
+            if guid in here:
+                chap.store_secrets(int(guid), chap.parse_secrets(text))
+
+    def serve(self, work: Work) -> None:
+        """Serve them as ``ApproveShares`` does. What keeps them from it is said, and they are offered on the pool's page."""
+        operation = ApproveShares(pool=self.pool, guid=self.guid)
+        facts = dataclasses.replace(
+            publish.agreed_facts(), datasets=status.read_datasets(), pools=status.read_pools(),
+            accounts=accounts.read_accounts(), groups=accounts.read_groups(), shares=publish.configured_shares(),
+        )  # fmt: skip
+        try:
+            for step in checked_plan(operation, facts).steps:
+                step.run(work)
+        except LarderError as error:
+            work.note(
+                f"The shares were not switched on: {explain_error(error)} They are offered on the page of {self.pool}"
+            )
+
+    def mark(self, _work: Work) -> None:
+        """The last step: whoever was replaced makes no more backups with this pool."""
+        marks = records.read_marks(self.pool)
+        if (mark := marks.find(self.box)) is None:
+            raise Refused(records.missing_box())
+        by = "" if self.box == key_store.box_mark() else read_host_name()
+        records.set_mark(self.pool, marks, msgspec.structs.replace(mark, by=by))
+
+    # --- after an interruption ------------------------------------------------------------------------------------
+    def probe(self, step: str, facts: Facts) -> bool:
+        root = facts.dataset(self.pool)
+        mark = records.marks_of(root).find(self.box)
+        own = self.box == key_store.box_mark()
+        if mark and bool(mark.by) is not own:
+            return True  # it is the last step
+        record = facts.box_record
+        return record is not None and step in {"users", "groups"} and bring_users.are_there(step, record, facts)
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        return "What came over stays. Start it again: what is there already is only looked at."
