@@ -13,6 +13,7 @@ from datetime import datetime
 
 from appliance.facts import vdev_state
 from appliance.facts.datasets import Bookmark, Dataset, DatasetDetail, Snapshot, Span
+from appliance.facts.file_import import FileImport
 from appliance.facts.importable import Importable
 from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group, Session, Share, SmbPolicy
@@ -275,6 +276,7 @@ class Facts:
     dataset_details: tuple[DatasetDetail, ...] = ()
     smb_policy: SmbPolicy = field(default_factory=SmbPolicy)
     remotes: tuple[Remote, ...] = ()  # other computers that backups go to
+    imports: tuple[FileImport, ...] = ()  # of files from another NAS
 
     def pool(self, name: str) -> Pool | None:
         return next((pool for pool in self.pools if pool.name == name), None)
@@ -292,6 +294,9 @@ class Facts:
     def properties_of(self, pool: str) -> dict[str, str]:
         """What is set on that pool; empty where it is not known."""
         return next((found.values for found in self.properties if found.name == pool), {})
+
+    def file_import(self, key: str) -> FileImport | None:
+        return next((one for one in self.imports if one.id == key), None)
 
     def remote(self, key: str) -> Remote | None:
         return next((remote for remote in self.remotes if remote.id == key), None)

@@ -12,6 +12,7 @@ WITHOUT_A_PAGE = {
     "snapshot_content": "a file",
     "export_benchmark": "a file",
     "download_bundle": "a file",
+    "import_report": "a file",
 }
 SHOWN = [route.name for route in ROUTES if "GET" in route.methods and route.name not in WITHOUT_A_PAGE]
 SHOWN.append("components")  # of recorded boxes only

@@ -37,6 +37,9 @@ from appliance.datasets.user_quotas import SetUserQuota
 from appliance.datasets.volumes import CreateVolume, GrowVolume
 from appliance.disks.erase import EraseDisk
 from appliance.disks.selftest import StartSelfTest
+from appliance.imports.run_import import RunImport
+from appliance.imports.set_up import AddImport, ConfirmImportKey, RemoveImport
+from appliance.imports.try_import import TestImport
 from appliance.operation import Operation, Plan, kind_of
 from appliance.pools.checkpoint import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.pools.create import CreatePool
@@ -135,6 +138,7 @@ REPLACEMENT_STEPS = ("Choose the disk", "Take it out of use", "Pull it out", "Pu
 BOX = OperationUi("box", "See the system")
 BACKUPS = OperationUi("backups", "See the backups")
 REMOTES = OperationUi("remotes", "See the computers")
+IMPORTS = OperationUi("imports", "See the imports")
 BENCHMARKS = OperationUi("benchmarks", "See the benchmarks")
 
 NEW_PASSPHRASE = Secret(
@@ -202,6 +206,11 @@ UI: dict[type[Operation], OperationUi] = {
     ConfirmHostKey: REMOTES,
     TestRemote: REMOTES,
     RemoveRemote: REMOTES,
+    AddImport: IMPORTS,
+    ConfirmImportKey: IMPORTS,
+    TestImport: IMPORTS,
+    RunImport: IMPORTS,
+    RemoveImport: IMPORTS,
     VerifyBackup: BACKUPS,
     CheckBackupKeys: replace(
         BACKUPS,
