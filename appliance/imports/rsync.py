@@ -26,6 +26,7 @@ SECONDS_OF_SILENCE = 300
 MOST_NAMED, LONGEST_NAMED = 20, 300
 # rsync(1), EXIT VALUES: some files could not be copied; some vanished at the source.
 PARTLY, VANISHED = 23, 24
+MISSING = b"+++"
 LOST = frozenset({10, 12, 30, 35, 255})  # the connection broke off, or nothing came for too long
 TRANSFER = re.compile(rb"^\s*(\d+)\s+\d+%\s")
 ITEM = re.compile(rb"^([<>ch.*])([fdLDS])(\S*) +(\d+) (.*)$")
@@ -79,12 +80,13 @@ def existing_options(task: FileImport, moment: str) -> list[str]:
     return ["--update", "--backup", f"--backup-dir={REPLACED}{moment}"]
 
 
-def count_argv(task: FileImport, moment: str) -> list[str]:
-    """A dry run that lists everything, and at the source what is left out."""
+def count_argv(task: FileImport) -> list[str]:
+    """A dry run that lists everything, and at the source what is left out. ``--ignore-existing`` would not list what is here."""
+    update = ["--update"] if task.existing == "newer" else []
     return rsync_argv(
         task,
-        ["--dry-run", "-ii", "--out-format=%i %l %n", "--info=name1,nonreg1", "--debug=FILTER0", "-M--debug=FILTER1", *existing_options(task, moment)],
-    )  # fmt: skip
+        ["--dry-run", "-ii", "--out-format=%i %l %n", "--info=name1,nonreg1", "--debug=FILTER0", "-M--debug=FILTER1", *update],
+    )
 
 
 def copy_argv(task: FileImport, moment: str) -> list[str]:
@@ -110,7 +112,8 @@ class Lines:
 
 @dataclass
 class Listing:
-    """What a dry run lists. ``new``: files that would be copied; ``different`` names what is not as at the source."""
+    """What a dry run lists. ``new``: files that would be copied, only those that are not here where ``keeps``; ``different``
+    names what is not as at the source."""
 
     files: int = 0
     folders: int = 0
@@ -123,6 +126,7 @@ class Listing:
     different: list[str] = field(default_factory=list)
     differing: int = 0
     most: int = MOST_NAMED
+    keeps: bool = True
     lines: Lines = field(default_factory=Lines)
 
     def take(self, part: bytes) -> None:
@@ -145,7 +149,7 @@ class Listing:
         if kind == b"f":
             self.files += 1
             self.size += size if update != b"h" else 0
-            if update == b">":
+            if update == b">" and (MISSING in attributes or not self.keeps):
                 self.new += 1
                 self.new_size += size
         elif kind == b"L":

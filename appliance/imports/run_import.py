@@ -98,7 +98,7 @@ class RunImport(ImportOperation, tag="run-import"):
         task, run = self.find(facts), Run()
         argv = shown(rsync.copy_argv(task, self.moment))
         steps = [
-            Step("count", "Count what has to be copied", shown(rsync.count_argv(task, self.moment)), self.on(run, count_again)),
+            Step("count", "Count what has to be copied", shown(rsync.count_argv(task)), self.on(run, count_again)),
             before_step(self.dataset, self.before, f"before {NOTE}"),
             Step("copy", f"Copy the files to {self.dataset}", argv, self.on(run, self.copy), (self.dataset,)),
             Step("access", "Apply the folder's rules to every file", "by descriptor: owner, group and access list, as set for the folder", lambda work: give_access(self.dataset, facts, work), (self.dataset,)),
@@ -110,7 +110,7 @@ class RunImport(ImportOperation, tag="run-import"):
         properties = {user_properties.NOTE: f"after {NOTE}"}
         steps += [
             Step("after", "Take a snapshot", snapshot_text([wanted], properties), lambda _work: libzfs.take_snapshots([wanted], properties), (wanted,)),
-            Step("report", "Write the report", f"write {report.file_of(self.task)}", self.on(run, self.finish)),
+            Step("report", "Write the report", f"write {report.file_of(self.task)}", lambda work: self.finish(run, work)),
         ]  # fmt: skip
         return Plan(
             summary=summarise(task),
@@ -164,16 +164,21 @@ class RunImport(ImportOperation, tag="run-import"):
             raise explain(task, result)
         work.note(f"{size_text(done)} copied")
 
-    def finish(self, task: FileImport, run: Run, work: Work) -> None:
-        """Keep the report, and fail where not everything is as at the source."""
+    def finish(self, run: Run, work: Work) -> None:
+        """Write the report, and fail where not everything is as at the source."""
+        task = find_import(self.task)
         now = datetime.now(UTC).replace(microsecond=0)
         found = run.listing
         result = ImportResult(now, found.files if self.compare else 0, found.differing, len(run.missed))
         report.write_report(task, run.count, result, run.missed, found.different)
         write_import(replace(task, result=result, problem=""))
         if run.missed or found.differing:
+            parts = (
+                (len(run.missed), "could not be copied or read"),
+                (found.differing, f"not as on {task.host}"),
+            )
             raise Failed(
-                f"{len(run.missed)} files could not be copied, and {found.differing} are not as on {task.host}",
+                "Not everything is as it should be: " + ", ".join(f"{count} {what}" for count, what in parts if count),
                 "The report says which. Everything else is here. Start the import again to try these once more.",
             )
         work.note(f"{found.files} files compared, all of them equal" if self.compare else "Everything was copied")
@@ -193,7 +198,8 @@ def summarise(task: FileImport) -> str:
     kept = {
         "newer": "A file that is here already is replaced where the one over there is newer; the older one is kept beside it.",
         "keep": "Files that are here already stay as they are.",
-    }.get(task.existing, "The folder has to be empty.")
+        "none": "The folder has to be empty.",
+    }["keep" if task.began and task.existing == "none" else task.existing]
     what = "The files"
     if task.found:
         what = f"{task.found.new} files, {size_text(task.found.new_size)},"

@@ -24,7 +24,6 @@ from appliance.imports.set_up import fetch_key
 from appliance.imports.settings import as_remote, find_import, write_import
 from appliance.operation import Plan, Step, Work, never
 
-MOMENT_OF_TEST = "test"
 MOST_SAID = 256 * 1024  # bytes of complaints about single files
 
 
@@ -51,7 +50,7 @@ class TestImport(ImportOperation, tag="test-import"):
         return Plan(
             title=f"Test the import from {task.host}",
             summary=f"Larder asks {task.host} for the list of files in {task.path}. Nothing is copied.",
-            steps=(Step("test", "Count what would be copied", shown(rsync.count_argv(task, MOMENT_OF_TEST)), self.test),),
+            steps=(Step("test", "Count what would be copied", shown(rsync.count_argv(task)), self.test),),
             identity={"operation": msgspec.to_builtins(self), "host_key": task.host_key},
             undo="Nothing is changed.",
         )  # fmt: skip
@@ -93,9 +92,9 @@ def shown(argv: list[str]) -> str:
     return shlex.join("--rsh=ssh" if word.startswith("--rsh=") else word for word in argv)
 
 
-def count_files(task: FileImport, work: Work, moment: str = MOMENT_OF_TEST) -> FileImport:
+def count_files(task: FileImport, work: Work) -> FileImport:
     """Count what would be copied, and note that with the import. Raises Unreachable, Failed, Cancelled."""
-    listing = Listing()
+    listing = Listing(keeps=task.existing != "newer")
 
     def look() -> None:
         work.stop_if_asked()
@@ -103,7 +102,7 @@ def count_files(task: FileImport, work: Work, moment: str = MOMENT_OF_TEST) -> F
 
     with open_folder(task) as handle, sandbox.enter(handle, task.id, writable=False) as confined:
         room = os.statvfs(handle)
-        argv = [*confined, *rsync.count_argv(task, moment)]
+        argv = [*confined, *rsync.count_argv(task)]
         result = command.watch(argv, take=listing.take, look=look, most_said=MOST_SAID)
     if result.status not in {0, rsync.PARTLY, rsync.VANISHED} or (
         result.status and not listing.folders + listing.files

@@ -160,7 +160,7 @@ def test_comparison_finds_a_file_that_differs_and_keeps_it(appliance, visitor, i
                     " touch -r /root/when /tank/old/big; echo mine > /tank/old/mine")  # fmt: skip
     before = appliance.run("sha256sum", "/tank/old/big")
     said = visitor.ended(start(visitor, imported))
-    assert "1 are not as on 127.0.0.1" in said, said
+    assert "1 not as on 127.0.0.1" in said, said
     assert "  big\n" in visitor.get(f"{imported}report/").text
     assert appliance.run("sha256sum", "/tank/old/big") == before
     assert appliance.run("cat", "/tank/old/mine") == "mine\n"

@@ -37,7 +37,7 @@ def filters(argv: list[str]) -> list[str]:
     return [word.removeprefix("--filter=") for word in argv if word.startswith("--filter=")]
 
 
-EVERY_ARGV = [rsync.count_argv(TASK, "m"), rsync.copy_argv(TASK, "m"), rsync.compare_argv(TASK)]
+EVERY_ARGV = [rsync.count_argv(TASK), rsync.copy_argv(TASK, "m"), rsync.compare_argv(TASK)]
 
 
 @pytest.mark.parametrize("argv", EVERY_ARGV)
@@ -158,3 +158,11 @@ rsync: [Receiver] write error: Broken pipe (32)
 rsync error: some files/attrs were not transferred (see previous errors) (code 23) at main.c(1956) [Receiver=3.5.0]
 """
     assert rsync.complaints(said) == ['rsync: [sender] opendir "/a/b" failed: Permission denied (13)']
+
+
+def test_file_that_stays_is_not_counted_as_one_to_copy():
+    kept, replaced = Listing(), Listing(keeps=False)
+    for listing in (kept, replaced):
+        listing.take(recorded("rsync-compare-different-3.5.0.txt"))
+    assert (kept.new, kept.new_size) == (1, 1)
+    assert (replaced.new, replaced.new_size) == (2, 3000001)

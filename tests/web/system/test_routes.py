@@ -125,6 +125,7 @@ def test_every_page_can_be_had(web, box, route):
         "drill_backup": 409,
         "try_backup_key": 409,
         "discard_received": 409,
+        "import_report": 409,
     }
     assert response.status_code == {"account_login": 302, "account_signup": 302, **refused}.get(route.name, 200)
 
