@@ -47,6 +47,7 @@ class FileImport:
     dataset: str
     guid: int
     existing: str = "none"
+    owners: tuple[tuple[str, str], ...] = ()  # a user there, by name or number, and the one here who gets their files
     began: bool = False
     public_key: str = ""
     host_key: str = ""

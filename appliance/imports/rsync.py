@@ -61,7 +61,7 @@ def options(owners: Iterable[tuple[str, int]] = ()) -> Iterator[str]:
     yield from filters()
 
 
-def rsync_argv(task: FileImport, more: Iterable[str]) -> list[str]:
+def rsync_argv(task: FileImport, more: Iterable[str], owners: Iterable[tuple[str, int]] = ()) -> list[str]:
     """The command that brings the other NAS's folder into the folder of the sandbox."""
     remote = as_remote(task)
     words = connection.ssh_words(remote, aes=connection.has_aes())
@@ -70,7 +70,7 @@ def rsync_argv(task: FileImport, more: Iterable[str]) -> list[str]:
     host = settings.check_host(task.host)
     place = f"[{host}]" if ":" in host else host
     source = f"{settings.check_user(task.user)}@{place}:{check_path(task.path).rstrip('/')}/"
-    return ["rsync", f"--rsh={' '.join(words)}", *options(), *more, "--", source, f"{FOLDER}/"]
+    return ["rsync", f"--rsh={' '.join(words)}", *options(owners), *more, "--", source, f"{FOLDER}/"]
 
 
 def existing_options(task: FileImport, moment: str) -> list[str]:
@@ -85,12 +85,22 @@ def count_argv(task: FileImport) -> list[str]:
     update = ["--update"] if task.existing == "newer" else []
     return rsync_argv(
         task,
-        ["--dry-run", "-ii", "--out-format=%i %l %n", "--info=name1,nonreg1", "--debug=FILTER0", "-M--debug=FILTER1", *update],
+        [
+            "--dry-run",
+            "-ii",
+            "--out-format=%i %l %n",
+            "--info=name1,nonreg1",
+            "--debug=FILTER0",
+            "-M--debug=FILTER1",
+            *update,
+        ],
     )
 
 
-def copy_argv(task: FileImport, moment: str) -> list[str]:
-    return rsync_argv(task, [f"--temp-dir={SCRATCH}", "--info=progress2,nonreg0", *existing_options(task, moment)])
+def copy_argv(task: FileImport, moment: str, owners: Iterable[tuple[str, int]] = ()) -> list[str]:
+    """``owners``: users there, each with the number of the one here who gets their files. All others are root's."""
+    more = [f"--temp-dir={SCRATCH}", "--info=progress2,nonreg0", *existing_options(task, moment)]
+    return rsync_argv(task, more, owners)
 
 
 def compare_argv(task: FileImport) -> list[str]:

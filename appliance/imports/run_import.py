@@ -13,6 +13,7 @@ import msgspec
 
 from appliance import command, names, snapshot_names
 from appliance.backups.remote import connection
+from appliance.datasets import reasons
 from appliance.datasets.access_note import valid_note
 from appliance.datasets.permissions import apply_note
 from appliance.errors import Failed, LarderError, Reason, Refused
@@ -43,6 +44,7 @@ class Run:
     """What the steps tell each other."""
 
     count: Count = field(default_factory=Count)
+    owners: list[tuple[str, int]] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
     listing: Listing = field(default_factory=Listing)
 
@@ -91,12 +93,16 @@ class RunImport(ImportOperation, tag="run-import"):
         if task.dataset != self.dataset:
             yield Reason("import-other-folder", "This import goes into another folder. Go to its page and start again.")
         yield from check_target(task, facts)
+        for _old, name in task.owners:
+            if not facts.account(name):
+                yield reasons.user_missing(name)
         if len(f"{self.dataset}@{self.before}") > names.LONGEST_SNAPSHOT:
             yield Reason("dataset-name-too-long-for-snapshot", "The name of {dataset} is too long for a snapshot with the date in its name. Choose another folder.", dataset=self.dataset)  # fmt: skip
 
     def plan(self, facts: Facts) -> Plan:
         task, run = self.find(facts), Run()
-        argv = shown(rsync.copy_argv(task, self.moment))
+        run.owners = find_owners(task, facts)
+        argv = shown(rsync.copy_argv(task, self.moment, run.owners))
         steps = [
             Step("count", "Count what has to be copied", shown(rsync.count_argv(task)), self.on(run, count_again)),
             before_step(self.dataset, self.before, f"before {NOTE}"),
@@ -120,9 +126,10 @@ class RunImport(ImportOperation, tag="run-import"):
                 "source": [task.host, task.port, task.user, task.path, task.host_key],
                 "guid": task.guid,
                 "existing": task.existing,
+                "owners": run.owners,
             },
             warnings=(
-                "The owners, groups and access lists of the other NAS are not copied: the rules of the folder apply. Change them on its page.",
+                "The groups and access lists of the other NAS are not copied, and owners only for the users that you named: the rules of the folder apply. Change them on its page.",
                 "Files that change over there meanwhile may be copied as they are at that moment. Stop using the other NAS, then import once more.",
             ),
             undo="Nothing is deleted. The snapshot from before keeps the folder as it was.",
@@ -148,7 +155,7 @@ class RunImport(ImportOperation, tag="run-import"):
         write_import(replace(task, began=True))
         done, left = 0, MOST_ATTEMPTS
         while True:
-            result, moved = copy_once(task, run.count.new_size, done, self.moment, work)
+            result, moved = copy_once(task, run, done, self.moment, work)
             done += moved
             if result.status not in rsync.LOST:
                 break
@@ -194,6 +201,11 @@ class RunImport(ImportOperation, tag="run-import"):
             remove_leftover(rsync.SCRATCH.encode(), handle)
 
 
+def find_owners(task: FileImport, facts: Facts) -> list[tuple[str, int]]:
+    """Users there, each with the number of the one here who gets their files."""
+    return [(old, found.uid) for old, name in task.owners if (found := facts.account(name))]
+
+
 def summarise(task: FileImport) -> str:
     kept = {
         "newer": "A file that is here already is replaced where the one over there is newer; the older one is kept beside it.",
@@ -236,9 +248,9 @@ def is_filled(handle: int) -> bool:
         os.close(opened)
 
 
-def copy_once(task: FileImport, total: int, before: int, moment: str, work: Work) -> tuple[command.Result, int]:
+def copy_once(task: FileImport, run: Run, before: int, moment: str, work: Work) -> tuple[command.Result, int]:
     """One connection: how rsync ended, and the bytes that it copied. Raises Cancelled."""
-    transfer, began = Transfer(), time.monotonic()
+    transfer, began, total = Transfer(), time.monotonic(), run.count.new_size
 
     def look() -> None:
         work.stop_if_asked()
@@ -253,7 +265,7 @@ def copy_once(task: FileImport, total: int, before: int, moment: str, work: Work
         os.mkdir(rsync.SCRATCH, 0o770, dir_fd=handle)
         try:
             with sandbox.enter(handle, task.id, writable=True) as confined:
-                argv = [*confined, *rsync.copy_argv(task, moment)]
+                argv = [*confined, *rsync.copy_argv(task, moment, run.owners)]
                 result = command.watch(argv, take=transfer.take, look=look, most_said=MOST_SAID)
         finally:
             remove_leftover(rsync.SCRATCH.encode(), handle)

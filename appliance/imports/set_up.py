@@ -11,6 +11,7 @@ import msgspec
 
 from appliance import names
 from appliance.backups.remote import connection, settings
+from appliance.datasets import reasons
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.file_import import FileImport
@@ -18,6 +19,7 @@ from appliance.facts.remote import fingerprint_of
 from appliance.imports.base import ImportOperation, check_folder, other_folder
 from appliance.imports.settings import (
     MOST_IMPORTS,
+    check_owners,
     check_path,
     find_import,
     remove_import,
@@ -39,12 +41,14 @@ class AddImport(ImportOperation, tag="add-import"):
     guid: int
     port: int = 22
     existing: Literal["none", "keep", "newer"] = "none"
+    owners: dict[str, str] = {}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         settings.check_host(self.host)
         settings.check_user(self.user)
         check_path(self.path)
+        check_owners(self.owners)
         names.existing_dataset(self.dataset)
         pool_guid(self.guid)
         if not 1 <= self.port <= 65535:
@@ -59,13 +63,18 @@ class AddImport(ImportOperation, tag="add-import"):
             yield Reason("import-known", "That import was set up a moment ago.")
         if len(facts.imports) >= MOST_IMPORTS:
             yield Reason("imports-too-many", "There can be at most {most} imports. Remove old ones.", most=MOST_IMPORTS)
+        for name in self.owners.values():
+            if not facts.account(name):
+                yield reasons.user_missing(name).with_field("owners")
         dataset = facts.dataset(self.dataset)
         yield from check_folder(dataset, self.dataset, facts)
         if dataset and dataset.guid != self.guid:
             yield other_folder(self.as_task())
 
     def as_task(self) -> FileImport:
-        return FileImport(self.task, self.host, self.port, self.user, self.path, self.dataset, self.guid, self.existing)
+        return FileImport(
+            self.task, self.host, self.port, self.user, self.path, self.dataset, self.guid, self.existing, tuple(self.owners.items())
+        )  # fmt: skip
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(

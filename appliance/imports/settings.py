@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import msgspec
 
+from appliance import names
 from appliance.backups.remote import settings
 from appliance.errors import Reason, Refused
 from appliance.facts.file_import import FileImport
@@ -15,6 +17,9 @@ from appliance.system import paths
 ENDING = ".import"  # not .json, which are computers that backups go to
 LONGEST_PATH = 1000
 MOST_IMPORTS = 32
+MOST_OWNERS = 50
+# Nothing that rsync reads as a pattern or as a range of numbers.
+OLD_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}|[0-9]{1,10}")
 # Without what rsync there reads as a pattern (* ? [ and a backslash), and what means something to a shell. Synology's
 # snapshots are in #snapshot.
 PART = re.compile(r"#?[\w .+,@()=~:-]+")
@@ -38,6 +43,24 @@ def check_path(path: str, *, field: str = "path") -> str:
             )
         )
     return path
+
+
+def check_owners(owners: Mapping[str, str], *, field: str = "owners") -> None:
+    """Who gets the files of which user there. Raises Refused."""
+    for old, new in owners.items():
+        if not OLD_USER.fullmatch(old):
+            raise Refused(
+                Reason(
+                    "import-owner-invalid",
+                    "A user there is a name or a number, for example ben or 1026.",
+                    field=field,
+                )
+            )
+        names.check_user_name(new, field=field)
+    if len(owners) > MOST_OWNERS:
+        raise Refused(
+            Reason("import-owners-too-many", "At most {most} users can be named.", field=field, most=MOST_OWNERS)
+        )
 
 
 def read_imports() -> tuple[FileImport, ...]:

@@ -12,7 +12,7 @@ from appliance.errors import Refused
 from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset
 from appliance.imports.set_up import AddImport
-from appliance.imports.settings import LONGEST_PATH, check_path
+from appliance.imports.settings import LONGEST_PATH, check_owners, check_path
 from web.inventory.models import DatasetRow
 from web.jobs.refusals import validation_error
 
@@ -49,6 +49,15 @@ class AddImportForm(forms.Form):
     folder = forms.ChoiceField(label="Folder here")
     existing = forms.ChoiceField(label="Files that are here already", choices=EXISTING, widget=forms.RadioSelect)
 
+    owners = forms.CharField(
+        label="Owners",
+        required=False,
+        max_length=5000,
+        help_text="A line for each user there: the name or number there, an equals sign, and the user here, for example "
+        "1026=anna. All other files belong to the folder.",
+        widget=forms.Textarea(attrs={**PLAIN, "rows": 3}),
+    )
+
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # Django's own arguments
         self.datasets = {str(one.guid): one for one in possible_folders()}
@@ -71,6 +80,18 @@ class AddImportForm(forms.Form):
     def clean_path(self) -> str:
         return self.checked("path", check_path)
 
+    def clean_owners(self) -> dict[str, str]:
+        lines = [line.strip() for line in self.cleaned_data["owners"].splitlines() if line.strip()]
+        pairs = [line.partition("=") for line in lines]
+        if any(not sign for _old, sign, _new in pairs):
+            raise forms.ValidationError("Each line needs an equals sign, for example 1026=anna.")
+        owners = {old.strip(): new.strip() for old, _sign, new in pairs}
+        try:
+            check_owners(owners)
+        except Refused as refusal:
+            raise validation_error(refusal.reasons) from refusal
+        return owners
+
     @property
     def operation(self) -> AddImport:
         given = self.cleaned_data
@@ -84,6 +105,7 @@ class AddImportForm(forms.Form):
             dataset=dataset.name,
             guid=dataset.guid,
             existing=given["existing"],
+            owners=given["owners"],
         )
 
 

@@ -94,6 +94,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "guid": 5,
         "port": 2222,
         "existing": "keep",
+        "owners": {"1026": "anna"},
     },
     "confirm-import-key": {"task": "0badcafe", "fingerprint": f"SHA256:{'a' * 43}"},
     "test-import": {"task": "0badcafe"},

@@ -8,7 +8,7 @@ from appliance.backups.remote import settings
 from appliance.facts.file_import import FileImport
 from appliance.imports import rsync
 from appliance.imports.rsync import Listing, Transfer
-from appliance.imports.settings import check_path
+from appliance.imports.settings import check_owners, check_path
 from appliance.system import paths
 from tests.reasons import refuses
 from tests.unit.made import RECORDED
@@ -166,3 +166,15 @@ def test_file_that_stays_is_not_counted_as_one_to_copy():
         listing.take(recorded("rsync-compare-different-3.5.0.txt"))
     assert (kept.new, kept.new_size) == (1, 1)
     assert (replaced.new, replaced.new_size) == (2, 3000001)
+
+
+def test_owners_are_those_that_were_named_and_root_otherwise():
+    argv = rsync.copy_argv(TASK, "m", [("1026", 3001), ("ben", 3002)])
+    assert "--owner" in argv and "--usermap=1026:3001,ben:3002,*:0" in argv
+    assert "--no-owner" in rsync.copy_argv(TASK, "m") and "--no-owner" in rsync.compare_argv(TASK)
+
+
+@pytest.mark.parametrize("old", ["*", "10-20", "a b", "-x", "", "a:b", "x" * 40])
+def test_old_user_that_rsync_would_read_otherwise_is_refused(old):
+    with refuses("import-owner-invalid"):
+        check_owners({old: "anna"})

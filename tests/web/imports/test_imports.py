@@ -23,13 +23,14 @@ from tests.web.rows import HOST_KEY, IMPORT, OTHER_HOST_KEY
 from web.jobs.models import Job
 
 PAGE = f"/imports/{IMPORT.id}/"
-ANSWERS = {"host": "nas.lan", "port": 22, "user": "admin", "path": "/volume1/photos", "folder": "5", "existing": "keep"}
+ANSWERS = {"host": "nas.lan", "port": 22, "user": "admin", "path": "/volume1/photos", "folder": "5", "existing": "keep",
+           "owners": "1026=anna\n ben = anna"}  # fmt: skip
 RESULT = ImportResult(datetime(2026, 1, 2, tzinfo=UTC), 120, 0, 0)
 
 
 def box(*imports: FileImport, **photos: Any) -> None:
     found = dataset("tank/photos", guid=5, **{"mountpoint": "/tank/photos", "mounted": True, **photos})
-    rows.put(pools=[rows.pool_of("tank", 1000, disk(1), disk(2))], datasets=[dataset("tank", guid=1), found], disks=[], accounts=[], shares=[])  # fmt: skip
+    rows.put(pools=[rows.pool_of("tank", 1000, disk(1), disk(2))], datasets=[dataset("tank", guid=1), found], disks=[], accounts=["anna"], shares=[])  # fmt: skip
     rows.put_imports(*imports)
 
 
@@ -71,6 +72,7 @@ def test_form_makes_the_operation(web):
     response = web.post("/imports/new/", ANSWERS)
     assert response.status_code == 302 and "/jobs/" in response["Location"]
     made = operation_of(AddImport)
+    assert made.owners == {"1026": "anna", "ben": "anna"}
     assert (made.host, made.user, made.path, made.dataset, made.guid, made.existing) == (
         "nas.lan", "admin", "/volume1/photos", "tank/photos", 5, "keep",
     )  # fmt: skip
@@ -83,6 +85,9 @@ def test_form_makes_the_operation(web):
         ("user", "a b", "name contains only"),
         ("path", "photos", "whole path there"),
         ("path", "/volume1/*", "whole path there"),
+        ("owners", "1026", "needs an equals sign"),
+        ("owners", "*=anna", "a name or a number"),
+        ("owners", "1026=nobody-here", "There is no user nobody-here"),
         ("folder", "7", "Select a valid choice"),
     ],
 )
@@ -131,7 +136,7 @@ def test_review_says_what_is_copied_and_that_nothing_is_deleted(web):
     box(IMPORT)
     page = Page(web.get(f"{PAGE}run/"))
     assert "100 files" in page.text and "Nothing is deleted" in page.text and "rsync --rsh=ssh" in page.text
-    assert "owners, groups and access lists of the other NAS are not copied" in page.text
+    assert "groups and access lists of the other NAS are not copied" in page.text
     assert "--delete" not in page.text and "BatchMode" not in page.text
 
 
