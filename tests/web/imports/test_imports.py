@@ -20,7 +20,9 @@ from tests.unit.made import dataset, disk
 from tests.web import rows
 from tests.web.reading import Page
 from tests.web.rows import HOST_KEY, IMPORT, OTHER_HOST_KEY
+from web.inventory import store
 from web.jobs.models import Job
+from workers import imports
 
 PAGE = f"/imports/{IMPORT.id}/"
 ANSWERS = {"host": "nas.lan", "port": 22, "user": "admin", "path": "/volume1/photos", "folder": "5", "existing": "keep",
@@ -179,3 +181,37 @@ def test_run_names_its_folder(web):
     response = web.get(f"{PAGE}run/")
     assert response.context["operation"].dataset == "tank/photos"
     assert isinstance(response.context["operation"], RunImport)
+
+
+# --- going on after an interruption ----------------------------------------------------------------------------------
+def ended(*states: str) -> None:
+    for number, state in enumerate(states):
+        made = rows.planned(RunImport(task=IMPORT.id, dataset="tank/photos", moment=f"2026.11.22-19.00.0{number}"))
+        Job.objects.filter(pk=made.pk).update(state=state)
+
+
+def runs() -> int:
+    return Job.objects.filter(kind="run-import", state=Job.State.QUEUED).count()
+
+
+@pytest.mark.parametrize(
+    ("states", "goes_on"),
+    [
+        (["interrupted"], 1),
+        (["done", "interrupted"], 1),
+        (["interrupted", "interrupted"], 1),
+        (["interrupted", "interrupted", "interrupted"], 0),
+        (["interrupted", "failed"], 0),
+        (["interrupted", "cancelled"], 0),
+        (["interrupted", "running"], 0),
+        ([], 0),
+    ],
+)
+def test_interrupted_import_goes_on_once_and_a_failed_one_waits(web, states, goes_on):
+    box(replace(IMPORT, began=True))
+    store.checked("datasets", changed=True)
+    ended(*states)
+    imports.resume_imports()
+    assert runs() == goes_on
+    imports.resume_imports()
+    assert runs() == goes_on
