@@ -133,7 +133,8 @@ def explain(task: FileImport, result: command.Result) -> Failed:
     """Why rsync did not list or copy anything, from its status and its words."""
     said = result.stderr
     for pattern, what, advice in (
-        ("command not found|rsync: not found|No such file or directory (2)\" rsync", f"{task.host} has no rsync", "Install it there, or switch on its rsync service."),
+        ("No space left on device|Disk quota exceeded", f"{task.dataset} is full", "Make room. What was copied stays."),
+        ("rsync: command not found|rsync: not found|rsync: No such file", f"{task.host} has no rsync", "Install it there, or switch on its rsync service."),
         ("change_dir", f"{task.host} has no folder {task.path} that {task.user} may read", "Look at the path, and at the rights of that user there."),
         ("unknown option", f"The rsync of {task.host} is too old", "It needs rsync 3.1 or later."),
         ("protocol version mismatch", f"{task.host} says something before rsync can", "Look at what the shell of that user prints when it starts."),
