@@ -49,6 +49,7 @@ class FileImport:
     existing: str = "none"
     owners: tuple[tuple[str, str], ...] = ()  # a user there, by name or number, and the one here who gets their files
     began: bool = False
+    top_owner: int = 0  # the number of the folder's own owner, from before the first run
     public_key: str = ""
     host_key: str = ""
     offered_key: str = ""

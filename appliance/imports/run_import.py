@@ -152,24 +152,34 @@ class RunImport(ImportOperation, tag="run-import"):
     # --- steps ----------------------------------------------------------------------------------------------------
     def copy(self, task: FileImport, run: Run, work: Work) -> None:
         """Copy, and go on after a lost connection. Raises Failed where nothing more arrives, Cancelled."""
-        write_import(replace(task, began=True))
-        done, left = 0, MOST_ATTEMPTS
-        while True:
-            result, moved = copy_once(task, run, done, self.moment, work)
-            done += moved
-            if result.status not in rsync.LOST:
-                break
-            left = MOST_ATTEMPTS if moved else left - 1
-            if not left or "host key" in result.stderr.lower():
-                raise explain(task, result)
-            work.note(f"The connection to {task.host} broke off after {size_text(done)}; going on")
-            wait_for_answer(task, work)
+        with open_folder(task) as handle:
+            owner = task.top_owner if task.began else os.fstat(handle).st_uid
+        task = replace(task, began=True, top_owner=owner)
+        write_import(task)
+        try:
+            result = self.copy_all(task, run, work)
+        finally:
+            give_back_top(task)
         run.missed = rsync.complaints(result.stderr)
         if result.status not in {0, rsync.PARTLY, rsync.VANISHED}:
             raise explain(task, result)
         if result.status == rsync.PARTLY and not run.missed:
             raise explain(task, result)
-        work.note(f"{size_text(done)} copied")
+
+    def copy_all(self, task: FileImport, run: Run, work: Work) -> command.Result:
+        """How rsync ended, whatever became of the connection meanwhile. Raises Failed, Cancelled."""
+        done, left = 0, MOST_ATTEMPTS
+        while True:
+            result, moved = copy_once(task, run, done, self.moment, work)
+            done += moved
+            if result.status not in rsync.LOST:
+                work.note(f"{size_text(done)} copied")
+                return result
+            left = MOST_ATTEMPTS if moved else left - 1
+            if not left or "host key" in result.stderr.lower():
+                raise explain(task, result)
+            work.note(f"The connection to {task.host} broke off after {size_text(done)}; going on")
+            wait_for_answer(task, work)
 
     def finish(self, run: Run, work: Work) -> None:
         """Write the report, and fail where not everything is as at the source."""
@@ -270,6 +280,14 @@ def copy_once(task: FileImport, run: Run, before: int, moment: str, work: Work) 
         finally:
             remove_leftover(rsync.SCRATCH.encode(), handle)
     return result, transfer.done
+
+
+def give_back_top(task: FileImport) -> None:
+    """Where owners are mapped, rsync gives the folder itself to whoever has it over there. It stays with its own owner, who may
+    change everybody's rights. The number was noted before the first run, so a run that was killed changes nothing for good."""
+    if task.owners:
+        with open_folder(task) as handle:
+            os.chown(f"/proc/self/fd/{handle}/.", task.top_owner, -1)
 
 
 def wait_for_answer(task: FileImport, work: Work) -> None:

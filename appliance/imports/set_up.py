@@ -51,6 +51,15 @@ class AddImport(ImportOperation, tag="add-import"):
         check_owners(self.owners)
         names.existing_dataset(self.dataset)
         pool_guid(self.guid)
+        if self.owners and self.existing != "none":
+            # rsync would give folders that are here already to whoever has them over there.
+            raise Refused(
+                Reason(
+                    "import-owners-beside",
+                    "Owners can be set only in an empty folder. Leave them out, or choose an empty folder.",
+                    field="owners",
+                )
+            )
         if not 1 <= self.port <= 65535:
             raise Refused(Reason("port-out-of-range", "Enter a port from 1 to 65535.", field="port"))
 

@@ -92,6 +92,14 @@ class AddImportForm(forms.Form):
             raise validation_error(refusal.reasons) from refusal
         return owners
 
+    def clean(self) -> dict[str, object]:
+        given = super().clean() or {}
+        if given.get("owners") and given.get("existing") != "none":
+            self.add_error(
+                "owners", "Owners can be set only in an empty folder. Leave them out, or choose an empty folder."
+            )
+        return given
+
     @property
     def operation(self) -> AddImport:
         given = self.cleaned_data

@@ -140,6 +140,10 @@ def test_no_rights_of_the_other_nas_come_along(appliance, imported):
     assert 'user.keep="1"' in attributes and "security.other" not in attributes
 
 
+def test_folder_itself_stays_with_its_owner(appliance, imported):
+    assert appliance.run("stat", "-c", "%U", "/tank/old").strip() == "root"
+
+
 def test_snapshots_were_taken_before_and_after(appliance, imported):
     names = appliance.run("zfs", "list", "-H", "-t", "snapshot", "-o", "name", "tank/old")
     assert "@larder-before-" in names and "@larder-import-" in names

@@ -93,7 +93,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "dataset": "tank/photos",
         "guid": 5,
         "port": 2222,
-        "existing": "keep",
+        "existing": "none",
         "owners": {"1026": "anna"},
     },
     "confirm-import-key": {"task": "0badcafe", "fingerprint": f"SHA256:{'a' * 43}"},

@@ -8,6 +8,7 @@ from appliance.backups.remote import settings
 from appliance.facts.file_import import FileImport
 from appliance.imports import rsync
 from appliance.imports.rsync import Listing, Transfer
+from appliance.imports.set_up import AddImport
 from appliance.imports.settings import check_owners, check_path
 from appliance.system import paths
 from tests.reasons import refuses
@@ -178,3 +179,8 @@ def test_owners_are_those_that_were_named_and_root_otherwise():
 def test_old_user_that_rsync_would_read_otherwise_is_refused(old):
     with refuses("import-owner-invalid"):
         check_owners({old: "anna"})
+
+
+def test_owners_are_set_in_an_empty_folder_only():
+    with refuses("import-owners-beside"):
+        AddImport(task="0badcafe", host="nas.lan", user="admin", path="/a", dataset="tank/photos", guid=5, existing="keep", owners={"ben": "anna"})  # fmt: skip

@@ -25,7 +25,7 @@ from web.jobs.models import Job
 from workers import imports
 
 PAGE = f"/imports/{IMPORT.id}/"
-ANSWERS = {"host": "nas.lan", "port": 22, "user": "admin", "path": "/volume1/photos", "folder": "5", "existing": "keep",
+ANSWERS = {"host": "nas.lan", "port": 22, "user": "admin", "path": "/volume1/photos", "folder": "5", "existing": "none",
            "owners": "1026=anna\n ben = anna"}  # fmt: skip
 RESULT = ImportResult(datetime(2026, 1, 2, tzinfo=UTC), 120, 0, 0)
 
@@ -76,7 +76,7 @@ def test_form_makes_the_operation(web):
     made = operation_of(AddImport)
     assert made.owners == {"1026": "anna", "ben": "anna"}
     assert (made.host, made.user, made.path, made.dataset, made.guid, made.existing) == (
-        "nas.lan", "admin", "/volume1/photos", "tank/photos", 5, "keep",
+        "nas.lan", "admin", "/volume1/photos", "tank/photos", 5, "none",
     )  # fmt: skip
 
 
@@ -87,6 +87,7 @@ def test_form_makes_the_operation(web):
         ("user", "a b", "name contains only"),
         ("path", "photos", "whole path there"),
         ("path", "/volume1/*", "whole path there"),
+        ("existing", "keep", "only in an empty folder"),
         ("owners", "1026", "needs an equals sign"),
         ("owners", "*=anna", "a name or a number"),
         ("owners", "1026=nobody-here", "There is no user nobody-here"),
