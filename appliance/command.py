@@ -24,6 +24,7 @@ ENVIRONMENT["SYSTEMCTL_SKIP_SYSV"] = "1"
 # A process that does not end after SIGKILL sits in the kernel (a suspended pool). It is left there, not waited for.
 SECONDS_TO_DIE = 2.0
 SECONDS_BETWEEN_LOOKS = 1.0
+SECONDS_TO_END = 30.0  # for what was asked to end and has something to put away
 # Open files that every process holds too until it has ended: the locks of the job that it belongs to.
 HELD_BY_ALL: set[int] = set()
 Process = subprocess.Popen[bytes]
@@ -228,11 +229,45 @@ def read_lines(argv: Sequence[str], *, silence: float) -> Generator[bytes]:
         raise CommandFailed(Result(tuple(argv), process.returncode, "", text, time.monotonic() - started))
 
 
+def watch(
+    argv: Sequence[str], *, take: Callable[[bytes], None], look: Callable[[], None], most_said: int = MOST_SAID
+) -> Result:
+    """Run a command that may last for hours: its output goes to ``take`` as it comes, and ``look`` is called every second.
+
+    What either raises asks it to end (SIGTERM), so that it can put away what it has, and goes on to the caller. The beginning
+    of its complaints, ``most_said`` bytes, is in the result, whatever its status. Raises CommandMissing, Failed.
+    """
+    started = time.monotonic()
+    process = start_process(argv)
+    said, looked = bytearray(), started
+    try:
+        for part in read_parts(process, said, SECONDS_BETWEEN_LOOKS, most_said=most_said, idle=True):
+            if part:
+                take(part)
+            if time.monotonic() - looked >= SECONDS_BETWEEN_LOOKS:
+                looked = time.monotonic()
+                look()
+        process.wait(SECONDS_TO_END)
+    except BaseException:
+        end_process(process)
+        wait_for_exit(process, SECONDS_TO_END)
+        raise
+    finally:
+        kill_process(process)
+    return Result(tuple(argv), process.returncode, "", said.decode(errors="replace"), time.monotonic() - started)
+
+
 def read_parts(
-    process: subprocess.Popen[bytes], said: bytearray, silence: float, until: float = float("inf")
+    process: subprocess.Popen[bytes],
+    said: bytearray,
+    silence: float,
+    until: float = float("inf"),
+    *,
+    most_said: int = MOST_SAID,
+    idle: bool = False,
 ) -> Iterator[bytes]:
     """What a process prints, a part at a time; the beginning of its complaints goes to ``said``. Raises TimeoutError after
-    a silence of so many seconds, and at the moment ``until``."""
+    a silence of so many seconds, and at the moment ``until``. ``idle``: such a silence is an empty part instead."""
     poll, open_ones = select.poll(), {stream.fileno() for stream in (process.stdout, process.stderr) if stream}
     err = process.stderr.fileno() if process.stderr else -1
     for handle in open_ones:
@@ -240,14 +275,16 @@ def read_parts(
     while open_ones:
         ready = poll.poll(max(min(silence, until - time.monotonic()), 0) * 1000)
         if not ready:
-            raise TimeoutError
+            if not idle:
+                raise TimeoutError
+            yield b""
         for handle, _event in ready:
             part = os.read(handle, PART)
             if not part:
                 poll.unregister(handle)
                 open_ones.discard(handle)
             elif handle == err:
-                said += part[: MOST_SAID - len(said)]
+                said += part[: max(most_said - len(said), 0)]
             else:
                 yield part
 

@@ -17,6 +17,7 @@ MOMENT = re.compile(r"\d{4}(?:\.\d\d){2}-\d\d(?:\.\d\d){2}")  # what FORMAT writ
 # Words in place of the grain: taken by a user, or by Larder before a change that is hard to undo.
 BY_HAND = "manual"
 BEFORE = "before"
+IMPORT = "import"  # taken of a folder once files of another NAS were copied into it
 BACKUP = "backup"  # taken by a backup, at its source and at its destination
 PATTERN = re.compile(rf"{PREFIX}(?P<grain>[a-z]+)-(?P<at>{MOMENT.pattern})")
 

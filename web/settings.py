@@ -40,6 +40,7 @@ INSTALLED_APPS = [
     "web.snapshots",
     "web.backups",
     "web.datasets",
+    "web.imports",
     "web.users",
     "web.shares",
     "web.benchmarks",

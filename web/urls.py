@@ -26,6 +26,7 @@ urlpatterns = [
     path("folders/", include("web.datasets.urls")),
     path("snapshots/", include("web.snapshots.urls")),
     path("backups/", include("web.backups.urls")),
+    path("imports/", include("web.imports.urls")),
     path("folders/", include("web.shares.urls")),
     path("shares/", include("web.shares.troubleshoot_urls")),
     path("", include("web.users.urls")),

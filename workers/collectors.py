@@ -19,6 +19,7 @@ from appliance.disks import latency, smart
 from appliance.errors import Failed, LarderError, explain_error
 from appliance.facts.box import Disk, Pool, Service
 from appliance.facts.datasets import Dataset
+from appliance.imports import settings as import_settings
 from appliance.pools import properties
 from appliance.shares import publish
 from appliance.system import accounts, paths
@@ -32,6 +33,7 @@ from web.inventory.models import (
     DatasetRow,
     DiskRow,
     GroupRow,
+    ImportRow,
     PolicyRow,
     PoolRow,
     PropertiesRow,
@@ -165,6 +167,7 @@ def collect_all() -> None:
     update_source("edits", collect_drift.store_drift)
     update_source("smb-policy", lambda: store.replace(PolicyRow, [publish.smb_policy()], lambda _policy: "smb"))
     update_source("remotes", lambda: store.replace(RemoteRow, remote_settings.read_remotes(), lambda one: one.id))
+    update_source("imports", lambda: store.replace(ImportRow, import_settings.read_imports(), lambda one: one.id))
     update_source("addresses", store_addresses)
     if fresh:
         # Last: an agent that is slow to name damaged files keeps no facts waiting.

@@ -23,6 +23,7 @@ from workers import (
     deliver,
     guard,
     housekeeping,
+    imports,
     maintenance,
     selftests,
     snapshot_policies,
@@ -104,6 +105,11 @@ def start_backups() -> None:
         backups.start_due_backups()
 
 
+def resume_imports() -> None:
+    if imports.looks.claim_turn():
+        imports.resume_imports()
+
+
 def start_housekeeping() -> None:
     if housekeeping.looks.claim_turn():
         background.start_thread("run-housekeeping", housekeeping.run_housekeeping)
@@ -123,6 +129,7 @@ STAGES = (
     Stage("tick-self-tests", start_selftests),
     Stage("tick-policies", start_policies),
     Stage("tick-backups", start_backups),
+    Stage("tick-imports", resume_imports),
     Stage("tick-housekeeping", start_housekeeping),
 )
 

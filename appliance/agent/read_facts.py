@@ -9,6 +9,7 @@ from appliance.disks import inventory
 from appliance.errors import Failed
 from appliance.facts.box import Facts, Pool, PoolProperties
 from appliance.facts.datasets import Dataset
+from appliance.imports.settings import read_imports
 from appliance.pools import properties
 from appliance.shares import publish
 from appliance.system import accounts
@@ -34,6 +35,7 @@ def read_facts() -> Facts:
             shares=publish.configured_shares(),
             smb_policy=publish.smb_policy(),
             remotes=settings.read_remotes(),
+            imports=read_imports(),
         )
     pools = status.read_pools()
     return Facts(
@@ -46,6 +48,7 @@ def read_facts() -> Facts:
         smb_policy=publish.smb_policy(),
         properties=pool_properties(),
         remotes=settings.read_remotes(),
+        imports=read_imports(),
     )
 
 

@@ -34,6 +34,9 @@ from appliance.datasets.volumes import CreateVolume, GrowVolume
 from appliance.disks.erase import EraseDisk
 from appliance.disks.selftest import StartSelfTest
 from appliance.errors import Reason, Refused
+from appliance.imports.run_import import RunImport
+from appliance.imports.set_up import AddImport, ConfirmImportKey, RemoveImport
+from appliance.imports.try_import import TestImport
 from appliance.operation import Operation
 from appliance.pools.checkpoint import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.pools.create import CreatePool
@@ -89,6 +92,11 @@ Registered = (
     | ConfirmHostKey
     | TestRemote
     | RemoveRemote
+    | AddImport
+    | ConfirmImportKey
+    | TestImport
+    | RunImport
+    | RemoveImport
     | CleanUpBenchmark
     | RunBenchmarkCase
     | BurnInDisk

@@ -12,6 +12,7 @@ from appliance.disks.disk_request import LetSleep, ReadSmart
 from appliance.disks.locate import Locate
 from appliance.disks.probe import ReadContent
 from appliance.errors import Reason, Refused
+from appliance.imports.report import ReadImportReport
 from appliance.pools.damaged_files import ReadDamage
 from appliance.pools.discover import LookForPools
 from appliance.pools.history import ReadHistory
@@ -52,6 +53,7 @@ RegisteredRequest = (
     | ReadEdits
     | LookAtShare
     | ReadLog
+    | ReadImportReport
     | MakeBundle
     | LookAtTarget
     | OpenWire

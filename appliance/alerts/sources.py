@@ -35,6 +35,7 @@ SOURCES: dict[str, SourceText] = {
     "edits": SourceText("manual changes", "Larder cannot see whether its files were changed by hand."),
     "smb-policy": describe_reading("SMB settings"),
     "remotes": describe_reading("other computers for backups"),
+    "imports": describe_reading("imports of files"),
     "addresses": describe_reading("addresses of the box"),
     "reports": SourceText("pool reports", "Reports of scrubs and rebuilds are not kept."),
     "alerts": SourceText("alert rules", "Some alert rules cannot be evaluated."),
@@ -55,6 +56,7 @@ SOURCES: dict[str, SourceText] = {
     "tick-scrubs": SourceText("scheduled scrubs and trims", "Scheduled scrubs and trims do not start."),
     "tick-self-tests": SourceText("scheduled self-tests", "Scheduled self-tests do not start."),
     "tick-backups": SourceText("backups", "Backups are not made."),
+    "tick-imports": SourceText("imports", "Interrupted imports of files do not go on."),
     "tick-policies": SourceText("automatic snapshots", "Automatic snapshots are not taken."),
     "tick-housekeeping": SourceText("the start of the daily upkeep", "Settings are not copied, and old entries are not removed."),
     # Work that the clock starts in its own thread.

@@ -14,6 +14,7 @@ from datetime import datetime
 from appliance.facts import vdev_state
 from appliance.facts.box_record import BoxRecord
 from appliance.facts.datasets import Bookmark, Dataset, DatasetDetail, Snapshot, Span
+from appliance.facts.file_import import FileImport
 from appliance.facts.importable import Importable
 from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group, Session, Share, SmbPolicy
@@ -277,6 +278,7 @@ class Facts:
     smb_policy: SmbPolicy = field(default_factory=SmbPolicy)
     box_record: BoxRecord | None = None  # the one that an operation is about
     remotes: tuple[Remote, ...] = ()  # other computers that backups go to
+    imports: tuple[FileImport, ...] = ()  # of files from another NAS
 
     def pool(self, name: str) -> Pool | None:
         return next((pool for pool in self.pools if pool.name == name), None)
@@ -294,6 +296,9 @@ class Facts:
     def properties_of(self, pool: str) -> dict[str, str]:
         """What is set on that pool; empty where it is not known."""
         return next((found.values for found in self.properties if found.name == pool), {})
+
+    def file_import(self, key: str) -> FileImport | None:
+        return next((one for one in self.imports if one.id == key), None)
 
     def remote(self, key: str) -> Remote | None:
         return next((remote for remote in self.remotes if remote.id == key), None)

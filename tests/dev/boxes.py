@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,6 +12,7 @@ from appliance.backups.tasks import BackupTask, encode_tasks
 from appliance.facts.box import Pool, Use, Vdev
 from appliance.facts.box_record import BoxMark, BoxMarks
 from appliance.facts.datasets import Dataset, Property, SpaceUse
+from appliance.facts.file_import import Count, FileImport, ImportResult
 from appliance.facts.importable import Importable, ImportablePart
 from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group
@@ -122,8 +123,21 @@ def healthy(now: datetime) -> Box:
             Connection("nfs", "12", "", "192.168.1.20", ("/tank/media",)),
         ),
         remotes=(cellar(now),),
+        imports=imports_of(now, own),
         uses={"tank/homes": (SpaceUse("user", "anna", 5 * GB, 50 * GB), SpaceUse("user", "ben", 3 * GB, 50 * GB))},
     )  # fmt: skip
+
+
+def imports_of(now: datetime, own: Sequence[Dataset]) -> tuple[FileImport, ...]:
+    """Imports at each stage: not confirmed yet, counted, ended with differences."""
+    photos = next(one for one in own if one.name == "tank/photos")
+    key = cellar(now).host_key
+    first = FileImport("0badcafe", "nas.lan", 22, "admin", "/volume1/photos", "tank/photos", photos.guid, public_key=key, offered_key=key)  # fmt: skip
+    found = Count(48_211, 3_120, 14, int(1.2 * TB), 48_100, int(1.2 * TB), 3, ("@eaDir: a folder of the other NAS's own", "2019/.zfs: a folder of the other NAS's own", "2019/mixer: a device, pipe or socket"))  # fmt: skip
+    ready = replace(first, id="1badcafe", host_key=key, offered_key="", tested=now - timedelta(hours=2), found=found, free=4 * TB)  # fmt: skip
+    ended = replace(ready, id="2badcafe", path="/volume1/a folder with a long name/papers of the whole family since 1974", began=True, result=ImportResult(now - timedelta(hours=1), 48_211, 2, 1))  # fmt: skip
+    broken = replace(ready, id="3badcafe", began=True, problem="nas.lan, port 22 cannot be reached: Is it switched on and connected to the network?")  # fmt: skip
+    return first, ready, ended, broken
 
 
 def degraded(now: datetime) -> Box:

@@ -16,6 +16,7 @@ from appliance.datasets import presets
 from appliance.facts import user_properties
 from appliance.facts.box import Disk, Facts, LongWork, Pool, Scan, Use, Vdev
 from appliance.facts.datasets import Dataset, Property, SpaceUse
+from appliance.facts.file_import import FileImport
 from appliance.facts.importable import Importable
 from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group, Share
@@ -45,6 +46,7 @@ class Box:
     importable: tuple[Importable, ...] = ()
     connections: tuple[Connection, ...] = ()
     remotes: tuple[Remote, ...] = ()
+    imports: tuple[FileImport, ...] = ()
     uses: dict[str, tuple[SpaceUse, ...]] = field(default_factory=dict)
     kept: Policy = USUAL  # the snapshots that there are of each dataset with a policy
     growth: float = 0.05

@@ -62,6 +62,7 @@ from web.inventory.models import (
     GroupRow,
     HistoryLine,
     ImportableRow,
+    ImportRow,
     PolicyRow,
     PoolRow,
     PropertiesRow,
@@ -173,6 +174,7 @@ def put_facts(box: Box, now: datetime) -> None:
     store.replace(ImportableRow, box.importable, lambda found: str(found.guid))
     store.replace(ConnectionRow, box.connections, lambda found: found.key)
     store.replace(RemoteRow, box.remotes, lambda found: found.id)
+    store.replace(ImportRow, box.imports, lambda found: found.id)
     services = [Service(unit, "failed" if unit in box.failed_services else "active", "enabled") for unit in UNITS]
     store.replace(ServiceRow, services, lambda found: found.unit)
     store.replace(CachingRow, [Caching(hit_percent=94, sync_percent=3, memory=4 * 2**30)], lambda found: found.key)

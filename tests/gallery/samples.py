@@ -29,6 +29,7 @@ from web.inventory.models import (
     EditRow,
     GroupRow,
     ImportableRow,
+    ImportRow,
     PoolRow,
     RemoteRow,
     SnapshotRow,
@@ -208,6 +209,7 @@ FAMILIES = {
         {"key": other.key, "box": other.mark.id} for other in recovery.other_boxes(status.read_facts())
     ],
     "/backups/computers/": lambda: keys(RemoteRow.objects.order_by("key")),
+    "/imports/": lambda: keys(ImportRow.objects.order_by("key"), count=9),
     "/snapshots/of/<str:key>/<str:guid>/": snapshots,
     "/snapshots/of/<str:key>/": datasets,
     "/folders/<str:key>/": datasets,

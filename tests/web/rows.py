@@ -13,6 +13,7 @@ from appliance.backups.tasks import BackupTask, encode_tasks
 from appliance.disks.inventory import disks_from
 from appliance.facts.box import Disk, Pool, PoolDetail, Use, Vdev
 from appliance.facts.datasets import Dataset, Snapshot
+from appliance.facts.file_import import Count, FileImport
 from appliance.facts.importable import Importable
 from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group, Share
@@ -38,6 +39,7 @@ from web.inventory.models import (
     EditRow,
     GroupRow,
     ImportableRow,
+    ImportRow,
     PoolRow,
     RemoteRow,
     ShareRow,
@@ -124,6 +126,17 @@ REMOTE = Remote("0badcafe", "attic.lan", 22, "larder-backup", "tank/attic", f"ss
                 tested=datetime(2026, 1, 1, tzinfo=UTC), zfs="2.3.9", free=10**12)  # fmt: skip
 
 
+IMPORT = FileImport("0badcafe", "nas.lan", 22, "admin", "/volume1/photos", "tank/photos", 5, public_key=f"ssh-ed25519 {'C' * 68}",
+                    host_key=HOST_KEY, tested=datetime(2026, 1, 1, tzinfo=UTC), free=10**12,
+                    found=Count(120, 8, 1, 10**10, 100, 10**9, 1, ("@eaDir: a folder of the other NAS's own",)))  # fmt: skip
+
+
+def put_imports(*imports: FileImport) -> None:
+    """Made up: imports of files from another NAS."""
+    store.replace(ImportRow, imports, lambda one: one.id)
+    store.checked("imports", changed=True)
+
+
 def put_remotes(*remotes: Remote) -> None:
     """Made up: other computers that backups go to."""
     store.replace(RemoteRow, remotes, lambda one: one.id)
@@ -156,6 +169,8 @@ def recorded_box() -> Pool:
     store.replace(EditRow, [detect.Edit("smb", "/etc/samba/larder.conf", "ab" * 32)], lambda edit: edit.key)
     store.replace(ConnectionRow, [Connection("smb", "1", "anna", "192.168.1.20")], lambda found: found.key)
     put_remotes(replace(REMOTE, host_key="", offered_key=HOST_KEY))
+    photos = DatasetRow.objects.get(name="tank/photos").fact.guid
+    put_imports(replace(IMPORT, offered_key=OTHER_HOST_KEY, guid=photos))
     put_box()
     return pool
 

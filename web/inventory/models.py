@@ -12,6 +12,7 @@ from django.db import models
 
 from appliance.facts import box, sharing
 from appliance.facts.datasets import Bookmark, Dataset, DatasetDetail, Snapshot
+from appliance.facts.file_import import FileImport
 from appliance.facts.importable import Importable
 from appliance.facts.remote import Remote
 from appliance.pools import progress
@@ -255,6 +256,12 @@ class RemoteRow(Row):
     """Another computer that backups go to. ``key`` is its id."""
 
     kind = Remote
+
+
+class ImportRow(Row):
+    """An import of files from another NAS. ``key`` is its id."""
+
+    kind = FileImport
 
 
 class EditRow(Row):

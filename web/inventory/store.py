@@ -30,6 +30,7 @@ from web.inventory.models import (
     DiskRow,
     GroupRow,
     ImportableRow,
+    ImportRow,
     PolicyRow,
     PoolRow,
     PropertiesRow,
@@ -141,6 +142,7 @@ def facts() -> Facts:
         dataset_details=tuple(row.fact for row in DatasetDetailRow.objects.all()),
         smb_policy=next((row.fact for row in PolicyRow.objects.all()), SmbPolicy()),
         remotes=tuple(row.fact for row in RemoteRow.objects.order_by("name")),
+        imports=tuple(row.fact for row in ImportRow.objects.order_by("name")),
     )
 
 

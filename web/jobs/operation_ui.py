@@ -37,6 +37,9 @@ from appliance.datasets.user_quotas import SetUserQuota
 from appliance.datasets.volumes import CreateVolume, GrowVolume
 from appliance.disks.erase import EraseDisk
 from appliance.disks.selftest import StartSelfTest
+from appliance.imports.run_import import RunImport
+from appliance.imports.set_up import AddImport, ConfirmImportKey, RemoveImport
+from appliance.imports.try_import import TestImport
 from appliance.operation import Operation, Plan, kind_of
 from appliance.pools.checkpoint import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.pools.create import CreatePool
@@ -139,6 +142,7 @@ BOX = OperationUi("box", "See the system")
 BACKUPS = OperationUi("backups", "See the backups")
 REMOTES = OperationUi("remotes", "See the computers")
 RECOVERY = OperationUi("recovery", "See what is left to do")
+IMPORTS = OperationUi("imports", "See the imports")
 BENCHMARKS = OperationUi("benchmarks", "See the benchmarks")
 
 NEW_PASSPHRASE = Secret(
@@ -215,6 +219,11 @@ UI: dict[type[Operation], OperationUi] = {
     ConfirmHostKey: REMOTES,
     TestRemote: REMOTES,
     RemoveRemote: REMOTES,
+    AddImport: IMPORTS,
+    ConfirmImportKey: IMPORTS,
+    TestImport: IMPORTS,
+    RunImport: IMPORTS,
+    RemoveImport: IMPORTS,
     VerifyBackup: BACKUPS,
     CheckBackupKeys: replace(
         BACKUPS,

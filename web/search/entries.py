@@ -48,6 +48,7 @@ PAGES = (
     ("Overview", "overview", "overview", "home start"),
     ("Pools", "pools", "pool", "zpool raid storage"),
     ("Folders", "folders", "folder", "datasets shares"),
+    ("Import files", "imports", "download", "nas rsync copy migrate synology qnap"),
     ("Volumes", "volumes", "pool", "zvol iscsi"),
     ("Snapshots", "snapshots", "snapshot", ""),
     ("Automatic snapshots", "snapshot_policies", "snapshot", "schedule retention"),

@@ -59,6 +59,11 @@ def ssh_argv(remote: Remote, words: Sequence[str], *, aes: bool = False) -> list
     """The command that asks the other computer for ``words``, of which each is plain. ``aes``: whether both sides are fast at it."""
     for word in words:
         settings.check_remote_name(word)
+    return [*ssh_words(remote, aes=aes), "-l", settings.check_user(remote.user), "--", settings.check_host(remote.host), " ".join(words)]  # fmt: skip
+
+
+def ssh_words(remote: Remote, *, aes: bool = False) -> list[str]:
+    """ssh with its options, up to who signs in where."""
     options = {
         **OPTIONS,
         "HostKeyAlias": settings.host_alias(remote.id),
@@ -66,8 +71,7 @@ def ssh_argv(remote: Remote, words: Sequence[str], *, aes: bool = False) -> list
     }
     return as_ssh_user([
         "ssh", "-F", "none", "-T", "-a", "-x", *(word for key, value in options.items() for word in ("-o", f"{key}={value}")),
-        "-c", WITH_AES if aes else WITHOUT_AES, "-i", str(settings.key_file(remote.id)), "-p", str(remote.port), "-l", settings.check_user(remote.user),
-        "--", settings.check_host(remote.host), " ".join(words),
+        "-c", WITH_AES if aes else WITHOUT_AES, "-i", str(settings.key_file(remote.id)), "-p", str(remote.port),
     ])  # fmt: skip
 
 

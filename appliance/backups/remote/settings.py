@@ -196,11 +196,16 @@ def make_key(key: str) -> str:
 
 def pin_host_key(remote: Remote, key: str) -> Remote:
     """From now on only the computer with this host key is talked to. Raises Failed."""
-    check_host_key(key)
-    write_file(known_hosts_file(remote.id), f"{host_alias(remote.id)} {key}\n", mode=0o644)
+    write_known_host(remote.id, key)
     pinned = replace(remote, host_key=key, offered_key="", problem="", tested=None)
     write_remote(pinned)
     return pinned
+
+
+def write_known_host(key: str, host_key: str) -> None:
+    """What ssh knows the computer by. Raises Failed."""
+    check_host_key(host_key)
+    write_file(known_hosts_file(key), f"{host_alias(key)} {host_key}\n", mode=0o644)
 
 
 def remove_remote(key: str) -> None:

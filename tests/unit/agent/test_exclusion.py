@@ -151,6 +151,21 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "confirm-host-key": ({"remote": "0badcafe", "fingerprint": f"SHA256:{'a' * 43}"}, set()),
     "test-remote": ({"remote": "0badcafe"}, set()),
     "remove-remote": ({"remote": "0badcafe"}, set()),
+    "add-import": (
+        {
+            "task": "0badcafe",
+            "host": "nas.lan",
+            "user": "admin",
+            "path": "/volume1/photos",
+            "dataset": "tank/a",
+            "guid": 5,
+        },
+        set(),
+    ),
+    "confirm-import-key": ({"task": "0badcafe", "fingerprint": f"SHA256:{'a' * 43}"}, set()),
+    "test-import": ({"task": "0badcafe"}, set()),
+    "run-import": ({"task": "0badcafe", "dataset": "tank/a", "moment": "2026.11.22-19.00.00"}, {"uses tank/a"}),
+    "remove-import": ({"task": "0badcafe"}, set()),
     "verify-backup": (
         {"dataset": "tank/a", "key": "0123abcd", "target": "safe/backups/a"},
         {"uses tank/a", "uses safe/backups/a"},

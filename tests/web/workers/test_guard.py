@@ -45,6 +45,7 @@ from workers import (
     evaluate_alerts,
     guard,
     housekeeping,
+    imports,
     mail_text,
     maintenance,
     missed_schedules,
@@ -149,6 +150,7 @@ def due(monkeypatch) -> list[str]:
         ("tick-self-tests", selftests, "begin_due_selftests"),
         ("tick-policies", snapshot_policies, "run_due_policies"),
         ("tick-backups", backups, "start_due_backups"),
+        ("tick-imports", imports, "resume_imports"),
     ):
         monkeypatch.setattr(part, does, note(name))
         monkeypatch.setattr(part.looks, "claim_turn", lambda: True)
@@ -169,6 +171,7 @@ BREAKS: dict[str, tuple[Any, str]] = {
     "tick-self-tests": (selftests, "begin_due_selftests"),
     "tick-policies": (snapshot_policies, "run_due_policies"),
     "tick-backups": (backups, "start_due_backups"),
+    "tick-imports": (imports, "resume_imports"),
     "tick-housekeeping": (housekeeping, "run_housekeeping"),
 }
 STARTS = {

@@ -1,0 +1,78 @@
+"""An import of files from another NAS, as the agent has noted it. Nothing in here is secret."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class Count:
+    """What a dry run found. ``size``: bytes of ``files``; ``new``, ``new_size``: of those that are not here yet."""
+
+    files: int = 0
+    folders: int = 0
+    links: int = 0
+    size: int = 0
+    new: int = 0
+    new_size: int = 0
+    left_out: int = 0
+    named: tuple[str, ...] = ()  # the first of what is left out, each with the reason
+
+
+@dataclass(frozen=True)
+class ImportResult:
+    """How a run ended: ``different`` files were not as at the source when both were compared, ``missed`` could not be copied."""
+
+    at: datetime
+    compared: int = 0  # files; 0: they were not compared
+    different: int = 0
+    missed: int = 0
+
+
+@dataclass(frozen=True)
+class FileImport:
+    """``path`` on the other NAS goes into the folder ``dataset``, known by its ``guid``. ``existing``: what happens to files that
+    are here already: ``none`` where there may be none, ``keep``, or ``newer`` where the source's newer version takes their place
+    and the older one is kept. ``began``: files were copied already.
+
+    ``host_key``, ``offered_key``, ``problem`` are as those of ``Remote``. ``found`` is what the latest dry run said.
+    """
+
+    id: str
+    host: str
+    port: int
+    user: str
+    path: str
+    dataset: str
+    guid: int
+    existing: str = "none"
+    owners: tuple[tuple[str, str], ...] = ()  # a user there, by name or number, and the one here who gets their files
+    began: bool = False
+    top_owner: int = 0  # the number of the folder's own owner, from before the first run
+    public_key: str = ""
+    host_key: str = ""
+    offered_key: str = ""
+    tested: datetime | None = None
+    problem: str = ""
+    found: Count | None = None
+    free: int = 0  # bytes in the folder when that was counted
+    result: ImportResult | None = None
+
+    @property
+    def name(self) -> str:
+        return self.source
+
+    @property
+    def source(self) -> str:
+        """``nas.lan:/volume1/photos``"""
+        return f"{self.host}:{self.path}"
+
+    @property
+    def has_other_key(self) -> bool:
+        """Whether it showed another host key than the one that was confirmed: it may be somebody else's computer."""
+        return bool(self.host_key and self.offered_key)
+
+    @property
+    def is_ready(self) -> bool:
+        return bool(self.host_key and not self.offered_key and self.found and not self.problem)

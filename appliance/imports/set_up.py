@@ -1,0 +1,221 @@
+"""Set up an import of files from another NAS, confirm its host key, remove it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
+
+import msgspec
+
+from appliance import names
+from appliance.backups.remote import connection, settings
+from appliance.datasets import reasons
+from appliance.errors import Failed, Reason, Refused
+from appliance.facts.box import Facts
+from appliance.facts.file_import import FileImport
+from appliance.facts.remote import fingerprint_of
+from appliance.imports.base import ImportOperation, check_folder, other_folder
+from appliance.imports.settings import (
+    MOST_IMPORTS,
+    check_owners,
+    check_path,
+    find_import,
+    remove_import,
+    write_import,
+)
+from appliance.operation import Plan, Step, Work, always, never
+from appliance.pools.import_pool import pool_guid
+
+
+class AddImport(ImportOperation, tag="add-import"):
+    """Note where files come from and which folder they go into, make a key, and ask for the host key. Nothing is copied."""
+
+    needs_proof = never
+
+    host: str
+    user: str
+    path: str
+    dataset: str
+    guid: int
+    port: int = 22
+    existing: Literal["none", "keep", "newer"] = "none"
+    owners: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settings.check_host(self.host)
+        settings.check_user(self.user)
+        check_path(self.path)
+        check_owners(self.owners)
+        names.existing_dataset(self.dataset)
+        pool_guid(self.guid)
+        if self.owners and self.existing != "none":
+            # rsync would give folders that are here already to whoever has them over there.
+            raise Refused(
+                Reason(
+                    "import-owners-beside",
+                    "Owners can be set only in an empty folder. Leave them out, or choose an empty folder.",
+                    field="owners",
+                )
+            )
+        if not 1 <= self.port <= 65535:
+            raise Refused(Reason("port-out-of-range", "Enter a port from 1 to 65535.", field="port"))
+
+    @property
+    def title(self) -> str:
+        return f"Set up an import from {self.host}"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        if facts.file_import(self.task) or facts.remote(self.task):
+            yield Reason("import-known", "That import was set up a moment ago.")
+        if len(facts.imports) >= MOST_IMPORTS:
+            yield Reason("imports-too-many", "There can be at most {most} imports. Remove old ones.", most=MOST_IMPORTS)
+        for name in self.owners.values():
+            if not facts.account(name):
+                yield reasons.user_missing(name).with_field("owners")
+        dataset = facts.dataset(self.dataset)
+        yield from check_folder(dataset, self.dataset, facts)
+        if dataset and dataset.guid != self.guid:
+            yield other_folder(self.as_task())
+
+    def as_task(self) -> FileImport:
+        return FileImport(
+            self.task, self.host, self.port, self.user, self.path, self.dataset, self.guid, self.existing, tuple(self.owners.items())
+        )  # fmt: skip
+
+    def plan(self, facts: Facts) -> Plan:
+        return Plan(
+            summary=f"Larder makes a key for {self.host} and asks for its host key. Nothing is copied yet.",
+            steps=(
+                Step("key", "Make a key for this import", shlex.join(["ssh-keygen", "-t", "ed25519", "-f", str(settings.key_file(self.task))]), self.make),
+                Step("host-key", f"Ask {self.host} for its host key", shlex.join(["ssh-keyscan", "-p", str(self.port), "--", self.host]), self.fetch),
+            ),
+            identity={"operation": msgspec.to_builtins(self)},
+            undo="It can be removed again.",
+        )  # fmt: skip
+
+    def make(self, work: Work) -> None:
+        write_import(replace(self.as_task(), public_key=settings.make_key(self.task)))
+        work.note(f"Made a key for {self.user}@{self.host}.")
+
+    def fetch(self, work: Work) -> None:
+        fetch_key(self.task, work)
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        found = facts.file_import(self.task)
+        return found is not None and (step == "key" or bool(found.offered_key))
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        if step == "key":
+            return "Nothing was set up. Set it up again."
+        return "It was set up without the host key. Choose Test on its page to ask again."
+
+
+def fetch_key(key: str, work: Work) -> None:
+    """Note the host key that the other NAS shows; where it does not answer, that is noted and nothing else."""
+    task = find_import(key)
+    try:
+        found = connection.fetch_host_key(task.host, task.port)
+    except Failed as error:
+        write_import(replace(task, problem=str(error)))
+        work.note(str(error))
+        return
+    offered = "" if found == task.host_key else found
+    write_import(replace(task, offered_key=offered, problem=""))
+    work.note(f"{task.host} shows the host key {fingerprint_of(found)}.")
+
+
+class ConfirmImportKey(ImportOperation, tag="confirm-import-key"):
+    """From now on copy from the computer with this host key, and from no other. It decides whose files get in here, so it needs
+    the password."""
+
+    needs_proof = always
+
+    fingerprint: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.fingerprint.startswith("SHA256:") or len(self.fingerprint) != 50:
+            raise Refused(Reason("fingerprint-invalid", "That is no host key."))
+
+    @property
+    def title(self) -> str:
+        return "Confirm the host key of another NAS"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        found = facts.file_import(self.task)
+        if found and fingerprint_of(found.offered_key) != self.fingerprint:
+            yield host_key_other(found)
+
+    def plan(self, facts: Facts) -> Plan:
+        task = self.find(facts)
+        before = fingerprint_of(task.host_key)
+        return Plan(
+            title=f"Confirm the host key of {task.host}",
+            summary=f"Files are copied from the computer that has the host key {self.fingerprint}, and from no other.",
+            steps=(Step("pin", "Store the host key", f"write {settings.known_hosts_file(self.task)}", self.pin),),
+            identity={"operation": msgspec.to_builtins(self), "before": task.host_key, "host": task.host},
+            warnings=(
+                f"{task.host} had the host key {before} before. Confirm the new one only if you know why it changed, for example because it was reinstalled. Otherwise another computer may be answering in its place.",
+            )
+            if before
+            else (),
+            undo="Remove the import, and nothing more is copied from there.",
+        )  # fmt: skip
+
+    def pin(self, work: Work) -> None:
+        task = find_import(self.task)
+        if fingerprint_of(task.offered_key) != self.fingerprint:
+            raise Refused(host_key_other(task))
+        settings.write_known_host(self.task, task.offered_key)
+        write_import(replace(task, host_key=task.offered_key, offered_key="", problem="", tested=None, found=None))
+        work.note(f"{task.host} is known by {self.fingerprint}.")
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        found = facts.file_import(self.task)
+        return found is not None and fingerprint_of(found.host_key) == self.fingerprint
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        return "The host key was not confirmed. Confirm it again."
+
+
+def host_key_other(task: FileImport) -> Reason:
+    return Reason(
+        "host-key-other",
+        "{host} now shows another host key than the one that you looked at. Look at it again.",
+        host=task.host,
+    )
+
+
+class RemoveImport(ImportOperation, tag="remove-import"):
+    """Forget an import and destroy its key. What was copied stays."""
+
+    needs_proof = never
+
+    @property
+    def title(self) -> str:
+        return "Remove an import"
+
+    def plan(self, facts: Facts) -> Plan:
+        task = self.find(facts)
+        return Plan(
+            title=f"Remove the import from {task.host}",
+            summary=f"This box can no longer sign in at {task.host}. The files that were copied to {task.dataset} stay.",
+            steps=(Step("remove", "Delete its settings, its report and its key", f"rm {settings.key_file(self.task)}", self.remove),),
+            identity={"operation": msgspec.to_builtins(self), "host": task.host},
+            warnings=(f"Remove the line with the key {task.public_key[-20:]} from authorized_keys on {task.host} too.",),
+            undo="It can be set up again, with a new key.",
+        )  # fmt: skip
+
+    def remove(self, work: Work) -> None:
+        remove_import(self.task)
+        work.note("Its key was destroyed.")
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        return facts.file_import(self.task) is None
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        return "Remove it again."

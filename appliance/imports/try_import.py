@@ -1,0 +1,146 @@
+"""Ask another NAS what it would send: a dry run, which proves the connection, the path and rsync on both sides."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import msgspec
+
+from appliance import command
+from appliance.backups.remote import connection
+from appliance.backups.remote.connection import Unreachable
+from appliance.errors import Failed, LarderError, Reason
+from appliance.facts.box import Facts
+from appliance.facts.file_import import FileImport
+from appliance.formatting import size_text
+from appliance.imports import rsync, sandbox
+from appliance.imports.base import ImportOperation, check_folder, open_folder, other_folder
+from appliance.imports.rsync import Listing
+from appliance.imports.set_up import fetch_key
+from appliance.imports.settings import as_remote, find_import, write_import
+from appliance.operation import Plan, Step, Work, never
+
+MOST_SAID = 256 * 1024  # bytes of complaints about single files
+
+
+class TestImport(ImportOperation, tag="test-import"):
+    """Try the connection and count what would be copied. Nothing is changed."""
+
+    __test__ = False  # no test of pytest's
+    needs_proof = never
+
+    @property
+    def title(self) -> str:
+        return "Test an import"
+
+    def lasts(self) -> bool:
+        return True
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        if task := facts.file_import(self.task):
+            yield from check_target(task, facts)
+
+    def plan(self, facts: Facts) -> Plan:
+        task = self.find(facts)
+        return Plan(
+            title=f"Test the import from {task.host}",
+            summary=f"Larder asks {task.host} for the list of files in {task.path}. Nothing is copied.",
+            steps=(Step("test", "Count what would be copied", shown(rsync.count_argv(task)), self.test),),
+            identity={"operation": msgspec.to_builtins(self), "host_key": task.host_key},
+            undo="Nothing is changed.",
+        )  # fmt: skip
+
+    def test(self, work: Work) -> None:
+        task = find_import(self.task)
+        if not task.host_key:
+            fetch_key(self.task, work)
+            task = find_import(self.task)
+            if not task.offered_key:
+                raise Failed(task.problem or f"{task.host} shows no host key")
+            raise Failed(f"{task.host} answers", "Confirm its host key on the page of the import, then test again.")
+        try:
+            task = count_files(task, work)
+        except LarderError as error:
+            note_problem(task, error)
+            raise
+        assert task.found is not None  # noqa: S101  # just counted
+        work.note(f"{task.found.files} files, {size_text(task.found.size)}, in {task.found.folders} folders.")
+        for line in task.found.named:
+            work.note(f"Left out: {line}")
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        return False  # what it said is known only to the run itself
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        return ""
+
+
+def check_target(task: FileImport, facts: Facts) -> Iterator[Reason]:
+    dataset = facts.dataset(task.dataset)
+    yield from check_folder(dataset, task.dataset, facts)
+    if dataset and dataset.guid != task.guid:
+        yield other_folder(task)
+
+
+def shown(argv: list[str]) -> str:
+    """The command as pages show it: without ssh's options."""
+    return shlex.join("--rsh=ssh" if word.startswith("--rsh=") else word for word in argv)
+
+
+def count_files(task: FileImport, work: Work) -> FileImport:
+    """Count what would be copied, and note that with the import. Raises Unreachable, Failed, Cancelled."""
+    listing = Listing(keeps=task.existing != "newer")
+
+    def look() -> None:
+        work.stop_if_asked()
+        work.progress(0, f"{listing.files} files, {size_text(listing.size)} so far")
+
+    with open_folder(task) as handle, sandbox.enter(handle, task.id, writable=False) as confined:
+        room = os.statvfs(handle)
+        argv = [*confined, *rsync.count_argv(task)]
+        result = command.watch(argv, take=listing.take, look=look, most_said=MOST_SAID)
+    if result.status not in {0, rsync.PARTLY, rsync.VANISHED} or (
+        result.status and not listing.folders + listing.files
+    ):
+        raise explain(task, result)
+    now = datetime.now(UTC).replace(microsecond=0)
+    task = replace(
+        task, tested=now, problem="", offered_key="", found=listing.found, free=room.f_bavail * room.f_frsize
+    )
+    write_import(task)
+    return task
+
+
+def note_problem(task: FileImport, error: LarderError) -> None:
+    """Let the page say why it did not work, and which other host key was shown."""
+    offered = task.offered_key
+    if isinstance(error, Unreachable) and error.code == "remote-host-key":
+        try:
+            found = connection.fetch_host_key(task.host, task.port)
+        except Failed:
+            found = offered
+        offered = "" if found == task.host_key else found
+    now = datetime.now(UTC).replace(microsecond=0)
+    write_import(replace(task, tested=now, problem=str(error), offered_key=offered))
+
+
+def explain(task: FileImport, result: command.Result) -> Failed:
+    """Why rsync did not list or copy anything, from its status and its words."""
+    said = result.stderr
+    for pattern, what, advice in (
+        ("No space left on device|Disk quota exceeded", f"{task.dataset} is full", "Make room. What was copied stays."),
+        ("rsync: command not found|rsync: not found|rsync: No such file", f"{task.host} has no rsync", "Install it there, or switch on its rsync service."),
+        ("change_dir", f"{task.host} has no folder {task.path} that {task.user} may read", "Look at the path, and at the rights of that user there."),
+        ("unknown option", f"The rsync of {task.host} is too old", "It needs rsync 3.1 or later."),
+        ("protocol version mismatch", f"{task.host} says something before rsync can", "Look at what the shell of that user prints when it starts."),
+    ):  # fmt: skip
+        if any(one in said for one in pattern.split("|")):
+            return Failed(what, advice)
+    if result.status in {255, 12} or "ssh:" in said:
+        return connection.unreachable(as_remote(task), said)
+    return Failed(f"rsync ended with status {result.status}", said[-400:])

@@ -1,0 +1,218 @@
+"""Pages of imports of files from another NAS."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from appliance import agent_client
+from appliance.agent.registry import decode_operation
+from appliance.errors import Failed
+from appliance.facts.file_import import FileImport, ImportResult
+from appliance.facts.remote import fingerprint_of
+from appliance.imports.run_import import RunImport
+from appliance.imports.set_up import AddImport
+from appliance.imports.try_import import TestImport
+from tests.unit.made import dataset, disk
+from tests.web import rows
+from tests.web.reading import Page
+from tests.web.rows import HOST_KEY, IMPORT, OTHER_HOST_KEY
+from web.inventory import store
+from web.jobs.models import Job
+from workers import imports
+
+PAGE = f"/imports/{IMPORT.id}/"
+ANSWERS = {"host": "nas.lan", "port": 22, "user": "admin", "path": "/volume1/photos", "folder": "5", "existing": "none",
+           "owners": "1026=anna\n ben = anna"}  # fmt: skip
+RESULT = ImportResult(datetime(2026, 1, 2, tzinfo=UTC), 120, 0, 0)
+
+
+def box(*imports: FileImport, **photos: Any) -> None:
+    found = dataset("tank/photos", guid=5, **{"mountpoint": "/tank/photos", "mounted": True, **photos})
+    rows.put(pools=[rows.pool_of("tank", 1000, disk(1), disk(2))], datasets=[dataset("tank", guid=1), found], disks=[], accounts=["anna"], shares=[])  # fmt: skip
+    rows.put_imports(*imports)
+
+
+def operation_of(kind: type) -> Any:
+    found = decode_operation(Job.objects.latest("created").operation)
+    assert isinstance(found, kind)
+    return found
+
+
+def test_no_import_yet_says_what_is_needed(web):
+    box()
+    page = Page(web.get("/imports/"))
+    assert "No imports yet" in page.text and "ssh server and rsync" in page.text
+    assert "Import files" in Page(web.get("/folders/")).text
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"host_key": "", "offered_key": HOST_KEY, "found": None}, "not confirmed"),
+        ({"offered_key": OTHER_HOST_KEY}, "key changed"),
+        ({"found": None}, "not tested yet"),
+        ({"problem": "nas.lan, port 22 cannot be reached"}, "not ready"),
+        ({}, "ready"),
+        ({"began": True}, "interrupted"),
+        ({"began": True, "problem": "nas.lan, port 22 cannot be reached"}, "interrupted"),
+        ({"began": True, "result": RESULT}, "done"),
+        ({"began": True, "result": replace(RESULT, different=2)}, "with differences"),
+    ],
+)
+def test_each_import_is_listed_with_its_state(web, changes, word):
+    box(replace(IMPORT, **changes))
+    assert word in Page(web.get("/imports/")).text
+    assert word in Page(web.get(PAGE)).text
+
+
+def test_form_makes_the_operation(web):
+    box()
+    response = web.post("/imports/new/", ANSWERS)
+    assert response.status_code == 302 and "/jobs/" in response["Location"]
+    made = operation_of(AddImport)
+    assert made.owners == {"1026": "anna", "ben": "anna"}
+    assert (made.host, made.user, made.path, made.dataset, made.guid, made.existing) == (
+        "nas.lan", "admin", "/volume1/photos", "tank/photos", 5, "none",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("field", "bad", "says"),
+    [
+        ("host", "-oProxyCommand=id", "Enter a name such as"),
+        ("user", "a b", "name contains only"),
+        ("path", "photos", "whole path there"),
+        ("path", "/volume1/*", "whole path there"),
+        ("existing", "keep", "only in an empty folder"),
+        ("owners", "1026", "needs an equals sign"),
+        ("owners", "*=anna", "a name or a number"),
+        ("owners", "1026=nobody-here", "There is no user nobody-here"),
+        ("folder", "7", "Select a valid choice"),
+    ],
+)
+def test_form_refuses_what_the_agent_would_refuse(web, field, bad, says):
+    box()
+    page = Page(web.post("/imports/new/", {**ANSWERS, field: bad}))
+    assert says in page.text
+    assert not Job.objects.exists()
+
+
+@pytest.mark.parametrize("changes", [{"readonly": True}, {"mounted": False}, {"copy_of": '{"guid":9,"raw":false}'}])
+def test_folder_that_cannot_be_written_is_not_offered(web, changes):
+    box(**changes)
+    assert "tank/photos" not in Page(web.get("/imports/new/")).text
+
+
+def test_page_shows_the_host_key_and_the_line_that_lets_this_box_in(web):
+    box(replace(IMPORT, host_key="", offered_key=HOST_KEY, found=None))
+    page = Page(web.get(PAGE))
+    assert fingerprint_of(HOST_KEY) in page.text
+    assert f"restrict ssh-ed25519 {'C' * 68} larder-import-0badcafe" in page.text
+    assert "Start the import" not in page.text
+
+
+def test_page_shows_what_was_counted_and_what_is_left_out(web):
+    box(IMPORT)
+    page = Page(web.get(PAGE))
+    assert "120 files" in page.text and "100 files" in page.text
+    assert "Left out: 1" in page.text and "@eaDir: a folder of the other NAS's own" in page.text
+    assert "Start the import" in page.text
+
+
+def test_page_says_when_there_is_not_enough_room(web):
+    box(replace(IMPORT, free=10**6))
+    assert "not enough" in Page(web.get(PAGE)).text
+
+
+def test_other_host_key_takes_the_start_away(web):
+    box(replace(IMPORT, offered_key=OTHER_HOST_KEY))
+    page = Page(web.get(PAGE))
+    assert "Start the import" not in page.text and "may be answering in its place" in page.text
+    assert "Confirm the new one only if" in Page(web.get(f"{PAGE}host-key/")).text
+
+
+def test_review_says_what_is_copied_and_that_nothing_is_deleted(web):
+    box(IMPORT)
+    page = Page(web.get(f"{PAGE}run/"))
+    assert "100 files" in page.text and "Nothing is deleted" in page.text and "rsync --rsh=ssh" in page.text
+    assert "groups and access lists of the other NAS are not copied" in page.text
+    assert "--delete" not in page.text and "BatchMode" not in page.text
+
+
+def test_test_makes_its_job(web):
+    box(IMPORT)
+    web.post(f"{PAGE}test/")
+    assert operation_of(TestImport).task == IMPORT.id
+
+
+def test_problem_of_the_other_side_is_text(web):
+    box(replace(IMPORT, problem="<b>no</b>", path="/a <i>b"))
+    assert "<b>no" not in web.get(PAGE).content.decode() and "<i>b" not in web.get("/imports/").content.decode()
+
+
+def test_report_is_a_text_file(web, monkeypatch):
+    box(replace(IMPORT, began=True, result=RESULT))
+    monkeypatch.setattr(agent_client, "send_request", lambda _request, **_how: {"facts": {"text": "all <fine>\n"}})
+    response = web.get(f"{PAGE}report/")
+    assert response.content == b"all <fine>\n" and response["Content-Type"].startswith("text/plain")
+    assert "attachment" in response["Content-Disposition"]
+
+
+def test_report_that_cannot_be_read_says_so(web, monkeypatch):
+    def fail(_request: object, **_how: object) -> None:
+        raise Failed("Larder's agent does not answer")
+
+    box(replace(IMPORT, began=True, result=RESULT))
+    monkeypatch.setattr(agent_client, "send_request", fail)
+    assert "cannot be read now" in Page(web.get(f"{PAGE}report/")).text
+
+
+def test_unknown_import_has_no_page(web):
+    box(IMPORT)
+    for path in ("", "host-key/", "run/", "report/", "remove/"):
+        assert web.get(f"/imports/1badcafe/{path}").status_code == 404
+
+
+def test_run_names_its_folder(web):
+    box(IMPORT)
+    response = web.get(f"{PAGE}run/")
+    assert response.context["operation"].dataset == "tank/photos"
+    assert isinstance(response.context["operation"], RunImport)
+
+
+# --- going on after an interruption ----------------------------------------------------------------------------------
+def ended(*states: str) -> None:
+    for number, state in enumerate(states):
+        made = rows.planned(RunImport(task=IMPORT.id, dataset="tank/photos", moment=f"2026.11.22-19.00.0{number}"))
+        Job.objects.filter(pk=made.pk).update(state=state)
+
+
+def runs() -> int:
+    return Job.objects.filter(kind="run-import", state=Job.State.QUEUED).count()
+
+
+@pytest.mark.parametrize(
+    ("states", "goes_on"),
+    [
+        (["interrupted"], 1),
+        (["done", "interrupted"], 1),
+        (["interrupted", "interrupted"], 1),
+        (["interrupted", "interrupted", "interrupted"], 0),
+        (["interrupted", "failed"], 0),
+        (["interrupted", "cancelled"], 0),
+        (["interrupted", "running"], 0),
+        ([], 0),
+    ],
+)
+def test_interrupted_import_goes_on_once_and_a_failed_one_waits(web, states, goes_on):
+    box(replace(IMPORT, began=True))
+    store.checked("datasets", changed=True)
+    ended(*states)
+    imports.resume_imports()
+    assert runs() == goes_on
+    imports.resume_imports()
+    assert runs() == goes_on

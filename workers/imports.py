@@ -1,0 +1,40 @@
+"""Go on with imports of files that were interrupted, by a power cut or a restart of the agent."""
+
+from __future__ import annotations
+
+import logging
+
+from django.utils import timezone
+
+from appliance import snapshot_names
+from appliance.errors import Refused
+from appliance.facts.file_import import FileImport
+from appliance.imports.run_import import RunImport
+from web.inventory import store
+from web.inventory.models import ImportRow
+from web.jobs import confirm
+from web.jobs.models import BY_SCHEDULE, Job
+from workers.interval import Interval
+
+log = logging.getLogger(__name__)
+SECONDS_BETWEEN_LOOKS = 20
+MOST_IN_A_ROW = 3  # an import that is interrupted again and again waits for its owner
+looks = Interval(SECONDS_BETWEEN_LOOKS)
+
+
+def resume_imports() -> None:
+    """Start each import again whose latest run was interrupted. One that failed or was stopped waits for its owner."""
+    if not (store.is_read("imports") and store.is_read("datasets")):  # nothing is known right after a start
+        return
+    for row in ImportRow.objects.order_by("key"):
+        task: FileImport = row.fact
+        jobs = Job.objects.filter(kind="run-import", subject=task.id).order_by("-created")
+        states = list(jobs.values_list("state", flat=True)[:MOST_IN_A_ROW])
+        if states[:1] != [Job.State.INTERRUPTED] or states == [Job.State.INTERRUPTED] * MOST_IN_A_ROW:
+            continue
+        moment = snapshot_names.format_moment(timezone.now())
+        operation = RunImport(task=task.id, dataset=task.dataset, moment=moment)
+        try:
+            confirm.start_without_review(operation, user=BY_SCHEDULE)
+        except Refused as refusal:
+            log.warning("the import %s does not go on: %s", task.id, refusal)
