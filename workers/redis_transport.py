@@ -28,7 +28,7 @@ class RedisAway(ConnectionError):
     """Redis answers nothing, or something else than Redis would. Celery connects again."""
 
 
-class Reader:
+class QueueReader:
     """One connection that waits for messages (``BRPOP``), in Redis's protocol (redis.io, "RESP")."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Channel(virtual.Channel):
     """Takes messages from lists and puts them into lists."""
 
     do_restore = False
-    reader: Reader | None = None
+    reader: QueueReader | None = None
 
     def _put(self, queue: str, message: Any, **_options: Any) -> None:
         push_message(queue, json.dumps(message))
@@ -81,7 +81,7 @@ class Channel(virtual.Channel):
     def _poll(self, cycle: Any, callback: Any, timeout: float | None = None) -> None:
         """Hand the next message to ``callback``. Raises Empty where none came in time."""
         if self.reader is None:
-            self.reader = Reader()
+            self.reader = QueueReader()
         name, text = self.reader.pop(self._active_queues, timeout or SECONDS_OF_WAIT)
         callback(json.loads(text), name)
 
@@ -103,7 +103,7 @@ class Transport(virtual.Transport):
 
     def establish_connection(self) -> Any:
         """Raises OSError where Redis is away."""
-        Reader().close()
+        QueueReader().close()
         return super().establish_connection()
 
     def driver_version(self) -> str:

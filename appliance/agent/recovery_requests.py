@@ -26,7 +26,7 @@ class MakeRecoveryPhrase(Request, tag="make-recovery-phrase"):
 
     def __post_init__(self) -> None:
         if len(self.password.encode(errors="surrogatepass")) > proof.LONGEST:
-            raise Refused(Reason("password-wrong", "The password is wrong.", field="password"))
+            raise Refused(Reason("recovery-password-wrong", "The password is wrong.", field="password"))
 
     def read(self) -> object:
         proof.check(self.password)

@@ -48,7 +48,7 @@ class Ceilings:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Bottleneck:
     """The limit of one direction, and why, as a sentence. ``parts`` is empty where there is no answer."""
 
     direction: Direction
@@ -62,7 +62,7 @@ class Verdict:
         return self.parts[0] if self.parts else "unknown"
 
 
-def judge(figures: ClientFigures, loopback: LoopbackFigures, *, cached: bool = False) -> tuple[Verdict, ...]:
+def judge(figures: ClientFigures, loopback: LoopbackFigures, *, cached: bool = False) -> tuple[Bottleneck, ...]:
     """The verdicts of a run, for writing and for reading. ``cached``: the box could keep what was read in its memory."""
     found = []
     for direction in ("write", "read"):
@@ -79,12 +79,12 @@ def judge(figures: ClientFigures, loopback: LoopbackFigures, *, cached: bool = F
 
 def judge_direction(
     direction: Direction, reached: float, ceilings: Ceilings, busy: float, *, cached: bool = False
-) -> Verdict:
+) -> Bottleneck:
     """The limit of one direction."""
 
-    def verdict(parts: tuple[Part, ...], why: str) -> Verdict:
+    def verdict(parts: tuple[Part, ...], why: str) -> Bottleneck:
         word = "Writing" if direction == "write" else "Reading"
-        return Verdict(direction, reached, ceilings, parts, f"{word}: {why}")
+        return Bottleneck(direction, reached, ceilings, parts, f"{word}: {why}")
 
     wire, client = ceilings.network, ceilings.client
     if direction == "read" and wire and reached > FROM_MEMORY * wire:
@@ -115,11 +115,11 @@ def lowest_first(ceilings: Ceilings, wire: float | None, *, cached: bool) -> lis
 
 
 def judge_ceilings(
-    verdict: Callable[[tuple[Part, ...], str], Verdict],
+    verdict: Callable[[tuple[Part, ...], str], Bottleneck],
     reached: float,
     found: list[tuple[float, Part]],
     ceilings: Ceilings,
-) -> Verdict:
+) -> Bottleneck:
     """The limit by the lowest ceiling."""
     speed = rate_text(round(reached))
     missing = [

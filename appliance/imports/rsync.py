@@ -121,7 +121,7 @@ class Lines:
 
 
 @dataclass
-class Listing:
+class RsyncListing:
     """What a dry run lists. ``new``: files that would be copied, only those that are not here where ``keeps``; ``different``
     names what is not as at the source."""
 
@@ -190,7 +190,7 @@ def cut_name(name: bytes) -> str:
     return text if len(text) <= LONGEST_NAMED else f"…{text[-LONGEST_NAMED:]}"
 
 
-class Transfer:
+class RsyncTransfer:
     """The bytes that a copy has transferred so far."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ from appliance.facts.file_import import Count, FileImport, ImportResult
 from appliance.formatting import rate_text, size_text, time_left
 from appliance.imports import report, rsync, sandbox
 from appliance.imports.base import ImportOperation, not_confirmed, open_folder
-from appliance.imports.rsync import Listing, Transfer
+from appliance.imports.rsync import RsyncListing, RsyncTransfer
 from appliance.imports.settings import find_import, write_import
 from appliance.imports.try_import import MOST_SAID, check_target, count_files, explain, note_problem, shown
 from appliance.operation import Plan, Step, Work, never
@@ -40,13 +40,13 @@ SECONDS_OF_PACE = 5
 
 
 @dataclass
-class Run:
+class ImportRun:
     """What the steps tell each other."""
 
     count: Count = field(default_factory=Count)
     owners: list[tuple[str, int]] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
-    listing: Listing = field(default_factory=Listing)
+    listing: RsyncListing = field(default_factory=RsyncListing)
 
 
 class RunImport(ImportOperation, tag="run-import"):
@@ -97,10 +97,10 @@ class RunImport(ImportOperation, tag="run-import"):
             if not facts.account(name):
                 yield reasons.user_missing(name)
         if len(f"{self.dataset}@{self.before}") > names.LONGEST_SNAPSHOT:
-            yield Reason("dataset-name-too-long-for-snapshot", "The name of {dataset} is too long for a snapshot with the date in its name. Choose another folder.", dataset=self.dataset)  # fmt: skip
+            yield Reason("import-name-too-long-for-snapshot", "The name of {dataset} is too long for a snapshot with the date in its name. Choose another folder.", dataset=self.dataset)  # fmt: skip
 
     def plan(self, facts: Facts) -> Plan:
-        task, run = self.find(facts), Run()
+        task, run = self.find(facts), ImportRun()
         run.owners = find_owners(task, facts)
         argv = shown(rsync.copy_argv(task, self.moment, run.owners))
         steps = [
@@ -135,7 +135,7 @@ class RunImport(ImportOperation, tag="run-import"):
             undo="Nothing is deleted. The snapshot from before keeps the folder as it was.",
         )  # fmt: skip
 
-    def on(self, run: Run, act: Callable[[FileImport, Run, Work], None]) -> Callable[[Work], None]:
+    def on(self, run: ImportRun, act: Callable[[FileImport, ImportRun, Work], None]) -> Callable[[Work], None]:
         """``act`` on the import as it is now; what speaks against it is noted for its page."""
 
         def step(work: Work) -> None:
@@ -150,7 +150,7 @@ class RunImport(ImportOperation, tag="run-import"):
         return step
 
     # --- steps ----------------------------------------------------------------------------------------------------
-    def copy(self, task: FileImport, run: Run, work: Work) -> None:
+    def copy(self, task: FileImport, run: ImportRun, work: Work) -> None:
         """Copy, and go on after a lost connection. Raises Failed where nothing more arrives, Cancelled."""
         with open_folder(task) as handle:
             owner = task.top_owner if task.began else os.fstat(handle).st_uid
@@ -166,7 +166,7 @@ class RunImport(ImportOperation, tag="run-import"):
         if result.status == rsync.PARTLY and not run.missed:
             raise explain(task, result)
 
-    def copy_all(self, task: FileImport, run: Run, work: Work) -> command.Result:
+    def copy_all(self, task: FileImport, run: ImportRun, work: Work) -> command.Result:
         """How rsync ended, whatever became of the connection meanwhile. Raises Failed, Cancelled."""
         done, left = 0, MOST_ATTEMPTS
         while True:
@@ -181,7 +181,7 @@ class RunImport(ImportOperation, tag="run-import"):
             work.note(f"The connection to {task.host} broke off after {size_text(done)}; going on")
             wait_for_answer(task, work)
 
-    def finish(self, run: Run, work: Work) -> None:
+    def finish(self, run: ImportRun, work: Work) -> None:
         """Write the report, and fail where not everything is as at the source."""
         task = find_import(self.task)
         now = datetime.now(UTC).replace(microsecond=0)
@@ -228,7 +228,7 @@ def summarise(task: FileImport) -> str:
     return f"{what} in {task.path} on {task.host} are copied to {task.dataset}. {kept} Then every file is compared."
 
 
-def count_again(task: FileImport, run: Run, work: Work) -> None:
+def count_again(task: FileImport, run: ImportRun, work: Work) -> None:
     """Count now, and refuse what does not fit or would mix with files that are here. Raises Refused, Failed."""
     with open_folder(task) as handle:
         remove_leftover(rsync.SCRATCH.encode(), handle)
@@ -258,9 +258,9 @@ def is_filled(handle: int) -> bool:
         os.close(opened)
 
 
-def copy_once(task: FileImport, run: Run, before: int, moment: str, work: Work) -> tuple[command.Result, int]:
+def copy_once(task: FileImport, run: ImportRun, before: int, moment: str, work: Work) -> tuple[command.Result, int]:
     """One connection: how rsync ended, and the bytes that it copied. Raises Cancelled."""
-    transfer, began, total = Transfer(), time.monotonic(), run.count.new_size
+    transfer, began, total = RsyncTransfer(), time.monotonic(), run.count.new_size
 
     def look() -> None:
         work.stop_if_asked()
@@ -314,9 +314,9 @@ def give_access(name: str, facts: Facts, work: Work) -> None:
     apply_note(dataset, note, facts, work)
 
 
-def compare_files(task: FileImport, run: Run, work: Work) -> None:
+def compare_files(task: FileImport, run: ImportRun, work: Work) -> None:
     """Read every file on both sides. What differs is reported at the end. Raises Failed, Cancelled."""
-    run.listing = listing = Listing(most=report.MOST_LINES)
+    run.listing = listing = RsyncListing(most=report.MOST_LINES)
     total = max(run.count.files, 1)
 
     def look() -> None:

@@ -19,7 +19,7 @@ from appliance.facts.file_import import FileImport
 from appliance.formatting import size_text
 from appliance.imports import rsync, sandbox
 from appliance.imports.base import ImportOperation, check_folder, open_folder, other_folder
-from appliance.imports.rsync import Listing
+from appliance.imports.rsync import RsyncListing
 from appliance.imports.set_up import fetch_key
 from appliance.imports.settings import as_remote, find_import, write_import
 from appliance.operation import Plan, Step, Work, never
@@ -94,7 +94,7 @@ def shown(argv: list[str]) -> str:
 
 def count_files(task: FileImport, work: Work) -> FileImport:
     """Count what would be copied, and note that with the import. Raises Unreachable, Failed, Cancelled."""
-    listing = Listing(keeps=task.existing != "newer")
+    listing = RsyncListing(keeps=task.existing != "newer")
 
     def look() -> None:
         work.stop_if_asked()

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from appliance.benchmarks.bottleneck import Verdict, judge
+from appliance.benchmarks.bottleneck import Bottleneck, judge
 from appliance.benchmarks.client_report import ClientFigures, LoopbackFigures
 from appliance.benchmarks.results import span_text, value_text
 from appliance.benchmarks.workloads import Unit
@@ -25,7 +25,7 @@ PARTS = (
 
 
 @dataclass(frozen=True)
-class Line:
+class ResultLine:
     """A line of the table: a part, what it does in each direction, and whether it is the limit of one."""
 
     name: str
@@ -50,12 +50,12 @@ def find_loopback(row: ClientRunRow) -> LoopbackFigures:
     return LoopbackFigures(**found)
 
 
-def verdicts_of(row: ClientRunRow) -> tuple[Verdict, ...]:
+def verdicts_of(row: ClientRunRow) -> tuple[Bottleneck, ...]:
     figures = row.figures
     return judge(figures, find_loopback(row), cached=row.cached) if figures else ()
 
 
-def result_lines(verdicts: tuple[Verdict, ...], figures: ClientFigures) -> list[Line]:
+def result_lines(verdicts: tuple[Bottleneck, ...], figures: ClientFigures) -> list[ResultLine]:
     """The table of a result: each part alone, then what the other computer reached."""
     by_direction = {one.direction: one for one in verdicts}
 
@@ -65,10 +65,10 @@ def result_lines(verdicts: tuple[Verdict, ...], figures: ClientFigures) -> list[
         return rate(value) if value else "not measured"
 
     lines = [
-        Line(name, ceiling("write", part), ceiling("read", part), any(part in one.parts for one in verdicts))
+        ResultLine(name, ceiling("write", part), ceiling("read", part), any(part in one.parts for one in verdicts))
         for name, part in PARTS
     ]
-    return [*lines, Line("Shared folder, from there", spread(figures, "write"), spread(figures, "read"))]
+    return [*lines, ResultLine("Shared folder, from there", spread(figures, "write"), spread(figures, "read"))]
 
 
 def rate(value: float) -> str:

@@ -7,7 +7,7 @@ import pytest
 from appliance.backups.remote import settings
 from appliance.facts.file_import import FileImport
 from appliance.imports import rsync
-from appliance.imports.rsync import Listing, Transfer
+from appliance.imports.rsync import RsyncListing, RsyncTransfer
 from appliance.imports.set_up import AddImport
 from appliance.imports.settings import check_owners, check_path
 from appliance.system import paths
@@ -116,7 +116,7 @@ def test_path_that_could_mean_something_else_is_refused(path):
 
 @pytest.mark.parametrize("size", [1, 7, 4096])
 def test_dry_run_is_counted_whatever_parts_it_comes_in(size):
-    listing = Listing()
+    listing = RsyncListing()
     in_parts(recorded("rsync-count-3.5.0.txt"), listing.take, size)
     found = listing.found
     assert (found.files, found.folders, found.links) == (8, 2, 1)
@@ -128,26 +128,26 @@ def test_dry_run_is_counted_whatever_parts_it_comes_in(size):
 
 
 def test_comparison_without_differences_finds_none():
-    listing = Listing()
+    listing = RsyncListing()
     in_parts(recorded("rsync-compare-3.5.0.txt"), listing.take, 64)
     assert (listing.files, listing.differing, listing.different) == (8, 0, [])
 
 
 def test_comparison_names_each_file_that_differs_or_is_missing():
-    listing = Listing()
+    listing = RsyncListing()
     in_parts(recorded("rsync-compare-different-3.5.0.txt"), listing.take, 64)
     assert sorted(listing.different) == ["-dash", "big", "in"]
     assert listing.differing == 3
 
 
 def test_bytes_are_read_from_what_rsync_writes_over_and_over():
-    transfer = Transfer()
+    transfer = RsyncTransfer()
     in_parts(recorded("rsync-copy-3.5.0.txt"), transfer.take, 50)
     assert transfer.done == 8286320
 
 
 def test_line_without_an_end_takes_no_memory():
-    listing = Listing()
+    listing = RsyncListing()
     for _ in range(100):
         listing.take(b"x" * 10_000)
     assert len(listing.lines.rest) <= 8192
@@ -162,7 +162,7 @@ rsync error: some files/attrs were not transferred (see previous errors) (code 2
 
 
 def test_file_that_stays_is_not_counted_as_one_to_copy():
-    kept, replaced = Listing(), Listing(keeps=False)
+    kept, replaced = RsyncListing(), RsyncListing(keeps=False)
     for listing in (kept, replaced):
         listing.take(recorded("rsync-compare-different-3.5.0.txt"))
     assert (kept.new, kept.new_size) == (1, 1)

@@ -38,5 +38,5 @@ def test_names_are_those_that_disks_in_use_carry():
         "PREFIX": "larder:", "SHARE": "larder:share", "POLICY": "larder:policy", "ACCESS": "larder:access",
         "PRESET": "larder:preset", "UNLOCK": "larder:unlock", "BENCHMARK": "larder:sweep", "RUN": "larder:run",
         "NOTE": "larder:note", "BACKUP": "larder:backup", "COPY_OF": "larder:copy-of", "ORIGIN": "larder:origin",
-        "COPIED": "larder:copied", "SENT": "larder:sent", "DRILL": "larder:drill",
+        "COPIED": "larder:copied", "SENT": "larder:sent", "DRILL": "larder:drill", "BOX": "larder:box",
     }  # fmt: skip

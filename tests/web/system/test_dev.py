@@ -34,6 +34,9 @@ POSTED = {
     "show_commands",
     "make_bundle",
     "discard_bundle",
+    "begin_client_run",
+    "open_wire",
+    "finish_client_run",
 }
 
 

@@ -66,7 +66,7 @@ def source(appliance: Machine, visitor: Visitor) -> str:
     make_person(visitor, "anna")
     appliance.run("zfs", "create", "tank/old")
     start_sshd(appliance, "/root/nas_key")
-    visitor.wait_until("/folders/", "tank/old", timeout=120)
+    visitor.wait_until("/imports/new/", "tank/old", timeout=120)  # mounted, not only made
     return key_of(appliance, "tank/old")
 
 
