@@ -1,4 +1,4 @@
-"""Requests about the recovery phrase. It is answered once, to whoever knows the administrator's password, and kept nowhere."""
+"""Requests about the recovery phrase: told once, for the administrator's password, and kept nowhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of a box, which lies on its pools and beside its copies: whoever wrote it, it is validated when it is read.
+"""The record of a box, on its pools and beside its copies: validated when read, because anybody may have written it.
 
 Users and groups have the numbers that own the files, folders the settings that a copy does not carry. Its secrets lie beside
 it, sealed (``recovery/seal.py``).

@@ -283,7 +283,7 @@ def copy_once(task: FileImport, run: ImportRun, before: int, moment: str, work: 
 
 
 def give_back_top(task: FileImport) -> None:
-    """Where owners are mapped, rsync gives the folder itself to whoever has it over there. It stays with its own owner, who may
+    """Where owners are mapped, rsync gives the folder itself to its owner over there. It stays with its own owner, who may
     change everybody's rights. The number was noted before the first run, so a run that was killed changes nothing for good."""
     if task.owners:
         with open_folder(task) as handle:

@@ -24,7 +24,7 @@ def recipient_of(phrase: str) -> str:
 
 
 def seal(text: bytes, recipients: Sequence[str]) -> bytes:
-    """The text, which whoever has the phrase of one of the recipients can open. Raises Failed."""
+    """The text, which the phrase of any of the recipients opens. Raises Failed."""
     if not recipients or not all(RECIPIENT.fullmatch(one) for one in recipients):
         raise Bug("sealing needs recipients")
     words = [word for one in recipients for word in ("-r", one)]

@@ -209,7 +209,7 @@ class TakePlace(Operation, tag="take-place"):
             )
 
     def mark(self, _work: Work) -> None:
-        """The last step: whoever was replaced makes no more backups with this pool."""
+        """The last step: the box that was replaced makes no more backups with this pool."""
         marks = records.read_marks(self.pool)
         if (mark := marks.find(self.box)) is None:
             raise Refused(records.missing_box())
