@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_POST
 
@@ -106,7 +107,9 @@ def confirm_job(request: HttpRequest) -> HttpResponse:
         facts = store.facts_for(operation)
         plan = checked_plan(operation, facts)
         if plan.digest() != request.POST.get("digest"):
-            notice = "Something changed since you looked: a disk, a pool, or what is on them. Nothing was done. This is the plan as things are now."
+            notice = gettext(
+                "Something changed since you looked: a disk, a pool, or what is on them. Nothing was done. This is the plan as things are now."
+            )
             return confirm.review(request, operation, back=back, notice=notice, job=job, titles=titles, status=409)
         secret, reasons = read_answers(request, operation, plan)
         password = request.POST.get("password", "") if operation.needs_proof(facts, plan) else ""
