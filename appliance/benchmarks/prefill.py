@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 
 from appliance import command
-from appliance.benchmarks import estimate, sample_data, scratch, workloads
+from appliance.benchmarks import estimate, sample_data, scratch, workload_command
 from appliance.benchmarks.progress import HOURS, progress_reporter
 from appliance.benchmarks.target import BenchmarkTarget
 from appliance.formatting import binary_text
@@ -30,7 +30,7 @@ def write_test_data(target: BenchmarkTarget, work: Work) -> None:
     """Write the file or volume that the runs read or change. Raises Failed, Cancelled."""
     if target.case.volblocksize:
         scratch.wait_for_volume(target.case, target.token)
-    words = workloads.prefill_command(target.case, target.place)
+    words = workload_command.prefill_command(target.case, target.place)
     look = progress_reporter(target, work, "Writing the data", estimate.run_seconds(target.case))
     command.run(words, timeout=HOURS, meanwhile=look)
 
@@ -40,4 +40,4 @@ def fill_pool(target: BenchmarkTarget, work: Work) -> None:
     room = os.statvfs(target.folder)
     size = room.f_bavail * room.f_frsize * target.case.fill // 100 // MIB * MIB
     look = progress_reporter(target, work, f"Writing {binary_text(size)}", size / estimate.GUESSED_RATE)
-    command.run(workloads.fill_command(target.folder, size, target.case.gentle), timeout=HOURS, meanwhile=look)
+    command.run(workload_command.fill_command(target.folder, size, target.case.gentle), timeout=HOURS, meanwhile=look)

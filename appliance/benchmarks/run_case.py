@@ -20,7 +20,7 @@ from appliance.benchmarks import (
     sample_data,
     scratch,
     scratch_claim,
-    workloads,
+    workload_command,
 )
 from appliance.benchmarks.case import FROM_MEMORY, Case, memory_for
 from appliance.benchmarks.prefill import Prefill
@@ -125,10 +125,10 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
         if case.sample:
             yield Step("lay", f"Read files of {case.sample} as a sample, without their names", sample_commands_text(case, sample_data.prefill_command(target, 0, part)), lambda work: prefill.prepare_sample(target, work, prefilled))  # fmt: skip
         elif KINDS[case.workload].needs_file:
-            words = workloads.prefill_command(case, target.place)
+            words = workload_command.prefill_command(case, target.place)
             yield Step("lay", f"Write {binary_text(case.size)} to be read or changed", shlex.join(words), lambda work: prefill.write_test_data(target, work))  # fmt: skip
         elif case.workload == "resilver":
-            words = workloads.fill_command(target.folder, 0, case.gentle)
+            words = workload_command.fill_command(target.folder, 0, case.gentle)
             shown = f"{shlex.join(words)}\n# with the size that makes {case.fill} % of the new pool"
             yield Step("lay", f"Fill the pool to {case.fill} %", shown, lambda work: prefill.fill_pool(target, work))  # fmt: skip
 
@@ -169,7 +169,7 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
 def run_command(target: BenchmarkTarget, facts: Facts) -> list[str]:
     """The command of one run; for a raw disk it depends on the disk's size."""
     disk = facts.disk(target.case.disks[0]) if target.case.where == "disk" else None
-    return workloads.workload_command(target.case, target.folder, disk.size if disk else 0)
+    return workload_command.workload_command(target.case, target.folder, disk.size if disk else 0)
 
 
 def sample_commands_text(case: Case, argv: Sequence[str]) -> str:

@@ -24,7 +24,8 @@ from appliance.benchmarks.parse_results import Figures, from_dd
 from appliance.benchmarks.progress import HOURS, progress_reporter
 from appliance.benchmarks.scratch import sample_part_path
 from appliance.benchmarks.target import BenchmarkTarget
-from appliance.benchmarks.workloads import DATA, KINDS, sample_copy_command
+from appliance.benchmarks.workload_command import sample_copy_command
+from appliance.benchmarks.workloads import DATA, KINDS
 from appliance.errors import Failed, Refused
 from appliance.files import traversal
 from appliance.formatting import binary_text

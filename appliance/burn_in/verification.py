@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 
 from appliance import command
+from appliance.benchmarks.fio_command import escape_colons
 from appliance.benchmarks.parse_results import from_fio
-from appliance.benchmarks.workloads import escape_colons
 from appliance.burn_in.regions import Problem, Region
 from appliance.errors import Failed
 

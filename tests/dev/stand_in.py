@@ -113,7 +113,7 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
         case "read-box-record":
             people = [{"name": "dora", "uid": 10107}, {"name": "emil", "uid": 10108}]
             kept = [{"name": f"tank/{name}", "guid": 90 + at} for at, name in enumerate(("photos", "papers"))]
-            yield {"facts": {"version": 1, "box": request["box"], "host": "larder-2019", "written": 1_790_000_000, "larder": "0.1.0",
+            yield {"facts": {"version": 1, "box": request["box"], "host": "larder-2019", "written": 1_772_000_000, "larder": "0.1.0",
                              "users": people, "groups": [], "folders": kept, "sealed": True}}  # fmt: skip
         case "read-content":  # disks that look empty are empty
             yield {"facts": {}}

@@ -13,6 +13,7 @@ WITHOUT_A_PAGE = {
     "export_benchmark": "a file",
     "download_bundle": "a file",
     "client_script": "a file",
+    "download_peer": "a file",
     "import_report": "a file",
 }
 SHOWN = [route.name for route in ROUTES if "GET" in route.methods and route.name not in WITHOUT_A_PAGE]

@@ -11,7 +11,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from appliance.backups.tasks import tasks_of
 from appliance.benchmarks.presets import PRESETS
-from appliance.datasets.properties import KNOWN
+from appliance.datasets.property_words import KNOWN
 from appliance.shares.settings import PROTOCOLS
 from tests.gallery.pages import SHOWN
 from web.alerts.models import Alert

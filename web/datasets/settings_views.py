@@ -12,11 +12,10 @@ from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from appliance.datasets.properties import (
+from appliance.datasets.properties import InheritDatasetProperty, SetDatasetProperty
+from appliance.datasets.property_words import (
     KNOWN,
     DatasetPropertyWords,
-    InheritDatasetProperty,
-    SetDatasetProperty,
     describe_source,
     properties_of_kind,
     read_property,

@@ -96,7 +96,7 @@ def set_on(appliance) -> list[str]:
 
 
 def shown(page: Answer) -> bool:
-    return "Switch off" in page.words and 'value="Anna&#x27;s films"' in page.text
+    return 'aria-checked="true"' in page.text and 'value="Anna&#x27;s films"' in page.text
 
 
 def test_settings_of_the_pool_are_changed_by_its_page(appliance, visitor, tank):

@@ -16,13 +16,15 @@ from hypothesis import strategies as st
 
 from appliance.benchmarks import conclusions, estimate, export, validity
 from appliance.benchmarks.case import Case
+from appliance.benchmarks.fio_command import escape_colons
 from appliance.benchmarks.matrix import Sweep, axes_of
 from appliance.benchmarks.parse_results import Figures, from_bonnie, from_dd, from_fio, from_iperf
 from appliance.benchmarks.presets import BY_NAME, PRESETS
 from appliance.benchmarks.results import RESULT, BenchmarkRun, Block, MeasuredCase, build_blocks, encode_run, value_text
 from appliance.benchmarks.statistics import change_text, find_difference, find_outlier, percent_change, summarize_values
 from appliance.benchmarks.validity import Circumstances
-from appliance.benchmarks.workloads import KINDS, SYNCED, escape_colons, workload_command
+from appliance.benchmarks.workload_command import workload_command
+from appliance.benchmarks.workloads import KINDS, SYNCED
 from appliance.errors import Failed, Refused
 from appliance.layout.geometry import GIB, MIB
 from tests.reasons import refuses

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from appliance.benchmarks import environment, estimate, run_program, scratch, validity, workloads
+from appliance.benchmarks import environment, estimate, run_program, scratch, validity, workload_command
 from appliance.benchmarks.prefill import Prefill
 from appliance.benchmarks.results import RESULT, BenchmarkRun
 from appliance.benchmarks.target import BenchmarkTarget
@@ -118,6 +118,9 @@ def test_a_cache_device_that_is_not_warm_yet_is_said():
 
 def test_what_lies_there_before_is_written_as_gently_as_what_is_measured():
     gentle = operation(workload="seq-read", gentle=True).case
-    for words in (workloads.prefill_command(gentle, "/x"), workloads.fill_command("/x", MIB, gentle=True)):
-        assert words[: len(workloads.GENTLY)] == list(workloads.GENTLY)
-    assert workloads.prefill_command(msgspec.structs.replace(gentle, gentle=False), "/x")[0] == "fio"
+    for words in (
+        workload_command.prefill_command(gentle, "/x"),
+        workload_command.fill_command("/x", MIB, gentle=True),
+    ):
+        assert words[: len(workload_command.GENTLY)] == list(workload_command.GENTLY)
+    assert workload_command.prefill_command(msgspec.structs.replace(gentle, gentle=False), "/x")[0] == "fio"

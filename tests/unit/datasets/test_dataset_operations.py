@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from appliance.command import CommandFailed, Result
-from appliance.datasets import dataset_detail, properties
+from appliance.datasets import dataset_detail, property_words
 from appliance.datasets.destroy import DestroyDataset
 from appliance.datasets.mount import MountDataset, UnmountDataset
 from appliance.datasets.promote import PromoteDataset
@@ -114,7 +114,7 @@ def test_inherit_refuses_property_without_own_value(commands):
 
 
 def test_every_property_that_can_be_set_has_words():
-    assert set(properties.KNOWN) == set(get_args(properties.Name))
+    assert set(property_words.KNOWN) == set(get_args(property_words.Name))
 
 
 # --- who takes up space -------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -203,6 +204,10 @@ def test_settings_are_said_in_plain_words(web, calm):
     assert "Trim as files are deleted" in page.text
     assert "everything waits until the disks are back" in page.text.lower()
     assert page.form(of="comment").data["comment"] == "films"
+    switches = re.findall(
+        r'<button class="switch switch-(on|off)" role="switch"[^>]*aria-checked="(true|false)"', web.get(SETTINGS).text
+    )
+    assert switches and all((value == "on") == (checked == "true") for value, checked in switches)
 
 
 @pytest.mark.parametrize(("name", "value"), [("autotrim", "on"), ("autoexpand", "off"), ("autoreplace", "off")])
