@@ -114,7 +114,7 @@ def mark_values() -> None:
     def marked(self: VariableNode, context: Any) -> SafeString:
         return mark_safe(f"{VALUE}{render(self, context)}{VALUE_END}")
 
-    VariableNode.render = marked  # type: ignore[method-assign]
+    VariableNode.render = marked  # type: ignore[method-assign, assignment]
 
 
 def crawl(boxes: list[str]) -> dict[str, list[str]]:

@@ -31,6 +31,7 @@ from web.inventory.models import DatasetRow, Progress
 from web.jobs import confirm, operation_ui
 from web.jobs.models import Job
 from web.jobs.refusals import refusal_page
+from web.jobs.secret_fields import Secret
 
 PAGE = 50
 LARGEST_KEY_FILE = 4096  # bytes; a key has 64 digits
@@ -56,7 +57,7 @@ def read_secret(request: HttpRequest, operation: Operation, plan: Plan) -> str:
     return "".join(typed)  # one at most
 
 
-def reasons_against(request: HttpRequest, asked: operation_ui.Secret) -> tuple[Reason, ...]:
+def reasons_against(request: HttpRequest, asked: Secret) -> tuple[Reason, ...]:
     """What is wrong with one secret as it was typed."""
     secret = request.POST.get(asked.field, "")
     try:
@@ -69,7 +70,7 @@ def reasons_against(request: HttpRequest, asked: operation_ui.Secret) -> tuple[R
     return ()
 
 
-def read_key_file(request: HttpRequest, asked: operation_ui.Secret) -> str:
+def read_key_file(request: HttpRequest, asked: Secret) -> str:
     """Read the key from the file that was sent along, as digits. Raises Refused for any other file."""
     file = request.FILES.get("secret")
     if file is not None:
