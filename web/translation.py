@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import cast
 
 from django.conf import settings
+from django.utils.text import format_lazy
 from django.utils.translation import gettext, gettext_lazy
 
 from appliance.errors import Reason
@@ -22,6 +23,13 @@ def lazy_text(message: str) -> str:
     database), write ``str(…)`` around it.
     """
     return cast("str", gettext_lazy(message)) if settings.OFFER_LANGUAGES else message
+
+
+def lazy_format(message: str, **arguments: object) -> str:
+    """``lazy_text`` of a message with arguments."""
+    if settings.OFFER_LANGUAGES:
+        return cast("str", format_lazy(lazy_text(message), **arguments))
+    return message.format(**arguments)
 
 
 def message_text(message: Message) -> str:

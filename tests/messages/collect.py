@@ -1,6 +1,6 @@
 """All messages of the product: what templates and code say, as a catalogue lists it. Needs no GNU gettext.
 
-In templates ``translate``, ``blocktranslate`` and ``_("…")``; in code ``gettext``, ``ngettext``, ``lazy_text``, and the
+In templates ``translate``, ``blocktranslate`` and ``_("…")``; in code ``gettext``, ``ngettext``, ``lazy_text``, ``lazy_format``, and the
 templates of ``Reason`` and ``Message``.
 """
 
@@ -80,7 +80,7 @@ def in_code(text: str, file: str) -> Iterator[Found]:
             continue
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         first, second, *_rest = [*map(text_of, node.args), "", ""]
-        if name in ("gettext", "lazy_text", "Message") and first:
+        if name in ("gettext", "lazy_text", "lazy_format", "Message") and first:
             yield Found(first, "", file)
         elif name == "ngettext":
             yield Found(first, second, file)

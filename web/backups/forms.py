@@ -16,7 +16,7 @@ from appliance.facts.datasets import Dataset
 from appliance.formatting import size_text
 from web.forms_common import HOURS
 from web.jobs.refusals import validation_error
-from web.translation import lazy_text
+from web.translation import lazy_format, lazy_text
 
 MORE = frozenset(("hourly", "daily", "weekly", "monthly", "days", "drill", "rate", "slow_from", "slow_until"))
 REMOTE = "computer-"  # how the choice of another computer begins, before its id
@@ -31,7 +31,10 @@ class BackupForm(forms.Form):
     name = forms.CharField(
         label=lazy_text("Name of the copy"),
         max_length=60,
-        help_text=f"It lies in the folder {HOME} of that pool, or in the folder that was made on that computer. It is not shared, and nobody can change it.",
+        help_text=lazy_format(
+            "It lies in the folder {home} of that pool, or in the folder that was made on that computer. It is not shared, and nobody can change it.",
+            home=HOME,
+        ),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
     )
     removable = forms.BooleanField(
@@ -56,7 +59,9 @@ class BackupForm(forms.Form):
         required=False,
         min_value=1,
         max_value=366,
-        help_text=f"Empty: {DAYS} days, or {DAYS_REMOVABLE} for a disk that comes and goes.",
+        help_text=lazy_format(
+            "Empty: {days} days, or {removable} for a disk that comes and goes.", days=DAYS, removable=DAYS_REMOVABLE
+        ),
     )
 
     drill = forms.BooleanField(

@@ -9,7 +9,7 @@ import msgspec
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_GET
 
 from appliance.errors import LarderError, Reason, Refused
@@ -85,12 +85,16 @@ def describe_clients() -> str:
         return gettext("Larder could not find out who is connected.")
     if not found:
         return gettext("Nobody is connected.")
-    names = sorted({f"{one.user or 'a guest'} ({one.machine or one.protocol})" for one in found})
-    more = gettext(" and {count} more").format(count=len(names) - 5) if len(names) > 5 else ""
-    are = "is" if len(names) == 1 else "are"
-    return gettext("{names}{more} {are} connected and will lose the connection.").format(
-        names=", ".join(names[:5]), more=more, are=are
-    )
+    names = sorted({f"{one.user or gettext('a guest')} ({one.machine or one.protocol})" for one in found})
+    if len(names) > 5:
+        return gettext("{names} and {count} more are connected and will lose the connection.").format(
+            names=", ".join(names[:5]), count=len(names) - 5
+        )
+    return ngettext(
+        "{names} is connected and will lose the connection.",
+        "{names} are connected and will lose the connection.",
+        len(names),
+    ).format(names=", ".join(names))
 
 
 def describe_jobs() -> str:

@@ -31,7 +31,7 @@ from web.inventory.box import read_box
 from web.inventory.models import Progress
 from web.jobs import queue
 from web.jobs.refusals import refusals_lead_to
-from web.translation import lazy_text
+from web.translation import lazy_format, lazy_text
 
 USUAL_RATE = {True: 130 * 10**6, False: 350 * 10**6}  # bytes a second, by whether it has platters
 State = BurnIn.State
@@ -59,7 +59,7 @@ class BurnInForm(forms.Form):
         initial=0,
         choices=(
             (0, lazy_text("As fast as it can")),
-            *((rate * 10**6, f"At most {rate} MB/s") for rate in (100, 50, 20)),
+            *((rate * 10**6, lazy_format("At most {rate} MB/s", rate=rate)) for rate in (100, 50, 20)),
         ),
         help_text=lazy_text("A limit leaves the controller free for other disks, and the burn-in takes longer."),
     )

@@ -82,7 +82,7 @@ from appliance.users.remove import RemoveAccount
 from appliance.users.set_password import SetPassword
 from appliance.users.share_folder import ShareFolder
 from web.jobs.secret_fields import NEW_KEY_FILE, NEW_PASSPHRASE, POOL_KEY_FILE, POOL_PASSPHRASE, Secret
-from web.translation import lazy_text
+from web.translation import lazy_format, lazy_text
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,11 @@ UI: dict[type[Operation], OperationUi] = {
         VOLUMES,
         secret=Secret(
             lazy_text("Secret"),
-            f"{SHORTEST_SECRET} to {LONGEST_SECRET} letters, digits or signs. It is typed on the other computer.",
+            lazy_format(
+                "{least} to {most} letters, digits or signs. It is typed on the other computer.",
+                least=SHORTEST_SECRET,
+                most=LONGEST_SECRET,
+            ),
             twice=True,
             check=check_chap_secret,
         ),

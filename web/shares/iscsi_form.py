@@ -11,7 +11,7 @@ from appliance.errors import Refused
 from appliance.shares.iscsi import part
 from appliance.shares.iscsi.part import Iscsi
 from web.jobs.refusals import validation_error
-from web.translation import lazy_text
+from web.translation import lazy_format, lazy_text
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
 NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
@@ -33,7 +33,7 @@ class IscsiForm(forms.Form):
         label=lazy_text("Name"),
         max_length=63,
         error_messages={"required": lazy_text("Give it a name, for example disk1.")},
-        help_text=f"Other computers see it as {part.PREFIX}name.",
+        help_text=lazy_format("Other computers see it as {prefix}name.", prefix=part.PREFIX),
         widget=forms.TextInput(attrs=PLAIN),
     )
     initiators = forms.CharField(

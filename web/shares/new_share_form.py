@@ -22,7 +22,7 @@ from appliance.users import new_passwords
 from appliance.users.share_folder import ShareFolder
 from web.jobs.refusals import validation_error
 from web.shares.switches import share_name
-from web.translation import lazy_text
+from web.translation import lazy_format, lazy_text
 
 LEVELS: tuple[Level, ...] = ("change", "read", "none")
 
@@ -81,7 +81,9 @@ class NewShareForm(forms.Form):
     snapshots = forms.BooleanField(
         label=lazy_text("Automatic snapshots"),
         required=False,
-        help_text=f"Keeps earlier versions of files: {USUAL.sentence}. They use space only for what changed.",
+        help_text=lazy_format(
+            "Keeps earlier versions of files: {kept}. They use space only for what changed.", kept=USUAL.sentence
+        ),
     )
 
     def __init__(

@@ -29,3 +29,11 @@ def test_only_english_is_offered_and_costs_nothing(settings):
     settings.OFFER_LANGUAGES = True
     assert type(translation.lazy_text("Pools")) is not str
     assert translation.lazy_text("Pools") == "Pools"
+
+
+def test_message_with_arguments_is_formatted_when_it_is_read(settings):
+    assert translation.lazy_format("At most {rate}", rate=5) == "At most 5"
+    settings.OFFER_LANGUAGES = True
+    found = translation.lazy_format("At most {rate}", rate=5)
+    assert type(found) is not str
+    assert str(found) == "At most 5"
