@@ -94,6 +94,7 @@ TEMPLATES = [
                 "django.templatetags.i18n",
                 "template_partials.templatetags.partials",
                 "web.system.templatetags.formatting",
+                "web.system.templatetags.english",
                 "web.system.templatetags.messages",
             ],
         },
