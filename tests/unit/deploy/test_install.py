@@ -39,6 +39,7 @@ PYTHON_OF_VENV = """#!/bin/bash
 case "$*" in
     *sysconfig*) echo "$(dirname "$0")/../site" ;;
     *"import appliance.agent.__main__"*) [ ! -e "$STUBS/broken" ] ;;
+    *deploy.catalogues*) mkdir -p "$3" && cp web/static/version "$3/compiled" ;;
     *collectstatic*) mkdir -p "$LARDER_STATIC" && cp web/static/version "$LARDER_STATIC/version" ;;
 esac
 """
@@ -106,6 +107,11 @@ def test_update_replaces_all_parts_together(box, versions):
     assert box.update(new).returncode == 0
     assert box.parts() == {"new"}
     assert (box.opt / "venv/site/larder.pth").read_text() == f"{box.opt}/app\n"
+
+
+def test_update_compiles_the_translations(box, versions):
+    box.update(versions[1])
+    assert (box.opt / "app/web/locale/compiled").read_text() == "new"
 
 
 def test_update_keeps_the_version_before_until_the_next(box, versions):
