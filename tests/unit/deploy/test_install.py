@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from deploy.image.build import SHIPPED
 
 INSTALL = Path(__file__).parents[3] / "deploy/install"
 
@@ -278,3 +281,9 @@ def test_apt_without_network_says_that_the_old_version_stays(box, versions):
     assert done.returncode == 1
     assert "could not be installed" in done.stdout
     assert "was not changed and keeps running" in done.stdout
+
+
+def test_image_has_every_module_that_the_installation_runs():
+    modules = set(re.findall(r"-m (deploy\.[a-z_]+)", INSTALL.read_text()))
+    assert modules
+    assert {f"{name.replace('.', '/')}.py" for name in modules} <= set(SHIPPED)
