@@ -8,6 +8,7 @@ are what counts, and the clock sends waiting ones again (``run_job.send_waiting`
 from __future__ import annotations
 
 import json
+import logging
 import socket
 from queue import Empty
 from typing import Any
@@ -17,6 +18,7 @@ from kombu.transport import TRANSPORT_ALIASES, virtual
 
 from web.jobs.queue import encode_command, push_message
 
+log = logging.getLogger(__name__)
 NAME = "larder-redis"
 # Redis itself ends the wait for a message; beyond these seconds more it hangs.
 SECONDS_FOR_REDIS = 5.0
@@ -63,7 +65,7 @@ class QueueReader:
         text = self.file.read(size + 2)
         if len(text) != size + 2:
             raise RedisAway("Redis ended within an answer")
-        return text[:size].decode()
+        return text[:size].decode(errors="replace")
 
 
 class Channel(virtual.Channel):
@@ -79,11 +81,17 @@ class Channel(virtual.Channel):
         return 0  # nobody empties Larder's queue
 
     def _poll(self, cycle: Any, callback: Any, timeout: float | None = None) -> None:
-        """Hand the next message to ``callback``. Raises Empty where none came in time."""
+        """Hand the next message to ``callback``. Raises Empty where none came in time, or something that is no message."""
         if self.reader is None:
             self.reader = QueueReader()
         name, text = self.reader.pop(self._active_queues, timeout or SECONDS_OF_WAIT)
-        callback(json.loads(text), name)
+        try:
+            message = json.loads(text)
+            self.Message(message, channel=self)
+        except (ValueError, TypeError, LookupError, AttributeError) as problem:  # Celery would end the worker
+            log.warning("what came from the queue was no message: %r", problem)
+            raise Empty from problem
+        callback(message, name)
 
     def close(self) -> None:
         super().close()

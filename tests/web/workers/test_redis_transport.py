@@ -54,7 +54,8 @@ class Answering(socketserver.StreamRequestHandler):
             assert verb == "BRPOP"
             if not self.server.filled.wait_for(lambda: kept, float(argument)):
                 return b"*-1\r\n"
-            return queue.encode_command(name, kept.pop())
+            found = kept.pop().encode(errors="surrogateescape")
+            return b"*2\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n" % (len(name), name.encode(), len(found), found)
 
 
 @pytest.fixture
@@ -110,6 +111,26 @@ def test_a_redis_that_does_not_answer_is_a_lost_connection_and_no_empty_queue(sa
         connection.drain_events(timeout=0.05)
     assert isinstance(caught.value, connection.connection_errors)
     assert not isinstance(caught.value, TimeoutError)
+
+
+NO_MESSAGES = {
+    "text": "nonsense",
+    "bytes": "\udcff\udcfe",
+    "list": "[]",
+    "no tag": '{"properties": {}}',
+    "no base64": '{"properties": {"delivery_tag": "1", "body_encoding": "base64"}, "body": "a"}',
+    "odd properties": '{"properties": 3}',
+}
+
+
+@pytest.mark.parametrize("text", NO_MESSAGES.values(), ids=NO_MESSAGES.keys())
+def test_something_in_the_queue_that_is_no_message_is_dropped_and_the_next_one_arrives(text, redis, consumer, caplog):
+    connection, got = consumer
+    redis.lists[queue.QUEUE].append(text)
+    assert queue.send("workers.first")
+    connection.drain_events(timeout=5)
+    assert got == ["workers.first"]
+    assert "was no message" in caplog.text
 
 
 def test_a_worker_that_finds_no_redis_is_told_so_and_may_try_again(settings, tmp_path):
