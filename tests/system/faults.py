@@ -31,13 +31,14 @@ QUICK_WATCHDOG = "WatchdogSec=40\nTimeoutAbortSec=5\n"
 ELSEWHERE = {
     "zfs": "test_troubles: without_the_zfs_module",
     "pools-before": "is asked for only where pools cannot be read, and then reads the database alone",
+    "run-burn-in-readings": "runs only while a disk is in burn-in",
     "run-straight-mail": "runs only where the settings cannot be used: the settings are locked, and the read-only disk",
 }
 GROUPS = (
-    ("pools", "bays", "addresses", "temperatures", "tick-scrubs", "upkeep-copy"),
+    ("pools", "bays", "addresses", "temperatures", "tick-scrubs", "tick-imports", "upkeep-copy"),
     ("activities", "properties", "accounts", "sleep", "tick-sweeps", "upkeep-jobs"),
-    ("datasets", "disks", "groups", "latency", "tick-policies", "upkeep-sessions"),
-    ("snapshots", "services", "edits", "caching", "tick-backups"),
+    ("datasets", "disks", "groups", "latency", "remotes", "tick-policies", "upkeep-sessions"),
+    ("snapshots", "services", "edits", "caching", "imports", "tick-backups", "tick-burn-ins"),
     ("shares", "smb-policy", "reports", "alerts", "disk-alerts", "tick-self-tests"),
     ("tick-facts", "tick-jobs", "run-temperatures"),
     ("run-facts", "tick-temperatures", "tick-housekeeping"),
@@ -51,7 +52,7 @@ THAT_MAY_HANG = tuple(name for name in PARTS if name.startswith(("tick-", "run-"
 # What is read again and again, and what is not read while a part fails.
 READINGS = {
     "pools", "activities", "properties", "datasets", "snapshots", "disks", "bays", "services", "shares", "accounts", "groups",
-    "edits", "smb-policy", "addresses", "reports",
+    "edits", "smb-policy", "addresses", "reports", "remotes", "imports",
 }  # fmt: skip
 SMART = {"temperatures", "sleep", "latency", "caching"}
 HOLDS_UP = {
