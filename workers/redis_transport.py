@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import socket
+from contextlib import closing
 from queue import Empty
 from typing import Any
 
@@ -42,6 +43,13 @@ class QueueReader:
     def close(self) -> None:
         self.file.close()
         self.socket.close()
+
+    def ping(self) -> None:
+        """Raises OSError where Redis does not answer as Redis does."""
+        self.socket.sendall(encode_command("PING"))
+        answer = self.file.readline(100)
+        if answer != b"+PONG\r\n":
+            raise RedisAway(f"Redis answered {answer!r}")
 
     def pop(self, names: list[str], seconds: float) -> tuple[str, str]:
         """The name of the list and its oldest message. Raises Empty after ``seconds``, RedisAway."""
@@ -110,8 +118,10 @@ class Transport(virtual.Transport):
     polling_interval = 0.2  # seconds; only while all threads are taken, since waiting for a message needs no polling
 
     def establish_connection(self) -> Any:
-        """Raises OSError where Redis is away."""
-        QueueReader().close()
+        """Raises OSError where Redis is away, hangs or answers oddly: Celery waits longer before each new try of this, but
+        connects again at once after a connection that was lost."""
+        with closing(QueueReader()) as reader:
+            reader.ping()
         return super().establish_connection()
 
     def driver_version(self) -> str:
