@@ -1,4 +1,4 @@
-"""Celery's way to Larder's Redis: lists on a Unix socket, in some eighty lines.
+"""Celery's way to Larder's Redis: lists on a Unix socket, in some hundred lines.
 
 Kombu's own transport does more (TCP, TLS, clusters, fanout) through redis-py, which keeps 9 MiB in the worker's memory. This
 one takes and leaves the same messages in the same list. A message that is lost with its worker is not put back: the rows of jobs
