@@ -38,7 +38,7 @@ appliance-tools:
 	deploy/image/need qemu-system-x86_64=qemu-system-x86 qemu-img=qemu-utils mmdebstrap mkfs.ext4=e2fsprogs ssh=openssh-client /usr/share/keyrings/debian-archive-keyring.gpg=debian-archive-keyring
 
 browser-tools:
-	deploy/image/need chromium smbclient nfs-ls=libnfs-utils iscsi-ls=libiscsi-bin fc-list=fontconfig
+	deploy/image/need chromium age smbclient nfs-ls=libnfs-utils iscsi-ls=libiscsi-bin fc-list=fontconfig
 
 $(VENV)/ready: requirements-dev.lock
 	deploy/image/need $(VENV_PACKAGE)
