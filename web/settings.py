@@ -158,6 +158,7 @@ ACCOUNT_RATE_LIMITS = {  # see web/accounts/sign_in_throttle.py
     "login_box": "50/5m/key",  # of all addresses at which nobody is signed in
     "setup": "10/m/key",
     "client_code": "30/5m/key",  # codes of benchmarks from another computer
+    "pairing_code": "30/5m/key",  # codes of another Larder, of all addresses
     "change_password": "5/m/user",
     "reauthenticate": "10/m/user",
 }

@@ -8,6 +8,9 @@ from appliance.backups.check_keys import CheckBackupKeys
 from appliance.backups.discard_received import DiscardReceived
 from appliance.backups.drill import DrillBackup
 from appliance.backups.drill_scratch import RemoveDrill
+from appliance.backups.pairing.pair_box import PairBox
+from appliance.backups.pairing.receive_copies import ReceiveCopies
+from appliance.backups.pairing.remove_receiver import RemoveReceiver
 from appliance.backups.remote.send_backup import SendBackup
 from appliance.backups.remote.set_up import AddRemote, ConfirmHostKey, RemoveRemote, TestRemote
 from appliance.backups.restore_folder import RestoreFolder
@@ -92,6 +95,9 @@ Registered = (
     | ConfirmHostKey
     | TestRemote
     | RemoveRemote
+    | PairBox
+    | ReceiveCopies
+    | RemoveReceiver
     | AddImport
     | ConfirmImportKey
     | TestImport

@@ -38,7 +38,7 @@ COLUMNS = (
 KEPT = (
     "recordsize", "volblocksize", "compression", "atime", "sync", "snapdir", "copies", "dedup", "logbias", "primarycache",
     "quota", "refquota", "reservation", "refreservation", "casesensitivity", "acltype", user_properties.PRESET, user_properties.UNLOCK,
-    user_properties.ORIGIN, user_properties.COPIED, user_properties.DRILL, user_properties.BOX,
+    user_properties.ORIGIN, user_properties.COPIED, user_properties.DRILL, user_properties.BOX, user_properties.RECEIVES,
     "receive_resume_token",
 )  # fmt: skip
 

@@ -14,9 +14,10 @@ from appliance.facts.box_record import BoxMark, BoxMarks
 from appliance.facts.datasets import Dataset, Property, SpaceUse
 from appliance.facts.file_import import Count, FileImport, ImportResult
 from appliance.facts.importable import Importable, ImportablePart
+from appliance.facts.receiver import Receiver
 from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group
-from appliance.facts.user_properties import BOX
+from appliance.facts.user_properties import BOX, RECEIVES
 from appliance.shares.connections import Connection
 from appliance.snapshots.policy import Policy
 from tests.dev.builders import (
@@ -83,6 +84,21 @@ def cellar(now: datetime, **changes: Any) -> Remote:
     return replace(made, **changes)
 
 
+def received_of(now: datetime) -> tuple[Receiver, ...]:
+    """Another Larder that brings its backups, one that a code was shown for, and one whose folder is not here."""
+    key = f"ssh-ed25519 {'AAAAC3NzaC1lZDI1NTE5AAAAI' + 'z' * 43}"
+    parents = Receiver("0badcafe", "attic/backups/parents", 7_001, now - timedelta(days=90), key, "larder-of-the-parents", now - timedelta(days=90))  # fmt: skip
+    waits = Receiver("1badcafe", "attic/backups/sister", 7_002, now - timedelta(minutes=3), code_until=now + timedelta(days=900))  # fmt: skip
+    gone = replace(parents, id="2badcafe", root="tank/backups/a-box-with-a-long-name.of-a-friend.example.org", guid=7_003, sender="a-box-with-a-long-name.of-a-friend.example.org")  # fmt: skip
+    return parents, waits, gone
+
+
+def received_root(name: str) -> Dataset:
+    """The folder that the copies of another Larder lie in."""
+    made = folder(name, 0, copy_of='{"guid":0,"raw":false}', readonly=True)
+    return replace(made, properties={**made.properties, RECEIVES: Property("yes", "local")})
+
+
 # A box that has left its record on the pool attic.
 OLD_BOX = BoxMark(id="0123456789abcdef", host="larder-2019", at=1_772_000_000)
 
@@ -111,6 +127,11 @@ def healthy(now: datetime) -> Box:
         *copies,
         folder("attic/backups", copy_of='{"guid":0,"raw":false}'),
         folder("attic/backups/photos", 300 * GB, copy_of=mark_text(source)),
+        received_root("attic/backups/parents"),
+        folder(
+            "attic/backups/parents/documents", 41 * GB, snapshots=3 * GB, copy_of='{"guid":5,"raw":true}', readonly=True
+        ),
+        received_root("attic/backups/sister"),
     )
     return Box(
         pools,
@@ -122,7 +143,8 @@ def healthy(now: datetime) -> Box:
             Connection("smb", "4711", "anna", "192.168.1.23", ("photos", "documents"), ("2026/summer/P1000234.RAF",), 3, "signed"),
             Connection("nfs", "12", "", "192.168.1.20", ("/tank/media",)),
         ),
-        remotes=(cellar(now),),
+        remotes=(cellar(now), cellar(now, id="2badcafe", host="larder-of-the-parents.example.org", user="larder-receive", root="safe/backups/larder", paired=True)),
+        receivers=received_of(now),
         imports=imports_of(now, own),
         uses={"tank/homes": (SpaceUse("user", "anna", 5 * GB, 50 * GB), SpaceUse("user", "ben", 3 * GB, 50 * GB))},
     )  # fmt: skip

@@ -31,6 +31,7 @@ from web.inventory.models import (
     ImportableRow,
     ImportRow,
     PoolRow,
+    ReceiverRow,
     RemoteRow,
     SnapshotRow,
 )
@@ -209,6 +210,7 @@ FAMILIES = {
         {"key": other.key, "box": other.mark.id} for other in recovery.other_boxes(status.read_facts())
     ],
     "/backups/computers/": lambda: keys(RemoteRow.objects.order_by("key")),
+    "/backups/receiving/": lambda: keys(ReceiverRow.objects.order_by("key"), count=9),
     "/imports/": lambda: keys(ImportRow.objects.order_by("key"), count=9),
     "/snapshots/of/<str:key>/<str:guid>/": snapshots,
     "/snapshots/of/<str:key>/": datasets,

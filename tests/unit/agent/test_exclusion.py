@@ -151,6 +151,9 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "confirm-host-key": ({"remote": "0badcafe", "fingerprint": f"SHA256:{'a' * 43}"}, set()),
     "test-remote": ({"remote": "0badcafe"}, set()),
     "remove-remote": ({"remote": "0badcafe"}, set()),
+    "pair-box": ({"remote": "0badcafe", "host": "attic.lan"}, set()),
+    "receive-copies": ({"receiver": "0badcafe", "pool": "tank", "name": "attic"}, {"pool"}),
+    "remove-receiver": ({"receiver": "0badcafe"}, set()),
     "add-import": (
         {
             "task": "0badcafe",

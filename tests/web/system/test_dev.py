@@ -37,6 +37,7 @@ POSTED = {
     "begin_client_run",
     "open_wire",
     "finish_client_run",
+    "accept_pairing",
 }
 
 
