@@ -1,5 +1,5 @@
 # Larder. `make` lists the targets. `make demo` and `make test` install what they miss on Debian 12 or 13.
-.PHONY: help dev guide demo demo-reset install test test-unit test-web test-system test-browser test-gallery test-soak test-container lint types bench lock clean
+.PHONY: help dev guide messages demo demo-reset install test test-unit test-web test-system test-browser test-gallery test-soak test-container lint types bench lock clean
 AT ?=
 VENV := build/venv
 PYTHON := $(VENV)/bin/python
@@ -17,6 +17,9 @@ dev: $(VENV)/ready ## Serve the pages from a recorded box, with reload: http://1
 
 guide: $(VENV)/ready browser-tools ## Take the pictures of the guide again
 	$(PYTHON) -m tests.dev.guide_pictures
+
+messages: $(VENV)/ready ## Bring the catalogues of translations up to date with templates and code
+	$(PYTHON) -m tests.messages
 
 demo: appliance-tools ## Build the appliance, boot it in QEMU, serve it on https://localhost:8443/
 	$(IMAGE) demo

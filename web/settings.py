@@ -90,7 +90,13 @@ TEMPLATES = [
                 "web.system.context_processors.page_frame",
                 "web.accounts.preferences.show_preferences",
             ],
-            "builtins": ["template_partials.templatetags.partials", "web.system.templatetags.formatting"],
+            "builtins": [
+                "django.templatetags.i18n",
+                "template_partials.templatetags.partials",
+                "web.system.templatetags.formatting",
+                "web.system.templatetags.english",
+                "web.system.templatetags.messages",
+            ],
         },
     }
 ]
@@ -198,7 +204,11 @@ STORAGES = {
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-gb"
-USE_I18N = False
+# Off until a catalogue is complete: Django then loads none, and every message is the English one of the source.
+OFFER_LANGUAGES = environment.flag("LARDER_OFFER_LANGUAGES", default=False)
+USE_I18N = OFFER_LANGUAGES
+LANGUAGES = [("en-gb", "English"), ("nl", "Nederlands")]
+LOCALE_PATHS = [BASE_DIR / "web" / "locale"]
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 500
 

@@ -11,6 +11,7 @@ from appliance.facts.box import Facts
 from appliance.facts.box_record import BoxRecord, RecordedGroup, RecordedUser
 from appliance.facts.sharing import Account, Group
 from appliance.operation import Step, Work
+from appliance.recovery import box_secrets, rid_counter
 from appliance.recovery.box_secrets import BoxSecrets, UserSecret, read_sid, samba_line
 from appliance.system import accounts
 from appliance.users.accounts import CreateAccount
@@ -148,6 +149,17 @@ def bring_passwords(record: BoxRecord, secrets: BoxSecrets, work: Work) -> None:
             failed.append(one.name)
             work.note(f"{one.name} has no password yet: {explain_error(error)}")
     work.note(f"{len(secrets.users) - len(failed)} passwords came over")
+    if any(one.name in users and one.nt for one in secrets.users):
+        go_past_numbers(work)
+
+
+def go_past_numbers(work: Work) -> None:
+    """Have Samba give its next new user a number that none of those has who are there now."""
+    try:
+        if rids := box_secrets.read_rids():
+            rid_counter.raise_next(max(rids.values()) + 1)
+    except LarderError as error:
+        work.note(f"Samba may refuse the next new user, because it counts from the start: {explain_error(error)}")
 
 
 def bring_one(user: RecordedUser, one: UserSecret, work: Work) -> None:

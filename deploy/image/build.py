@@ -32,6 +32,7 @@ SHIPPED = (
     "web",
     "workers",
     "templates",
+    "deploy/catalogues.py",
     "deploy/install",
     "deploy/packages.txt",
     "deploy/events",

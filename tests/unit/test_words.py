@@ -27,6 +27,8 @@ PHRASES = re.compile(rf"\b({'|'.join(re.escape(words) for words in FORBIDDEN)})\
 
 def text_of_template(text: str) -> str:
     """What a reader of the page can see: no comments, tags or expressions, but the words in attributes."""
+    text = re.sub(r"{% translate (?:\"([^\"]*)\"|'([^']*)') %}", r"\1\2", text)
+    text = re.sub(r"{[{%][^}]*_\(\"([^\"]*)\"\)[^}]*}}?", r" \1 ", text)
     text = re.sub(r"{{[^}]*default:\"([^\"]*)\"[^}]*}}", r" \1 ", text)
     text = re.sub(r"{#.*?#}|{%.*?%}|{{.*?}}", " ", text, flags=re.DOTALL)
     seen = re.findall(r'(?:title|aria-label|placeholder)="([^"]*)"', text)
@@ -65,5 +67,9 @@ def test_messages_use_no_forbidden_phrase():
 def test_the_search_itself_finds_what_it_is_for():
     page = '<p {% if mend %}hidden{% endif %} title="Mend it">{# grave #}Temperature {{ one|default:"not told" }}</p>'
     assert PHRASES.findall(text_of_template(page)) == ["not told", "Mend"]
+    page = (
+        '{% translate "Not told." %} {{ one|default:_("grave") }} {% blocktranslate %}It is so.{% endblocktranslate %}'
+    )
+    assert PHRASES.findall(text_of_template(page)) == ["Not told", "grave", "is so"]
     code = '"""What is so."""\ndef f(x):\n    """Shall."""\n    return f"It says it is {x}, whoever asks."'
     assert PHRASES.findall("\n".join(sentences_of_code(code))) == ["It says it is", "whoever"]

@@ -9,6 +9,7 @@ from django.http import HttpRequest
 
 from web.accounts import proof, sign_in_log
 from web.accounts.sign_in_throttle import SignInThrottle
+from web.translation import lazy_text
 
 
 class Adapter(SignInThrottle):
@@ -16,7 +17,9 @@ class Adapter(SignInThrottle):
 
     error_messages = {
         **SignInThrottle.error_messages,
-        "username_password_mismatch": "This name and password do not go together. Nothing was changed; try again.",
+        "username_password_mismatch": lazy_text(
+            "This name and password do not go together. Nothing was changed; try again."
+        ),
     }
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:

@@ -8,11 +8,13 @@ from django import forms
 from django.contrib.auth import password_validation
 from django.contrib.auth.models import User
 from django.contrib.auth.validators import ASCIIUsernameValidator
+from django.utils.translation import gettext
 
 from appliance.system.time_zone import read_zone_name
 from web.accounts import first_run
 from web.accounts.models import Preferences
 from web.box import time_zone_choices
+from web.translation import lazy_text
 
 if TYPE_CHECKING:
     PreferencesModelForm = forms.ModelForm[Preferences]
@@ -24,9 +26,11 @@ class SetUpForm(forms.Form):
     """Code, name and password of the administrator, and the box's time zone, which starts as the browser's."""
 
     code = forms.CharField(
-        label="Set-up code",
+        label=lazy_text("Set-up code"),
         max_length=40,
-        help_text="Ten letters and digits, with or without the dash, shown on the box's screen. On the box itself: sudo cat /run/larder/inventory/setup-code",
+        help_text=lazy_text(
+            "Ten letters and digits, with or without the dash, shown on the box's screen. On the box itself: sudo cat /run/larder/inventory/setup-code"
+        ),
         widget=forms.TextInput(
             attrs={
                 "autocomplete": "one-time-code",
@@ -37,30 +41,30 @@ class SetUpForm(forms.Form):
         ),
     )
     username = forms.CharField(
-        label="Your name for signing in",
+        label=lazy_text("Your name for signing in"),
         max_length=40,
         initial="admin",
         validators=[ASCIIUsernameValidator()],
         widget=forms.TextInput(attrs={"autocomplete": "username"}),
     )
     password = forms.CharField(
-        label="Password",
+        label=lazy_text("Password"),
         strip=False,
         max_length=200,
-        help_text="At least 10 characters. Three or four words are easy to remember.",
+        help_text=lazy_text("At least 10 characters. Three or four words are easy to remember."),
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
     again = forms.CharField(
-        label="The password once more",
+        label=lazy_text("The password once more"),
         strip=False,
         max_length=200,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
 
     time_zone = forms.ChoiceField(
-        label="Time zone",
+        label=lazy_text("Time zone"),
         required=False,
-        help_text="For schedules, pages and mails. You can change it later on the System page.",
+        help_text=lazy_text("For schedules, pages and mails. You can change it later on the System page."),
         widget=forms.Select(attrs={"data-browser-zone": ""}),
     )
 
@@ -79,7 +83,7 @@ class SetUpForm(forms.Form):
         code = str(self.cleaned_data["code"])
         if not first_run.code_is_right(code):
             raise forms.ValidationError(
-                "That is not the code that the box shows. It changes at every start until set-up is done."
+                gettext("That is not the code that the box shows. It changes at every start until set-up is done.")
             )
         return code
 
@@ -87,7 +91,7 @@ class SetUpForm(forms.Form):
         data = super().clean() or {}
         password, again = data.get("password"), data.get("again")
         if password and again and password != again:
-            self.add_error("again", "The two passwords differ.")
+            self.add_error("again", gettext("The two passwords differ."))
         if password:
             try:
                 password_validation.validate_password(password, User(username=data.get("username", "")))
@@ -102,6 +106,9 @@ class PreferencesForm(PreferencesModelForm):
     class Meta:
         model = Preferences
         fields = ("units", "show_commands")
-        labels = {"units": "Space for files is shown in", "show_commands": "Always show the commands of a plan"}
-        help_texts = {"units": "Disks are always shown as their labels say, in TB. Mails use TB too."}
+        labels = {
+            "units": lazy_text("Space for files is shown in"),
+            "show_commands": lazy_text("Always show the commands of a plan"),
+        }
+        help_texts = {"units": lazy_text("Disks are always shown as their labels say, in TB. Mails use TB too.")}
         widgets = {"units": forms.RadioSelect}

@@ -10,6 +10,7 @@ from allauth.usersessions.models import UserSession
 from django.http import HttpRequest
 
 from web.accounts import sign_in_log
+from web.translation import lazy_text
 
 
 class SignInThrottle(DefaultAccountAdapter):  # type: ignore[misc]  # allauth is untyped
@@ -17,7 +18,7 @@ class SignInThrottle(DefaultAccountAdapter):  # type: ignore[misc]  # allauth is
 
     error_messages = {
         **DefaultAccountAdapter.error_messages,
-        "too_many_login_attempts": "Too many attempts. Wait five minutes, then try again.",
+        "too_many_login_attempts": lazy_text("Too many attempts. Wait five minutes, then try again."),
     }
 
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:

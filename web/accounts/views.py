@@ -14,6 +14,7 @@ from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -72,7 +73,7 @@ def changed_at_agent(form: PasswordChangeForm) -> bool:
     try:
         proof.store_password(form.cleaned_data["new_password1"], form.cleaned_data["old_password"])
     except LarderError as error:
-        form.add_error(None, f"The password stays as it was. {explain_error(error)}")
+        form.add_error(None, gettext("The password stays as it was. {error}").format(error=explain_error(error)))
         return False
     return True
 
@@ -95,7 +96,7 @@ def change_password(request: HttpRequest) -> HttpResponse:
                 row.end()
         update_session_auth_hash(request, user)
         UserSession.objects.create_from_request(request)
-        messages.success(request, "Your password is changed. Every other session was signed out.")
+        messages.success(request, gettext("Your password is changed. Every other session was signed out."))
         return redirect("sessions")
     return render(request, "accounts/password.html", {"form": form}, status=400 if form.is_bound else 200)
 
@@ -106,7 +107,7 @@ def edit_preferences(request: HttpRequest) -> HttpResponse:
     form = PreferencesForm(request.POST or None, instance=preferences_of(request))
     if request.method == "POST" and form.is_valid():
         form.save()
-        messages.success(request, "Your preferences are saved.")
+        messages.success(request, gettext("Your preferences are saved."))
         return redirect("preferences")
     return render(request, "accounts/preferences.html", {"form": form}, status=400 if form.is_bound else 200)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.urls import reverse
+from django.utils.translation import gettext, ngettext
 
 from appliance.facts import vdev_state
 from appliance.facts.box import Pool, Vdev
@@ -110,14 +111,22 @@ def member_of(box: Box, key: str) -> tuple[Pool, Vdev] | None:
 
 def safety_text(member: tuple[Pool, Vdev] | None) -> str:
     if member is None:
-        return "It belongs to no pool, so no file depends on it."
+        return gettext("It belongs to no pool, so no file depends on it.")
     pool, device = member
     left = pool.failures_left
     if left:
-        return f"{pool.name} survives {left} more failed {'disk' if left == 1 else 'disks'}, so there is time to look closely."
+        return ngettext(
+            "{name} survives {left} more failed disk, so there is time to look closely.",
+            "{name} survives {left} more failed disks, so there is time to look closely.",
+            left,
+        ).format(name=pool.name, left=left)
     if device.state not in vdev_state.WORKING or pool.rebuilding:
-        return f"{pool.name} survives no failed disk until this one is back or another has its place."
-    return f"{pool.name} survives no failed disk at the moment. Do not take this one out before its replacement stands beside it."
+        return gettext("{name} survives no failed disk until this one is back or another has its place.").format(
+            name=pool.name
+        )
+    return gettext(
+        "{name} survives no failed disk at the moment. Do not take this one out before its replacement stands beside it."
+    ).format(name=pool.name)
 
 
 def last_wipe(path: str, since: datetime) -> datetime | None:
@@ -136,61 +145,83 @@ def guide_steps(here: Standing) -> Iterator[GuideStep]:
 def evidence_step(here: Standing) -> tuple[str, str, bool, Links]:
     told = " ".join(reason[1] for reason in here.row.reasons if reason[0] in {"failing", "watch"})
     health = reverse("disk_health", args=[here.row.key])
-    nothing = here.row.smart_text if here.row.verdict == "unknown" else "Nothing is counted against it now."
-    return ("Look at the evidence", told or nothing, here.is_done(here.is_out, bool(here.wiped)), (("See figures and graphs", health),))  # fmt: skip
+    nothing = here.row.smart_text if here.row.verdict == "unknown" else gettext("Nothing is counted against it now.")
+    return (gettext("Look at the evidence"), told or nothing, here.is_done(here.is_out, bool(here.wiped)), ((gettext("See figures and graphs"), health),))  # fmt: skip
 
 
 def offline_step(here: Standing) -> tuple[str, str, bool, Links]:
     links: Links = ()
     if here.is_working and not here.wiped and not here.over:
-        links = (("Take it offline to test it", here.action_link("offline")), ("Replace it now", here.replace_link))
-    return ("Take it out of use", "ZFS goes on with the other disks. Files stay available.", here.is_done(here.is_out, bool(here.wiped)), links)  # fmt: skip
+        links = (
+            (gettext("Take it offline to test it"), here.action_link("offline")),
+            (gettext("Replace it now"), here.replace_link),
+        )
+    return (gettext("Take it out of use"), gettext("ZFS goes on with the other disks. Files stay available."), here.is_done(here.is_out, bool(here.wiped)), links)  # fmt: skip
 
 
 def erase_step(here: Standing) -> tuple[str, str, bool, Links]:
-    told = "Writing every sector lets the disk replace what it cannot read. What it counted before and after says whether it can be trusted."
+    told = gettext(
+        "Writing every sector lets the disk replace what it cannot read. What it counted before and after says whether it can be trusted."
+    )
     links: Links = ()
     if here.is_out and not here.wiped:
-        links = (("Erase every sector", f"{reverse('wipe_disk', args=[here.row.key])}?how=full"),)
+        links = ((gettext("Erase every sector"), f"{reverse('wipe_disk', args=[here.row.key])}?how=full"),)
         if here.member:
-            links += (("Use it again as it is", here.action_link("online")), ("Replace it now", here.replace_link))
-    return ("Erase it fully", f"{told} {here.compared}".strip(), here.is_done(bool(here.wiped)), links)
+            links += (
+                (gettext("Use it again as it is"), here.action_link("online")),
+                (gettext("Replace it now"), here.replace_link),
+            )
+    return (gettext("Erase it fully"), f"{told} {here.compared}".strip(), here.is_done(bool(here.wiped)), links)
 
 
 def return_step(here: Standing) -> tuple[str, str, bool, Links]:
-    title = "Back into the pool, or replace it"
-    report = ("A report for the warranty", f"{reverse('disk_health', args=[here.row.key])}?report=1")
+    title = gettext("Back into the pool, or replace it")
+    report = (gettext("A report for the warranty"), f"{reverse('disk_health', args=[here.row.key])}?report=1")
     if not here.wiped:
-        return title, "The erased disk goes back into the pool as if it were new, or another takes its place. The alert clears by itself.", here.is_done(), ()  # fmt: skip
+        return title, gettext("The erased disk goes back into the pool as if it were new, or another takes its place. The alert clears by itself."), here.is_done(), ()  # fmt: skip
     if here.is_working and here.member:
         pool = here.member[0]
         if pool.rebuilding:
-            return title, f"It is back, and {pool.name} is being rebuilt onto it. Files stay available.", False, ()
-        return title, f"It is back in {pool.name}, which is rebuilt.", True, ()
+            return (
+                title,
+                gettext("It is back, and {name} is being rebuilt onto it. Files stay available.").format(
+                    name=pool.name
+                ),
+                False,
+                (),
+            )
+        return title, gettext("It is back in {name}, which is rebuilt.").format(name=pool.name), True, ()
     if not here.asked:
-        return title, "Its health is being read. That takes a few minutes.", False, (report,)
-    back: Links = (("Put it back into the pool", reverse("put_back", args=[here.row.key])),) if here.member else ()
-    other: Links = (("Replace it with another", here.replace_link),) if here.member else ()
+        return title, gettext("Its health is being read. That takes a few minutes."), False, (report,)
+    back: Links = (
+        ((gettext("Put it back into the pool"), reverse("put_back", args=[here.row.key])),) if here.member else ()
+    )
+    other: Links = ((gettext("Replace it with another"), here.replace_link),) if here.member else ()
     if "silent" in here.row.reading:
         return (
             title,
-            "It does not report its health now, so nothing says whether it can be trusted.",
+            gettext("It does not report its health now, so nothing says whether it can be trusted."),
             False,
             (*other, report),
         )
     if here.row.verdict == "healthy":
-        verdict = "It finds no fault with itself any more. " + ("It can go back into its pool." if here.member else "It can be used again.")  # fmt: skip
+        verdict = gettext("It finds no fault with itself any more. ") + (gettext("It can go back into its pool.") if here.member else gettext("It can be used again."))  # fmt: skip
         return title, verdict, here.over and not here.member, (*back, *other, report)
     if here.row.verdict == "watch":
-        return title, "It still counts something, but nothing that says it is failing. It can go back; what grows is told again. Or send it back under warranty.", False, (*back, *other, report)  # fmt: skip
+        return title, gettext("It still counts something, but nothing that says it is failing. It can go back; what grows is told again. Or send it back under warranty."), False, (*back, *other, report)  # fmt: skip
     if here.row.verdict != "failing":
         return (
             title,
-            f"{here.row.smart_text} So nothing says whether it can be trusted.",
+            gettext("{smart_text} So nothing says whether it can be trusted.").format(smart_text=here.row.smart_text),
             False,
             (*back, *other, report),
         )
-    return title, "It still counts faults. Send it back under warranty, or throw it away.", False, (*other, report)
+    return (
+        title,
+        gettext("It still counts faults. Send it back under warranty, or throw it away."),
+        False,
+        (*other, report),
+    )
 
 
 def before_and_after(row: DiskRow, alert: Alert) -> str:
@@ -202,7 +233,9 @@ def before_and_after(row: DiskRow, alert: Alert) -> str:
         for name, value in day.values.items():
             most[name] = max(most.get(name, 0), value[1])
     found = [
-        f"{NAMES.get(name, name)}: {most[name]} at most, {counts.get(name, 'not reported')} now"
+        gettext("{name}: {most} at most, {name_2} now").format(
+            name=NAMES.get(name, name), most=most[name], name_2=counts.get(name, gettext("not reported"))
+        )
         for name in LOOKED_AT
         if most.get(name)
     ]

@@ -12,6 +12,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.forms.boundfield import BoundField
+from django.utils.translation import gettext
 
 from appliance.errors import Reason
 from web.alerts import smtp_password
@@ -19,9 +20,10 @@ from web.alerts.mail_providers import PROVIDERS, Provider, provider_of
 from web.alerts.models import MailSettings
 from web.forms_common import HOURS
 from web.jobs.refusals import add_reasons
+from web.translation import lazy_text
 
-SECURITY = (("starttls", "STARTTLS"), ("tls", "TLS"), ("none", "None (then without sign-in)"))
-CHOICES = [("", "None: no mail is sent"), *((key, provider.label) for key, provider in PROVIDERS.items())]
+SECURITY = (("starttls", "STARTTLS"), ("tls", "TLS"), ("none", lazy_text("None (then without sign-in)")))
+CHOICES = [("", lazy_text("None: no mail is sent")), *((key, provider.label) for key, provider in PROVIDERS.items())]
 RECIPIENTS = ("critical", "warning", "notice")
 FIRST = ("preset", "critical", "user", "password")
 SERVER = ("host", "port", "security", "sender", "authority")
@@ -38,23 +40,25 @@ else:
 
 
 class MailForm(SettingsForm):
-    preset = forms.ChoiceField(label="Mail provider", choices=CHOICES, required=False)
+    preset = forms.ChoiceField(label=lazy_text("Mail provider"), choices=CHOICES, required=False)
     host = forms.RegexField(
         r"^[A-Za-z0-9.:_-]+$", label="Mail server", required=False, max_length=255,
-        help_text="Without one, no mail is sent.", error_messages={"invalid": "That is not the name of a server."},
+        help_text="Without one, no mail is sent.", error_messages={"invalid": lazy_text("That is not the name of a server.")},
     )  # fmt: skip
     password = forms.CharField(
-        label="App password", required=False, strip=False, max_length=500,
+        label=lazy_text("App password"), required=False, strip=False, max_length=500,
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
     )  # fmt: skip
-    forget = forms.BooleanField(label="Remove the stored password", required=False)
+    forget = forms.BooleanField(label=lazy_text("Remove the stored password"), required=False)
     security = forms.ChoiceField(
-        label="Encryption", choices=SECURITY, help_text="STARTTLS goes with port 587, TLS with port 465."
+        label=lazy_text("Encryption"),
+        choices=SECURITY,
+        help_text=lazy_text("STARTTLS goes with port 587, TLS with port 465."),
     )
     port = forms.IntegerField(
-        label="Port", min_value=1, max_value=65535,
+        label=lazy_text("Port"), min_value=1, max_value=65535,
         error_messages=dict.fromkeys(
-            ("required", "invalid", "min_value", "max_value"), "A port is a number from 1 to 65535."
+            ("required", "invalid", "min_value", "max_value"), lazy_text("A port is a number from 1 to 65535.")
         ),
     )  # fmt: skip
 
@@ -65,24 +69,30 @@ class MailForm(SettingsForm):
             "quiet_to", "digest_hour", "weekly", "address", "webhook", "webhook_private",
         )  # fmt: skip
         labels = {
-            "critical": "Send to", "user": "User name", "sender": "Sender’s address",
-            "authority": "Trusted certificate", "warning": "Recipients of warnings", "notice": "Recipients of notices",
-            "quiet_from": "Quiet from", "quiet_to": "Quiet until", "digest_hour": "Daily summary at",
-            "weekly": "A report each Monday, even when all is well", "address": "Address of this box, for links",
-            "webhook": "Webhook", "webhook_private": "Allow webhooks in my own network",
+            "critical": lazy_text("Send to"), "user": lazy_text("User name"), "sender": lazy_text("Sender’s address"),
+            "authority": lazy_text("Trusted certificate"), "warning": lazy_text("Recipients of warnings"), "notice": lazy_text("Recipients of notices"),
+            "quiet_from": lazy_text("Quiet from"), "quiet_to": lazy_text("Quiet until"), "digest_hour": lazy_text("Daily summary at"),
+            "weekly": lazy_text("A report each Monday, even when all is well"), "address": lazy_text("Address of this box, for links"),
+            "webhook": lazy_text("Webhook"), "webhook_private": lazy_text("Allow webhooks in my own network"),
         }  # fmt: skip
         help_texts = {
-            "critical": "The mail address that hears of problems. Separate several by commas.",
-            "user": "Usually the mail address of the mailbox that sends.",
-            "sender": "The same as the user name until you change it.",
-            "authority": "Only for your own server, or for Proton Mail Bridge: its certificate, or that of its authority.",
-            "warning": "One address per line. The same as above until you change it.",
-            "notice": "One address per line. The same as above until you change it. Notices come once a day.",
-            "quiet_to": "The same hour twice means no quiet hours. Critical alerts are always sent.",
-            "weekly": "It goes to the recipients of notices. If it does not arrive, mail does not work.",
-            "address": "Mails link to the pages of the box with it.",
-            "webhook": "An address that passes messages on, to a phone for example. "
-            "Larder posts the text there as ntfy does: https://ntfy.sh/your-topic",
+            "critical": lazy_text("The mail address that hears of problems. Separate several by commas."),
+            "user": lazy_text("Usually the mail address of the mailbox that sends."),
+            "sender": lazy_text("The same as the user name until you change it."),
+            "authority": lazy_text(
+                "Only for your own server, or for Proton Mail Bridge: its certificate, or that of its authority."
+            ),
+            "warning": lazy_text("One address per line. The same as above until you change it."),
+            "notice": lazy_text(
+                "One address per line. The same as above until you change it. Notices come once a day."
+            ),
+            "quiet_to": lazy_text("The same hour twice means no quiet hours. Critical alerts are always sent."),
+            "weekly": lazy_text("It goes to the recipients of notices. If it does not arrive, mail does not work."),
+            "address": lazy_text("Mails link to the pages of the box with it."),
+            "webhook": lazy_text(
+                "An address that passes messages on, to a phone for example. "
+                "Larder posts the text there as ntfy does: https://ntfy.sh/your-topic"
+            ),
         }
         widgets = {
             **{name: forms.Textarea(attrs={"rows": rows}) for name, rows in (("warning", 2), ("notice", 2), ("authority", 3))},
@@ -96,9 +106,9 @@ class MailForm(SettingsForm):
         self.initial["preset"] = self.initial.get("preset") or provider_of(self.instance.host)
         stored = smtp_password.has_password()
         self.fields["password"].help_text = (
-            "A password is stored in a file that only Larder can read. Leave this empty if it has not changed."
+            gettext("A password is stored in a file that only Larder can read. Leave this empty if it has not changed.")
             if stored
-            else "Or the mailbox’s own password, where the provider accepts it."
+            else gettext("Or the mailbox’s own password, where the provider accepts it.")
         )
         if not stored:
             del self.fields["forget"]
@@ -129,7 +139,7 @@ class MailForm(SettingsForm):
     def clean(self) -> dict[str, Any]:
         data = super().clean() or self.cleaned_data
         if data.get("forget") and data.get("password"):
-            self.add_error("forget", "Either type a new password or remove the stored one.")
+            self.add_error("forget", gettext("Either type a new password or remove the stored one."))
         for name in RECIPIENTS:
             data[name] = "\n".join(filter(None, re.split(r"[\s,;]+", str(data.get(name) or ""))))
         self.fill_in(data)

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from web import live
@@ -38,7 +39,7 @@ def mail_settings(request: HttpRequest) -> HttpResponse:
     if "test" in request.POST:
         queue_tests([*(["mail"] if row.host else []), *(["webhook"] if row.webhook else [])])
     else:
-        messages.success(request, "Saved.")
+        messages.success(request, gettext("Saved."))
     return redirect("mail_settings")
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from appliance.alerts.kinds import KINDS, AlertKind
 from appliance.pools.health import LEVEL_STATES, Health
+from web.translation import lazy_text
 
 LONGEST_SILENCE = timedelta(days=31)
 LARGEST = 2**63 - 1  # that a column holds; broken firmware counts up to 2**64 - 1
@@ -23,9 +25,9 @@ class Alert(models.Model):
     """
 
     class State(models.TextChoices):
-        OPEN = "open", "Open"
-        ACKNOWLEDGED = "acknowledged", "Acknowledged"
-        CLEARED = "cleared", "Cleared"
+        OPEN = "open", lazy_text("Open")
+        ACKNOWLEDGED = "acknowledged", lazy_text("Acknowledged")
+        CLEARED = "cleared", lazy_text("Cleared")
 
     kind = models.CharField(max_length=40)
     subject = models.CharField(max_length=300)
@@ -56,7 +58,9 @@ class Alert(models.Model):
     @property
     def kind_info(self) -> AlertKind:
         """Its kind; one that this version of Larder does not know says nothing beyond the alert's own words."""
-        return KINDS.get(self.kind) or AlertKind(self.kind, "warning", "", self.summary, "", "", "See the alert")
+        return KINDS.get(self.kind) or AlertKind(
+            self.kind, "warning", "", self.summary, "", "", gettext("See the alert")
+        )
 
     def is_silent(self, now: datetime) -> bool:
         """Whether nothing is told about it at that time. A silence that ends too far ahead was asked for while the clock
@@ -105,10 +109,10 @@ class Message(models.Model):
     """A notification: made together with its alert, sent once by the worker, retried for days."""
 
     class State(models.TextChoices):
-        WAITING = "waiting", "Waiting"
-        SENDING = "sending", "Being sent"
-        SENT = "sent", "Sent"
-        GIVEN_UP = "given-up", "Given up"
+        WAITING = "waiting", lazy_text("Waiting")
+        SENDING = "sending", lazy_text("Being sent")
+        SENT = "sent", lazy_text("Sent")
+        GIVEN_UP = "given-up", lazy_text("Given up")
 
     key = models.CharField(max_length=120, unique=True)  # raised-12-mail: what is told, and by which way
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, null=True)
@@ -148,7 +152,7 @@ class MailSettings(models.Model):
     webhook_private = models.BooleanField(default=False)
 
     def __str__(self) -> str:
-        return self.host or "no mail"
+        return self.host or gettext("no mail")
 
     def recipients_for(self, severity: str) -> list[str]:
         return [line.strip() for line in str(getattr(self, severity, "")).splitlines() if line.strip()]
@@ -234,7 +238,7 @@ class SelfTestPlan(models.Model):
     last = models.PositiveSmallIntegerField(default=6)
 
     def __str__(self) -> str:
-        return f"short each {self.short}, long each {self.long}"
+        return gettext("short each {short}, long each {long}").format(short=self.short, long=self.long)
 
     @classmethod
     def load_row(cls) -> SelfTestPlan:

@@ -7,6 +7,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
 from appliance.alerts.kinds import KINDS, SEVERITIES
@@ -22,13 +23,13 @@ def alert_kinds(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         wanted = {code: request.POST.get(code, chosen[code]) for code in KINDS}
         if not set(wanted.values()) <= set(SEVERITIES):
-            return HttpResponseBadRequest("Choose one of the listed severities.", content_type="text/plain")
+            return HttpResponseBadRequest(gettext("Choose one of the listed severities."), content_type="text/plain")
         with transaction.atomic():
             for code, severity in wanted.items():
                 if severity != chosen[code]:
                     reconcile.set_severity(code, severity, timezone.now(), request.user.get_username())
         store.touch("alerts")
-        messages.success(request, "Saved.")
+        messages.success(request, gettext("Saved."))
         return redirect("alert_kinds")
     own = set(KindSeverity.objects.values_list("kind", flat=True))
     listed = [

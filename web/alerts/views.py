@@ -11,6 +11,7 @@ from django.db.models import Case, When
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from appliance.alerts.kinds import KINDS, SEVERITIES
@@ -93,7 +94,7 @@ def alert_action(request: HttpRequest, pk: int) -> HttpResponse:
     with transaction.atomic():
         row = get_object_or_404(Alert.objects.select_for_update(), pk=pk, kind__in=KINDS)
         if not apply_action(request, row, what, by, now):
-            return HttpResponseBadRequest("That is not something that can be done with an alert.", content_type="text/plain")  # fmt: skip
+            return HttpResponseBadRequest(gettext("That is not something that can be done with an alert."), content_type="text/plain")  # fmt: skip
     store.touch("alerts")
     return redirect("alert", pk=pk)
 
@@ -103,18 +104,20 @@ def apply_action(request: HttpRequest, row: Alert, what: str, by: str, now: date
     if what == "acknowledge":
         if row.state == Alert.State.OPEN:
             row.state, row.mark_seen = Alert.State.ACKNOWLEDGED, row.mark
-            reconcile.add_note(row, "Acknowledged. It stays quiet until it gets worse.", now, by)
+            reconcile.add_note(row, gettext("Acknowledged. It stays quiet until it gets worse."), now, by)
     elif what == "open":
         if row.state == Alert.State.ACKNOWLEDGED:
             row.state = Alert.State.OPEN
-            reconcile.add_note(row, "Opened again.", now, by)
+            reconcile.add_note(row, gettext("Opened again."), now, by)
     elif what == "silence" and request.POST.get("for") in SILENCES:
-        reason = " ".join(request.POST.get("reason", "").split())[:200] or "no reason given"
+        reason = " ".join(request.POST.get("reason", "").split())[:200] or gettext("no reason given")
         row.quiet_until, row.quiet_reason = now + SILENCES[request.POST["for"]], reason
-        reconcile.add_note(row, f"Silenced for a {request.POST['for']}: {reason}", now, by)
+        reconcile.add_note(
+            row, gettext("Silenced for a {post}: {reason}").format(post=request.POST["for"], reason=reason), now, by
+        )
     elif what == "unsilence":
         row.quiet_until = None
-        reconcile.add_note(row, "Not silenced any more.", now, by)
+        reconcile.add_note(row, gettext("Not silenced any more."), now, by)
     elif what == "severity" and request.POST.get("severity") in SEVERITIES:
         reconcile.set_severity(row.kind, request.POST["severity"], now, by)
         row.refresh_from_db()

@@ -6,6 +6,7 @@ import secrets
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
 
 from appliance import names
 from appliance.backups.tasks import HOME, MOST_KEPT, MOST_RATE, BackupTask, Keep
@@ -15,65 +16,78 @@ from appliance.facts.datasets import Dataset
 from appliance.formatting import size_text
 from web.forms_common import HOURS
 from web.jobs.refusals import validation_error
+from web.translation import lazy_format, lazy_text
 
 MORE = frozenset(("hourly", "daily", "weekly", "monthly", "days", "drill", "rate", "slow_from", "slow_until"))
 REMOTE = "computer-"  # how the choice of another computer begins, before its id
 DAYS, DAYS_REMOVABLE = 2, 30  # after which an owner wants to know; a disk in a drawer is fetched seldom
-EVERY = (("daily", "Every day"), ("weekly", "Every Sunday"), ("hourly", "Every hour"))
+EVERY = (("daily", lazy_text("Every day")), ("weekly", lazy_text("Every Sunday")), ("hourly", lazy_text("Every hour")))
 
 
 class BackupForm(forms.Form):
     """One backup task of a folder."""
 
-    pool = forms.ChoiceField(label="Copy to", widget=forms.RadioSelect)
+    pool = forms.ChoiceField(label=lazy_text("Copy to"), widget=forms.RadioSelect)
     name = forms.CharField(
-        label="Name of the copy",
+        label=lazy_text("Name of the copy"),
         max_length=60,
-        help_text=f"It lies in the folder {HOME} of that pool, or in the folder that was made on that computer. It is not shared, and nobody can change it.",
+        help_text=lazy_format(
+            "It lies in the folder {home} of that pool, or in the folder that was made on that computer. It is not shared, and nobody can change it.",
+            home=HOME,
+        ),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
     )
     removable = forms.BooleanField(
-        label="The disk of this pool comes and goes",
+        label=lazy_text("The disk of this pool comes and goes"),
         required=False,
-        help_text="For a USB disk: connect it, and Larder copies and then tells you that you can unplug it.",
+        help_text=lazy_text("For a USB disk: connect it, and Larder copies and then tells you that you can unplug it."),
     )
-    below = forms.BooleanField(label="With all folders below it", required=False)
-    every = forms.ChoiceField(label="How often", choices=EVERY)
+    below = forms.BooleanField(label=lazy_text("With all folders below it"), required=False)
+    every = forms.ChoiceField(label=lazy_text("How often"), choices=EVERY)
     hour = forms.TypedChoiceField(
-        label="At", choices=HOURS, coerce=int, help_text="If the box is off then, it is done later."
+        label=lazy_text("At"),
+        choices=HOURS,
+        coerce=int,
+        help_text=lazy_text("If the box is off then, it is done later."),
     )
-    hourly = forms.IntegerField(label="Keep copies of the last hours", min_value=0, max_value=MOST_KEPT)
-    daily = forms.IntegerField(label="Keep copies of the last days", min_value=0, max_value=MOST_KEPT)
-    weekly = forms.IntegerField(label="Keep copies of the last weeks", min_value=0, max_value=MOST_KEPT)
-    monthly = forms.IntegerField(label="Keep copies of the last months", min_value=0, max_value=MOST_KEPT)
+    hourly = forms.IntegerField(label=lazy_text("Keep copies of the last hours"), min_value=0, max_value=MOST_KEPT)
+    daily = forms.IntegerField(label=lazy_text("Keep copies of the last days"), min_value=0, max_value=MOST_KEPT)
+    weekly = forms.IntegerField(label=lazy_text("Keep copies of the last weeks"), min_value=0, max_value=MOST_KEPT)
+    monthly = forms.IntegerField(label=lazy_text("Keep copies of the last months"), min_value=0, max_value=MOST_KEPT)
     days = forms.IntegerField(
-        label="Alert me when the newest copy is older than, in days",
+        label=lazy_text("Alert me when the newest copy is older than, in days"),
         required=False,
         min_value=1,
         max_value=366,
-        help_text=f"Empty: {DAYS} days, or {DAYS_REMOVABLE} for a disk that comes and goes.",
+        help_text=lazy_format(
+            "Empty: {days} days, or {removable} for a disk that comes and goes.", days=DAYS, removable=DAYS_REMOVABLE
+        ),
     )
 
     drill = forms.BooleanField(
-        label="Test a restore every month",
+        label=lazy_text("Test a restore every month"),
         required=False,
-        help_text="The whole folder is restored to a place of its own, compared file by file, and removed. It needs as much "
-        "room as the folder for some hours.",
+        help_text=lazy_text(
+            "The whole folder is restored to a place of its own, compared file by file, and removed. It needs as much "
+            "room as the folder for some hours."
+        ),
     )
     rate = forms.IntegerField(
-        label="Copy at most, in MB a second",
+        label=lazy_text("Copy at most, in MB a second"),
         required=False,
         min_value=1,
         max_value=MOST_RATE,
-        help_text="So that others are not kept waiting. Leave it empty to copy as fast as the disks can.",
+        help_text=lazy_text("So that others are not kept waiting. Leave it empty to copy as fast as the disks can."),
     )
-    slow_from = forms.TypedChoiceField(label="Slow down from", choices=HOURS, coerce=int, required=False)
+    slow_from = forms.TypedChoiceField(label=lazy_text("Slow down from"), choices=HOURS, coerce=int, required=False)
     slow_until = forms.TypedChoiceField(
-        label="Slow down until",
+        label=lazy_text("Slow down until"),
         choices=HOURS,
         coerce=int,
         required=False,
-        help_text="The same hour in both: always. Outside of these hours it copies as fast as the disks can.",
+        help_text=lazy_text(
+            "The same hour in both: always. Outside of these hours it copies as fast as the disks can."
+        ),
     )
 
     def __init__(self, data: object, *, dataset: Dataset, facts: Facts, task: BackupTask | None = None) -> None:
@@ -95,7 +109,11 @@ class BackupForm(forms.Form):
             for name in ("pool", "name"):
                 self.fields[name].disabled = True
             if place_of(task) not in dict(pools):
-                gone = "The computer that was removed" if task.remote else "The pool that is not connected"
+                gone = (
+                    gettext("The computer that was removed")
+                    if task.remote
+                    else gettext("The pool that is not connected")
+                )
                 choices = [(place_of(task), gone), *pools]
         self.fields["pool"].choices = choices  # type: ignore[attr-defined]  # a field with choices, declared above
 
@@ -150,7 +168,10 @@ def place_of(task: BackupTask) -> str:
 def remote_choices(facts: Facts) -> list[tuple[str, str]]:
     """The other computers that a folder can be copied to: those whose host key is confirmed."""
     return [
-        (f"{REMOTE}{one.id}", f"{one.host} ({size_text(one.free)} free)" if one.free else one.host)
+        (
+            f"{REMOTE}{one.id}",
+            gettext("{host} ({free} free)").format(host=one.host, free=size_text(one.free)) if one.free else one.host,
+        )
         for one in facts.remotes
         if one.host_key
     ]
@@ -162,7 +183,9 @@ def pool_choices(dataset: Dataset, facts: Facts) -> list[tuple[str, str]]:
     return [
         (
             str(pool.guid),
-            f"{pool.name} ({size_text(tops[pool.name].available)} free)" if pool.name in tops else pool.name,
+            gettext("{name} ({available} free)").format(name=pool.name, available=size_text(tops[pool.name].available))
+            if pool.name in tops
+            else pool.name,
         )
         for pool in facts.pools
         if pool.name != dataset.pool

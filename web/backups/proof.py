@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
+from django.utils.translation import gettext, ngettext
 
 from appliance.backups import drill_scratch
 from appliance.backups.discard_received import half_received, received_size
@@ -115,64 +116,98 @@ def levels(one: BackupStatus) -> list[Level]:
 
 
 def arrived(one: BackupStatus) -> Level:
-    text = "The copy has the same snapshot as the folder." if one.good else "Nothing has arrived yet."
+    text = gettext("The copy has the same snapshot as the folder.") if one.good else gettext("Nothing has arrived yet.")
     state = "attention" if one.is_late else "healthy" if one.good else "unknown"
-    return Level("Arrived", state, "too old" if one.is_late else "yes" if one.good else "not yet", one.good, text)
+    return Level(
+        gettext("Arrived"),
+        state,
+        gettext("too old") if one.is_late else "yes" if one.good else gettext("not yet"),
+        one.good,
+        text,
+    )
 
 
 def scrubbed(one: BackupStatus) -> Level:
     proof = one.proof
     if not proof.scrubbed:
-        return Level("Scrubbed", "unknown", "not yet", None, "A scrub reads every block of the pool with the copies.")
+        return Level(
+            gettext("Scrubbed"),
+            "unknown",
+            gettext("not yet"),
+            None,
+            gettext("A scrub reads every block of the pool with the copies."),
+        )
     if proof.damaged:
-        count = f"{proof.damaged} block{'' if proof.damaged == 1 else 's'}"
-        return Level("Scrubbed", "failed", "damaged", proof.scrubbed, f"{count} of the pool could not be repaired.")
-    newest = "Its disks gave back everything, the newest copy too."
-    older = "Its disks gave back everything that was there. What arrived later has not been read since."
+        count = ngettext("{damaged} block", "{damaged} blocks", proof.damaged).format(damaged=proof.damaged)
+        return Level(
+            gettext("Scrubbed"),
+            "failed",
+            "damaged",
+            proof.scrubbed,
+            gettext("{count} of the pool could not be repaired.").format(count=count),
+        )
+    newest = gettext("Its disks gave back everything, the newest copy too.")
+    older = gettext("Its disks gave back everything that was there. What arrived later has not been read since.")
     covers = one.good is not None and proof.began is not None and proof.began >= one.good
-    return Level("Scrubbed", "healthy", "no damage", proof.scrubbed, newest if covers else older)
+    return Level(gettext("Scrubbed"), "healthy", gettext("no damage"), proof.scrubbed, newest if covers else older)
 
 
 def key_opens(one: BackupStatus) -> Level:
-    proof, name = one.proof, "Key opens it"
-    button = ("try_backup_key", "Try the key") if one.pool and one.checks.sealed else ("", "")
+    proof, name = one.proof, gettext("Key opens it")
+    button = ("try_backup_key", gettext("Try the key")) if one.pool and one.checks.sealed else ("", "")
     if proof.wrong:
-        text = f"The stored key does not open the copy of {', '.join(proof.wrong)}."
+        text = gettext("The stored key does not open the copy of {wrong}.").format(wrong=", ".join(proof.wrong))
         return Level(name, "failed", "no", proof.keys, text, *button)
     if not proof.keys or not proof.opened:
-        text = "The copies are encrypted. Nobody has tried yet whether the key that you have opens them."
-        return Level(name, "attention", "not tried", None, text, *button)
-    count = f"{proof.opened} of {proof.of} encrypted cop{'y opens' if proof.of == 1 else 'ies open'}."
+        text = gettext("The copies are encrypted. Nobody has tried yet whether the key that you have opens them.")
+        return Level(name, "attention", gettext("not tried"), None, text, *button)
+    count = ngettext(
+        "{opened} of {of} encrypted copy opens.", "{opened} of {of} encrypted copies open.", proof.of
+    ).format(opened=proof.opened, of=proof.of)
     if proof.untried:
         return Level(
-            name, "attention", "in part", proof.keys, f"{count} Not tried: {', '.join(proof.untried)}.", *button
+            name,
+            "attention",
+            gettext("in part"),
+            proof.keys,
+            gettext("{count} Not tried: {untried}.").format(count=count, untried=", ".join(proof.untried)),
+            *button,
         )
     return Level(name, "healthy", "yes", proof.keys, count, *button)
 
 
 def compared(one: BackupStatus) -> Level:
-    name, record = "Compared with the originals", one.record
+    name, record = gettext("Compared with the originals"), one.record
     if record is None or record.compared is None:
         return Level(
-            name, "unknown", "not yet", None, "Every name is compared each week, and a part of the files read."
+            name,
+            "unknown",
+            gettext("not yet"),
+            None,
+            gettext("Every name is compared each week, and a part of the files read."),
         )
     state, word = ("failed", "different") if record.different else ("healthy", "equal")
     return Level(name, state, word, record.compared, f"{one.compared}.")
 
 
 def restored(one: BackupStatus) -> Level:
-    name, proof = "Restored as a test", one.proof
-    button = ("drill_backup", "Test a restore") if one.pool and one.good and not one.is_running else ("", "")
+    name, proof = gettext("Restored as a test"), one.proof
+    button = ("drill_backup", gettext("Test a restore")) if one.pool and one.good and not one.is_running else ("", "")
     if not proof.drilled:
-        text = "Nobody has tried yet whether the whole folder comes back."
-        return Level(name, "unknown", "not yet", None, text, *button)
-    said = f"{size_text(proof.moved)} came back in {duration_text(proof.seconds)}, {proof.files} files compared."
+        text = gettext("Nobody has tried yet whether the whole folder comes back.")
+        return Level(name, "unknown", gettext("not yet"), None, text, *button)
+    said = gettext("{moved} came back in {seconds}, {files} files compared.").format(
+        moved=size_text(proof.moved), seconds=duration_text(proof.seconds), files=proof.files
+    )
     if proof.different:
         return Level(name, "failed", "different", proof.drilled, said, *button)
-    for what, names in (("Not compared", proof.skipped), ("Compared with the copy alone", proof.gone)):
+    for what, names in (
+        (gettext("Not compared"), proof.skipped),
+        (gettext("Compared with the copy alone"), proof.gone),
+    ):
         if names:
             said += f" {what}: {', '.join(names)}."
-    return Level(name, "attention" if proof.skipped else "healthy", "in part" if proof.skipped else "equal", proof.drilled, said, *button)  # fmt: skip
+    return Level(name, "attention" if proof.skipped else "healthy", gettext("in part") if proof.skipped else "equal", proof.drilled, said, *button)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -188,16 +223,18 @@ def summary(one: BackupStatus) -> Iterator[Said]:
     """The checks that were made, in a few words each."""
     record, proof = one.record, one.proof
     if record and record.compared:
-        yield Said("differs from the original, seen" if one.differs else "compared", record.compared, one.compared)
+        yield Said(
+            gettext("differs from the original, seen") if one.differs else "compared", record.compared, one.compared
+        )
     if proof.scrubbed:
-        yield Said("scrubbed", proof.scrubbed, "with damage" if proof.damaged else "")
+        yield Said("scrubbed", proof.scrubbed, gettext("with damage") if proof.damaged else "")
     if proof.keys and proof.wrong:
-        yield Said("key does not open it, tried", proof.keys)
+        yield Said(gettext("key does not open it, tried"), proof.keys)
     elif proof.keys and proof.opened:
-        yield Said("key opens it, tried", proof.keys)
+        yield Said(gettext("key opens it, tried"), proof.keys)
     if proof.drilled:
-        words = "restored with differences" if proof.different else "restored as a test"
-        yield Said(words, proof.drilled, f"in {duration_text(proof.seconds)}")
+        words = gettext("restored with differences") if proof.different else gettext("restored as a test")
+        yield Said(words, proof.drilled, gettext("in {seconds}").format(seconds=duration_text(proof.seconds)))
 
 
 # --- where a test restores to -------------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from django.utils.translation import gettext
+
 from appliance.backups.copies import is_copy
 from appliance.datasets.encryption import key_store
 from appliance.errors import Failed, LarderError, Reason, Refused
@@ -70,7 +72,7 @@ class FolderState:
 
     @property
     def word(self) -> str:
-        return "here" if self.here else "only as a copy" if self.copy else "not here"
+        return "here" if self.here else gettext("only as a copy") if self.copy else gettext("not here")
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,13 @@ class Phrase:
 
     @property
     def word(self) -> str:
-        return "on paper" if self.confirmed else "not typed back yet" if self.made else "not made yet"
+        return (
+            gettext("on paper")
+            if self.confirmed
+            else gettext("not typed back yet")
+            if self.made
+            else gettext("not made yet")
+        )
 
 
 def moment(seconds: int) -> datetime:

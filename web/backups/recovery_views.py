@@ -18,6 +18,7 @@ from web.backups.recovery import OtherBox
 from web.inventory import store
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons, refusals_lead_to, validation_error
+from web.translation import lazy_text
 
 SECONDS = 60
 
@@ -26,10 +27,10 @@ class PasswordForm(forms.Form):
     """The administrator's password, which makes a phrase."""
 
     password = forms.CharField(
-        label="Your password",
+        label=lazy_text("Your password"),
         strip=False,
         max_length=200,
-        help_text="The phrase opens every password and key that this box stores.",
+        help_text=lazy_text("The phrase opens every password and key that this box stores."),
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
     )
 
@@ -38,9 +39,11 @@ class TypedForm(forms.Form):
     """The phrase, typed back from the paper."""
 
     phrase = forms.CharField(
-        label="Recovery phrase",
+        label=lazy_text("Recovery phrase"),
         max_length=phrase.LONGEST,
-        help_text="Seven groups of four letters and digits. Capital or small letters, with or without hyphens.",
+        help_text=lazy_text(
+            "Seven groups of four letters and digits. Capital or small letters, with or without hyphens."
+        ),
         widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "characters", "spellcheck": "false"}),
     )
 

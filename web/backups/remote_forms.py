@@ -11,6 +11,7 @@ from appliance.backups.remote import settings
 from appliance.backups.remote.set_up import AddRemote
 from appliance.errors import Refused
 from web.jobs.refusals import validation_error
+from web.translation import lazy_text
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
 
@@ -19,23 +20,27 @@ class AddRemoteForm(forms.Form):
     """Where it is, and where copies lie there."""
 
     host = forms.CharField(
-        label="Name or address of the computer",
+        label=lazy_text("Name or address of the computer"),
         max_length=253,
-        help_text="For example attic.lan or 192.168.1.20. It needs OpenSSH 7.2 and OpenZFS 0.8, or later ones.",
+        help_text=lazy_text(
+            "For example attic.lan or 192.168.1.20. It needs OpenSSH 7.2 and OpenZFS 0.8, or later ones."
+        ),
         widget=forms.TextInput(attrs=PLAIN),
     )
-    port = forms.IntegerField(label="Port of its ssh server", min_value=1, max_value=65535, initial=22)
+    port = forms.IntegerField(label=lazy_text("Port of its ssh server"), min_value=1, max_value=65535, initial=22)
     user = forms.CharField(
-        label="User there",
+        label=lazy_text("User there"),
         max_length=32,
         initial="larder-backup",
-        help_text="A user for this alone, not root.",
+        help_text=lazy_text("A user for this alone, not root."),
         widget=forms.TextInput(attrs=PLAIN),
     )
     root = forms.CharField(
-        label="ZFS folder there",
+        label=lazy_text("ZFS folder there"),
         max_length=settings.LONGEST_NAME,
-        help_text="A folder for the copies of this box alone, for example tank/attic. You create it in the next step.",
+        help_text=lazy_text(
+            "A folder for the copies of this box alone, for example tank/attic. You create it in the next step."
+        ),
         widget=forms.TextInput(attrs=PLAIN),
     )
 

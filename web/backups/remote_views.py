@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from appliance.backups import tasks
@@ -31,12 +32,12 @@ def find_remote(key: str) -> Remote:
 def state_of(remote: Remote) -> tuple[str, str]:
     """The state that has a picture and a colour, and the word beside it."""
     if remote.has_other_key:
-        return "failed", "key changed"
+        return "failed", gettext("key changed")
     if not remote.host_key:
-        return "attention", "not confirmed"
+        return "attention", gettext("not confirmed")
     if remote.tested is None:
-        return "unknown", "not tested yet"
-    return ("attention", "not ready") if remote.problem else ("healthy", "ready")
+        return "unknown", gettext("not tested yet")
+    return ("attention", gettext("not ready")) if remote.problem else ("healthy", "ready")
 
 
 @require_GET

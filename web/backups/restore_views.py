@@ -11,6 +11,7 @@ from django.shortcuts import get_object_or_404
 from django.template.defaultfilters import date as date_text
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
 from appliance import names
@@ -28,6 +29,7 @@ from web.backups import status
 from web.inventory.models import DatasetRow, SnapshotRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons, refusals_lead_to, validation_error
+from web.translation import lazy_text
 
 MOMENTS = 200  # that can be chosen from
 PARENTS = 1000
@@ -37,13 +39,13 @@ LONGEST_STEM = 48  # of a proposed name
 class RestoreForm(forms.Form):
     """Which moment of a copy, and where it goes."""
 
-    snapshot = forms.ChoiceField(label="As it was on")
-    parent = forms.ChoiceField(label="Into the folder")
+    snapshot = forms.ChoiceField(label=lazy_text("As it was on"))
+    parent = forms.ChoiceField(label=lazy_text("Into the folder"))
     name = forms.CharField(
-        label="Name",
+        label=lazy_text("Name"),
         max_length=60,
         strip=False,
-        help_text="No folder may have this name yet.",
+        help_text=lazy_text("No folder may have this name yet."),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
     )
 
@@ -53,7 +55,8 @@ class RestoreForm(forms.Form):
         dates = [(row.guid, moment_label(row) + (" (newest)" if row is moments[0] else "")) for row in moments]
         self.fields["snapshot"].choices = dates  # type: ignore[attr-defined]
         self.fields["parent"].choices = [  # type: ignore[attr-defined]
-            (one.name, f"{one.name} ({size_text(one.available)} free)") for one in possible_parents(facts)
+            (one.name, gettext("{name} ({available} free)").format(name=one.name, available=size_text(one.available)))
+            for one in possible_parents(facts)
         ]
 
     def clean_name(self) -> str:

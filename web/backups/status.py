@@ -10,6 +10,7 @@ from functools import cached_property
 
 from django.db.models import Max
 from django.utils import timezone
+from django.utils.translation import gettext, ngettext
 
 from appliance import snapshot_names
 from appliance.backups import copies, tasks
@@ -51,7 +52,7 @@ class BackupStatus:
     remote: Remote | None = None  # the other computer that the copies go to
 
     def __str__(self) -> str:
-        return f"the backup of {self.dataset.name}"
+        return gettext("the backup of {name}").format(name=self.dataset.name)
 
     @property
     def key(self) -> str:
@@ -83,9 +84,13 @@ class BackupStatus:
         """What the last comparison covered: ``412 files, 8 % of the data; all of it once in 5 weeks``."""
         if self.record is None or self.record.compared is None:
             return ""
-        count = f"{self.record.files} file{'' if self.record.files == 1 else 's'}"
-        share = f", {self.record.size * 100 // self.record.total} % of the data" if self.record.total else ""
-        return f"{count}{share}; all of it once in {CYCLE} weeks"
+        count = ngettext("{files} file", "{files} files", self.record.files).format(files=self.record.files)
+        share = (
+            gettext(", {size} % of the data").format(size=self.record.size * 100 // self.record.total)
+            if self.record.total
+            else ""
+        )
+        return gettext("{count}{share}; all of it once in {cycle} weeks").format(count=count, share=share, cycle=CYCLE)
 
     @property
     def differs(self) -> bool:
@@ -138,24 +143,24 @@ class BackupStatus:
         if self.is_running:
             return "comparing" if self.job and self.job.kind == "verify-backup" else "copying"
         if self.differs:
-            return "differs from the original"
+            return gettext("differs from the original")
         if self.is_useless:
-            return "key does not open it" if self.proof.wrong else "restores differently"
+            return gettext("key does not open it") if self.proof.wrong else gettext("restores differently")
         if self.is_foreign:
-            return "not confirmed"
+            return gettext("not confirmed")
         if self.is_late:
-            return "too old" if self.good else "no copy yet"
+            return gettext("too old") if self.good else gettext("no copy yet")
         if self.task.remote and not self.can_run:
-            return "key changed" if self.remote else "removed"
+            return gettext("key changed") if self.remote else "removed"
         if self.failed:
-            return "last run failed"
+            return gettext("last run failed")
         if self.missing:
             return "incomplete"
         if self.good is None:
-            return "no copy yet"
+            return gettext("no copy yet")
         if self.plugged:
-            return "good, safe to unplug"
-        return "good" if self.can_run else "good, not connected"
+            return gettext("good, safe to unplug")
+        return "good" if self.can_run else gettext("good, not connected")
 
 
 @dataclass(frozen=True)
@@ -227,7 +232,7 @@ def status_of(
         return BackupStatus(
             dataset, task, None, now,
             good=record.good if record else None,
-            pool_name=remote.host if remote else (record.pool_name if record else "") or "a computer that was removed",
+            pool_name=remote.host if remote else (record.pool_name if record else "") or gettext("a computer that was removed"),
             job=job, record=record, remote=remote,
         )  # fmt: skip
     if targets is None or pool is None:
@@ -238,7 +243,7 @@ def status_of(
             None,
             now,
             good=good,
-            pool_name=plugged or name or "an unknown pool",
+            pool_name=plugged or name or gettext("an unknown pool"),
             plugged=plugged,
             job=job,
             record=record,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.utils.translation import gettext
+
 from appliance.benchmarks.conclusions import GIGABIT
 from appliance.benchmarks.results import Block, CaseFigures
 
@@ -126,7 +128,7 @@ def draw_heat_map(block: Block) -> HeatMap | None:
     def cell(one: str, other: str) -> HeatCell:
         row = found.get((one, other))
         if row is None or row.summary is None:
-            return HeatCell("does not count" if row and row.measured.state in {"done", "failed"} else "")
+            return HeatCell(gettext("does not count") if row and row.measured.state in {"done", "failed"} else "")
         span = max(medians) - min(medians)
         part = (row.summary.median - min(medians)) / span if span else 1.0
         return HeatCell(row.value, 1 + round((part if block.kind.more_is_better else 1 - part) * (SHADES - 1)))

@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.http import QueryDict
+from django.utils.translation import gettext
 
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
@@ -13,6 +14,7 @@ from appliance.facts.sharing import Share
 from appliance.formatting import size_of, size_text, size_typed
 from appliance.layout.geometry import GIB, MIB
 from appliance.shares.settings import SPOKEN
+from web.translation import lazy_text
 
 PROTOCOLS = ("smb", "nfs")  # AFP has no client that a script could use
 LEAST, MOST = 16 * MIB, 64 * GIB
@@ -22,9 +24,9 @@ USUAL = GIB
 class ClientRunForm(forms.Form):
     """Which shared folder, and how much data."""
 
-    share = forms.ChoiceField(label="Shared folder", widget=forms.RadioSelect)
-    size = forms.CharField(label="Data per run", max_length=20)
-    runs = forms.IntegerField(label="Runs", min_value=1, max_value=5, initial=3, help_text="Three tell a difference from chance.")  # fmt: skip
+    share = forms.ChoiceField(label=lazy_text("Shared folder"), widget=forms.RadioSelect)
+    size = forms.CharField(label=lazy_text("Data per run"), max_length=20)
+    runs = forms.IntegerField(label=lazy_text("Runs"), min_value=1, max_value=5, initial=3, help_text=lazy_text("Three tell a difference from chance."))  # fmt: skip
 
     def __init__(self, data: QueryDict | None, *, facts: Facts, memory: int) -> None:
         self.memory = memory
@@ -33,32 +35,35 @@ class ClientRunForm(forms.Form):
         field = self.fields["share"]
         if isinstance(field, forms.ChoiceField):
             field.choices = [
-                (key, f"{dataset.name} over {SPOKEN[share.protocol]}") for key, (dataset, share) in self.targets.items()
+                (key, gettext("{name} over {spoken}").format(name=dataset.name, spoken=SPOKEN[share.protocol]))
+                for key, (dataset, share) in self.targets.items()
             ]
         if len(self.targets) == 1:
             field.initial = next(iter(self.targets))
         self.fields["size"].help_text = self.size_advice()
 
     def size_advice(self) -> str:
-        removed = "Each run writes that much into the shared folder. It is removed at the end."
+        removed = gettext("Each run writes that much into the shared folder. It is removed at the end.")
         if not self.memory:
             return removed
-        return f"{removed} For reads that come from the disks and not from this box's memory, {size_text(2 * self.memory)} are needed."  # fmt: skip
+        return gettext("{removed} For reads that come from the disks and not from this box's memory, {size_text} are needed.").format(removed=removed, size_text=size_text(2 * self.memory))  # fmt: skip
 
     def clean_size(self) -> int:
         try:
             size = size_of(self.cleaned_data["size"])
         except ValueError:
-            raise forms.ValidationError("Enter a size like 1 GiB.") from None
+            raise forms.ValidationError(gettext("Enter a size like 1 GiB.")) from None
         if not LEAST <= size <= MOST:
-            raise forms.ValidationError(f"Enter a size from {size_typed(LEAST)} to {size_typed(MOST)}.")
+            raise forms.ValidationError(
+                gettext("Enter a size from {least} to {most}.").format(least=size_typed(LEAST), most=size_typed(MOST))
+            )
         return size
 
     def clean(self) -> dict[str, Any]:
         found = super().clean() or {}
         target, size, runs = self.targets.get(found.get("share", "")), found.get("size"), found.get("runs")
         if target and size and runs and size * runs > target[0].available // 2:
-            self.add_error("size", f"{target[0].name} has {size_text(target[0].available)} free. The runs together may use half of that.")  # fmt: skip
+            self.add_error("size", gettext('{name} has {available} free. The runs together may use half of that.').format(name=target[0].name, available=size_text(target[0].available)))  # fmt: skip
         return found
 
     @property

@@ -11,9 +11,11 @@ import msgspec
 from django.db import models
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare, salted_hmac
+from django.utils.translation import gettext
 
 from appliance.benchmarks.client_report import ClientFigures
 from web.row_retention import choose_past
+from web.translation import lazy_text
 
 # As in first_run.py: no letters that look like digits; 10 of 32 are 50 bits.
 ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
@@ -40,10 +42,10 @@ class ClientRunRow(models.Model):
     """
 
     class State(models.TextChoices):
-        WAITING = "waiting", "Waiting for the other computer"
-        RUNNING = "running", "Measuring"
-        DONE = "done", "Done"
-        FAILED = "failed", "Could not be measured"
+        WAITING = "waiting", lazy_text("Waiting for the other computer")
+        RUNNING = "running", lazy_text("Measuring")
+        DONE = "done", lazy_text("Done")
+        FAILED = "failed", lazy_text("Could not be measured")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     dataset = models.CharField(max_length=255)
@@ -71,7 +73,7 @@ class ClientRunRow(models.Model):
         ordering = ("-created",)
 
     def __str__(self) -> str:
-        return f"{self.dataset} from another computer"
+        return gettext("{dataset} from another computer").format(dataset=self.dataset)
 
     @property
     def figures(self) -> ClientFigures | None:
@@ -91,8 +93,10 @@ class ClientRunRow(models.Model):
         if self.state == self.State.DONE:
             return "healthy", "done"
         if self.state == self.State.FAILED or not self.open:
-            return "attention", "could not be measured" if self.state == self.State.FAILED else "nothing came"
-        return "working", "measuring" if self.state == self.State.RUNNING else "waiting for the other computer"
+            return "attention", gettext("could not be measured") if self.state == self.State.FAILED else gettext(
+                "nothing came"
+            )
+        return "working", "measuring" if self.state == self.State.RUNNING else gettext("waiting for the other computer")
 
 
 def make_run(**fields: Any) -> tuple[ClientRunRow, str]:

@@ -21,6 +21,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -38,17 +39,18 @@ from web.benchmarks.client_forms import ClientRunForm
 from web.benchmarks.client_models import MOST_WIRES, ClientRunRow, claim_run, make_run, running_of
 from web.benchmarks.views import memory_limit
 from web.inventory import store
+from web.translation import lazy_text
 
 log = logging.getLogger(__name__)
 SCRIPT = Path(appliance.benchmarks.__path__[0]) / "larder-client"
 CERTIFICATE = Path("/etc/larder/tls.crt")
 SMALL_FILES = 100
 SECONDS_FOR_WIRE = 100
-TOO_MANY = "Too many wrong codes. Wait five minutes, then make a new code. Nothing was changed."
-UNKNOWN = (
+TOO_MANY = lazy_text("Too many wrong codes. Wait five minutes, then make a new code. Nothing was changed.")
+UNKNOWN = lazy_text(
     "This code is wrong, used or older than 30 minutes. Make a new one on the page of the box. Nothing was changed."
 )
-ENDED = "This measurement has ended. Make a new code on the page of the box. Nothing was changed."
+ENDED = lazy_text("This measurement has ended. Make a new code on the page of the box. Nothing was changed.")
 
 
 class BeginMessage(StrictStruct):
@@ -134,7 +136,7 @@ def show_client_run(request: HttpRequest, pk: str) -> HttpResponse:
 def forget_client_run(_request: HttpRequest, pk: str) -> HttpResponse:
     """Delete a result, or take back a code. Harmless to repeat."""
     ClientRunRow.objects.filter(pk=pk).delete()
-    messages.success(_request, "The measurement was deleted.")
+    messages.success(_request, gettext("The measurement was deleted."))
     return redirect("benchmarks")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from django import forms
 from django.http import QueryDict
+from django.utils.translation import gettext
 
 from appliance.benchmarks import checks
 from appliance.benchmarks.case import LEAST_LIMITED, NETWORK, ON_VOLUMES, PER_DISK, WAYS
@@ -21,6 +22,7 @@ from appliance.formatting import size_of, size_typed
 from appliance.layout.geometry import GIB, KIB, MIB
 from web.inventory.bays import Bay
 from web.jobs.refusals import add_reasons
+from web.translation import lazy_text
 
 PLAIN = "none"  # value of the checkbox for "no protocol", because a checkbox needs a value
 NO_TOKEN = "0" * 12  # token of a case that is only checked
@@ -66,7 +68,7 @@ def multiple_choice(
     label: str, choices: list[tuple[Any, str]], coerce: Any = str, **more: Any
 ) -> forms.TypedMultipleChoiceField:
     return forms.TypedMultipleChoiceField(
-        label=label, choices=choices, coerce=coerce, widget=forms.CheckboxSelectMultiple, error_messages={"required": "Choose at least one."}, **more
+        label=label, choices=choices, coerce=coerce, widget=forms.CheckboxSelectMultiple, error_messages={"required": gettext("Choose at least one.")}, **more
     )  # fmt: skip
 
 
@@ -86,40 +88,55 @@ class SweepForm(forms.Form):
     """One form for all presets; fields that a preset does not need are removed."""
 
     title = forms.CharField(
-        label="Name", max_length=120, help_text="So that you find it again, for example with the month."
+        label=lazy_text("Name"),
+        max_length=120,
+        help_text=lazy_text("So that you find it again, for example with the month."),
     )
-    peer = forms.CharField(label="Other computer", max_length=253, help_text="Its name or address. Run iperf3 -s there; it is free for Windows, macOS and Linux.")  # fmt: skip
-    pool = forms.ChoiceField(label="Which pool?")
-    disks = multiple_choice("Which disks?", [])
-    log = forms.ChoiceField(label="Log device to try", required=False)
-    cache = forms.ChoiceField(label="Cache device to try", required=False)
-    layouts = multiple_choice("Layouts", LAYOUTS, help_text="Those that need more disks than you chose are left out.")
-    counts = multiple_choice("With how many of the disks", [], int, required=False, help_text="Each number is measured for itself, with the first of the disks above; none chosen means all of them.")  # fmt: skip
-    workloads = multiple_choice("What is measured", [])
-    fills = multiple_choice("Filled to", [(25, "25 %"), (50, "50 %")], int)
-    sample = forms.ChoiceField(label="Data to measure with", required=False, help_text="A folder with files of the kind that you keep: parts of them are copied to the scratch pool, without their names. Encrypted folders are not offered, since the copy is not encrypted. The figure below then does not count.")  # fmt: skip
-    compressible = number_field("How much smaller compression makes your data, in per cent", 0, 95, "0 for photos and films, 30 to 60 for documents and programs.")  # fmt: skip
-    size = forms.CharField(label="Data per run", max_length=20)
-    repeats = number_field("Runs of each case", 1, 9, "The middle one counts. Three tell a difference from chance.")
-    seconds = number_field("Seconds of a run of small reads or writes", 1, 3600)
-    warmups = number_field("Runs before those that count", 0, 9)
-    writers = number_field("Writers at the same time", 1, 64)
+    peer = forms.CharField(label=lazy_text("Other computer"), max_length=253, help_text=lazy_text("Its name or address. Run iperf3 -s there; it is free for Windows, macOS and Linux."))  # fmt: skip
+    pool = forms.ChoiceField(label=lazy_text("Which pool?"))
+    disks = multiple_choice(lazy_text("Which disks?"), [])
+    log = forms.ChoiceField(label=lazy_text("Log device to try"), required=False)
+    cache = forms.ChoiceField(label=lazy_text("Cache device to try"), required=False)
+    layouts = multiple_choice(
+        "Layouts", LAYOUTS, help_text=lazy_text("Those that need more disks than you chose are left out.")
+    )
+    counts = multiple_choice(lazy_text("With how many of the disks"), [], int, required=False, help_text=lazy_text("Each number is measured for itself, with the first of the disks above; none chosen means all of them."))  # fmt: skip
+    workloads = multiple_choice(lazy_text("What is measured"), [])
+    fills = multiple_choice(lazy_text("Filled to"), [(25, "25 %"), (50, "50 %")], int)
+    sample = forms.ChoiceField(label=lazy_text("Data to measure with"), required=False, help_text=lazy_text("A folder with files of the kind that you keep: parts of them are copied to the scratch pool, without their names. Encrypted folders are not offered, since the copy is not encrypted. The figure below then does not count."))  # fmt: skip
+    compressible = number_field(lazy_text("How much smaller compression makes your data, in per cent"), 0, 95, lazy_text("0 for photos and films, 30 to 60 for documents and programs."))  # fmt: skip
+    size = forms.CharField(label=lazy_text("Data per run"), max_length=20)
+    repeats = number_field(
+        lazy_text("Runs of each case"), 1, 9, lazy_text("The middle one counts. Three tell a difference from chance.")
+    )
+    seconds = number_field(lazy_text("Seconds of a run of small reads or writes"), 1, 3600)
+    warmups = number_field(lazy_text("Runs before those that count"), 0, 9)
+    writers = number_field(lazy_text("Writers at the same time"), 1, 64)
     ashifts = multiple_choice(
-        "Sector size", [(9, "512 bytes (ashift 9)"), (12, "4 KiB (ashift 12)"), (13, "8 KiB (ashift 13)")], int
+        lazy_text("Sector size"),
+        [
+            (9, lazy_text("512 bytes (ashift 9)")),
+            (12, lazy_text("4 KiB (ashift 12)")),
+            (13, lazy_text("8 KiB (ashift 13)")),
+        ],
+        int,
     )
     partitions = multiple_choice(
-        "Of each disk", [("whole", "the whole disk"), ("part", "a partition of two thirds of the smallest")]
+        lazy_text("Of each disk"),
+        [("whole", lazy_text("the whole disk")), ("part", lazy_text("a partition of two thirds of the smallest"))],
     )
-    recordsizes = multiple_choice("Record size", RECORDS, int)
+    recordsizes = multiple_choice(lazy_text("Record size"), RECORDS, int)
     compressions = multiple_choice("Compression", [("off", "off"), ("lz4", "lz4"), ("zstd", "zstd")])
     dedups = multiple_choice("Dedup", [(False, "off"), (True, "on")], parse_bool)
-    volblocksizes = multiple_choice("Block size of the volume", VOLUMES, int)
-    protocols = multiple_choice("Way in", [(name or PLAIN, words) for name, words in WAYS.items()], protocol_name)
-    syncs = multiple_choice("Writes that are waited for (sync)", [("standard", "standard"), ("always", "always"), ("disabled", "disabled: faster by not doing what was promised")])  # fmt: skip
-    zeros = forms.BooleanField(label="Write zeros with dd", required=False, help_text="As in old tables. They mean nothing where compression is on, and such cases are marked.")  # fmt: skip
-    limited = forms.BooleanField(label="Limit memory while it is measured", required=False, help_text="For less data than twice the memory: ZFS may then keep half as much as one run writes, at most 512 MiB. It is the memory of the whole box, so everything else is slower meanwhile.")  # fmt: skip
-    aside = forms.BooleanField(label="Bypass the memory cache", required=False, help_text="Leaves the memory of other pools alone. But then nothing is read ahead, so large files read slower than in daily use.")  # fmt: skip
-    gentle = forms.BooleanField(label="Low priority", required=False, help_text="For a box that is in use. The figures then depend on what else happens.")  # fmt: skip
+    volblocksizes = multiple_choice(lazy_text("Block size of the volume"), VOLUMES, int)
+    protocols = multiple_choice(
+        lazy_text("Way in"), [(name or PLAIN, words) for name, words in WAYS.items()], protocol_name
+    )
+    syncs = multiple_choice(lazy_text("Writes that are waited for (sync)"), [("standard", "standard"), ("always", "always"), ("disabled", lazy_text("disabled: faster by not doing what was promised"))])  # fmt: skip
+    zeros = forms.BooleanField(label=lazy_text("Write zeros with dd"), required=False, help_text=lazy_text("As in old tables. They mean nothing where compression is on, and such cases are marked."))  # fmt: skip
+    limited = forms.BooleanField(label=lazy_text("Limit memory while it is measured"), required=False, help_text=lazy_text("For less data than twice the memory: ZFS may then keep half as much as one run writes, at most 512 MiB. It is the memory of the whole box, so everything else is slower meanwhile."))  # fmt: skip
+    aside = forms.BooleanField(label=lazy_text("Bypass the memory cache"), required=False, help_text=lazy_text("Leaves the memory of other pools alone. But then nothing is read ahead, so large files read slower than in daily use."))  # fmt: skip
+    gentle = forms.BooleanField(label=lazy_text("Low priority"), required=False, help_text=lazy_text("For a box that is in use. The figures then depend on what else happens."))  # fmt: skip
 
     def __init__(
         self, data: QueryDict | None, *, preset: BenchmarkPreset, bays: list[Bay], facts: Facts, memory: int
@@ -131,11 +148,15 @@ class SweepForm(forms.Form):
             del self.fields[field]
         self.set_choices("workloads", [(name, kind.title) for name, kind in KINDS.items() if self.fits_preset(name)])
         self.set_choices("pool", [(str(pool.guid), pool.name) for pool in facts.pools])
-        paths = [(bay.disk.path, f"{bay.label.capitalize()}: {bay.disk.model} (serial {bay.disk.serial})") for bay in self.usable]  # fmt: skip
-        self.set_choices("sample", [("", "made up, as stated below"), *((str(one.guid), f"files of {one.name}") for one in self.samples)])  # fmt: skip
+        paths = [(bay.disk.path, gettext('{label}: {model} (serial {serial})').format(label=bay.label.capitalize(), model=bay.disk.model, serial=bay.disk.serial)) for bay in self.usable]  # fmt: skip
+        self.set_choices("sample", [("", gettext("made up, as stated below")), *((str(one.guid), gettext('files of {name}').format(name=one.name)) for one in self.samples)])  # fmt: skip
         self.set_choices("disks", paths)
         self.set_choices(
-            "counts", [(count, f"{count} disk{'s' if count > 1 else ''}") for count in range(1, len(paths) + 1)]
+            "counts",
+            [
+                (count, gettext("{count} disk{part}").format(count=count, part="s" if count > 1 else ""))
+                for count in range(1, len(paths) + 1)
+            ],
         )
         self.set_choices("log", [("", "none"), *paths])
         self.set_choices("cache", [("", "none"), *paths])
@@ -246,10 +267,10 @@ class SweepForm(forms.Form):
             size = size_of(self.cleaned_data["size"])
         except ValueError as error:
             raise forms.ValidationError(
-                "Enter a size with its unit, for example 8 GiB.", code="size-without-unit"
+                gettext("Enter a size with its unit, for example 8 GiB."), code="size-without-unit"
             ) from error
         if size < MIB:
-            raise forms.ValidationError("The size must be at least 1 MiB.", code="size-too-small")
+            raise forms.ValidationError(gettext("The size must be at least 1 MiB."), code="size-too-small")
         return size // MIB * MIB
 
     def clean(self) -> dict[str, Any]:

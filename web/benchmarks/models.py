@@ -6,11 +6,13 @@ import uuid
 
 import msgspec
 from django.db import models
+from django.utils.translation import gettext
 
 from appliance.benchmarks.case import Case
 from appliance.benchmarks.matrix import Sweep
 from appliance.benchmarks.results import BenchmarkRun, MeasuredCase
 from web.benchmarks.client_models import ClientRunRow as ClientRunRow  # Django looks for models here
+from web.translation import lazy_text
 
 
 class SweepRow(models.Model):
@@ -21,13 +23,13 @@ class SweepRow(models.Model):
     """
 
     class State(models.TextChoices):
-        QUEUED = "queued", "Waiting"
-        RUNNING = "running", "Measuring"
-        PAUSING = "pausing", "Pausing after this case"
-        PAUSED = "paused", "Paused"
-        CANCELLING = "cancelling", "Stopping"
-        CANCELLED = "cancelled", "Stopped"
-        DONE = "done", "Done"
+        QUEUED = "queued", lazy_text("Waiting")
+        RUNNING = "running", lazy_text("Measuring")
+        PAUSING = "pausing", lazy_text("Pausing after this case")
+        PAUSED = "paused", lazy_text("Paused")
+        CANCELLING = "cancelling", lazy_text("Stopping")
+        CANCELLED = "cancelled", lazy_text("Stopped")
+        DONE = "done", lazy_text("Done")
 
     ACTIVE = (State.RUNNING, State.PAUSING, State.CANCELLING)
     OPEN = (State.QUEUED, *ACTIVE, State.PAUSED)
@@ -71,11 +73,11 @@ class CaseRow(models.Model):
     """One case. ``job`` is the job that runs it, or while ``clearing``, the job that cleans up after it."""
 
     class State(models.TextChoices):
-        WAITING = "waiting", "Waiting"
-        RUNNING = "running", "Measuring"
-        CLEARING = "clearing", "Clearing up"
-        DONE = "done", "Done"
-        FAILED = "failed", "Could not be measured"
+        WAITING = "waiting", lazy_text("Waiting")
+        RUNNING = "running", lazy_text("Measuring")
+        CLEARING = "clearing", lazy_text("Clearing up")
+        DONE = "done", lazy_text("Done")
+        FAILED = "failed", lazy_text("Could not be measured")
 
     sweep = models.ForeignKey(SweepRow, on_delete=models.CASCADE, related_name="cases")
     number = models.PositiveSmallIntegerField()
@@ -94,7 +96,7 @@ class CaseRow(models.Model):
         constraints = (models.UniqueConstraint(fields=["sweep", "number"], name="one_case_each"),)
 
     def __str__(self) -> str:
-        return f"case {self.number} of {self.sweep_id}"
+        return gettext("case {number} of {sweep_id}").format(number=self.number, sweep_id=self.sweep_id)
 
     @property
     def case(self) -> Case:
@@ -125,7 +127,7 @@ class ResultRow(models.Model):
         constraints = (models.UniqueConstraint(fields=["case", "number"], name="one_result_each"),)
 
     def __str__(self) -> str:
-        return f"run {self.number} of {self.case_id}"
+        return gettext("run {number} of {case_id}").format(number=self.number, case_id=self.case_id)
 
     @property
     def run(self) -> BenchmarkRun:

@@ -24,11 +24,16 @@ from web.benchmarks.models import CaseRow, SweepRow
 from web.inventory import store
 from web.inventory.models import Progress
 from web.jobs.models import Job
+from web.translation import lazy_text
 
 MOST_TIMES, MOST_OTHERS = 24, 30
-UNCLEAR = {"single": "not clear: one run of each tells nothing", "overlap": "not clear: the runs overlap", "near": "too little to matter"}  # fmt: skip
+UNCLEAR = {"single": lazy_text("not clear: one run of each tells nothing"), "overlap": lazy_text("not clear: the runs overlap"), "near": lazy_text("too little to matter")}  # fmt: skip
 FORMS = {"csv": "text/csv", "json": "application/json", "md": "text/markdown"}
-EXPORTS = (("md", "Markdown, for a forum"), ("csv", "CSV, for a spreadsheet"), ("json", "JSON, with everything"))
+EXPORTS = (
+    ("md", lazy_text("Markdown, for a forum")),
+    ("csv", lazy_text("CSV, for a spreadsheet")),
+    ("json", lazy_text("JSON, with everything")),
+)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from django.db.models import Count, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from appliance import names
@@ -37,6 +38,7 @@ from web.inventory.models import CachingRow
 from web.jobs import confirm, queue
 from web.jobs.models import Job
 from web.jobs.refusals import refusals_lead_to
+from web.translation import lazy_text
 
 log = logging.getLogger(__name__)
 PAGE, MOST_CLIENT_RUNS = 30, 20
@@ -50,10 +52,10 @@ ACTS: dict[str, tuple[tuple[str, ...], str]] = {
 }
 
 SAID = {
-    "pause": "It pauses when the case that is measured now has ended.",
-    "pause-now": "It pauses as soon as this case is cleaned up. The case is measured again when you resume.",
-    "resume": "It goes on with the next case.",
-    "cancel": "It stops, and what it made is cleared away. What was measured stays.",
+    "pause": lazy_text("It pauses when the case that is measured now has ended."),
+    "pause-now": lazy_text("It pauses as soon as this case is cleaned up. The case is measured again when you resume."),
+    "resume": lazy_text("It goes on with the next case."),
+    "cancel": lazy_text("It stops, and what it made is cleared away. What was measured stays."),
 }
 
 
@@ -118,7 +120,9 @@ class TypedDisk:
 
     def compared_with(self, text: str) -> TypedDisk:
         """This disk, with an error unless ``text`` is its name."""
-        return self if text == self.word else replace(self, error=f"Type {self.word} exactly.")
+        return (
+            self if text == self.word else replace(self, error=gettext("Type {word} exactly.").format(word=self.word))
+        )
 
 
 def disks_to_type(sweep: Sweep, facts: Facts) -> list[TypedDisk]:
@@ -193,7 +197,9 @@ def start_sweep(request: HttpRequest) -> HttpResponse:
         return review_sweep(
             request, sweep, facts, title=title, preset=preset, back=back, typed=typed, pk=pk, status=400
         )
-    row = store_sweep(sweep, title=title or "Measurement", preset=preset, pk=pk, user=request.user.get_username())
+    row = store_sweep(
+        sweep, title=title or gettext("Measurement"), preset=preset, pk=pk, user=request.user.get_username()
+    )
     queue.send("workers.tick")
     return redirect("benchmark", pk=row.pk)
 
@@ -203,7 +209,7 @@ def forget_sweep(request: HttpRequest, pk: str) -> HttpResponse:
     """Delete a finished sweep with its results. Harmless to repeat."""
     SweepRow.objects.filter(pk=pk).exclude(state__in=SweepRow.OPEN).delete()
     store.touch("sweeps")
-    messages.success(request, "The benchmark was deleted.")
+    messages.success(request, gettext("The benchmark was deleted."))
     return redirect("benchmarks")
 
 

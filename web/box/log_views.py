@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 import msgspec
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.utils.cache import patch_vary_headers
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from appliance.errors import Failed, Refused, explain_error
@@ -18,22 +19,23 @@ from appliance.system.journal import LONGEST_TEXT, LogLine, LogPage
 from appliance.system.redaction import Redactor, known_secrets
 from web import agent, live
 from web.alerts.models import MailSettings
+from web.translation import lazy_text
 
 SECONDS = 60.0
 AREAS = {
-    "all": "Everything",
-    "larder": "Larder",
-    "storage": "Disks, pools and kernel",
-    "shares": "Shares",
-    "access": "Sign-ins and ssh",
+    "all": lazy_text("Everything"),
+    "larder": lazy_text("Larder"),
+    "storage": lazy_text("Disks, pools and kernel"),
+    "shares": lazy_text("Shares"),
+    "access": lazy_text("Sign-ins and ssh"),
 }
-SEVERITIES = {"error": "Errors", "warning": "Errors and warnings", "all": "Every line"}
+SEVERITIES = {"error": lazy_text("Errors"), "warning": lazy_text("Errors and warnings"), "all": lazy_text("Every line")}
 PERIODS = {
-    "hour": "Last hour",
-    "day": "Last day",
-    "week": "Last week",
-    "start": "Since the box started",
-    "former-start": "The start before",
+    "hour": lazy_text("Last hour"),
+    "day": lazy_text("Last day"),
+    "week": lazy_text("Last week"),
+    "start": lazy_text("Since the box started"),
+    "former-start": lazy_text("The start before"),
 }
 # syslog's priorities in words, and the state that draws them.
 WORDS = ("emergency", "alert", "critical", "error", "warning", "notice", "", "debug")
@@ -117,7 +119,7 @@ def read_page(asked: LogFilter) -> tuple[LogPage | None, str]:
     except (Refused, Failed) as error:
         return None, explain_error(error)
     except (KeyError, msgspec.ValidationError):
-        return None, "Larder's agent answered something that is no page of the log."
+        return None, gettext("Larder's agent answered something that is no page of the log.")
 
 
 def describe_page(asked: LogFilter, page: LogPage) -> dict[str, Any]:

@@ -16,16 +16,19 @@ from appliance.system.set_mtu import KeepMtu, TryMtu
 from web.box.settings_views import read_box
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons, refusals_lead_to
+from web.translation import lazy_text
 
 
 class MtuForm(forms.Form):
     """The value to try."""
 
     mtu = forms.IntegerField(
-        label="MTU in bytes",
+        label=lazy_text("MTU in bytes"),
         min_value=mtu.LEAST,
         max_value=mtu.MOST,
-        help_text="1500 is usual. 9000 (jumbo frames) needs every computer and switch in this network to use it too.",
+        help_text=lazy_text(
+            "1500 is usual. 9000 (jumbo frames) needs every computer and switch in this network to use it too."
+        ),
     )
 
 

@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from appliance.errors import Reason, Refused
@@ -28,6 +29,7 @@ from web.box.views import describe_clients
 from web.inventory.models import BoxRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons, refusals_lead_to
+from web.translation import lazy_text
 
 Setting = TypeVar("Setting", bound=Operation)
 
@@ -47,9 +49,12 @@ class TimeZoneForm(forms.Form):
     """The zones by region, each under the name of its place."""
 
     zone = forms.ChoiceField(
-        label="Time zone",
-        help_text="Choose the region and a place that has the same time as the box.",
-        error_messages={"required": "Choose a time zone.", "invalid_choice": "Choose a time zone from the list."},
+        label=lazy_text("Time zone"),
+        help_text=lazy_text("Choose the region and a place that has the same time as the box."),
+        error_messages={
+            "required": lazy_text("Choose a time zone."),
+            "invalid_choice": lazy_text("Choose a time zone from the list."),
+        },
     )
 
     def __init__(self, *args: Any, **more: Any) -> None:
@@ -62,10 +67,10 @@ class HostNameForm(forms.Form):
     """The new name. What a name may be is the operation's to say."""
 
     name = forms.CharField(
-        label="Host name",
+        label=lazy_text("Host name"),
         max_length=100,
-        help_text="At most 15 characters: letters, digits and hyphens. For example attic-nas.",
-        error_messages={"required": "Type a name, for example attic-nas."},
+        help_text=lazy_text("At most 15 characters: letters, digits and hyphens. For example attic-nas."),
+        error_messages={"required": lazy_text("Type a name, for example attic-nas.")},
         widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}),
     )
 
@@ -95,18 +100,22 @@ def describe_links(former: str) -> str:
     host = (urlsplit(address).hostname or "").partition(".")[0]
     if host != former.partition(".")[0].lower():
         return ""
-    return f"Links in mails lead to {address}. Change that address under Notifications afterwards."
+    return gettext("Links in mails lead to {address}. Change that address under Notifications afterwards.").format(
+        address=address
+    )
 
 
 class TimeServersForm(forms.Form):
     """One server a line; none for those of Debian."""
 
     servers = forms.CharField(
-        label="Time servers",
+        label=lazy_text("Time servers"),
         required=False,
         max_length=2500,
-        help_text="One name or address per line, for example fritz.box: many routers know the time. "
-        "Leave it empty for Debian's servers on the internet.",
+        help_text=lazy_text(
+            "One name or address per line, for example fritz.box: many routers know the time. "
+            "Leave it empty for Debian's servers on the internet."
+        ),
         widget=forms.Textarea(
             attrs={"rows": 4, "autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
         ),
@@ -139,7 +148,9 @@ def compare_times(operation: SetTimeZone) -> str:
     """What time it is now in the zone that is set and in the other."""
     now, zone = timezone.now(), ZoneInfo(operation.zone)
     here = f"{now.astimezone(box_zone()):%H:%M (%Z)}"
-    return f"It is now {here} on this box, and {now.astimezone(zone):%H:%M (%Z)} in {operation.zone}."
+    return gettext("It is now {here} on this box, and {zone:%H:%M (%Z)} in {zone_2}.").format(
+        here=here, zone=now.astimezone(zone), zone_2=operation.zone
+    )
 
 
 def show_or_review(

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.utils.translation import gettext
+
 from appliance.errors import LarderError, explain_error
 from web import agent
 
@@ -140,12 +142,14 @@ class Shelf:
             bundle.problem = explain_error(error)
             return
         except Exception as error:
-            bundle.problem = f"Larder's agent answered something that is no bundle ({type(error).__name__})."
+            bundle.problem = gettext("Larder's agent answered something that is no bundle ({name}).").format(
+                name=type(error).__name__
+            )
             return
         with self.lock:
             if self.bundle is not bundle or os.fstat(handle).st_size > LARGEST:
                 os.close(handle)
-                bundle.problem = "It was discarded."
+                bundle.problem = gettext("It was discarded.")
                 return
             bundle.size, bundle.files, bundle.handle = os.fstat(handle).st_size, files, handle
         timer = threading.Timer(SECONDS_KEPT, self.current)

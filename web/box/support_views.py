@@ -16,18 +16,19 @@ from appliance.support.sections import OWN, SECTIONS
 from web import live
 from web.box import support, support_rows
 from web.box.support import SHELF
+from web.translation import lazy_text
 
 CONTENTS = [(one.name, one.holds) for one in SECTIONS] + list(OWN.items())
 
 
 class MaskForm(forms.Form):
     masked = forms.MultipleChoiceField(
-        label="Replace by masks",
+        label=lazy_text("Replace by masks"),
         required=False,
         choices=[(kind, words[0].upper() + words[1:]) for kind, words in MASKED.items()],
         widget=forms.CheckboxSelectMultiple,
         initial=list(MASKED),
-        help_text="The same name always gets the same mask, for example <pool-1>.",
+        help_text=lazy_text("The same name always gets the same mask, for example <pool-1>."),
     )
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext
+
 from appliance.errors import Refused
 from appliance.system import time_zone
 from appliance.system.service_start import SYSTEMD
 from appliance.system.time_zone import SetTimeZone
 from web.jobs import confirm
+from web.translation import reason_text
 
 Choices = list[tuple[str, str] | tuple[str, list[tuple[str, str]]]]
 
@@ -20,7 +23,7 @@ def list_choices(chosen: str | None) -> Choices:
         if slash:
             regions.setdefault(region, []).append((zone, place.replace("_", " ").replace("/", ", ")))
     return [
-        *([] if chosen in zones else [("", "Choose a time zone")]),
+        *([] if chosen in zones else [("", gettext("Choose a time zone"))]),
         *((zone, zone) for zone in zones if "/" not in zone),
         *regions.items(),
     ]
@@ -38,6 +41,8 @@ def set_first_zone(zone: str, *, user: str) -> str:
     try:
         confirm.start_without_review(SetTimeZone(zone=zone), user=user)
     except Refused as refusal:
-        reasons = " ".join(reason.text for reason in refusal.reasons)
-        return f"The time zone was not set. {reasons} You can set it on the System page."
+        reasons = " ".join(reason_text(reason) for reason in refusal.reasons)
+        return gettext("The time zone was not set. {reasons} You can set it on the System page.").format(
+            reasons=reasons
+        )
     return ""

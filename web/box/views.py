@@ -9,6 +9,7 @@ import msgspec
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_GET
 
 from appliance.errors import LarderError, Reason, Refused
@@ -81,16 +82,22 @@ def describe_clients() -> str:
         answer = agent.last({"verb": "read-connections"}, silence=SECONDS_TO_ASK_FOR_CLIENTS).get("facts", [])
         found = msgspec.convert(answer, list[Connection])
     except (LarderError, msgspec.ValidationError):
-        return "Larder could not find out who is connected."
+        return gettext("Larder could not find out who is connected.")
     if not found:
-        return "Nobody is connected."
-    names = sorted({f"{one.user or 'a guest'} ({one.machine or one.protocol})" for one in found})
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    are = "is" if len(names) == 1 else "are"
-    return f"{', '.join(names[:5])}{more} {are} connected and will lose the connection."
+        return gettext("Nobody is connected.")
+    names = sorted({f"{one.user or gettext('a guest')} ({one.machine or one.protocol})" for one in found})
+    if len(names) > 5:
+        return gettext("{names} and {count} more are connected and will lose the connection.").format(
+            names=", ".join(names[:5]), count=len(names) - 5
+        )
+    return ngettext(
+        "{names} is connected and will lose the connection.",
+        "{names} are connected and will lose the connection.",
+        len(names),
+    ).format(names=", ".join(names))
 
 
 def describe_jobs() -> str:
     """The jobs under way, in a sentence; empty where there are none."""
     titles = list(Job.objects.filter(state__in=Job.OPEN).values_list("title", flat=True)[:5])
-    return f"These jobs will be interrupted: {'; '.join(titles)}." if titles else ""
+    return gettext("These jobs will be interrupted: {titles}.").format(titles="; ".join(titles)) if titles else ""

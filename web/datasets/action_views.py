@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods
 
 from appliance.datasets.destroy import DestroyDataset
@@ -63,9 +64,9 @@ def rename_folder(request: HttpRequest, key: str) -> HttpResponse:
         "form": form,
         "dataset": dataset,
         "key": key,
-        "title": f"Rename or move {dataset.name}",
+        "title": gettext("Rename or move {name}").format(name=dataset.name),
         "get": True,
-        "verb": "Review",
+        "verb": gettext("Review"),
     }
     return render(request, "datasets/form.html", context, status=400 if form.is_bound else 200)
 

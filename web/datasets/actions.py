@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from appliance.backups.copies import is_copy
 from appliance.datasets.encryption import key_store
@@ -47,24 +48,24 @@ def list_actions(key: str, dataset: Dataset) -> Iterator[ActionLink]:
 
     volume, top = dataset.kind == "volume", "/" not in dataset.name
     if not volume:
-        yield link_to("restore_files", "Restore files", "snapshot")
+        yield link_to("restore_files", gettext("Restore files"), "snapshot")
     if is_copy(dataset):
-        yield link_to("restore_folder", "Restore this folder", "copy")
+        yield link_to("restore_folder", gettext("Restore this folder"), "copy")
     yield link_to("folder_settings", "Settings", "settings")
     if volume:
-        yield link_to("grow_volume", "Make it larger", "plus")
+        yield link_to("grow_volume", gettext("Make it larger"), "plus")
     else:
-        yield link_to("folder_people", "Space by user", "users")
+        yield link_to("folder_people", gettext("Space by user"), "users")
     if not top:
-        yield link_to("rename_folder", "Rename or move", "folder")
+        yield link_to("rename_folder", gettext("Rename or move"), "folder")
     if dataset.origin:
-        yield link_to("folder_act", "Make it independent", "repair", act="promote")
+        yield link_to("folder_act", gettext("Make it independent"), "repair", act="promote")
     if dataset.mounted:
         yield link_to("folder_act", "Unmount", "x", act="unmount")
     elif not volume and not dataset.locked:
         yield link_to("folder_act", "Mount", "plus", act="mount")
     if dataset.encryption != "off" and not dataset.locked:
-        yield link_to("folder_key", "Key and lock", "lock")
+        yield link_to("folder_key", gettext("Key and lock"), "lock")
     if not top:
         yield link_to("destroy_folder", "Destroy", "trash", danger=True)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
 
 from appliance import formatting, names
 from appliance.datasets.presets import PRESETS
 from appliance.datasets.volumes import BLOCKS, whole_blocks
 from appliance.errors import Refused
 from web.jobs.refusals import validation_error
+from web.translation import lazy_text
 
 
 class SizeField(forms.Field):
@@ -27,7 +29,7 @@ class SizeField(forms.Field):
             return formatting.size_of(text)
         except ValueError as error:
             raise forms.ValidationError(
-                "Give a size with its unit, for example 500 GB.", code="size-malformed"
+                gettext("Give a size with its unit, for example 500 GB."), code="size-malformed"
             ) from error
 
     def prepare_value(self, value: object) -> object:
@@ -36,11 +38,13 @@ class SizeField(forms.Field):
 
 def name_field(example: str, what: str = "it") -> forms.CharField:
     return forms.CharField(
-        label="Name",
+        label=gettext("Name"),
         max_length=120,
         strip=False,
-        help_text=f"For example {example}.",
-        error_messages={"required": f"Give {what} a name, for example {example}."},
+        help_text=gettext("For example {example}.").format(example=example),
+        error_messages={
+            "required": gettext("Give {what} a name, for example {example}.").format(what=what, example=example)
+        },
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
     )
 
@@ -48,8 +52,8 @@ def name_field(example: str, what: str = "it") -> forms.CharField:
 class PlaceForm(forms.Form):
     """A parent folder and a name below it."""
 
-    parent = forms.ChoiceField(label="Where")
-    name = name_field("photos", "the folder")
+    parent = forms.ChoiceField(label=lazy_text("Where"))
+    name = name_field("photos", lazy_text("the folder"))
 
     def __init__(self, data: object = None, *, parents: list[str], initial: dict[str, object] | None = None) -> None:
         super().__init__(data, initial=initial)  # type: ignore[arg-type]  # Django takes a QueryDict here
@@ -66,25 +70,29 @@ class FolderForm(PlaceForm):
     """A new folder below ``parent``."""
 
     preset = forms.ChoiceField(
-        label="What will be in it?",
+        label=lazy_text("What will be in it?"),
         choices=[(name, preset.title) for name, preset in PRESETS.items()],
         initial="general",
-        help_text="Chooses how its files are stored. The list below says what each choice sets, and why.",
+        help_text=lazy_text("Chooses how its files are stored. The list below says what each choice sets, and why."),
     )
     limit = SizeField(
-        label="Limit",
+        label=lazy_text("Limit"),
         required=False,
-        help_text="It never uses more than this, with everything below. For example 500 GB. Set one for backups: they fill all the space they get.",
+        help_text=lazy_text(
+            "It never uses more than this, with everything below. For example 500 GB. Set one for backups: they fill all the space they get."
+        ),
     )
     key = forms.ChoiceField(
-        label="Encryption",
+        label=lazy_text("Encryption"),
         required=False,
         choices=[
-            ("", "Same as the folder above"),
-            ("passphrase", "A passphrase of its own"),
-            ("key file", "A key file of its own"),
+            ("", lazy_text("Same as the folder above")),
+            ("passphrase", lazy_text("A passphrase of its own")),
+            ("key file", lazy_text("A key file of its own")),
         ],
-        help_text="With a key of its own it is locked after every start, until somebody unlocks it. This cannot be changed later.",
+        help_text=lazy_text(
+            "With a key of its own it is locked after every start, until somebody unlocks it. This cannot be changed later."
+        ),
     )
 
 
@@ -95,20 +103,26 @@ class RenameForm(PlaceForm):
 class VolumeForm(PlaceForm):
     """A new volume."""
 
-    name = name_field("disk1", "the volume")
-    size = SizeField(label="Size", help_text="For example 100 GB. It can be made larger later, never smaller.")
+    name = name_field("disk1", lazy_text("the volume"))
+    size = SizeField(
+        label=lazy_text("Size"), help_text=lazy_text("For example 100 GB. It can be made larger later, never smaller.")
+    )
     block = forms.TypedChoiceField(
-        label="Block size",
+        label=lazy_text("Block size"),
         coerce=int,
         choices=[(size, formatting.binary_text(size)) for size in BLOCKS],
         initial=16 * 1024,
-        help_text="16 KiB suits most machines and databases. 64 or 128 KiB suits the disk of a desktop: on hard disks long files are read faster and compress better, but each small write then rewrites a whole block. It cannot be changed later.",
+        help_text=lazy_text(
+            "16 KiB suits most machines and databases. 64 or 128 KiB suits the disk of a desktop: on hard disks long files are read faster and compress better, but each small write then rewrites a whole block. It cannot be changed later."
+        ),
     )
     thin = forms.BooleanField(
-        label="Thin-provisioned",
+        label=lazy_text("Thin-provisioned"),
         required=False,
         initial=True,
-        help_text="Uses space only as data is written. Off: reserves the full size now, so it can never run out of space.",
+        help_text=lazy_text(
+            "Uses space only as data is written. Off: reserves the full size now, so it can never run out of space."
+        ),
     )
 
     def clean(self) -> dict[str, Any]:
@@ -120,7 +134,7 @@ class VolumeForm(PlaceForm):
 
 
 class GrowForm(forms.Form):
-    size = SizeField(label="New size", help_text="For example 100 GB. A volume can only grow.")
+    size = SizeField(label=lazy_text("New size"), help_text=lazy_text("For example 100 GB. A volume can only grow."))
 
     def __init__(self, data: object = None, *, block: int, initial: dict[str, object]) -> None:
         super().__init__(data, initial=initial)  # type: ignore[arg-type]  # Django takes a QueryDict here
@@ -133,11 +147,17 @@ class GrowForm(forms.Form):
 class SpaceQuotaForm(forms.Form):
     """A limit for one user or group."""
 
-    of = forms.ChoiceField(label="Who", choices=[("user", "A user"), ("group", "A group")], initial="user")
+    of = forms.ChoiceField(
+        label=lazy_text("Who"), choices=[("user", lazy_text("A user")), ("group", lazy_text("A group"))], initial="user"
+    )
     who = forms.CharField(
-        label="Name",
+        label=lazy_text("Name"),
         max_length=40,
-        error_messages={"required": "Give the name of a user or group of this box."},
+        error_messages={"required": lazy_text("Give the name of a user or group of this box.")},
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
     )
-    size = SizeField(label="Limit", required=False, help_text="For example 100 GB. Leave it empty for no limit.")
+    size = SizeField(
+        label=lazy_text("Limit"),
+        required=False,
+        help_text=lazy_text("For example 100 GB. Leave it empty for no limit."),
+    )

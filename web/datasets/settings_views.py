@@ -9,6 +9,7 @@ from django import forms
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from appliance.datasets.properties import InheritDatasetProperty, SetDatasetProperty
@@ -73,12 +74,14 @@ class ValueForm(forms.Form):
                 label=words.title,
                 required=False,
                 initial=int(now) if now.isdigit() else 0,
-                help_text=f"{words.meaning} For example 500 GB. Leave it empty for none.",
+                help_text=gettext("{meaning} For example 500 GB. Leave it empty for none.").format(
+                    meaning=words.meaning
+                ),
             )
         else:
             choices = list(words.choices.items())
             if now not in words.choices:
-                choices.insert(0, (now, f"{value_text(name, now)} (as it is)"))
+                choices.insert(0, (now, gettext("{name} (as it is)").format(name=value_text(name, now))))
             self.fields["value"] = forms.ChoiceField(
                 label=words.title, choices=choices, initial=now, help_text=words.meaning
             )
@@ -120,8 +123,8 @@ def change_setting(request: HttpRequest, key: str, name: str) -> HttpResponse:
         "form": form,
         "dataset": dataset,
         "back": back,
-        "title": f"Change a setting of {dataset.name}",
-        "verb": "Save",
+        "title": gettext("Change a setting of {name}").format(name=dataset.name),
+        "verb": gettext("Save"),
     }
     return render(request, "datasets/form.html", context, status=400 if request.method == "POST" else 200)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.utils.translation import gettext
+
 from appliance.facts.datasets import Dataset
 
 WIDTH = 300  # in the units of the drawing
@@ -33,7 +35,7 @@ def draw_space(dataset: Dataset) -> SpaceBar:
     sizes = (
         ("Files", "data", dataset.used_by_data),
         ("Snapshots", "parity", dataset.used_by_snapshots),
-        ("Below it", "rest", dataset.used_by_children),
+        (gettext("Below it"), "rest", dataset.used_by_children),
         ("Reserved", "spare", dataset.used_by_reservation),
         ("Free", "idle", dataset.available),
     )

@@ -6,6 +6,7 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods
 
 from appliance.datasets.volumes import CreateVolume, GrowVolume, block_of
@@ -44,7 +45,12 @@ def create_volume(request: HttpRequest) -> HttpResponse:
             return redirect("job", pk=job.pk)
         except Refused as refusal:
             add_reasons(form, refusal.reasons)
-    context = {"form": form, "back": reverse("volumes"), "title": "Create a volume", "verb": "Create the volume"}
+    context = {
+        "form": form,
+        "back": reverse("volumes"),
+        "title": gettext("Create a volume"),
+        "verb": gettext("Create the volume"),
+    }
     return render(request, "datasets/form.html", context, status=400 if form.is_bound else 200)
 
 
@@ -63,5 +69,11 @@ def grow_volume(request: HttpRequest, key: str) -> HttpResponse:
             )
         except Refused as refusal:
             add_reasons(form, refusal.reasons)
-    context = {"form": form, "dataset": volume, "back": back, "title": f"Make {volume.name} larger", "verb": "Review"}
+    context = {
+        "form": form,
+        "dataset": volume,
+        "back": back,
+        "title": gettext("Make {name} larger").format(name=volume.name),
+        "verb": gettext("Review"),
+    }
     return render(request, "datasets/form.html", context, status=400 if form.is_bound else 200)

@@ -7,11 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.utils.translation import gettext
+
 from appliance.pools.health import Health
 from web.inventory.models import DiskRow
+from web.translation import lazy_text
 
 VERDICT_STATES: dict[str, Health] = {"healthy": "healthy", "watch": "attention", "failing": "failed"}
-VERDICT_WORDS = {"healthy": "healthy", "watch": "deserves a look", "failing": "failing", "": "not asked yet"}
+VERDICT_WORDS = {
+    "healthy": lazy_text("healthy"),
+    "watch": lazy_text("deserves a look"),
+    "failing": lazy_text("failing"),
+    "": lazy_text("not asked yet"),
+}
 WORST_FIRST: tuple[Health, ...] = ("failed", "attention")
 State = tuple[Health, str]  # and its word
 
@@ -20,7 +28,7 @@ def verdict_state(row: DiskRow) -> State:
     """What its own figures say, as last known while it sleeps."""
     word = VERDICT_WORDS.get(row.verdict, row.verdict)
     if row.verdict == "watch" and row.reasons and all(is_heat(reason) for reason in row.reasons):
-        word = "too warm"
+        word = gettext("too warm")
     return VERDICT_STATES.get(row.verdict, "unknown"), word
 
 

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from appliance import agent_client, names
@@ -19,10 +20,15 @@ from web.inventory.bays import Bay
 from web.inventory.box import read_box
 from web.inventory.models import DiskRow
 from web.jobs.views import local_address
+from web.translation import lazy_text
 
-LIGHT = "The light of its bay is on for {} seconds."
-BLINK = "This bay has no light, so Larder reads from the disk: its activity light blinks for {} seconds, one second on and one off."
-PERHAPS = "The light of its bay is on, if there is one. Larder also reads from the disk: its activity light blinks for {} seconds."
+LIGHT = lazy_text("The light of its bay is on for {} seconds.")
+BLINK = lazy_text(
+    "This bay has no light, so Larder reads from the disk: its activity light blinks for {} seconds, one second on and one off."
+)
+PERHAPS = lazy_text(
+    "The light of its bay is on, if there is one. Larder also reads from the disk: its activity light blinks for {} seconds."
+)
 SAID = {"light": LIGHT, "perhaps": PERHAPS}
 
 
@@ -54,7 +60,7 @@ def bays(request: HttpRequest) -> HttpResponse:
         errors = store_bays(request)
         if not errors:
             store.touch("bays")
-            messages.success(request, "Saved.")
+            messages.success(request, gettext("Saved."))
             return redirect("bays")
     return render(request, "disks/bays.html", {"rows": bay_lines(), "errors": errors}, status=400 if errors else 200)
 
@@ -76,16 +82,18 @@ def store_bays(request: HttpRequest) -> list[str]:
         except Refused as refusal:
             errors.append(str(refusal))
         if len(label) > 20:
-            errors.append(f"{label[:20]}… is longer than 20 characters. Choose a shorter name.")
+            errors.append(
+                gettext("{label}… is longer than 20 characters. Choose a shorter name.").format(label=label[:20])
+            )
         if not (place.isascii() and place.isdigit() and 1 <= int(place[:4]) <= 999 and len(place) <= 3):
-            errors.append(f"The place of bay {row} is a number from 1 to 999.")
+            errors.append(gettext("The place of bay {row} is a number from 1 to 999.").format(row=row))
             continue
         row.position, row.label = int(place), label
         kept.append(row)
     if len({row.position for row in kept}) < len(kept):
-        errors.append("Two bays have the same place. Give each its own.")
+        errors.append(gettext("Two bays have the same place. Give each its own."))
     if len({row.label for row in kept if row.label}) < len([row for row in kept if row.label]):
-        errors.append("Two bays have the same name. Give each its own.")
+        errors.append(gettext("Two bays have the same name. Give each its own."))
     if not errors:
         with transaction.atomic():
             BayRow.objects.bulk_update(kept, ["position", "label"])
@@ -106,5 +114,5 @@ def locate(request: HttpRequest, key: str) -> HttpResponse:
             )
         messages.success(request, SAID.get(str(answer.get("way")), BLINK).format(int(answer.get("seconds", 30))))  # fmt: skip
     except LarderError as error:
-        messages.error(request, f"The disk cannot be located: {error}")
+        messages.error(request, gettext("The disk cannot be located: {error}").format(error=error))
     return redirect(local_address(request.POST.get("next", f"/disks/{key}/")))

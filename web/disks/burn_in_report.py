@@ -8,25 +8,27 @@ from statistics import median
 
 from django.utils import timezone
 from django.utils.formats import date_format
+from django.utils.translation import gettext
 
 from appliance.burn_in.regions import Region, RegionResult, span_text
 from appliance.burn_in.verdict import BAD, DOUBTFUL, WRONG, find_slow
 from appliance.formatting import capitalize_opening, rate_text
 from web.disks.models import BurnIn
 from web.inventory.bays import Bay
+from web.translation import lazy_text
 
 WIDTH, HEIGHT = 600, 160
 HEADLINES = {
-    "clean": "No fault was found.",
-    "watch": "Something needs a look before you rely on it.",
-    "failed": "Do not use this disk. Return it if it is under warranty.",
+    "clean": lazy_text("No fault was found."),
+    "watch": lazy_text("Something needs a look before you rely on it."),
+    "failed": lazy_text("Do not use this disk. Return it if it is under warranty."),
 }
 STATES = {"clean": "healthy", "watch": "attention", "failed": "failed"}
 STAGES = {
-    "short": "Short self-test",
-    "long": "Long self-test",
-    "write": "Writing and reading back",
-    "last": "Comparing the drive’s figures",
+    "short": lazy_text("Short self-test"),
+    "long": lazy_text("Long self-test"),
+    "write": lazy_text("Writing and reading back"),
+    "last": lazy_text("Comparing the drive’s figures"),
 }
 
 
@@ -92,7 +94,11 @@ def number_of(result: RegionResult) -> int:
 def list_bad(regions: Sequence[Region], results: Sequence[RegionResult]) -> list[BadRegion]:
     """The regions that failed or are slow, in the order of the disk."""
     found = {one.region.number: one.what for one in find_slow(regions, results)}
-    found |= {one.number: f"{WRONG[one.problem]} at byte {one.at}" for one in results if one.problem}
+    found |= {
+        one.number: gettext("{wrong} at byte {at}").format(wrong=WRONG[one.problem], at=one.at)
+        for one in results
+        if one.problem
+    }
     return [BadRegion(number + 1, span_text(regions[number]), found[number]) for number in sorted(found)]
 
 
@@ -100,7 +106,7 @@ def list_changes(row: BurnIn) -> list[tuple[str, str, str]]:
     """What the drive counted before and after: name, before, after. Only what it tells."""
     before, after = row.before.get("counts", {}), row.reading.get("counts", {})
     return [
-        (capitalize_opening(what), str(before.get(name, "not reported")), str(after[name]))
+        (capitalize_opening(what), str(before.get(name, gettext("not reported"))), str(after[name]))
         for name, what in {**BAD, **DOUBTFUL}.items()
         if name in after
     ]
@@ -122,12 +128,14 @@ def draw_temperatures(points: Sequence[Sequence[int]]) -> str:
 def tested_text(row: BurnIn | None) -> str:
     """Whether a disk was tested here, in a sentence."""
     if row is None:
-        return "Never tested here."
+        return gettext("Never tested here.")
     if row.open:
-        return "Its burn-in has not ended."
+        return gettext("Its burn-in has not ended.")
     day = date_format(timezone.localtime(row.finished or row.created), "j F Y")
-    ended = {"clean": "clean", "watch": "with something to look at", "failed": "and it failed"}
-    return f"Tested {day}, {ended.get(row.verdict, 'but stopped before the end')}."
+    ended = {"clean": "clean", "watch": gettext("with something to look at"), "failed": gettext("and it failed")}
+    return gettext("Tested {day}, {verdict}.").format(
+        day=day, verdict=ended.get(row.verdict, gettext("but stopped before the end"))
+    )
 
 
 def with_burn_ins(bays: Iterable[Bay]) -> list[Bay]:

@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from appliance import names
@@ -30,33 +31,37 @@ from web.inventory.box import read_box
 from web.inventory.models import Progress
 from web.jobs import queue
 from web.jobs.refusals import refusals_lead_to
+from web.translation import lazy_format, lazy_text
 
 USUAL_RATE = {True: 130 * 10**6, False: 350 * 10**6}  # bytes a second, by whether it has platters
 State = BurnIn.State
 # What a user can do with a burn-in: from which states, to which, and what is said then.
 ACTS: dict[str, tuple[tuple[str, ...], str, str]] = {
-    "pause": ((State.RUNNING,), State.PAUSING, "It pauses now. A region that is half done is tested again when you resume."),
-    "resume": ((State.PAUSED, State.PAUSING), State.RUNNING, "It goes on."),
-    "stop": ((State.RUNNING, State.PAUSING, State.PAUSED), State.STOPPING, "It stops. What was found so far stays."),
+    "pause": ((State.RUNNING,), State.PAUSING, lazy_text("It pauses now. A region that is half done is tested again when you resume.")),
+    "resume": ((State.PAUSED, State.PAUSING), State.RUNNING, lazy_text("It goes on.")),
+    "stop": ((State.RUNNING, State.PAUSING, State.PAUSED), State.STOPPING, lazy_text("It stops. What was found so far stays.")),
 }  # fmt: skip
 
 
 class BurnInForm(forms.Form):
     how = forms.ChoiceField(
-        label="What to test",
+        label=lazy_text("What to test"),
         widget=forms.RadioSelect,
         initial="write",
         choices=(
-            ("write", "Self-tests, then write every sector and read it back"),
-            ("tests", "Self-tests only: nothing on the disk changes"),
+            ("write", lazy_text("Self-tests, then write every sector and read it back")),
+            ("tests", lazy_text("Self-tests only: nothing on the disk changes")),
         ),
     )
     rate = forms.TypedChoiceField(
-        label="Speed",
+        label=lazy_text("Speed"),
         coerce=int,
         initial=0,
-        choices=((0, "As fast as it can"), *((rate * 10**6, f"At most {rate} MB/s") for rate in (100, 50, 20))),
-        help_text="A limit leaves the controller free for other disks, and the burn-in takes longer.",
+        choices=(
+            (0, lazy_text("As fast as it can")),
+            *((rate * 10**6, lazy_format("At most {rate} MB/s", rate=rate)) for rate in (100, 50, 20)),
+        ),
+        help_text=lazy_text("A limit leaves the controller free for other disks, and the burn-in takes longer."),
     )
 
 
@@ -141,7 +146,9 @@ def start_burn_in(request: HttpRequest, key: str) -> HttpResponse:
     if values["how"] == "write":
         checked_write(bay, values["rate"])
         if request.POST.get("typed", "") != (word := confirm_text(bay.disk)):
-            return review(request, bay, values, pk=pk, error=f"Type {word} exactly.", status=400)
+            return review(
+                request, bay, values, pk=pk, error=gettext("Type {word} exactly.").format(word=word), status=400
+            )
     row = BurnIn(
         pk=uuid.UUID(pk),
         disk=bay.key,

@@ -11,6 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from appliance.disks.selftest import StartSelfTest
@@ -92,21 +93,25 @@ def aged_tests(reading: Mapping[str, Any]) -> list[dict[str, Any]]:
 def warranty_report(bay: Bay, row: DiskRow) -> str:
     """A plain-text report for a warranty claim: model, age, counts and self-tests."""
     lines = [
-        f"Disk: {bay.disk.model}",
-        f"Serial number: {bay.disk.serial}",
-        f"Size: {bay.disk.size} bytes",
-        f"Hours of use: {row.reading.get('hours') or 'not reported'}",
-        f"Overall status: {'failed' if row.smart_passed is False else 'passed' if row.smart_passed else 'not reported'}",
+        gettext("Disk: {model}").format(model=bay.disk.model),
+        gettext("Serial number: {serial}").format(serial=bay.disk.serial),
+        gettext("Size: {size} bytes").format(size=bay.disk.size),
+        gettext("Hours of use: {get}").format(get=row.reading.get("hours") or gettext("not reported")),
+        gettext("Overall status: {part}").format(
+            part="failed" if row.smart_passed is False else "passed" if row.smart_passed else gettext("not reported")
+        ),
         "",
-        "What it counts:",
+        gettext("What it counts:"),
         *(f"  {NAMES.get(name, name)}: {value}" for name, value in row.reading.get("counts", {}).items()),
         "",
         "Findings:",
         *(f"  {reason[1]}" for reason in row.reasons),
         "",
-        "Self-tests, the newest first:",
+        gettext("Self-tests, the newest first:"),
         *(
-            f"  {test['kind']}: {test['text']} (at {'unknown' if test['hours'] is None else test['hours']} hours of use)"
+            gettext("  {test}: {test_2} (at {part} hours of use)").format(
+                test=test["kind"], test_2=test["text"], part="unknown" if test["hours"] is None else test["hours"]
+            )
             for test in aged_tests(row.reading)
         ),
     ]
@@ -141,6 +146,6 @@ def accept_values(request: HttpRequest, key: str) -> HttpResponse:
     """Accept the current values, which give no alert until they grow."""
     row = get_object_or_404(DiskRow, key=key)
     if smart_history.accept_values(row, request.user.get_username()):
-        messages.success(request, "Accepted. You are notified again when a figure grows. The verdict changes within a few minutes.")  # fmt: skip
+        messages.success(request, gettext("Accepted. You are notified again when a figure grows. The verdict changes within a few minutes."))  # fmt: skip
     store.touch("disks")
     return redirect("disk_health", key=key)

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 
 import msgspec
 from django.db import models
+from django.utils.translation import gettext
 
 from appliance.burn_in.regions import Region, RegionResult, split_disk
+from web.translation import lazy_text
 
 
 class BayRow(models.Model):
@@ -55,12 +57,17 @@ class Replacement(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"{self.disk} of {self.pool}"
+        return gettext("{disk} of {pool}").format(disk=self.disk, pool=self.pool)
 
     @property
     def name(self) -> str:
         """``bay 3 (WDC WD20EARS, serial WD-1)``."""
-        what = ", ".join(filter(None, [self.model, f"serial {self.serial}" if self.serial else ""])) or self.disk
+        what = (
+            ", ".join(
+                filter(None, [self.model, gettext("serial {serial}").format(serial=self.serial) if self.serial else ""])
+            )
+            or self.disk
+        )
         return f"{self.bay} ({what})" if self.bay else what
 
 
@@ -73,12 +80,12 @@ class BurnIn(models.Model):
     """
 
     class State(models.TextChoices):
-        RUNNING = "running", "Running"
-        PAUSING = "pausing", "Pausing"
-        PAUSED = "paused", "Paused"
-        STOPPING = "stopping", "Stopping"
-        STOPPED = "stopped", "Stopped"
-        DONE = "done", "Done"
+        RUNNING = "running", lazy_text("Running")
+        PAUSING = "pausing", lazy_text("Pausing")
+        PAUSED = "paused", lazy_text("Paused")
+        STOPPING = "stopping", lazy_text("Stopping")
+        STOPPED = "stopped", lazy_text("Stopped")
+        DONE = "done", lazy_text("Done")
 
     ACTIVE = (State.RUNNING, State.PAUSING, State.STOPPING)
     OPEN = (*ACTIVE, State.PAUSED)
@@ -123,7 +130,7 @@ class BurnIn(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"burn-in of {self.serial}"
+        return gettext("burn-in of {serial}").format(serial=self.serial)
 
     @property
     def open(self) -> bool:
@@ -132,7 +139,7 @@ class BurnIn(models.Model):
     @property
     def name(self) -> str:
         """``WDC WD20EARS, serial WD-1``."""
-        return f"{self.model or 'Disk'}, serial {self.serial}"
+        return gettext("{model}, serial {serial}").format(model=self.model or gettext("Disk"), serial=self.serial)
 
     @property
     def regions(self) -> Sequence[Region]:

@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from appliance.schedule import box_zone
@@ -17,8 +18,14 @@ from web.alerts.models import DiskCare, SelfTestPlan
 from web.forms_common import HOURS
 from web.inventory import store
 from web.inventory.models import DiskRow
+from web.translation import lazy_text
 
-EVERY = (("week", "every week"), ("month", "every four weeks"), ("quarter", "every three months"), ("never", "never"))
+EVERY = (
+    ("week", lazy_text("every week")),
+    ("month", lazy_text("every four weeks")),
+    ("quarter", lazy_text("every three months")),
+    ("never", "never"),
+)
 
 if TYPE_CHECKING:
     PlanModelForm = forms.ModelForm[SelfTestPlan]
@@ -27,10 +34,10 @@ else:
 
 
 class PlanForm(PlanModelForm):
-    short = forms.ChoiceField(label="Short test", choices=EVERY, help_text="About two minutes.")
-    long = forms.ChoiceField(label="Long test", choices=EVERY, help_text="Reads the whole disk, which takes hours. The disk answers a little slower meanwhile.")  # fmt: skip
-    first = forms.TypedChoiceField(label="Start from", choices=HOURS, coerce=int)
-    last = forms.TypedChoiceField(label="Start until", choices=HOURS, coerce=int, help_text="The same hour twice means at any hour.")  # fmt: skip
+    short = forms.ChoiceField(label=lazy_text("Short test"), choices=EVERY, help_text=lazy_text("About two minutes."))
+    long = forms.ChoiceField(label=lazy_text("Long test"), choices=EVERY, help_text=lazy_text("Reads the whole disk, which takes hours. The disk answers a little slower meanwhile."))  # fmt: skip
+    first = forms.TypedChoiceField(label=lazy_text("Start from"), choices=HOURS, coerce=int)
+    last = forms.TypedChoiceField(label=lazy_text("Start until"), choices=HOURS, coerce=int, help_text=lazy_text("The same hour twice means at any hour."))  # fmt: skip
 
     class Meta:
         model = SelfTestPlan
@@ -45,7 +52,7 @@ def selftest_plan(request: HttpRequest) -> HttpResponse:
         row = form.save(commit=False)
         row.pk = 1
         row.save()
-        messages.success(request, "Saved.")
+        messages.success(request, gettext("Saved."))
         return redirect("self_test_plan")
     context: dict[str, Any] = {"form": form, "now": f"{timezone.now().astimezone(box_zone()):%H:%M (%Z)}"}
     return live.respond_to_form(request, "disks/selftests.html", context)

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST
 
 from appliance.disks.standby import MINUTES
@@ -17,8 +18,9 @@ from web.inventory.bays import Bay
 from web.inventory.box import read_box
 from web.inventory.models import DiskRow
 from web.jobs import queue
+from web.translation import lazy_text
 
-WORDS = {0: "never", 10: "after 10 minutes without work", 20: "after 20 minutes", 30: "after half an hour", 60: "after an hour", 120: "after two hours"}  # fmt: skip
+WORDS = {0: lazy_text("never"), 10: lazy_text("after 10 minutes without work"), 20: lazy_text("after 20 minutes"), 30: lazy_text("after half an hour"), 60: lazy_text("after an hour"), 120: lazy_text("after two hours")}  # fmt: skip
 AS_IT_IS = ""  # Larder leaves the disk's own timer alone
 
 
@@ -31,7 +33,7 @@ def sleep_state(row: DiskRow, care: DiskCare, mates: list[DiskRow]) -> dict[str,
     """The context of the sleep card. ``mates``: the other disks of the pool."""
     return {
         "can": can_sleep(row),
-        "choices": [(AS_IT_IS, "as the disk has it", care.sleep is None), *((str(minutes), WORDS[minutes], care.sleep == minutes) for minutes in MINUTES)],
+        "choices": [(AS_IT_IS, gettext("as the disk has it"), care.sleep is None), *((str(minutes), WORDS[minutes], care.sleep == minutes) for minutes in MINUTES)],
         "wanted": care.sleep is not None,
         "waits": care.sleep is not None and not care.told,
         "refused": "" if care.answer == "told" else care.answer,
@@ -52,7 +54,7 @@ def set_sleep(request: HttpRequest, key: str) -> HttpResponse:
     row = get_object_or_404(DiskRow, key=key)
     wanted = request.POST.get("sleep", AS_IT_IS)
     if (wanted != AS_IT_IS and wanted not in {str(minutes) for minutes in MINUTES}) or not can_sleep(row):
-        return HttpResponseBadRequest("This disk has no such sleep timer.", content_type="text/plain")
+        return HttpResponseBadRequest(gettext("This disk has no such sleep timer."), content_type="text/plain")
     minutes = int(wanted) if wanted else None
     mates = mates_of(read_box().bays, key) if request.POST.get("all") else []
     for one in filter(can_sleep, [row, *mates]):
@@ -63,5 +65,5 @@ def set_sleep(request: HttpRequest, key: str) -> HttpResponse:
         )
     store.touch("disks")
     queue.send("workers.sleep")
-    messages.success(request, "Saved.")
+    messages.success(request, gettext("Saved."))
     return redirect("disk_health", key=key)

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable
 
 from django import forms
+from django.utils.translation import gettext
 
 from appliance.backups.remote import settings
 from appliance.errors import Refused
@@ -15,12 +16,13 @@ from appliance.imports.set_up import AddImport
 from appliance.imports.settings import LONGEST_PATH, check_owners, check_path
 from web.inventory.models import DatasetRow
 from web.jobs.refusals import validation_error
+from web.translation import lazy_text
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
 EXISTING = (
-    ("none", "There are none: the folder is empty"),
-    ("keep", "Keep them as they are"),
-    ("newer", "Replace older ones, and keep those in a subfolder"),
+    ("none", lazy_text("There are none: the folder is empty")),
+    ("keep", lazy_text("Keep them as they are")),
+    ("newer", lazy_text("Replace older ones, and keep those in a subfolder")),
 )
 
 
@@ -28,33 +30,39 @@ class AddImportForm(forms.Form):
     """Where the files are, and the folder that they are copied into."""
 
     host = forms.CharField(
-        label="Name or address of the other NAS",
+        label=lazy_text("Name or address of the other NAS"),
         max_length=253,
-        help_text="For example nas.lan or 192.168.1.20. Switch on ssh and rsync there.",
+        help_text=lazy_text("For example nas.lan or 192.168.1.20. Switch on ssh and rsync there."),
         widget=forms.TextInput(attrs=PLAIN),
     )
-    port = forms.IntegerField(label="Port of its ssh server", min_value=1, max_value=65535, initial=22)
+    port = forms.IntegerField(label=lazy_text("Port of its ssh server"), min_value=1, max_value=65535, initial=22)
     user = forms.CharField(
-        label="User there",
+        label=lazy_text("User there"),
         max_length=32,
-        help_text="A user who may read all of the files.",
+        help_text=lazy_text("A user who may read all of the files."),
         widget=forms.TextInput(attrs=PLAIN),
     )
     path = forms.CharField(
-        label="Folder there",
+        label=lazy_text("Folder there"),
         max_length=LONGEST_PATH,
-        help_text="Its whole path, for example /volume1/photos. A path into a snapshot is best: files do not change in it.",
+        help_text=lazy_text(
+            "Its whole path, for example /volume1/photos. A path into a snapshot is best: files do not change in it."
+        ),
         widget=forms.TextInput(attrs=PLAIN),
     )
-    folder = forms.ChoiceField(label="Folder here")
-    existing = forms.ChoiceField(label="Files that are here already", choices=EXISTING, widget=forms.RadioSelect)
+    folder = forms.ChoiceField(label=lazy_text("Folder here"))
+    existing = forms.ChoiceField(
+        label=lazy_text("Files that are here already"), choices=EXISTING, widget=forms.RadioSelect
+    )
 
     owners = forms.CharField(
-        label="Owners",
+        label=lazy_text("Owners"),
         required=False,
         max_length=5000,
-        help_text="A line for each user there: the name or number there, an equals sign, and the user here, for example "
-        "1026=anna. All other files belong to the folder.",
+        help_text=lazy_text(
+            "A line for each user there: the name or number there, an equals sign, and the user here, for example "
+            "1026=anna. All other files belong to the folder."
+        ),
         widget=forms.Textarea(attrs={**PLAIN, "rows": 3}),
     )
 
@@ -84,7 +92,7 @@ class AddImportForm(forms.Form):
         lines = [line.strip() for line in self.cleaned_data["owners"].splitlines() if line.strip()]
         pairs = [line.partition("=") for line in lines]
         if any(not sign for _old, sign, _new in pairs):
-            raise forms.ValidationError("Each line needs an equals sign, for example 1026=anna.")
+            raise forms.ValidationError(gettext("Each line needs an equals sign, for example 1026=anna."))
         owners = {old.strip(): new.strip() for old, _sign, new in pairs}
         try:
             check_owners(owners)
@@ -96,7 +104,8 @@ class AddImportForm(forms.Form):
         given = super().clean() or {}
         if given.get("owners") and given.get("existing") != "none":
             self.add_error(
-                "owners", "Owners can be set only in an empty folder. Leave them out, or choose an empty folder."
+                "owners",
+                gettext("Owners can be set only in an empty folder. Leave them out, or choose an empty folder."),
             )
         return given
 

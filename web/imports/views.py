@@ -6,6 +6,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from appliance import snapshot_names
@@ -35,16 +36,20 @@ def find_import(key: str) -> FileImport:
 def state_of(task: FileImport) -> tuple[str, str]:
     """The state that has a picture and a colour, and the word beside it."""
     if task.has_other_key:
-        return "failed", "key changed"
+        return "failed", gettext("key changed")
     if not task.host_key:
-        return "attention", "not confirmed"
+        return "attention", gettext("not confirmed")
     if task.problem:
-        return "attention", "interrupted" if task.began else "not ready"
+        return "attention", "interrupted" if task.began else gettext("not ready")
     if task.result:
-        return ("attention", "with differences") if task.result.missed or task.result.different else ("healthy", "done")
+        return (
+            ("attention", gettext("with differences"))
+            if task.result.missed or task.result.different
+            else ("healthy", "done")
+        )
     if task.began:
         return "attention", "interrupted"
-    return ("healthy", "ready") if task.found else ("unknown", "not tested yet")
+    return ("healthy", "ready") if task.found else ("unknown", gettext("not tested yet"))
 
 
 def key_line(task: FileImport) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from appliance.facts import vdev_state
 from appliance.facts.box import Disk, Pool, Vdev
@@ -17,9 +18,10 @@ from appliance.zfs.vdev_tree import link_of
 from web.disks import bay_state, ports
 from web.disks.models import BayRow
 from web.inventory.models import DiskRow
+from web.translation import lazy_text
 
 KnownBays = dict[str, BayRow]  # by port
-SCAN_WORDS = {"scrub": "being checked", "resilver": "rebuilding"}
+SCAN_WORDS = {"scrub": lazy_text("being checked"), "resilver": lazy_text("rebuilding")}
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,11 @@ class Bay:
         """What it is used for: ``tank``, ``log of tank``, ``holds the system``; empty for nothing."""
         if not self.pool or self.note:
             return self.note
-        return self.pool if self.role in {"", "normal"} else f"{self.role} of {self.pool}"
+        return (
+            self.pool
+            if self.role in {"", "normal"}
+            else gettext("{role} of {pool}").format(role=self.role, pool=self.pool)
+        )
 
     @property
     def in_front(self) -> bool:
@@ -83,7 +89,7 @@ class Bay:
 
     @property
     def label(self) -> str:
-        return f"bay {self.name}"
+        return gettext("bay {name}").format(name=self.name)
 
 
 @dataclass(frozen=True)
@@ -188,17 +194,17 @@ def build_bay(number: int, row: DiskRow, disk: Disk, member: tuple[Pool, Vdev, s
         number, row.key, disk, "empty", "", temperature=row.temperature, asleep=row.asleep,
         smart_passed=row.smart_passed, smart_text=row.smart_text, verdict=row.verdict,
     )  # fmt: skip
-    in_use: bay_state.State = "empty", "free" if disk.free else "holds old data"
+    in_use: bay_state.State = "empty", "free" if disk.free else gettext("holds old data")
     if member:
         pool, device, role = member
         in_use, bay = member_state(pool, device), replace(bay, pool=pool.name, pool_key=str(pool.guid), role=role)
     elif not disk.blocked:
         bay = replace(bay, note="; ".join(use.text for use in disk.uses))
     elif disk.blocked.kind == "pool":
-        in_use = "attention", "not in use by its pool"
+        in_use = "attention", gettext("not in use by its pool")
         bay = replace(bay, note=disk.blocked.text, pool=disk.blocked.pool)
     else:
-        in_use = "healthy", "system" if disk.blocked.kind == "system" else "in use"
+        in_use = "healthy", "system" if disk.blocked.kind == "system" else gettext("in use")
         bay = replace(bay, note=disk.blocked.text)
     state, word = bay_state.disk_state(row, in_use)
     return replace(bay, state=state, word=word)
@@ -208,7 +214,7 @@ def member_state(pool: Pool, device: Vdev) -> bay_state.State:
     """State and word of a disk by its place in a pool."""
     state, word = health.of_device(device), vdev_state.describe(device.state).word
     if state == "attention" and device.state == "ONLINE":
-        word = "made errors"
+        word = gettext("made errors")
     if state == "healthy" and pool.scan and pool.scan.state == "scanning" and is_being_scanned(pool, device):
         state, word = "working", SCAN_WORDS.get(pool.scan.kind, "working")
     return state, word
@@ -231,7 +237,11 @@ def device_label(device: Vdev, known: dict[str, Bay], known_bays: KnownBays | No
         return f"{found.label} ({found.disk.model} {found.disk.serial})"
     home = (known_bays or {}).get(ports.port_of(device.slot)) if device.slot else None
     name = missing_disk_name(link_of(device))
-    return f"bay {home} ({name.replace('(', '').replace(')', '')})" if home else name
+    return (
+        gettext("bay {home} ({replace})").format(home=home, replace=name.replace("(", "").replace(")", ""))
+        if home
+        else name
+    )
 
 
 def missing_disk_name(link: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from django.utils.translation import ngettext
+
 from web.inventory import stability, store
 from web.inventory.bays import (
     Bay,
@@ -34,11 +36,23 @@ class Box:
         free, old = sum(bay.is_free for bay in self.bays), sum(bay.holds_old_data for bay in self.bays)
         failing = sum(bay.is_failing and not (bay.pool or bay.disk.blocked) for bay in self.bays)
         more = " more" if free else ""
-        said = [f"You have {free or 'no'} free {'disk' if free == 1 else 'disks'}."]
+        said = [ngettext("You have {free} free disk.", "You have {free} free disks.", free).format(free=free or "no")]
         if old:
-            said.append(f"{old}{more} {'holds' if old == 1 else 'hold'} old data and can be used once that is erased.")
+            said.append(
+                ngettext(
+                    "{old}{more} holds old data and can be used once that is erased.",
+                    "{old}{more} hold old data and can be used once that is erased.",
+                    old,
+                ).format(old=old, more=more)
+            )
         if failing:
-            said.append(f"{failing}{more} {'is' if failing == 1 else 'are'} failing and should not be used.")
+            said.append(
+                ngettext(
+                    "{failing}{more} is failing and should not be used.",
+                    "{failing}{more} are failing and should not be used.",
+                    failing,
+                ).format(failing=failing, more=more)
+            )
         return " ".join(said)
 
     @property

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.utils.translation import gettext, ngettext
+
 from appliance.facts import vdev_state
 from appliance.facts.box import Pool
 from appliance.facts.datasets import Dataset
@@ -45,10 +47,14 @@ class PoolCard:
         if scan is None:
             return ""
         if scan.state == "canceled":
-            return "stopped before its end"
+            return gettext("stopped before its end")
         if scan.errors:
-            return f"{scan.errors} {'error' if scan.errors == 1 else 'errors'} left"
-        return f"repaired {size_text(scan.repaired)}" if scan.repaired and scan.kind == "scrub" else "clean"
+            return ngettext("{errors} error left", "{errors} errors left", scan.errors).format(errors=scan.errors)
+        return (
+            gettext("repaired {repaired}").format(repaired=size_text(scan.repaired))
+            if scan.repaired and scan.kind == "scrub"
+            else "clean"
+        )
 
     @property
     def percent(self) -> int:
@@ -65,12 +71,12 @@ def describe_layout(pool: Pool) -> str:
     data = [vdev for vdev in pool.vdevs if vdev.role == "normal"]
     groups = [vdev for vdev in data if vdev.children]
     if not groups:
-        return f"stripe of {len(data)}"
+        return gettext("stripe of {count}").format(count=len(data))
     first = groups[0]
     name = first.name.rsplit("-", 1)[0]
     if len(groups) == 1:
-        return f"{name} of {len(first.children)}"
-    return f"{len(groups)} × {name} of {len(first.children)}"
+        return gettext("{name} of {count}").format(name=name, count=len(first.children))
+    return gettext("{count} × {name} of {count_2}").format(count=len(groups), name=name, count_2=len(first.children))
 
 
 def build_pool_card(
@@ -107,13 +113,13 @@ def card_state(pool: Pool, found: PoolHealth, *, locked: bool) -> tuple[str, str
         return found.state, found.word
     if found.state == "failed":
         stopped = pool.state in vdev_state.LOST
-        return "failed", vdev_state.describe(pool.state).word if stopped else "damaged files"
+        return "failed", vdev_state.describe(pool.state).word if stopped else gettext("damaged files")
     if found.state == "attention":
         weak = pool.state != "ONLINE" or any(device.state in vdev_state.LOST for device in pool.devices())
         return (
             ("attention", scanning if scanning == "rebuilding" else "degraded")
             if weak
-            else ("repaired", "repaired itself")
+            else ("repaired", gettext("repaired itself"))
         )
     if locked:
         return "locked", "locked"

@@ -10,6 +10,7 @@ from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from appliance import agent_client
 from appliance.agent import delayed_jobs
@@ -20,6 +21,7 @@ from appliance.operation import Operation, Plan, as_json, checked_plan, kind_of
 from web.inventory import store
 from web.jobs import operation_ui, queue
 from web.jobs.models import Job
+from web.translation import reason_text
 
 
 def plan_as_stored(plan: Plan) -> dict[str, Any]:
@@ -57,7 +59,7 @@ def review(
     operation = as_read(operation)
     facts = facts or store.facts_for(operation)
     plan = checked_plan(operation, facts)
-    errors = {reason.field: reason.text for reason in reasons}
+    errors = {reason.field: reason_text(reason) for reason in reasons}
     ui = operation_ui.UI[type(operation)]
     wizard = [title for title in ui.steps if not titles or title in titles]
     context = {
@@ -175,7 +177,9 @@ def request_stop(row: Job) -> None:
     """Ask a job to stop before its next step; one that has not begun ends at once. Raises LarderError."""
     waiting = Job.objects.filter(pk=row.pk, state=Job.State.QUEUED)
     if waiting.update(
-        state=Job.State.CANCELLED, finished=timezone.now(), text="Stopped before it began. Nothing was changed."
+        state=Job.State.CANCELLED,
+        finished=timezone.now(),
+        text=gettext("Stopped before it began. Nothing was changed."),
     ):
         agent_client.forget_secret(str(row.pk))
     elif row.open:

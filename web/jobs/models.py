@@ -7,6 +7,8 @@ from typing import Any
 
 from django.db import models
 
+from web.translation import lazy_text
+
 # Who makes a job where nobody confirmed it; stored in ``created_by``.
 BY_SCHEDULE, BY_SNAPSHOT_SCHEDULE, BY_BENCHMARK = "the schedule", "the snapshot policy", "the measurement"
 AUTOMATIC = (BY_SCHEDULE, BY_SNAPSHOT_SCHEDULE, BY_BENCHMARK)
@@ -22,14 +24,14 @@ class Job(models.Model):
     """
 
     class State(models.TextChoices):
-        QUEUED = "queued", "Waiting"
-        RUNNING = "running", "Working"
-        WAITING = "waiting", "Waiting for its start"
-        DONE = "done", "Done"
-        FAILED = "failed", "Failed"
-        REFUSED = "refused", "Refused"
-        CANCELLED = "cancelled", "Stopped"
-        INTERRUPTED = "interrupted", "Interrupted"
+        QUEUED = "queued", lazy_text("Waiting")
+        RUNNING = "running", lazy_text("Working")
+        WAITING = "waiting", lazy_text("Waiting for its start")
+        DONE = "done", lazy_text("Done")
+        FAILED = "failed", lazy_text("Failed")
+        REFUSED = "refused", lazy_text("Refused")
+        CANCELLED = "cancelled", lazy_text("Stopped")
+        INTERRUPTED = "interrupted", lazy_text("Interrupted")
 
     OPEN = (State.QUEUED, State.RUNNING, State.WAITING)
 

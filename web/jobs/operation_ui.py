@@ -5,8 +5,9 @@ One table, keyed by the operation's class; ``tests/web/jobs/test_operation_ui.py
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+
+from django.utils.translation import gettext
 
 from appliance.backups.check_keys import CheckBackupKeys
 from appliance.backups.discard_received import DiscardReceived
@@ -81,24 +82,8 @@ from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.users.remove import RemoveAccount
 from appliance.users.set_password import SetPassword
 from appliance.users.share_folder import ShareFolder
-
-
-@dataclass(frozen=True)
-class Secret:
-    """How the review page asks for a secret: typed twice where it is a new one. ``password``: for signing in to shares,
-    with the grammar of those; otherwise a passphrase, unless ``check`` says otherwise. ``field`` is its name in the form."""
-
-    label: str
-    help: str
-    twice: bool
-    password: bool = False
-    field: str = "secret"
-    check: Callable[..., str] | None = None
-
-    @property
-    def again(self) -> str:
-        """The name of the field for typing it once more."""
-        return self.field.replace("secret", "again", 1)
+from web.jobs.secret_fields import NEW_KEY_FILE, NEW_PASSPHRASE, POOL_KEY_FILE, POOL_PASSPHRASE, Secret
+from web.translation import lazy_format, lazy_text
 
 
 @dataclass(frozen=True)
@@ -130,55 +115,47 @@ class OperationUi:
     away: Away | None = None
 
 
-POOLS = OperationUi("pools", "See the pool")
-FOLDERS = OperationUi("folders", "See the folders")
-VOLUMES = OperationUi("volumes", "See the volumes")
-USERS = OperationUi("users", "See the users")
-SNAPSHOTS = OperationUi("snapshots", "See the snapshots")
-DISKS = OperationUi("disks", "See the disks")
-DRIFT = OperationUi("edits", "See the manual changes")
-REPLACEMENT = OperationUi("replacements", "Continue the replacement")
-REPLACEMENT_STEPS = ("Choose the disk", "Take it out of use", "Pull it out", "Put the new one in", "Rebuild", "Done")
-BOX = OperationUi("box", "See the system")
-BACKUPS = OperationUi("backups", "See the backups")
-REMOTES = OperationUi("remotes", "See the computers")
-RECOVERY = OperationUi("recovery", "See what is left to do")
-IMPORTS = OperationUi("imports", "See the imports")
-BENCHMARKS = OperationUi("benchmarks", "See the benchmarks")
+POOLS = OperationUi("pools", lazy_text("See the pool"))
+FOLDERS = OperationUi("folders", lazy_text("See the folders"))
+VOLUMES = OperationUi("volumes", lazy_text("See the volumes"))
+USERS = OperationUi("users", lazy_text("See the users"))
+SNAPSHOTS = OperationUi("snapshots", lazy_text("See the snapshots"))
+DISKS = OperationUi("disks", lazy_text("See the disks"))
+DRIFT = OperationUi("edits", lazy_text("See the manual changes"))
+REPLACEMENT = OperationUi("replacements", lazy_text("Continue the replacement"))
+REPLACEMENT_STEPS = (
+    lazy_text("Choose the disk"),
+    lazy_text("Take it out of use"),
+    lazy_text("Pull it out"),
+    lazy_text("Put the new one in"),
+    lazy_text("Rebuild"),
+    lazy_text("Done"),
+)
+BOX = OperationUi("box", lazy_text("See the system"))
+BACKUPS = OperationUi("backups", lazy_text("See the backups"))
+REMOTES = OperationUi("remotes", lazy_text("See the computers"))
+RECOVERY = OperationUi("recovery", lazy_text("See what is left to do"))
+IMPORTS = OperationUi("imports", lazy_text("See the imports"))
+BENCHMARKS = OperationUi("benchmarks", lazy_text("See the benchmarks"))
 
-NEW_PASSPHRASE = Secret(
-    "New passphrase",
-    "It unlocks the folder after every start. Nobody can help you if you lose it: write it down.",
-    twice=True,
-)
-# The file that holds a key takes the place of a passphrase. A new one wants proof that it was saved.
-NEW_KEY_FILE = Secret(
-    "The key file you have just saved",
-    "Choose it here, so that Larder sees that you have it. Store it in two places outside this box: without it "
-    "the files are lost, and nobody can help.",
-    twice=True,
-)
 NEW_KEY = replace(FOLDERS, secret=NEW_PASSPHRASE, key_file=NEW_KEY_FILE)
 
 UI: dict[type[Operation], OperationUi] = {
     CreatePool: replace(
         POOLS,
-        secret=Secret(
-            "Passphrase",
-            "It unlocks the pool after every start. Nobody can help you if you lose it: write it down.",
-            twice=True,
+        secret=POOL_PASSPHRASE,
+        key_file=POOL_KEY_FILE,
+        steps=(
+            lazy_text("Name"),
+            lazy_text("Disks and layout"),
+            lazy_text("Log, cache, spares"),
+            lazy_text("Options"),
+            lazy_text("Review"),
         ),
-        key_file=Secret(
-            "The key file you have just saved",
-            "Choose it here, so that Larder sees that you have it. It unlocks the pool after every start. Store it in two "
-            "places outside this box: without it the data is lost, and nobody can help.",
-            twice=True,
-        ),
-        steps=("Name", "Disks and layout", "Log, cache, spares", "Options", "Review"),
     ),
     ImportPool: POOLS,
-    ExportPool: OperationUi("import_pools", "Import a pool"),
-    DestroyPool: OperationUi("import_pools", "Recover it"),
+    ExportPool: OperationUi("import_pools", lazy_text("Import a pool")),
+    DestroyPool: OperationUi("import_pools", lazy_text("Recover it")),
     UpgradePool: POOLS,
     SetPoolProperty: POOLS,
     RehearseRebuild: POOLS,
@@ -209,8 +186,8 @@ UI: dict[type[Operation], OperationUi] = {
     TakePlace: replace(
         RECOVERY,
         secret=Secret(
-            "Recovery phrase of the other box",
-            "As it is printed: seven groups of four letters and digits, with or without hyphens.",
+            lazy_text("Recovery phrase of the other box"),
+            lazy_text("As it is printed: seven groups of four letters and digits, with or without hyphens."),
             twice=False,
             check=phrase.spell_phrase,
         ),
@@ -231,10 +208,14 @@ UI: dict[type[Operation], OperationUi] = {
     CheckBackupKeys: replace(
         BACKUPS,
         secret=Secret(
-            "Passphrase", "The one of the encrypted folder. It is tried on its copies, and not kept.", twice=False
+            lazy_text("Passphrase"),
+            lazy_text("The one of the encrypted folder. It is tried on its copies, and not kept."),
+            twice=False,
         ),
         key_file=Secret(
-            "Key file", "The one of the encrypted folder. It is tried on its copies, and not kept.", twice=False
+            lazy_text("Key file"),
+            lazy_text("The one of the encrypted folder. It is tried on its copies, and not kept."),
+            twice=False,
         ),
     ),
     DrillBackup: BACKUPS,
@@ -257,16 +238,22 @@ UI: dict[type[Operation], OperationUi] = {
     GrowVolume: VOLUMES,
     UnlockDataset: replace(
         FOLDERS,
-        secret=Secret("Passphrase", "The one you chose when you made it.", twice=False),
-        key_file=Secret("Key file", "The file that you saved when you made it.", twice=False),
+        secret=Secret(lazy_text("Passphrase"), lazy_text("The one you chose when you made it."), twice=False),
+        key_file=Secret(lazy_text("Key file"), lazy_text("The file that you saved when you made it."), twice=False),
     ),
-    UnlockAll: replace(FOLDERS, secret=Secret("Passphrase", "It is tried on each of them.", twice=False)),
+    UnlockAll: replace(
+        FOLDERS, secret=Secret(lazy_text("Passphrase"), lazy_text("It is tried on each of them."), twice=False)
+    ),
     LockDataset: FOLDERS,
     ChangeKey: NEW_KEY,
     StoreKey: replace(
         FOLDERS,
-        secret=Secret("Passphrase", "The one that opens it now. It is tried before it is kept.", twice=False),
-        key_file=Secret("Key file", "The one that opens it now. It is tried before it is kept.", twice=False),
+        secret=Secret(
+            lazy_text("Passphrase"), lazy_text("The one that opens it now. It is tried before it is kept."), twice=False
+        ),
+        key_file=Secret(
+            lazy_text("Key file"), lazy_text("The one that opens it now. It is tried before it is kept."), twice=False
+        ),
     ),
     DeleteStoredKey: FOLDERS,
     TakeSnapshot: SNAPSHOTS,
@@ -286,8 +273,12 @@ UI: dict[type[Operation], OperationUi] = {
     SetTarget: replace(
         VOLUMES,
         secret=Secret(
-            "Secret",
-            f"{SHORTEST_SECRET} to {LONGEST_SECRET} letters, digits or signs. It is typed on the other computer.",
+            lazy_text("Secret"),
+            lazy_format(
+                "{least} to {most} letters, digits or signs. It is typed on the other computer.",
+                least=SHORTEST_SECRET,
+                most=LONGEST_SECRET,
+            ),
             twice=True,
             check=check_chap_secret,
         ),
@@ -297,13 +288,13 @@ UI: dict[type[Operation], OperationUi] = {
     OpenTopFolder: FOLDERS,
     AdoptDrift: DRIFT,
     OverwriteDrift: DRIFT,
-    EndConnection: OperationUi("connected", "See who is connected"),
-    SetSmbSecurity: OperationUi("protection", "See how SMB is protected"),
+    EndConnection: OperationUi("connected", lazy_text("See who is connected")),
+    SetSmbSecurity: OperationUi("protection", lazy_text("See how SMB is protected")),
     CreateAccount: replace(
         USERS,
         secret=Secret(
-            "Password",
-            "At least 8 characters. It is typed on the other computer to reach a share.",
+            lazy_text("Password"),
+            lazy_text("At least 8 characters. It is typed on the other computer to reach a share."),
             twice=True,
             password=True,
         ),
@@ -311,13 +302,15 @@ UI: dict[type[Operation], OperationUi] = {
     ShareFolder: replace(
         FOLDERS,
         secret=Secret(
-            "Password for {user}",
-            "At least 8 characters. {user} types it on the other computer to open the folder.",
+            lazy_text("Password for {user}"),
+            lazy_text("At least 8 characters. {user} types it on the other computer to open the folder."),
             twice=True,
             password=True,
         ),
     ),
-    SetPassword: replace(USERS, secret=Secret("New password", "At least 8 characters.", twice=True, password=True)),
+    SetPassword: replace(
+        USERS, secret=Secret(lazy_text("New password"), lazy_text("At least 8 characters."), twice=True, password=True)
+    ),
     RenameAccount: USERS,
     EnableAccount: USERS,
     RemoveAccount: USERS,
@@ -329,17 +322,19 @@ UI: dict[type[Operation], OperationUi] = {
     RestartBox: replace(
         BOX,
         away=Away(
-            "The box is restarting.",
-            "It is usually back within three minutes. Leave this page open: it tells you when the box is back.",
-            "The box is restarting and does not answer yet. This page tells you when it is back.",
+            lazy_text("The box is restarting."),
+            lazy_text(
+                "It is usually back within three minutes. Leave this page open: it tells you when the box is back."
+            ),
+            lazy_text("The box is restarting and does not answer yet. This page tells you when it is back."),
         ),
     ),
     ShutDownBox: replace(
         BOX,
         away=Away(
-            "The box is switching off.",
-            "That takes up to two minutes. To start it again, press its power button.",
-            "The box is off, or will be in a moment. To start it again, press its power button.",
+            lazy_text("The box is switching off."),
+            lazy_text("That takes up to two minutes. To start it again, press its power button."),
+            lazy_text("The box is off, or will be in a moment. To start it again, press its power button."),
         ),
     ),
     SetHostName: BOX,
@@ -360,8 +355,10 @@ def secrets_of(operation: Operation, plan: Plan) -> tuple[Secret, ...]:
     if isinstance(operation, ShareFolder):
         return tuple(password_of(name, asked) for name in operation.new_users)
     if isinstance(operation, SetTarget) and operation.iscsi and operation.iscsi.back_user:
-        back = f"The other computer asks this box for it. Another one, also of {SHORTEST_SECRET} to {LONGEST_SECRET}."
-        return (asked, replace(asked, label="Secret of this box", help=back, field="secret-back"))
+        back = gettext(
+            "The other computer asks this box for it. Another one, also of {shortest_secret} to {longest_secret}."
+        ).format(shortest_secret=SHORTEST_SECRET, longest_secret=LONGEST_SECRET)
+        return (asked, replace(asked, label=gettext("Secret of this box"), help=back, field="secret-back"))
     return (asked,)
 
 

@@ -15,6 +15,7 @@ from django.urls import reverse
 from appliance.errors import Reason, Refused
 from appliance.operation import Operation
 from web.jobs import confirm
+from web.translation import reason_text
 
 View = Callable[..., HttpResponse]
 
@@ -66,7 +67,7 @@ def refusals_lead_to(route: str, *arguments: str) -> Callable[[View], View]:
 
 def validation_error(reasons: Iterable[Reason]) -> ValidationError:
     """What the clean method of a form raises for these reasons: their sentences and codes."""
-    return ValidationError([ValidationError(reason.text, code=reason.code) for reason in reasons])
+    return ValidationError([ValidationError(reason_text(reason), code=reason.code) for reason in reasons])
 
 
 def add_reasons(form: forms.BaseForm, reasons: Iterable[Reason]) -> None:

@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_POST
 
@@ -30,6 +31,7 @@ from web.inventory.models import DatasetRow, Progress
 from web.jobs import confirm, operation_ui
 from web.jobs.models import Job
 from web.jobs.refusals import refusal_page
+from web.jobs.secret_fields import Secret
 
 PAGE = 50
 LARGEST_KEY_FILE = 4096  # bytes; a key has 64 digits
@@ -55,7 +57,7 @@ def read_secret(request: HttpRequest, operation: Operation, plan: Plan) -> str:
     return "".join(typed)  # one at most
 
 
-def reasons_against(request: HttpRequest, asked: operation_ui.Secret) -> tuple[Reason, ...]:
+def reasons_against(request: HttpRequest, asked: Secret) -> tuple[Reason, ...]:
     """What is wrong with one secret as it was typed."""
     secret = request.POST.get(asked.field, "")
     try:
@@ -68,7 +70,7 @@ def reasons_against(request: HttpRequest, asked: operation_ui.Secret) -> tuple[R
     return ()
 
 
-def read_key_file(request: HttpRequest, asked: operation_ui.Secret) -> str:
+def read_key_file(request: HttpRequest, asked: Secret) -> str:
     """Read the key from the file that was sent along, as digits. Raises Refused for any other file."""
     file = request.FILES.get("secret")
     if file is not None:
@@ -106,7 +108,9 @@ def confirm_job(request: HttpRequest) -> HttpResponse:
         facts = store.facts_for(operation)
         plan = checked_plan(operation, facts)
         if plan.digest() != request.POST.get("digest"):
-            notice = "Something changed since you looked: a disk, a pool, or what is on them. Nothing was done. This is the plan as things are now."
+            notice = gettext(
+                "Something changed since you looked: a disk, a pool, or what is on them. Nothing was done. This is the plan as things are now."
+            )
             return confirm.review(request, operation, back=back, notice=notice, job=job, titles=titles, status=409)
         secret, reasons = read_answers(request, operation, plan)
         password = request.POST.get("password", "") if operation.needs_proof(facts, plan) else ""

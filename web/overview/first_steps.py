@@ -14,6 +14,7 @@ from web.backups import recovery
 from web.inventory import store
 from web.inventory.models import AccountRow, DatasetRow
 from web.overview.models import DismissedStep
+from web.translation import lazy_text
 
 
 @dataclass(frozen=True)
@@ -32,51 +33,61 @@ class FirstStep:
 
 
 STEPS = (
-    FirstStep("pool", "Create a pool", "It joins disks into one place for your files.", "create_pool", "Create a pool"),
     FirstStep(
-        "folder",
-        "Share a folder",
-        "Then other computers can keep files on this box.",
-        "share_new_folder",
-        "Share a folder",
+        "pool",
+        lazy_text("Create a pool"),
+        lazy_text("It joins disks into one place for your files."),
+        "create_pool",
+        lazy_text("Create a pool"),
     ),
     FirstStep(
-        "user", "Add a user", "A share opens with the name and password of a user.", "create_user", "Create a user"
+        "folder",
+        lazy_text("Share a folder"),
+        lazy_text("Then other computers can keep files on this box."),
+        "share_new_folder",
+        lazy_text("Share a folder"),
+    ),
+    FirstStep(
+        "user",
+        lazy_text("Add a user"),
+        lazy_text("A share opens with the name and password of a user."),
+        "create_user",
+        lazy_text("Create a user"),
     ),
     FirstStep(
         "snapshots",
-        "Turn on automatic snapshots",
-        "They keep earlier versions of files, so that what was deleted can be restored.",
+        lazy_text("Turn on automatic snapshots"),
+        lazy_text("They keep earlier versions of files, so that what was deleted can be restored."),
         "snapshot_policies",
-        "See the schedules",
+        lazy_text("See the schedules"),
     ),
     FirstStep(
         "backup",
-        "Back up a folder",
-        "A second copy on other disks survives the loss of the pool.",
+        lazy_text("Back up a folder"),
+        lazy_text("A second copy on other disks survives the loss of the pool."),
         "new_backup",
-        "Choose a folder",
+        lazy_text("Choose a folder"),
     ),
     FirstStep(
         "recovery",
-        "Make a recovery phrase",
-        "With it and a backup, a new box can take the place of this one.",
+        lazy_text("Make a recovery phrase"),
+        lazy_text("With it and a backup, a new box can take the place of this one."),
         "recovery",
-        "See the recovery phrase",
+        lazy_text("See the recovery phrase"),
     ),
     FirstStep(
         "notifications",
-        "Set up notifications",
-        "A test mail shows that you will hear of a failing disk.",
+        lazy_text("Set up notifications"),
+        lazy_text("A test mail shows that you will hear of a failing disk."),
         "mail_settings",
-        "Set up notifications",
+        lazy_text("Set up notifications"),
     ),
     FirstStep(
         "self-tests",
-        "Schedule self-tests of disks",
-        "A disk then looks for its own faults before you need what is on it.",
+        lazy_text("Schedule self-tests of disks"),
+        lazy_text("A disk then looks for its own faults before you need what is on it."),
         "self_test_plan",
-        "Choose a schedule",
+        lazy_text("Choose a schedule"),
     ),
 )
 

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from web import live
@@ -54,14 +55,16 @@ def pool_messages(cards: Iterable[PoolCard]) -> Iterator[Attention]:
     for card in cards:
         if card.verdict.state in BAD_STATES:
             state = "repaired" if card.state == "repaired" else card.verdict.state
-            yield Attention(state, card.verdict.headline, card.verdict.meaning, f"/pools/{card.key}/", "What to do")
+            yield Attention(
+                state, card.verdict.headline, card.verdict.meaning, f"/pools/{card.key}/", gettext("What to do")
+            )
         if card.locked:
             yield Attention(
                 "locked",
-                f"{card.pool.name} is locked.",
-                "Its files can be reached once you unlock it.",
+                gettext("{name} is locked.").format(name=card.pool.name),
+                gettext("Its files can be reached once you unlock it."),
                 f"{reverse('unlock')}?{urlencode({'dataset': card.pool.name})}",
-                f"Unlock {card.pool.name}",
+                gettext("Unlock {name}").format(name=card.pool.name),
             )
 
 
@@ -74,7 +77,7 @@ def alert_messages(cards: Iterable[PoolCard]) -> Iterator[Attention]:
         is_over = subject in states and alert.kind in POOL_HEALTH_ALERTS
         if alert.wants_somebody and not has_message and not is_over:
             yield Attention(
-                alert.mark_state, alert.summary, alert.detail, reverse("alert", args=[alert.pk]), "What to do"
+                alert.mark_state, alert.summary, alert.detail, reverse("alert", args=[alert.pk]), gettext("What to do")
             )
 
 
@@ -89,25 +92,31 @@ def collect_attention(
     ]
     for job in failed:
         headline = f"{job.title}: {job.get_state_display().lower()}."
-        messages.append(Attention("attention", headline, job.text, f"/jobs/{job.pk}/", "See what happened"))
+        messages.append(Attention("attention", headline, job.text, f"/jobs/{job.pk}/", gettext("See what happened")))
     messages.sort(key=lambda message: WORST_FIRST.index(message.state))
     if messages:
         return [replace(messages[0], more=len(messages) - 1), *messages[1:]]
     if checked is None:
-        return [Attention("working", "Larder is looking at this box for the first time.", "This takes a few seconds.")]
+        return [
+            Attention(
+                "working",
+                gettext("Larder is looking at this box for the first time."),
+                gettext("This takes a few seconds."),
+            )
+        ]
     if not box.cards:
-        return [Attention("healthy", "Nothing is wrong. There is no pool yet.")]
+        return [Attention("healthy", gettext("Nothing is wrong. There is no pool yet."))]
     if not heard:
         return [
             Attention(
                 "notice",
-                "Nothing is wrong now, but nobody would be told of a failure.",
-                "Set up notifications, and send a test that arrives.",
+                gettext("Nothing is wrong now, but nobody would be told of a failure."),
+                gettext("Set up notifications, and send a test that arrives."),
                 reverse("mail_settings"),
-                "Set up notifications",
+                gettext("Set up notifications"),
             )
         ]
-    return [Attention("healthy", "All is well.")]
+    return [Attention("healthy", gettext("All is well."))]
 
 
 def shared_folders() -> list[Folder]:

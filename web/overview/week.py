@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from web.alerts.models import Alert
 from web.inventory.models import SnapshotRow
@@ -62,7 +63,7 @@ def week_alerts(since: datetime) -> Iterator[Happening]:
     time that it is read, it would contradict the rest of the page."""
     rows = Alert.objects.filter(first_seen__gt=since).exclude(gone__isnull=False, cleared=None)
     for row in rows[:50]:
-        at, word = (row.cleared, "Resolved") if row.cleared else (row.first_seen, row.severity.capitalize())
+        at, word = (row.cleared, gettext("Resolved")) if row.cleared else (row.first_seen, row.severity.capitalize())
         yield Happening(at, row.mark_state, word, row.summary, reverse("alert", args=[row.pk]))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
@@ -54,10 +55,10 @@ def pool_advice(pool: Pool, box: Box) -> list[Advice]:
         advice.append(
             Advice(
                 "attention",
-                f"Growing {pool.name} is paused, although all its disks are back.",
-                "It stopped when a disk did not answer. Nothing is lost; let it continue.",
+                gettext("Growing {name} is paused, although all its disks are back.").format(name=pool.name),
+                gettext("It stopped when a disk did not answer. Nothing is lost; let it continue."),
                 act_url(pool, pool.guid, "clear"),
-                "Go on growing",
+                gettext("Go on growing"),
             )
         )
     for group in data_groups(pool):
@@ -65,10 +66,10 @@ def pool_advice(pool: Pool, box: Box) -> list[Advice]:
             advice.append(
                 Advice(
                     "healthy",
-                    f"The disks of {vdev_tree.group_label(group)} are larger now.",
-                    f"{size_text(more)} of them are unused, before parity.",
+                    gettext("The disks of {group} are larger now.").format(group=vdev_tree.group_label(group)),
+                    gettext("{more} of them are unused, before parity.").format(more=size_text(more)),
                     act_url(pool, group.guid, "grow"),
-                    "Use them whole",
+                    gettext("Use them whole"),
                 )
             )
     return advice
@@ -80,13 +81,17 @@ def replacement_advice(pool: Pool, case: Replacement) -> Advice:
     if place and place.vdev.state in vdev_state.WORKING and not (place.parent and place.parent.kind == "replacing"):
         return Advice(
             "healthy",
-            f"Replacing {case.name} was begun, and the disk is in use.",
-            "Continue, or stop the guidance if the disk stays.",
+            gettext("Replacing {name} was begun, and the disk is in use.").format(name=case.name),
+            gettext("Continue, or stop the guidance if the disk stays."),
             page,
-            "Go on or end it",
+            gettext("Go on or end it"),
         )
     return Advice(
-        "working", f"{capitalize_opening(case.name)} is being replaced.", "", page, "Continue the replacement"
+        "working",
+        gettext("{name} is being replaced.").format(name=capitalize_opening(case.name)),
+        "",
+        page,
+        gettext("Continue the replacement"),
     )
 
 
@@ -104,26 +109,30 @@ def suspended_advice(pool: Pool, facts: Facts, device_name: Callable[[Vdev], str
     if clear_errors.holds_raw_copies(pool, replace(facts, datasets=tuple(row.fact for row in copies))):
         yield Advice(
             "failed",
-            f"Put the disks of {pool.name} back, then restart the box.",
-            "The pool has encrypted copies. Where a backup to it was cut off, letting it go on would stop the whole box. What has "
-            "arrived stays, and the next run goes on from there.",
+            gettext("Put the disks of {name} back, then restart the box.").format(name=pool.name),
+            gettext(
+                "The pool has encrypted copies. Where a backup to it was cut off, letting it go on would stop the whole box. What has "
+                "arrived stays, and the next run goes on from there."
+            ),
             reverse("box"),
-            "Restart the box",
+            gettext("Restart the box"),
         )
     elif has_too_few:
         names = "; ".join(device_name(device) for device in missing[:4])
         yield Advice(
             "failed",
-            "Put the missing disks back.",
-            f"Not in the box: {names}. Check cables and power. What was being written waits, and nothing is lost as long as the box stays on.",
+            gettext("Put the missing disks back."),
+            gettext(
+                "Not in the box: {names}. Check cables and power. What was being written waits, and nothing is lost as long as the box stays on."
+            ).format(names=names),
         )
     else:
         yield Advice(
             "failed",
-            f"Enough disks are back for {pool.name} to start again.",
-            "Let ZFS try them again.",
+            gettext("Enough disks are back for {name} to start again.").format(name=pool.name),
+            gettext("Let ZFS try them again."),
             act_url(pool, pool.guid, "clear"),
-            f"Start {pool.name} again",
+            gettext("Start {name} again").format(name=pool.name),
         )
 
 
@@ -136,27 +145,27 @@ def device_advice(pool: Pool, place: Place, facts: Facts, name: str, bay: Bay | 
     elif spare_stands_in and parent and not pool.rebuilding:
         yield Advice(
             "attention",
-            f"{name} works again; the spare is not needed any more.",
+            gettext("{name} works again; the spare is not needed any more.").format(name=name),
             "",
             act_url(pool, parent.children[-1].guid, "detach"),
-            "Give the spare back",
+            gettext("Give the spare back"),
         )
     elif clear_errors.count_errors(vdev) and bay and bay.is_failing:
         # Counts that are cleared would only hide that it gets worse.
         yield Advice(
             "failed",
-            f"{name} has errors and is failing.",
-            f"{bay.smart_text} Replace it before another disk fails.",
+            gettext("{name} has errors and is failing.").format(name=name),
+            gettext("{smart_text} Replace it before another disk fails.").format(smart_text=bay.smart_text),
             replace_url(pool, vdev.guid),
-            "Replace it",
+            gettext("Replace it"),
         )
     elif clear_errors.count_errors(vdev):
         yield Advice(
             "attention",
-            f"{name} has errors.",
+            gettext("{name} has errors.").format(name=name),
             clear_errors.explain_errors(vdev),
             act_url(pool, vdev.guid, "clear"),
-            "Clear the counts",
+            gettext("Clear the counts"),
         )
 
 
@@ -171,27 +180,31 @@ def missing_device_advice(
         if parent.children[0].guid != vdev.guid:
             yield Advice(
                 "failed",
-                f"The new disk {headline}.",
-                "The old one stays where it is. Stop replacing, then replace it with another one.",
+                gettext("The new disk {headline}.").format(headline=headline),
+                gettext("The old one stays where it is. Stop replacing, then replace it with another one."),
                 act_url(pool, vdev.guid, "detach"),
-                "Stop replacing",
+                gettext("Stop replacing"),
             )
     elif not online_offline.is_surely_gone(vdev, facts) and vdev.state != "FAULTED":
         text = (
-            "It is in the box again. If it was pulled out, ZFS uses it again automatically within a minute. Otherwise bring it online."
+            gettext(
+                "It is in the box again. If it was pulled out, ZFS uses it again automatically within a minute. Otherwise bring it online."
+            )
             if vdev.state != "OFFLINE"
-            else "It is in the box and stays offline until you bring it online."
+            else gettext("It is in the box and stays offline until you bring it online.")
         )
-        yield Advice("attention", f"{headline}.", text, act_url(pool, vdev.guid, "online"), "Bring it online")
-        yield Advice("attention", "Do you want to replace that disk?", "", replace_page, "Replace it")
+        yield Advice("attention", f"{headline}.", text, act_url(pool, vdev.guid, "online"), gettext("Bring it online"))
+        yield Advice("attention", gettext("Do you want to replace that disk?"), "", replace_page, gettext("Replace it"))
     elif spare_stands_in:
         yield Advice(
             "attention",
-            f"{headline}; a spare stands in.",
-            "Put a new disk in its place, and the spare becomes free again automatically. Or keep the spare there for good.",
+            gettext("{headline}; a spare stands in.").format(headline=headline),
+            gettext(
+                "Put a new disk in its place, and the spare becomes free again automatically. Or keep the spare there for good."
+            ),
             replace_page,
-            "Replace it",
+            gettext("Replace it"),
         )
     else:
-        text = "Put it back, or put another one in its place."
-        yield Advice("attention", f"{headline}.", text, replace_page, "Replace it")
+        text = gettext("Put it back, or put another one in its place.")
+        yield Advice("attention", f"{headline}.", text, replace_page, gettext("Replace it"))

@@ -23,8 +23,9 @@ from web.jobs.refusals import add_reasons
 from web.pools.forms import is_usable
 from web.pools.layout_offers import offer_layouts
 from web.pools.wizard_answers import FIELDS, LISTED, ORDER, STEP_OF, Answers
+from web.translation import lazy_text
 
-NO_FREE_DISK = "There is no free disk in this box. Add a disk, or free one, then come back."
+NO_FREE_DISK = lazy_text("There is no free disk in this box. Add a disk, or free one, then come back.")
 
 
 @require_GET

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django import forms
 from django.http import QueryDict
+from django.utils.translation import gettext
 
 from appliance import names
 from appliance.errors import Reason, Refused
@@ -14,6 +15,7 @@ from appliance.layout.geometry import LEAST_DISKS
 from appliance.pools.create import LAYOUT_NAMES
 from web.inventory.bays import Bay
 from web.jobs.refusals import validation_error
+from web.translation import lazy_text
 
 
 def name_field(**more: object) -> forms.CharField:
@@ -58,10 +60,12 @@ def clean_disks(paths: list[str], bays: list[Bay]) -> list[str]:
 
 class NameForm(forms.Form):
     name = name_field(
-        label="Name of the pool",
-        error_messages={"required": "Give the pool a name, for example tank."},
+        label=lazy_text("Name of the pool"),
+        error_messages={"required": lazy_text("Give the pool a name, for example tank.")},
         initial="tank",
-        help_text="Short and plain: tank, attic, family. Folders will appear below it, for example tank/photos.",
+        help_text=lazy_text(
+            "Short and plain: tank, attic, family. Folders will appear below it, for example tank/photos."
+        ),
     )
 
     def __init__(self, data: QueryDict | None) -> None:
@@ -74,7 +78,9 @@ class NameForm(forms.Form):
 
 class DisksForm(forms.Form):
     disks = forms.MultipleChoiceField(
-        label="Which disks?", required=False, error_messages={"invalid_choice": "One of the disks is no longer there."}
+        label=lazy_text("Which disks?"),
+        required=False,
+        error_messages={"invalid_choice": lazy_text("One of the disks is no longer there.")},
     )
 
     def __init__(self, data: QueryDict | None, *, bays: list[Bay]) -> None:
@@ -92,7 +98,7 @@ class DisksForm(forms.Form):
 class LayoutForm(forms.Form):
     """``layout`` is the ``value`` of a ``LayoutChoice``: ``raidz2-1``."""
 
-    layout = forms.CharField(label="Layout", required=False)
+    layout = forms.CharField(label=lazy_text("Layout"), required=False)
 
     def __init__(self, data: QueryDict | None, *, sizes: list[int]) -> None:
         super().__init__(data)
@@ -139,10 +145,10 @@ def reason_against(choice: LayoutChoice, sizes: list[int]) -> Reason | None:
 class ExtrasForm(forms.Form):
     """Log, cache and spare devices: disks that are not chosen for data."""
 
-    error = {"invalid_choice": "One of these disks is no longer there, or it is chosen for data already."}
-    logs = forms.MultipleChoiceField(label="Log", required=False, error_messages=error)
-    cache = forms.MultipleChoiceField(label="Cache", required=False, error_messages=error)
-    spares = forms.MultipleChoiceField(label="Spare", required=False, error_messages=error)
+    error = {"invalid_choice": lazy_text("One of these disks is no longer there, or it is chosen for data already.")}
+    logs = forms.MultipleChoiceField(label=lazy_text("Log"), required=False, error_messages=error)
+    cache = forms.MultipleChoiceField(label=lazy_text("Cache"), required=False, error_messages=error)
+    spares = forms.MultipleChoiceField(label=lazy_text("Spare"), required=False, error_messages=error)
 
     def __init__(self, data: QueryDict | None, *, bays: list[Bay]) -> None:
         super().__init__(data)
@@ -180,48 +186,54 @@ class OptionsForm(forms.Form):
     """Encryption and other properties of the pool, and the name of a second pool where there is one."""
 
     encrypted = forms.BooleanField(
-        label="Encrypt everything in it",
+        label=lazy_text("Encrypt everything in it"),
         required=False,
-        help_text="A stolen disk then shows nothing. You type a passphrase after every start of the box; without it the data is lost, and nobody can help.",
+        help_text=lazy_text(
+            "A stolen disk then shows nothing. You type a passphrase after every start of the box; without it the data is lost, and nobody can help."
+        ),
     )
     key_file = forms.BooleanField(
-        label="Unlock it with a key file instead of a passphrase",
+        label=lazy_text("Unlock it with a key file instead of a passphrase"),
         required=False,
-        help_text="Larder makes a key that you save outside this box, and asks for the file after every start.",
+        help_text=lazy_text(
+            "Larder makes a key that you save outside this box, and asks for the file after every start."
+        ),
     )
     compression = forms.ChoiceField(
-        label="Compression",
+        label=lazy_text("Compression"),
         choices=[
-            ("lz4", "lz4: fast, the usual choice"),
-            ("zstd", "zstd: smaller, slower on weak processors"),
+            ("lz4", lazy_text("lz4: fast, the usual choice")),
+            ("zstd", lazy_text("zstd: smaller, slower on weak processors")),
             ("off", "off"),
         ],
         initial="lz4",
         required=False,
-        help_text="Photos and films are compressed already and lose nothing by it.",
+        help_text=lazy_text("Photos and films are compressed already and lose nothing by it."),
     )
     ashift = forms.TypedChoiceField(
-        label="Sector size",
+        label=lazy_text("Sector size"),
         choices=[
-            ("12", "4096 bytes (ashift 12): right for nearly every disk"),
-            ("13", "8192 bytes (ashift 13): some SSDs"),
-            ("9", "512 bytes (ashift 9): slow on nearly every disk since 2011"),
+            ("12", lazy_text("4096 bytes (ashift 12): right for nearly every disk")),
+            ("13", lazy_text("8192 bytes (ashift 13): some SSDs")),
+            ("9", lazy_text("512 bytes (ashift 9): slow on nearly every disk since 2011")),
         ],
         coerce=int,
         initial="12",
         empty_value=12,  # type: ignore[arg-type]  # the stubs want text; Django hands it out as it is
         required=False,
-        help_text="It cannot be changed later.",
+        help_text=lazy_text("It cannot be changed later."),
     )
     atime = forms.BooleanField(
-        label="Access times (atime)",
+        label=lazy_text("Access times (atime)"),
         required=False,
-        help_text="Costs a write for every read. Hardly anything needs it.",
+        help_text=lazy_text("Costs a write for every read. Hardly anything needs it."),
     )
     rest = name_field(
-        label="Name of the second pool",
+        label=lazy_text("Name of the second pool"),
         required=False,
-        help_text="It uses what the larger disks have left, and one failed disk loses everything in it. Leave this empty to leave that space unused.",
+        help_text=lazy_text(
+            "It uses what the larger disks have left, and one failed disk loses everything in it. Leave this empty to leave that space unused."
+        ),
     )
 
     def __init__(self, data: QueryDict | None, *, choice: LayoutChoice | None, name: str) -> None:
@@ -229,9 +241,9 @@ class OptionsForm(forms.Form):
         if choice is None or not choice.equal:
             del self.fields["rest"]
         elif choice.mirrored:
-            self.fields[
-                "rest"
-            ].help_text = "It uses what the larger disks have left, as mirrors: one disk of each may fail. Leave this empty to leave that space unused."
+            self.fields["rest"].help_text = gettext(
+                "It uses what the larger disks have left, as mirrors: one disk of each may fail. Leave this empty to leave that space unused."
+            )
 
     def clean_compression(self) -> str:
         return self.cleaned_data["compression"] or "lz4"

@@ -7,6 +7,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
@@ -46,9 +47,15 @@ class WayOffer:
         """``4: 1 is in the box, 3 of 4 TB have to be bought``."""
         bought, own = len(self.way.bought), self.way.disks - len(self.way.bought)
         if not bought:
-            return f"{own}, in the box already"
-        buy = f"{bought} of {disk_size(self.way.bought[0])}, to be bought"
-        return f"{self.way.disks}: {own} in the box already, {buy}" if own else buy
+            return gettext("{own}, in the box already").format(own=own)
+        buy = gettext("{bought} of {bought_2}, to be bought").format(
+            bought=bought, bought_2=disk_size(self.way.bought[0])
+        )
+        return (
+            gettext("{disks}: {own} in the box already, {buy}").format(disks=self.way.disks, own=own, buy=buy)
+            if own
+            else buy
+        )
 
 
 @dataclass(frozen=True)
@@ -154,24 +161,24 @@ def action_of(way: Way, facts: GrowthFacts) -> tuple[str, str]:
     pool = facts.pool
     match way.key:
         case "clean" if facts.held:
-            return reverse("snapshots_space"), "Show snapshots by space"
+            return reverse("snapshots_space"), gettext("Show snapshots by space")
         case "clean":
-            return reverse("backups"), "Show the copies"
+            return reverse("backups"), gettext("Show the copies")
         case "expand":
-            return add_url(pool, "expand", way.targets[0]), "Choose the disk"
+            return add_url(pool, "expand", way.targets[0]), gettext("Choose the disk")
         case "group":
-            return add_url(pool, "group"), "Choose the disks"
+            return add_url(pool, "group"), gettext("Choose the disks")
         case "replace":
-            return replace_url(pool, way.targets[0]), "Replace the disk"
+            return replace_url(pool, way.targets[0]), gettext("Replace the disk")
         case _:
-            return reverse("create_pool"), "Choose the disks"
+            return reverse("create_pool"), gettext("Choose the disks")
 
 
 def full_text(days: int | None, today: date) -> str:
     """``in March 2028``; to the month, as a forecast is no more exact."""
     if days is None:
-        return "not within five years"
-    return "already" if days == 0 else f"in {today + timedelta(days=days):%B %Y}"
+        return gettext("not within five years")
+    return "already" if days == 0 else gettext("in {today:%B %Y}").format(today=today + timedelta(days=days))
 
 
 def cost_text(way: Way, price: DiskPrice) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from django.utils.translation import gettext
+
 from appliance.pools.fullness import NOTICE
 from appliance.pools.growth import GrowthFacts, Way
 from appliance.pools.growth_forecast import FIVE_YEARS, Forecast, Pace, forecast_way
@@ -37,7 +39,7 @@ class Line:
 
 def draw_chart(facts: GrowthFacts, offers: Sequence[Styled], pace: Pace) -> list[Line]:
     """The line of the pool as it is, then one for each way."""
-    lines = [Line("As it is", draw_line(forecast_way(facts.used, facts.total, pace)), NOW)]
+    lines = [Line(gettext("As it is"), draw_line(forecast_way(facts.used, facts.total, pace)), NOW)]
     for offer in offers:
         way = offer.way
         forecast = forecast_way(facts.used, way.total, pace, freed=way.freed, share=way.share)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from appliance.facts.box import Pool, Vdev
 from appliance.formatting import about_days, capitalize_opening, disk_size
@@ -46,7 +47,7 @@ def begin_plan(pool: Pool, targets: tuple[int, ...], size: int, box: Box, user: 
         defaults={
             "pool": pool.name,
             "size": size,
-            "targets": [[str(guid), labels.get(guid, "a disk")] for guid in targets],
+            "targets": [[str(guid), labels.get(guid, gettext("a disk"))] for guid in targets],
             "moved": now,
             "begun": now,
             "begun_by": user,
@@ -63,7 +64,9 @@ def end_plan(plan: GrowthPlan, outcome: str, now: datetime) -> None:
 def describe_plan(plan: GrowthPlan, pool: Pool, box: Box, now: datetime) -> PlanProgress:
     """How far a plan is, and what is next. One query."""
     state = read_plan(pool, plan.guids)
-    count = f"{state.done} of {state.total} disks are replaced by ones of {disk_size(plan.size)}."
+    count = gettext("{done} of {total} disks are replaced by ones of {size}.").format(
+        done=state.done, total=state.total, size=disk_size(plan.size)
+    )
     bays, homes = bays_by_key(box.bays), read_known_bays()
 
     def label(guid: int) -> str:
@@ -72,29 +75,43 @@ def describe_plan(plan: GrowthPlan, pool: Pool, box: Box, now: datetime) -> Plan
         return device_label(device, bays, homes) if device else plan.label_of(guid)
 
     if state.running or pool.rebuilding:
-        what = capitalize_opening(label(state.running)) if state.running else "A disk"
-        return PlanProgress(plan, state, f"{what} is being replaced.", f"{count} Wait until the rebuild has ended.")
-    if state.next:
-        waits = (now - plan.moved).days
-        since = f" Nothing has happened for {about_days(waits)}." if now - plan.moved > STANDS else ""
+        what = capitalize_opening(label(state.running)) if state.running else gettext("A disk")
         return PlanProgress(
             plan,
             state,
-            f"Next to be replaced by a larger disk: {label(state.next)}.",
+            gettext("{what} is being replaced.").format(what=what),
+            gettext("{count} Wait until the rebuild has ended.").format(count=count),
+        )
+    if state.next:
+        waits = (now - plan.moved).days
+        since = (
+            gettext(" Nothing has happened for {waits}.").format(waits=about_days(waits))
+            if now - plan.moved > STANDS
+            else ""
+        )
+        return PlanProgress(
+            plan,
+            state,
+            gettext("Next to be replaced by a larger disk: {next}.").format(next=label(state.next)),
             f"{count}{since}",
             replace_url(pool, state.next),
-            "Replace it",
+            gettext("Replace it"),
         )
     if state.grows:
         return PlanProgress(
             plan,
             state,
-            "All disks are larger now.",
-            f"Let {pool.name} use them completely. {count}",
+            gettext("All disks are larger now."),
+            gettext("Let {name} use them completely. {count}").format(name=pool.name, count=count),
             act_url(pool, state.grows, "grow"),
-            "Use them whole",
+            gettext("Use them whole"),
         )
-    return PlanProgress(plan, state, "All disks of the plan are replaced.", f"{count} Larder closes it in a minute.")
+    return PlanProgress(
+        plan,
+        state,
+        gettext("All disks of the plan are replaced."),
+        gettext("{count} Larder closes it in a minute.").format(count=count),
+    )
 
 
 def growth_url(pool: Pool) -> str:

@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from appliance.formatting import disk_size
@@ -16,6 +17,7 @@ from web.inventory.pool_cards import PoolCard
 from web.pools import growth, growth_chart, growth_plans
 from web.pools.growth_plans import STANDS
 from web.pools.models import DiskPrice
+from web.translation import lazy_text
 
 LARGEST = 10**15  # bytes of a disk
 YEARS = 5
@@ -25,15 +27,17 @@ class PriceForm(forms.Form):
     """What disks cost the owner."""
 
     per_tb = forms.DecimalField(
-        label="Price of a TB",
+        label=lazy_text("Price of a TB"),
         required=False,
         min_value=0,
         max_value=100_000,
         max_digits=9,
         decimal_places=2,
-        help_text="What you pay for disks. Leave it empty, and no costs are shown.",
+        help_text=lazy_text("What you pay for disks. Leave it empty, and no costs are shown."),
     )
-    currency = forms.CharField(label="Currency", required=False, max_length=5, help_text="EUR, for example.")
+    currency = forms.CharField(
+        label=lazy_text("Currency"), required=False, max_length=5, help_text=lazy_text("EUR, for example.")
+    )
 
 
 def find_card(key: str) -> tuple[Box, PoolCard]:
@@ -90,7 +94,7 @@ def set_price(request: HttpRequest, key: str) -> HttpResponse:
     DiskPrice.objects.update_or_create(
         pk=1, defaults={"per_tb": form.cleaned_data["per_tb"], "currency": form.cleaned_data["currency"].strip()}
     )
-    messages.success(request, "The price was saved.")
+    messages.success(request, gettext("The price was saved."))
     return redirect("pool_growth", key)
 
 
@@ -103,7 +107,7 @@ def begin_plan(request: HttpRequest, key: str) -> HttpResponse:
     page = growth.build_page(card, box, now, size)
     way = next(offer.way for offer in page.offers if offer.way.key == "replace")
     if not way.is_possible or not way.targets:
-        messages.error(request, way.reason or "There is no disk to replace.")
+        messages.error(request, way.reason or gettext("There is no disk to replace."))
         return redirect("pool_growth", key)
     growth_plans.begin_plan(card.pool, way.targets, page.new_disk, box, request.user.get_username(), now)
     store.touch("pools")
@@ -115,7 +119,9 @@ def end_plan(request: HttpRequest, key: str) -> HttpResponse:
     """End the plan. Disks that were replaced stay."""
     _box, card = find_card(key)
     if plan := growth_plans.open_plan(key):
-        growth_plans.end_plan(plan, f"Ended by {request.user.get_username()}.", timezone.now())
+        growth_plans.end_plan(
+            plan, gettext("Ended by {user}.").format(user=request.user.get_username()), timezone.now()
+        )
         store.touch("pools")
-        messages.success(request, f"The plan was ended. {card.pool.name} stays as it is now.")
+        messages.success(request, gettext("The plan was ended. {name} stays as it is now.").format(name=card.pool.name))
     return redirect("pool_growth", key)

@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from appliance import names
@@ -21,6 +22,7 @@ from web.inventory import store
 from web.inventory.models import DiskRow, ImportableRow, PoolRow, Source
 from web.jobs import confirm, queue
 from web.jobs.refusals import add_reasons, validation_error
+from web.translation import lazy_text
 
 # A search is not repeated within this time; the page shows the last result.
 LOOK_AGAIN = timedelta(seconds=5)
@@ -45,36 +47,40 @@ class ImportCandidate:
 def import_candidate(found: Importable) -> ImportCandidate:
     """An importable pool in words."""
     if found.active_elsewhere:
-        meaning = "Another system uses it at this moment. Export it there first."
-        return ImportCandidate(found, "failed", "in use elsewhere", meaning, can=False)
+        meaning = gettext("Another system uses it at this moment. Export it there first.")
+        return ImportCandidate(found, "failed", gettext("in use elsewhere"), meaning, can=False)
     if found.read_only_only:
-        meaning = "It uses features that are newer than this system. It can be read here, not changed."
-        return ImportCandidate(found, "attention", "can only be read", meaning, can=True)
+        meaning = gettext("It uses features that are newer than this system. It can be read here, not changed.")
+        return ImportCandidate(found, "attention", gettext("can only be read"), meaning, can=True)
     if found.usable:
         return usable_candidate(found)
     if found.log_missing:
-        meaning = "Its log device is missing. Put it back, or give up the last seconds that only the log holds."
-        return ImportCandidate(found, "attention", "log missing", meaning, can=True)
+        meaning = gettext(
+            "Its log device is missing. Put it back, or give up the last seconds that only the log holds."
+        )
+        return ImportCandidate(found, "attention", gettext("log missing"), meaning, can=True)
     if found.rewind:
         return ImportCandidate(found, "attention", "damaged", rewind_meaning(found.rewind), can=True)
-    meaning = (
+    meaning = gettext(
         "Too few of its disks are here, or their data does not fit together. Put in the missing disks and look again."
     )
-    return ImportCandidate(found, "failed", "cannot be used", meaning, can=False)
+    return ImportCandidate(found, "failed", gettext("cannot be used"), meaning, can=False)
 
 
 def usable_candidate(found: Importable) -> ImportCandidate:
     """An importable pool that is complete, or complete enough."""
     is_degraded = found.state == "DEGRADED"
     meaning = (
-        "Some of its disks are missing or damaged, and it can still be used."
+        gettext("Some of its disks are missing or damaged, and it can still be used.")
         if is_degraded
-        else "All of its disks are here."
+        else gettext("All of its disks are here.")
     )
     if found.destroyed:
-        meaning = "It was destroyed, and nothing has been written over it yet. It can be recovered."
+        meaning = gettext("It was destroyed, and nothing has been written over it yet. It can be recovered.")
     if found.other_host:
-        meaning += f" Another system{f' ({found.host})' if found.host else ''} used it last and did not export it."
+        meaning += gettext(" Another system{part} used it last and did not export it.").format(
+            part=f" ({found.host})" if found.host else ""
+        )
     word = "destroyed" if found.destroyed else "degraded" if is_degraded else "ready"
     state = "attention" if is_degraded or found.other_host else "empty" if found.destroyed else "healthy"
     return ImportCandidate(found, state, word, meaning, can=True)
@@ -83,12 +89,13 @@ def usable_candidate(found: Importable) -> ImportCandidate:
 def rewind_meaning(rewind: Rewind) -> str:
     """What is lost when a damaged pool is set back to an earlier state."""
     if rewind.last_resort:
-        return (
-            "Its latest state is damaged, and those right before it do not help. As a last resort, all its earlier states can be searched for an intact one:"
-            f" at best it can be imported as it was on {rewind.as_of}, at worst as on {rewind.at_worst}. Import it read-only first; that changes nothing."
-        )
-    lost = f" About {rewind.lost} of work would be lost." if rewind.lost else ""
-    return f"Its latest state is damaged. It can be imported as it was on {rewind.as_of}.{lost}"
+        return gettext(
+            "Its latest state is damaged, and those right before it do not help. As a last resort, all its earlier states can be searched for an intact one: at best it can be imported as it was on {as_of}, at worst as on {at_worst}. Import it read-only first; that changes nothing."
+        ).format(as_of=rewind.as_of, at_worst=rewind.at_worst)
+    lost = gettext(" About {lost} of work would be lost.").format(lost=rewind.lost) if rewind.lost else ""
+    return gettext("Its latest state is damaged. It can be imported as it was on {as_of}.{lost}").format(
+        as_of=rewind.as_of, lost=lost
+    )
 
 
 @require_GET
@@ -131,35 +138,39 @@ class ImportForm(forms.Form):
     """How to import a pool, with only the questions that this pool needs."""
 
     name = forms.CharField(
-        label="Name on this box",
+        label=lazy_text("Name on this box"),
         max_length=255,
         strip=False,
-        help_text="Its folders appear below this name. A new name is stored in the pool.",
+        help_text=lazy_text("Its folders appear below this name. A new name is stored in the pool."),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
     )
     read_only = forms.BooleanField(
-        label="Read-only",
+        label=lazy_text("Read-only"),
         required=False,
-        help_text="Nothing on its disks is changed. Good for a first look, or for copying from a damaged pool.",
+        help_text=lazy_text(
+            "Nothing on its disks is changed. Good for a first look, or for copying from a damaged pool."
+        ),
     )
     move_folders = forms.BooleanField(
-        label="Bring folders that belong elsewhere below the pool’s own folder",
+        label=lazy_text("Bring folders that belong elsewhere below the pool’s own folder"),
         required=False,
-        help_text="Some pools want folders at places like /home or /etc. Without this they stay unmounted here. With it they appear below the pool, and a system that starts from this pool may no longer start.",
+        help_text=lazy_text(
+            "Some pools want folders at places like /home or /etc. Without this they stay unmounted here. With it they appear below the pool, and a system that starts from this pool may no longer start."
+        ),
     )
     force = forms.BooleanField(
-        label="The other system is off, or has lost these disks for good",
+        label=lazy_text("The other system is off, or has lost these disks for good"),
         required=False,
         help_text=used_by_other_system().text,
     )
-    rewind = forms.BooleanField(label="Go back to its last intact state", required=False)
+    rewind = forms.BooleanField(label=lazy_text("Go back to its last intact state"), required=False)
     last_resort = forms.BooleanField(
-        label="Search all its earlier states for an intact one", required=False, help_text=SEARCH_MEANS
+        label=lazy_text("Search all its earlier states for an intact one"), required=False, help_text=SEARCH_MEANS
     )
     without_log = forms.BooleanField(
-        label="Continue without its log device",
+        label=lazy_text("Continue without its log device"),
         required=False,
-        help_text="What programs wrote last, usually a few seconds, is lost if only the log holds it.",
+        help_text=lazy_text("What programs wrote last, usually a few seconds, is lost if only the log holds it."),
     )
 
     def __init__(self, data: object, *, found: Importable) -> None:
@@ -172,8 +183,12 @@ class ImportForm(forms.Form):
         if found.usable or found.rewind is None or searched:
             del self.fields["rewind"]
         else:
-            lost = f", and lose about {found.rewind.lost} of work" if found.rewind.lost else ""
-            self.fields["rewind"].help_text = f"It becomes as it was on {found.rewind.as_of}{lost}."
+            lost = (
+                gettext(", and lose about {lost} of work").format(lost=found.rewind.lost) if found.rewind.lost else ""
+            )
+            self.fields["rewind"].help_text = gettext("It becomes as it was on {as_of}{lost}.").format(
+                as_of=found.rewind.as_of, lost=lost
+            )
         if found.usable or not found.log_missing:
             del self.fields["without_log"]
 

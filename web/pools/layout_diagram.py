@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from appliance.layout.advice import Candidate, Proposal
 from appliance.layout.choices import rest_size
 from appliance.layout.geometry import parity_of
+from web.translation import lazy_text
 
 DISK, GAP, GROUP_GAP, HEIGHT = 14, 3, 9, 44  # in the units of the drawing
 
@@ -74,9 +75,9 @@ def draw_layout(proposal: Proposal, disks: list[Candidate]) -> LayoutDiagram:
 
 
 USES = {
-    "data": "for data",
-    "parity": "for protection",
-    "rest": "for the second pool",
+    "data": lazy_text("for data"),
+    "parity": lazy_text("for protection"),
+    "rest": lazy_text("for the second pool"),
     "spare": "spare",
     "idle": "unused",
 }

@@ -14,9 +14,10 @@ from appliance.pools.maintenance_schedule import Care, latest_believable
 from appliance.pools.scrub import work_of
 from appliance.schedule import Schedule
 from web.pools.models import CareSchedule, WorkReport
+from web.translation import lazy_text
 
 KINDS = ("scrub", "trim")
-WORDS = {"scrub": "check (scrub)", "trim": "trim"}
+WORDS = {"scrub": lazy_text("check (scrub)"), "trim": lazy_text("trim")}
 
 
 def is_solid_state(pool: Pool, facts: Facts) -> bool:

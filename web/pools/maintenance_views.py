@@ -12,6 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from appliance import schedule as appliance_schedule
@@ -31,12 +32,13 @@ from web.jobs.models import Job
 from web.jobs.refusals import refusals_lead_to, validation_error
 from web.pools import maintenance
 from web.pools.models import CareSchedule, WorkReport
+from web.translation import lazy_text
 
 EVERY = (
-    ("never", "Never automatically"),
-    ("week", "Every week"),
-    ("month", "Every month"),
-    ("quarter", "Every three months"),
+    ("never", lazy_text("Never automatically")),
+    ("week", lazy_text("Every week")),
+    ("month", lazy_text("Every month")),
+    ("quarter", lazy_text("Every three months")),
 )
 OWN = {"scrub": ("start-scrub", "pause-scrub", "stop-scrub"), "trim": ("start-trim", "stop-trim")}
 SHOWN = 3
@@ -85,18 +87,22 @@ def trim_pool(request: HttpRequest, key: str) -> HttpResponse:
 class ScheduleForm(forms.Form):
     """How often, between which hours."""
 
-    every = forms.ChoiceField(label="How often?", choices=EVERY)
-    first = forms.TypedChoiceField(label="Not before", choices=HOURS, coerce=int)
+    every = forms.ChoiceField(label=lazy_text("How often?"), choices=EVERY)
+    first = forms.TypedChoiceField(label=lazy_text("Not before"), choices=HOURS, coerce=int)
     last = forms.TypedChoiceField(
-        label="Begin until",
+        label=lazy_text("Begin until"),
         choices=HOURS,
         coerce=int,
-        help_text="The same hour twice means at any time. A check that was missed because the box was off begins during the next of these hours.",
+        help_text=lazy_text(
+            "The same hour twice means at any time. A check that was missed because the box was off begins during the next of these hours."
+        ),
     )
     inside = forms.BooleanField(
-        label="Pause it outside these hours",
+        label=lazy_text("Pause it outside these hours"),
         required=False,
-        help_text="A large pool is then checked over several nights. Otherwise it goes on until it is done; files stay available either way.",
+        help_text=lazy_text(
+            "A large pool is then checked over several nights. Otherwise it goes on until it is done; files stay available either way."
+        ),
     )
 
     def __init__(self, data: object = None, *, kind: str, initial: dict[str, object] | None = None) -> None:
@@ -121,7 +127,7 @@ def edit_schedule(request: HttpRequest, key: str, kind: str) -> HttpResponse:
             defaults={**form.cleaned_data, "inside": bool(form.cleaned_data.get("inside"))},
         )
         store.touch("schedules")
-        messages.success(request, f"The schedule of {pool.name} is saved.")
+        messages.success(request, gettext("The schedule of {name} is saved.").format(name=pool.name))
         return redirect("pool", key=key)
     context = {
         "form": form,
@@ -155,8 +161,17 @@ class MaintenanceLine:
 def maintenance_line(care: maintenance_schedule.Care, kind: str, now: datetime, jobs: Iterable[Job]) -> MaintenanceLine:
     zone = appliance_schedule.box_zone()
     plain = care.schedule
-    hours = "at any time" if plain.first == plain.last else f"between {plain.first:02d}:00 and {plain.last:02d}:00"
-    words = {"never": "", "week": "every week", "month": "every month", "quarter": "every three months"}
+    hours = (
+        gettext("at any time")
+        if plain.first == plain.last
+        else gettext("between {first:02d}:00 and {last:02d}:00").format(first=plain.first, last=plain.last)
+    )
+    words = {
+        "never": "",
+        "week": gettext("every week"),
+        "month": gettext("every month"),
+        "quarter": gettext("every three months"),
+    }
     return MaintenanceLine(
         kind,
         care.state,
@@ -213,7 +228,7 @@ class PoolSetting:
 
 class CommentForm(forms.Form):
     comment = forms.CharField(
-        label="Note",
+        label=lazy_text("Note"),
         max_length=LONGEST_COMMENT,
         required=False,
         help_text=KNOWN["comment"].meaning,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import models
+from django.utils.translation import gettext
 
 from appliance.pools.work_reports import Report, Wear
 from appliance.schedule import Schedule
@@ -36,7 +37,7 @@ class WorkReport(models.Model):
         ordering = ("-written", "key")
 
     def __str__(self) -> str:
-        return f"{self.kind} of {self.pool}"
+        return gettext("{kind} of {pool}").format(kind=self.kind, pool=self.pool)
 
     @property
     def report(self) -> Report:
@@ -72,7 +73,7 @@ class CareSchedule(models.Model):
         constraints = (models.UniqueConstraint(fields=["pool_key", "kind"], name="one_schedule_each"),)
 
     def __str__(self) -> str:
-        return f"{self.kind} of {self.pool_key}"
+        return gettext("{kind} of {pool_key}").format(kind=self.kind, pool_key=self.pool_key)
 
     @property
     def schedule(self) -> Schedule:
@@ -87,7 +88,7 @@ class DiskPrice(models.Model):
     currency = models.CharField(max_length=5, default="")
 
     def __str__(self) -> str:
-        return f"{self.per_tb} {self.currency}" if self.per_tb is not None else "no price"
+        return f"{self.per_tb} {self.currency}" if self.per_tb is not None else gettext("no price")
 
     @classmethod
     def load_row(cls) -> DiskPrice:
@@ -118,7 +119,7 @@ class GrowthPlan(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"larger disks for {self.pool}"
+        return gettext("larger disks for {pool}").format(pool=self.pool)
 
     @property
     def guids(self) -> tuple[int, ...]:
@@ -126,4 +127,4 @@ class GrowthPlan(models.Model):
 
     def label_of(self, guid: int) -> str:
         """What the disk was called when the plan was made."""
-        return next((str(label) for own, label in self.targets if own == str(guid)), "a disk")
+        return next((str(label) for own, label in self.targets if own == str(guid)), gettext("a disk"))

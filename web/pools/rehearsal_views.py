@@ -9,6 +9,7 @@ from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from appliance.errors import Refused
@@ -28,22 +29,23 @@ from web.jobs.refusals import refusals_lead_to
 from web.pools import advice, rebuild_time
 from web.pools.maintenance_views import get_pool
 from web.pools.topology import box_facts
+from web.translation import lazy_text
 
 KINDS = ("rehearse-rebuild", "clean-up-rehearsal")
 
 
 class RehearsalForm(forms.Form):
     share = forms.TypedChoiceField(
-        label="How full should the pool be?",
+        label=lazy_text("How full should the pool be?"),
         coerce=int,
         initial=result.USUAL_SHARE,
         widget=forms.RadioSelect,
-        help_text="The fuller, the longer it takes, and the more exact the later estimates are.",
+        help_text=lazy_text("The fuller, the longer it takes, and the more exact the later estimates are."),
     )
     vdev = forms.TypedChoiceField(
-        label="Disk to rebuild",
+        label=lazy_text("Disk to rebuild"),
         coerce=int,
-        help_text="It is taken offline and cleared as if it had failed, then rebuilt. It stays in its bay.",
+        help_text=lazy_text("It is taken offline and cleared as if it had failed, then rebuilt. It stays in its bay."),
     )
 
     def __init__(self, data: object, *, pool: Pool, facts: Facts, box: Box) -> None:
@@ -62,7 +64,10 @@ class RehearsalForm(forms.Form):
 def share_text(pool: Pool, facts: Facts, share: int, *, rotational: bool) -> str:
     """``25 %: 500 GB of test data, about 3 h in all``."""
     seconds = sum(result.expected_seconds(pool, share, rotational=rotational))
-    return f"{share} %: {size_text(result.fill_bytes(facts, pool.name, share))} of test data, about {duration_text(seconds)} in all"
+    size = size_text(result.fill_bytes(facts, pool.name, share))
+    return gettext("{share} %: {size} of test data, about {duration} in all").format(
+        share=share, size=size, duration=duration_text(seconds)
+    )
 
 
 @require_GET
@@ -112,16 +117,18 @@ def rehearsal_advice(pool: Pool, datasets: Iterable[Dataset]) -> Iterator[advice
     if job:
         yield advice.Advice(
             "working",
-            f"A rebuild of {pool.name} is being rehearsed.",
-            "Store nothing in it before that has ended.",
+            gettext("A rebuild of {name} is being rehearsed.").format(name=pool.name),
+            gettext("Store nothing in it before that has ended."),
             reverse("job", args=[job.pk]),
-            "See how far it is",
+            gettext("See how far it is"),
         )
     else:
         yield advice.Advice(
             "attention",
-            f"A rehearsal of a rebuild was interrupted, and its test data is still in {pool.name}.",
-            "Clean up: the disk is put back if it is out, and the test data is deleted.",
+            gettext("A rehearsal of a rebuild was interrupted, and its test data is still in {name}.").format(
+                name=pool.name
+            ),
+            gettext("Clean up: the disk is put back if it is out, and the test data is deleted."),
             reverse("end_pool", args=[pool.guid, "rehearsal"]),
-            "Clean up",
+            gettext("Clean up"),
         )

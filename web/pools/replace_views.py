@@ -9,6 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from appliance.errors import Reason, Refused
@@ -177,8 +178,8 @@ def close_replacement(request: HttpRequest, pk: int) -> HttpResponse:
     """Close the replacement and save its report. The pool is not touched."""
     case = get_open_case(pk)
     now = pool_replacement.replacement_state(case, read_box())
-    report = now.report or f"Closed before it was complete. {now.headline}"
+    report = now.report or gettext("Closed before it was complete. {headline}").format(headline=now.headline)
     Replacement.objects.filter(pk=pk, closed=None).update(closed=timezone.now(), report=report)
     store.touch("replacements")
-    messages.success(request, "The report is saved.")
+    messages.success(request, gettext("The report is saved."))
     return redirect("pool", key=case.pool_guid) if now.step != "lost" else redirect("replacements")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from django.utils.translation import gettext, ngettext
+
 from appliance.errors import Reason, Refused
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
@@ -72,7 +74,9 @@ def open_replacement(pool: Pool, place: Place, box: Box, user: str) -> Replaceme
             "disk": link,
             "serial": bay.disk.serial if bay else serial,
             "model": bay.disk.model if bay else model,
-            "bay": bay.label if bay else (f"bay {lost.label}" if lost and lost.label else ""),
+            "bay": bay.label
+            if bay
+            else (gettext("bay {label}").format(label=lost.label) if lost and lost.label else ""),
             "known": {other.key: describe_disk(other) for other in box.bays if other.key != link},
             "guids": [str(device.guid) for device in pool.devices()],
             "begun_by": user,
@@ -83,7 +87,9 @@ def open_replacement(pool: Pool, place: Place, box: Box, user: str) -> Replaceme
 
 def describe_disk(bay: Bay) -> str:
     """A disk by bay, model and serial number."""
-    return f"{bay.label} ({bay.disk.model}, serial {bay.disk.serial})"
+    return gettext("{label} ({model}, serial {serial})").format(
+        label=bay.label, model=bay.disk.model, serial=bay.disk.serial
+    )
 
 
 def replacement_state(case: Replacement, box: Box) -> Situation:
@@ -94,8 +100,8 @@ def replacement_state(case: Replacement, box: Box) -> Situation:
         return Situation(
             "lost",
             "attention",
-            f"{case.pool} is not in use on this box.",
-            "Import it again to continue, or close this.",
+            gettext("{pool} is not in use on this box.").format(pool=case.pool),
+            gettext("Import it again to continue, or close this."),
         )
     place = vdev_tree.find_vdev(pool, int(case.vdev_guid))
     new = find_new_device(case, pool)
@@ -135,15 +141,17 @@ def settled_situation(case: Replacement, pool: Pool, new: Vdev | None, box: Box)
         return Situation(
             "lost",
             "attention",
-            f"{capitalize_opening(case.name)} is no longer part of {pool.name}, and no new disk took its place.",
-            "Somebody removed it. Look at the pool, then close this.",
+            gettext("{name} is no longer part of {name_2}, and no new disk took its place.").format(
+                name=capitalize_opening(case.name), name_2=pool.name
+            ),
+            gettext("Somebody removed it. Look at the pool, then close this."),
         )
     label = new_disk_label(new, box)
     if new.state != "ONLINE" or pool.rebuilding:
         return Situation(
             "follow",
             "working",
-            f"{label} has taken the place. {pool.name} is still being rebuilt.",
+            gettext("{label} has taken the place. {name} is still being rebuilt.").format(label=label, name=pool.name),
             new=new,
             new_label=label,
         )
@@ -152,7 +160,9 @@ def settled_situation(case: Replacement, pool: Pool, new: Vdev | None, box: Box)
     return Situation(
         "done",
         "healthy" if good else "attention",
-        f"{pool.name} is complete again." if good else f"{label} is in place, but {pool.name} is not healthy.",
+        gettext("{name} is complete again.").format(name=pool.name)
+        if good
+        else gettext("{label} is in place, but {name} is not healthy.").format(label=label, name=pool.name),
         report,
         new=new,
         new_label=label,
@@ -162,21 +172,29 @@ def settled_situation(case: Replacement, pool: Pool, new: Vdev | None, box: Box)
 
 def build_report(case: Replacement, pool: Pool, new: Vdev, label: str) -> str:
     """What was done and how it ended, in a few sentences that are stored."""
-    sentences = [f"{capitalize_opening(case.name)} was replaced by {label}."]
+    sentences = [gettext("{name} was replaced by {label}.").format(name=capitalize_opening(case.name), label=label)]
     if pool.scan and pool.scan.kind == "resilver" and pool.scan.ended and pool.scan.ended >= case.begun:
         took = duration_text(max(round((pool.scan.ended - pool.scan.started).total_seconds()), 1))
         # If another disk was missing meanwhile, the last resilver is that disk's and may have written nothing.
         if pool.scan.repaired:
-            sentences.append(f"Rebuilding took {took} and wrote {size_text(pool.scan.repaired)}.")
+            sentences.append(
+                gettext("Rebuilding took {took} and wrote {repaired}.").format(
+                    took=took, repaired=size_text(pool.scan.repaired)
+                )
+            )
         left = max(pool.scan.errors, pool.errors)
-        sentences.append("Nothing was lost." if not left else f"{left} errors were left.")
+        sentences.append(
+            gettext("Nothing was lost.") if not left else gettext("{left} errors were left.").format(left=left)
+        )
     if clear_errors.count_errors(new):
-        sentences.append(f"The new disk has errors already: {clear_errors.explain_errors(new)}")
+        sentences.append(gettext("The new disk has errors already: {new}").format(new=clear_errors.explain_errors(new)))
     left = pool.failures_left
     sentences.append(
-        f"{pool.name} survives {left} more failed {'disk' if left == 1 else 'disks'}."
+        ngettext("{name} survives {left} more failed disk.", "{name} survives {left} more failed disks.", left).format(
+            name=pool.name, left=left
+        )
         if left
-        else f"{pool.name} survives no failed disk at the moment."
+        else gettext("{name} survives no failed disk at the moment.").format(name=pool.name)
     )
     return " ".join(sentences)
 
@@ -195,8 +213,10 @@ def rebuilding_situation(
         return Situation(
             "accept",
             "failed",
-            f"The new disk {label} has failed as well.",
-            f"{pool.name} keeps running on the other disks. Stop with this disk and put in another one.",
+            gettext("The new disk {label} has failed as well.").format(label=label),
+            gettext("{name} keeps running on the other disks. Stop with this disk and put in another one.").format(
+                name=pool.name
+            ),
             new=new,
             new_label=label,
             wrong=wrong,
@@ -207,19 +227,36 @@ def rebuilding_situation(
         return Situation(
             "follow",
             "failed",
-            f"Another disk is missing while {label} is being rebuilt: {' and '.join(wrong)}.",
-            f"Put it back at once if it was pulled. {pool.name} {'still serves its files' if pool.state != 'SUSPENDED' else 'has stopped'}; do not pull anything else.",
+            gettext("Another disk is missing while {label} is being rebuilt: {wrong}.").format(
+                label=label, wrong=" and ".join(wrong)
+            ),
+            gettext("Put it back at once if it was pulled. {name} {part}; do not pull anything else.").format(
+                name=pool.name,
+                part=gettext("still serves its files") if pool.state != "SUSPENDED" else gettext("has stopped"),
+            ),
             new=new,
             new_label=label,
             wrong=wrong,
         )
-    text = "Files stay available, and the box can be restarted: the rebuild continues afterwards. "
+    text = gettext("Files stay available, and the box can be restarted: the rebuild continues afterwards. ")
     text += (
-        f"Until it has ended, {pool.name} survives {left} more failed {'disk' if left == 1 else 'disks'}."
+        ngettext(
+            "Until it has ended, {name} survives {left} more failed disk.",
+            "Until it has ended, {name} survives {left} more failed disks.",
+            left,
+        ).format(name=pool.name, left=left)
         if left
-        else "Until it has ended, one more failed disk loses data. Leave the other disks alone."
+        else gettext("Until it has ended, one more failed disk loses data. Leave the other disks alone.")
     )
-    return Situation("follow", "working", f"{label} is being rebuilt.", text, new=new, new_label=label, wrong=wrong)
+    return Situation(
+        "follow",
+        "working",
+        gettext("{label} is being rebuilt.").format(label=label),
+        text,
+        new=new,
+        new_label=label,
+        wrong=wrong,
+    )
 
 
 def swap_situation(
@@ -237,8 +274,10 @@ def swap_situation(
         return Situation(
             "pull",
             "failed",
-            f"That was another disk: {' and '.join(wrong)}.",
-            f"{pool.name} still needs it. Put it back into its bay now, before anything else. The one to replace is {case.name}.",
+            gettext("That was another disk: {wrong}.").format(wrong=" and ".join(wrong)),
+            gettext(
+                "{name} still needs it. Put it back into its bay now, before anything else. The one to replace is {name_2}."
+            ).format(name=pool.name, name_2=case.name),
             old_here=old_bay,
             wrong=wrong,
         )
@@ -246,11 +285,22 @@ def swap_situation(
         return in_use_situation(case, pool, place, old_bay, candidates)
     if old_bay or not gone:
         text = (
-            f"ZFS no longer uses it. Look for the serial number {case.serial} on its label before you pull. This page sees which disk is pulled out."
+            gettext(
+                "ZFS no longer uses it. Look for the serial number {serial} on its label before you pull. This page sees which disk is pulled out."
+            ).format(serial=case.serial)
             if old_bay
-            else f"{pool.name} knows this disk by another name than Larder does, so this page cannot see whether the right one is pulled out. Compare the serial number carefully."
+            else gettext(
+                "{name} knows this disk by another name than Larder does, so this page cannot see whether the right one is pulled out. Compare the serial number carefully."
+            ).format(name=pool.name)
         )
-        return Situation("pull", "attention", f"Pull out {case.name}.", text, old_here=old_bay, candidates=candidates)
+        return Situation(
+            "pull",
+            "attention",
+            gettext("Pull out {name}.").format(name=case.name),
+            text,
+            old_here=old_bay,
+            candidates=candidates,
+        )
     return pulled_situation(case, candidates)
 
 
@@ -266,10 +316,12 @@ def in_use_situation(
     return Situation(
         "offline",
         "attention" if place.vdev.state != "ONLINE" else "healthy",
-        f"{capitalize_opening(case.name)} is still in use.",
-        "ZFS stops using it, then it can be pulled out safely."
+        gettext("{name} is still in use.").format(name=capitalize_opening(case.name)),
+        gettext("ZFS stops using it, then it can be pulled out safely.")
         if can_offline
-        else f"{pool.name} cannot do without it at the moment. Put the new disk into a free bay and leave this one where it is until the new one is rebuilt.",
+        else gettext(
+            "{name} cannot do without it at the moment. Put the new disk into a free bay and leave this one where it is until the new one is rebuilt."
+        ).format(name=pool.name),
         old_here=old_bay,
         candidates=candidates,
         can_offline=can_offline and place.parent is not None,
@@ -279,14 +331,19 @@ def in_use_situation(
 def pulled_situation(case: Replacement, candidates: tuple[ReplacementCandidate, ...]) -> Situation:
     """The situation once the old disk is out of the box."""
     is_ready = any(candidate.is_good and candidate.new for candidate in candidates)
-    choose_other = ", or choose one that is in the box already" if any(other.is_good for other in candidates) else ""
+    choose_other = (
+        gettext(", or choose one that is in the box already") if any(other.is_good for other in candidates) else ""
+    )
     return Situation(
         "accept",
         "attention",
-        "The right disk is out." + ("" if is_ready else f" Put the new one into {case.bay or 'the bay'}."),
-        "A new disk was found. Check it, then let it take the place."
+        gettext("The right disk is out.")
+        + ("" if is_ready else gettext(" Put the new one into {bay}.").format(bay=case.bay or gettext("the bay"))),
+        gettext("A new disk was found. Check it, then let it take the place.")
         if is_ready
-        else f"It appears here within some seconds{choose_other}. If you have changed your mind, put the old one back: it can be used again.",
+        else gettext(
+            "It appears here within some seconds{choose_other}. If you have changed your mind, put the old one back: it can be used again."
+        ).format(choose_other=choose_other),
         candidates=candidates,
     )
 
@@ -319,6 +376,6 @@ def reasons_against(case: Replacement, pool: Pool, bay: Bay, facts: Facts) -> It
 def disk_warnings(bay: Bay) -> Iterator[str]:
     """What to know about the disk in a bay before it is used."""
     if not bay.smart_text:
-        yield "Its health has not been read yet; that takes a few seconds."
+        yield gettext("Its health has not been read yet; that takes a few seconds.")
     for use in bay.disk.uses:
-        yield f"It {use.text}. That would be erased."
+        yield gettext("It {text}. That would be erased.").format(text=use.text)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext
 
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool
@@ -19,10 +20,11 @@ from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
 from web.disks import bay_state
 from web.inventory.box import Box
+from web.translation import lazy_text
 
 KIND_WORDS = {
-    "replacing": ("being replaced", "the old and the new disk, until the new one is rebuilt"),
-    "spare": ("a spare stands in", "the failed disk and the spare"),
+    "replacing": (lazy_text("being replaced"), lazy_text("the old and the new disk, until the new one is rebuilt")),
+    "spare": (lazy_text("a spare stands in"), lazy_text("the failed disk and the spare")),
 }
 
 
@@ -82,20 +84,22 @@ def topology_rows(pool: Pool, box: Box) -> tuple[TopologyRow, ...]:
         vdev = place.vdev
         bay = bays.get(vdev_tree.link_of(vdev)) if place.leaf else None
         if vdev.children:
-            name, detail = KIND_WORDS.get(vdev.kind, (vdev.name.rsplit("-", 1)[0], f"of {len(vdev.children)}"))
+            name, detail = KIND_WORDS.get(
+                vdev.kind, (vdev.name.rsplit("-", 1)[0], gettext("of {count}").format(count=len(vdev.children)))
+            )
         elif bay:
             name = capitalize_opening(bay.label)
             detail = " · ".join(filter(None, [bay.disk.model, bay.disk.serial, disk_size(bay.disk.size)]))
         else:
             name, detail = vdev_tree.vdev_label(vdev, facts), ""
             if vdev.guid in lost and lost[vdev.guid].label:
-                name, detail = f"Bay {lost[vdev.guid].label}", name
+                name, detail = gettext("Bay {label}").format(label=lost[vdev.guid].label), name
         role = "" if place.role == "normal" or place.above else f"{place.role} · "
         state, word = health.of_device(vdev), vdev_state.describe(vdev.state).word
         if vdev.guid in rebuilding and vdev.state == "ONLINE":
-            state, word = "working", "being rebuilt"
+            state, word = "working", gettext("being rebuilt")
         if vdev.removing:
-            state, word = "working", "being removed"
+            state, word = "working", gettext("being removed")
         if bay:  # its own figures may say worse than the pool knows
             state, word = bay_state.pick_worst((state, word), (bay.state, bay.word))
         return TopologyRow(
@@ -122,12 +126,14 @@ def vdev_actions(pool: Pool, place: Place, facts: Facts, *, failing: bool = Fals
     yield from leaf_actions(pool, place, facts, failing=failing) if place.leaf else group_actions(pool, place)
     if not place.above:
         if autoexpand_gain(place.vdev) and place.role == "normal":
-            yield Action("Use the larger disks completely", act_url(pool, place.vdev.guid, "grow"), "plus")
+            yield Action(gettext("Use the larger disks completely"), act_url(pool, place.vdev.guid, "grow"), "plus")
         if place.role != "normal" or (
             len(data_groups(pool)) > 1 and not any(group.kind == "raidz" for group in data_groups(pool))
         ):
             yield Action(
-                f"Take {'it' if place.role == 'normal' else f'the {place.role}'} out",
+                gettext("Take {part} out").format(
+                    part="it" if place.role == "normal" else gettext("the {role}").format(role=place.role)
+                ),
                 act_url(pool, place.vdev.guid, "remove"),
                 "trash",
                 danger=True,
@@ -139,43 +145,43 @@ def leaf_actions(pool: Pool, place: Place, facts: Facts, *, failing: bool) -> It
     vdev, parent = place.vdev, place.parent
     if place.role in REPLACEABLE:
         if vdev.state in vdev_state.LOST and not online_offline.is_surely_gone(vdev, facts):
-            yield Action("Bring it online", act_url(pool, vdev.guid, "online"), "power")
-        yield Action("Replace this disk", replace_url(pool, vdev.guid), "swap")
+            yield Action(gettext("Bring it online"), act_url(pool, vdev.guid, "online"), "power")
+        yield Action(gettext("Replace this disk"), replace_url(pool, vdev.guid), "swap")
         if parent and vdev.state in vdev_state.WORKING:
-            yield Action("Take it offline", act_url(pool, vdev.guid, "offline"), "power")
+            yield Action(gettext("Take it offline"), act_url(pool, vdev.guid, "offline"), "power")
     if parent and parent.kind in {"mirror", "replacing", "spare"}:
         yield Action(detach_text(place), act_url(pool, vdev.guid, "detach"), "undo", danger=parent.kind == "mirror")
     if place.role in REPLACEABLE and (parent is None or parent.kind == "mirror") and len(place.above) < 2:
-        yield Action("Add a copy", add_url(pool, "copy", vdev.guid), "plus")
+        yield Action(gettext("Add a copy"), add_url(pool, "copy", vdev.guid), "plus")
     if not failing and (clear_errors.count_errors(vdev) or vdev.state == "FAULTED"):
-        yield Action("Clear its errors", act_url(pool, vdev.guid, "clear"), "check")
+        yield Action(gettext("Clear its errors"), act_url(pool, vdev.guid, "clear"), "check")
 
 
 def detach_text(place: Place) -> str:
     """What detaching a disk means in its place."""
     parent = place.parent
     if parent is None or parent.kind == "mirror":
-        return "Take this copy out"
+        return gettext("Take this copy out")
     first = parent.children[0].guid == place.vdev.guid
     if parent.kind == "spare":
-        return "Keep the spare in its place" if first else "Give the spare back"
-    return "Go on without the old disk" if first else "Stop replacing"
+        return gettext("Keep the spare in its place") if first else gettext("Give the spare back")
+    return gettext("Go on without the old disk") if first else gettext("Stop replacing")
 
 
 def group_actions(pool: Pool, place: Place) -> Iterator[Action]:
     """What can be done to a group of disks."""
     vdev = place.vdev
     if vdev.kind == "raidz" and not place.above:
-        yield Action("Expand by a disk", add_url(pool, "expand", vdev.guid), "plus")
+        yield Action(gettext("Expand by a disk"), add_url(pool, "expand", vdev.guid), "plus")
     if vdev.kind == "mirror" and not place.above:
-        yield Action("Add a copy", add_url(pool, "copy", vdev.guid), "plus")
+        yield Action(gettext("Add a copy"), add_url(pool, "copy", vdev.guid), "plus")
 
 
 def pool_actions(pool: Pool) -> Iterator[Action]:
     """What can be added to the pool as a whole."""
     if pool.state == "SUSPENDED":
         return
-    yield Action("Add a group of disks", add_url(pool, "group"), "plus")
-    yield Action("Add a spare", add_url(pool, "spare"), "plus")
-    yield Action("Add a log", add_url(pool, "log"), "plus")
-    yield Action("Add a cache", add_url(pool, "cache"), "plus")
+    yield Action(gettext("Add a group of disks"), add_url(pool, "group"), "plus")
+    yield Action(gettext("Add a spare"), add_url(pool, "spare"), "plus")
+    yield Action(gettext("Add a log"), add_url(pool, "log"), "plus")
+    yield Action(gettext("Add a cache"), add_url(pool, "cache"), "plus")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from appliance.errors import Reason, Refused
@@ -34,6 +35,7 @@ from web.inventory.box import read_box
 from web.jobs import confirm
 from web.jobs.refusals import review_act
 from web.pools.forms import is_usable
+from web.translation import lazy_text
 
 ACTS: dict[str, type[Operation]] = {
     "offline": online_offline.OfflineDisk,
@@ -76,20 +78,26 @@ class AddDisksKind:
 
 KINDS = {
     "copy": AddDisksKind(
-        "Add a copy",
-        "The new disk holds the same as the others of its group. The pool survives one more failed disk but gets no more space.",
+        lazy_text("Add a copy"),
+        lazy_text(
+            "The new disk holds the same as the others of its group. The pool survives one more failed disk but gets no more space."
+        ),
         lambda pool, vdev, disks, _request: AttachDisk(pool=pool, vdev=vdev, disk=disks[0]),
         several=False,
     ),
     "expand": AddDisksKind(
-        "Expand the raidz by a disk",
-        "The new disk joins the raidz and adds space. ZFS spreads the data over all disks, which takes as long as reading all of it; files stay available.",
+        lazy_text("Expand the raidz by a disk"),
+        lazy_text(
+            "The new disk joins the raidz and adds space. ZFS spreads the data over all disks, which takes as long as reading all of it; files stay available."
+        ),
         lambda pool, vdev, disks, _request: ExpandRaidz(pool=pool, vdev=vdev, disk=disks[0]),
         several=False,
     ),
     "group": AddDisksKind(
-        "Add a group of disks",
-        "Another group adds its space at once. A pool is as safe as its weakest group: losing one group loses the pool.",
+        lazy_text("Add a group of disks"),
+        lazy_text(
+            "Another group adds its space at once. A pool is as safe as its weakest group: losing one group loses the pool."
+        ),
         lambda pool, _vdev, disks, request: AddVdev(
             pool=pool,
             layout=chosen_layout(request),  # type: ignore[arg-type]  # narrowed by LAYOUT_NAMES
@@ -99,21 +107,25 @@ KINDS = {
         layouts=True,
     ),
     "spare": AddDisksKind(
-        "Add a spare",
-        "A spare stays switched on but unused, and stands in automatically when a disk of this pool fails.",
+        lazy_text("Add a spare"),
+        lazy_text("A spare stays switched on but unused, and stands in automatically when a disk of this pool fails."),
         lambda pool, _vdev, disks, _request: AddSpare(pool=pool, disks=disks),
         term="spare",
     ),
     "log": AddDisksKind(
-        "Add a log",
-        "A log speeds up writes that must be safe at once: NFS, databases, virtual machines. Choose two disks, which are mirrored. Windows and Mac shares hardly gain from it.",
+        lazy_text("Add a log"),
+        lazy_text(
+            "A log speeds up writes that must be safe at once: NFS, databases, virtual machines. Choose two disks, which are mirrored. Windows and Mac shares hardly gain from it."
+        ),
         lambda pool, _vdev, disks, _request: AddLog(pool=pool, disks=disks),
         solid_state=True,
         term="log",
     ),
     "cache": AddDisksKind(
-        "Add a cache",
-        "A cache keeps data that is read again and again and does not fit into memory. Its index takes memory, and it does not help with files that are read once.",
+        lazy_text("Add a cache"),
+        lazy_text(
+            "A cache keeps data that is read again and again and does not fit into memory. Its index takes memory, and it does not help with files that are read once."
+        ),
         lambda pool, _vdev, disks, _request: AddCache(pool=pool, disks=disks),
         solid_state=True,
         term="cache",
@@ -189,10 +201,13 @@ def usual_layout(pool: Pool) -> str:
 def layout_options(pool: Pool) -> list[tuple[str, str]]:
     """Values and labels of layouts, the pool's own first because it keeps the pool as safe as it is."""
     own = usual_layout(pool)
-    words = {"stripe": "One disk alone, without protection", "mirror": "Mirror: each disk holds the same"}
+    words = {
+        "stripe": gettext("One disk alone, without protection"),
+        "mirror": gettext("Mirror: each disk holds the same"),
+    }
     rest = [layout for layout in ("mirror", "raidz1", "raidz2", "raidz3", "stripe") if layout != own]
     return [
-        (layout, words.get(layout, LAYOUT_NAMES[layout]) + (", as the pool has now" if layout == own else ""))
+        (layout, words.get(layout, LAYOUT_NAMES[layout]) + (gettext(", as the pool has now") if layout == own else ""))
         for layout in (own, *rest)
     ]
 
@@ -204,7 +219,10 @@ def expansion_facts(pool: Pool, vdev: int) -> list[tuple[str, str]]:
         return []
     before, shown, rewritten = expansion_sizes(place.vdev)
     return [
-        ("Space for files now", f"about {size_text(before)}"),
-        ("With one more disk", f"about {size_text(shown)}"),
-        ("For files written afterwards", f"as if it held {size_text(rewritten)}, because they need less parity"),
+        (gettext("Space for files now"), gettext("about {before}").format(before=size_text(before))),
+        (gettext("With one more disk"), gettext("about {shown}").format(shown=size_text(shown))),
+        (
+            gettext("For files written afterwards"),
+            gettext("as if it held {rewritten}, because they need less parity").format(rewritten=size_text(rewritten)),
+        ),
     ]

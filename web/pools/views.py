@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from appliance.datasets.encryption.unlock import UnlockDataset
@@ -71,7 +72,9 @@ def plan_advice(card: PoolCard, box: Box) -> Iterator[advice.Advice]:
     if plan := growth_plans.open_plan(card.key):
         found = growth_plans.describe_plan(plan, card.pool, box, timezone.now())
         state = "working" if found.state.running else "notice"
-        yield advice.Advice(state, found.headline, found.text, growth_plans.growth_url(card.pool), "See the plan")
+        yield advice.Advice(
+            state, found.headline, found.text, growth_plans.growth_url(card.pool), gettext("See the plan")
+        )
 
 
 def space_advice(card: PoolCard) -> Iterator[advice.Advice]:
@@ -80,10 +83,10 @@ def space_advice(card: PoolCard) -> Iterator[advice.Advice]:
     if health.of_space(name, card.used, card.total) and (held := space.held_in(name)):
         yield advice.Advice(
             "attention",
-            f"Old snapshots hold {size_text(held)} of {name}.",
-            "Delete snapshots that you no longer need to free it. The files in the folders stay as they are.",
+            gettext("Old snapshots hold {held} of {name}.").format(held=size_text(held), name=name),
+            gettext("Delete snapshots that you no longer need to free it. The files in the folders stay as they are."),
             reverse("snapshots_space"),
-            "Show snapshots by space",
+            gettext("Show snapshots by space"),
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 from django.db.models import Q, QuerySet
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from appliance.shares.iscsi.part import device_of, place_of
 from appliance.shares.settings import CALLED
@@ -15,6 +16,7 @@ from web.guide.chapters import CHAPTERS
 from web.inventory.bays import list_bays, read_known_bays
 from web.inventory.models import AccountRow, DatasetRow, DiskRow, GroupRow, PoolRow, Row, ShareRow
 from web.system.glossary import GLOSSARY
+from web.translation import lazy_text
 
 MOST = 20  # that are shown
 LONGEST = 100  # of what is typed
@@ -45,57 +47,57 @@ class Entry:
 
 # Words, address, icon, further words.
 PAGES = (
-    ("Overview", "overview", "overview", "home start"),
-    ("Pools", "pools", "pool", "zpool raid storage"),
-    ("Folders", "folders", "folder", "datasets shares"),
-    ("Import files", "imports", "download", "nas rsync copy migrate synology qnap"),
-    ("Volumes", "volumes", "pool", "zvol iscsi"),
-    ("Snapshots", "snapshots", "snapshot", ""),
-    ("Automatic snapshots", "snapshot_policies", "snapshot", "schedule retention"),
-    ("Space used by snapshots", "snapshots_space", "snapshot", ""),
-    ("Protected snapshots", "snapshot_holds", "snapshot", "hold"),
-    ("Backups", "backups", "copy", "copy replication second"),
-    ("Other computers for backups", "remotes", "copy", "ssh remote replication"),
-    ("Disks", "disks", "disk", "drives smart"),
-    ("Bays", "bays", "disk", "arrange chassis"),
-    ("Self-test schedule", "self_test_plan", "disk", "smart"),
-    ("Alerts", "alerts", "health", "health problems"),
-    ("Alert levels", "alert_kinds", "bell", "severity"),
-    ("Notifications", "mail_settings", "mail", "mail smtp webhook test"),
-    ("Benchmarks", "benchmarks", "gauge", "speed measure fio"),
-    ("Users", "users", "users", "people accounts groups"),
-    ("Jobs", "jobs", "list", "work log"),
-    ("Replacements", "replacements", "refresh", "disk replace"),
-    ("System", "box", "device", "memory processor network temperature"),
-    ("System log", "log", "list", "journal messages errors warnings syslog"),
-    ("Support bundle", "support", "download", "help report diagnostics debug"),
-    ("Host name", "host_name", "settings", "rename box server computer name"),
-    ("Time servers", "time_servers", "settings", "clock ntp synchronise timesyncd"),
-    ("Time zone", "time_zone", "settings", "clock hour timezone utc"),
-    ("Guide", "guide", "circle-help", "manual how to first steps learn"),
-    ("Help", "help", "circle-help", "glossary terms words explain"),
-    ("Active sessions", "sessions", "device", "sign in"),
-    ("Preferences", "preferences", "settings", "units tb tib gb gib sizes commands"),
-    ("Password", "password", "key", "change administrator"),
+    (lazy_text("Overview"), "overview", "overview", lazy_text("home start")),
+    (lazy_text("Pools"), "pools", "pool", lazy_text("zpool raid storage")),
+    (lazy_text("Folders"), "folders", "folder", lazy_text("datasets shares")),
+    (lazy_text("Import files"), "imports", "download", lazy_text("nas rsync copy migrate synology qnap")),
+    (lazy_text("Volumes"), "volumes", "pool", lazy_text("zvol iscsi")),
+    (lazy_text("Snapshots"), "snapshots", "snapshot", ""),
+    (lazy_text("Automatic snapshots"), "snapshot_policies", "snapshot", lazy_text("schedule retention")),
+    (lazy_text("Space used by snapshots"), "snapshots_space", "snapshot", ""),
+    (lazy_text("Protected snapshots"), "snapshot_holds", "snapshot", "hold"),
+    (lazy_text("Backups"), "backups", "copy", lazy_text("copy replication second")),
+    (lazy_text("Other computers for backups"), "remotes", "copy", lazy_text("ssh remote replication")),
+    (lazy_text("Disks"), "disks", "disk", lazy_text("drives smart")),
+    (lazy_text("Bays"), "bays", "disk", lazy_text("arrange chassis")),
+    (lazy_text("Self-test schedule"), "self_test_plan", "disk", "smart"),
+    (lazy_text("Alerts"), "alerts", "health", lazy_text("health problems")),
+    (lazy_text("Alert levels"), "alert_kinds", "bell", "severity"),
+    (lazy_text("Notifications"), "mail_settings", "mail", lazy_text("mail smtp webhook test")),
+    (lazy_text("Benchmarks"), "benchmarks", "gauge", lazy_text("speed measure fio")),
+    (lazy_text("Users"), "users", "users", lazy_text("people accounts groups")),
+    (lazy_text("Jobs"), "jobs", "list", lazy_text("work log")),
+    (lazy_text("Replacements"), "replacements", "refresh", lazy_text("disk replace")),
+    (lazy_text("System"), "box", "device", lazy_text("memory processor network temperature")),
+    (lazy_text("System log"), "log", "list", lazy_text("journal messages errors warnings syslog")),
+    (lazy_text("Support bundle"), "support", "download", lazy_text("help report diagnostics debug")),
+    (lazy_text("Host name"), "host_name", "settings", lazy_text("rename box server computer name")),
+    (lazy_text("Time servers"), "time_servers", "settings", lazy_text("clock ntp synchronise timesyncd")),
+    (lazy_text("Time zone"), "time_zone", "settings", lazy_text("clock hour timezone utc")),
+    (lazy_text("Guide"), "guide", "circle-help", lazy_text("manual how to first steps learn")),
+    (lazy_text("Help"), "help", "circle-help", lazy_text("glossary terms words explain")),
+    (lazy_text("Active sessions"), "sessions", "device", lazy_text("sign in")),
+    (lazy_text("Preferences"), "preferences", "settings", lazy_text("units tb tib gb gib sizes commands")),
+    (lazy_text("Password"), "password", "key", lazy_text("change administrator")),
 )
 ACTS = (
-    ("Create a pool", "create_pool", "plus", "add new zpool"),
-    ("Import a pool", "import_pools", "download", "bring"),
-    ("Unlock a folder", "folders", "lock-open", "encryption key passphrase"),
-    ("Create a folder", "create_folder", "plus", "add new dataset"),
-    ("Create a volume", "create_volume", "plus", "add new zvol"),
-    ("Add a user", "create_user", "plus", "create new person account"),
-    ("Back up a folder", "new_backup", "plus", "copy replication"),
-    ("Add a group", "create_group", "plus", "create new"),
-    ("Restore files", "restore", "history", "deleted lost find snapshot undelete"),
-    ("Shut down or restart", "box", "power", "reboot off"),
-    ("Replace a disk", "disks", "refresh", "swap failing drive"),
+    (lazy_text("Create a pool"), "create_pool", "plus", lazy_text("add new zpool")),
+    (lazy_text("Import a pool"), "import_pools", "download", "bring"),
+    (lazy_text("Unlock a folder"), "folders", "lock-open", lazy_text("encryption key passphrase")),
+    (lazy_text("Create a folder"), "create_folder", "plus", lazy_text("add new dataset")),
+    (lazy_text("Create a volume"), "create_volume", "plus", lazy_text("add new zvol")),
+    (lazy_text("Add a user"), "create_user", "plus", lazy_text("create new person account")),
+    (lazy_text("Back up a folder"), "new_backup", "plus", lazy_text("copy replication")),
+    (lazy_text("Add a group"), "create_group", "plus", lazy_text("create new")),
+    (lazy_text("Restore files"), "restore", "history", lazy_text("deleted lost find snapshot undelete")),
+    (lazy_text("Shut down or restart"), "box", "power", lazy_text("reboot off")),
+    (lazy_text("Replace a disk"), "disks", "refresh", lazy_text("swap failing drive")),
 )
 POOL_ACTS = (
-    ("Scrub", "pool", "scrub", "check verify"),
-    ("Replace a disk in", "replace_disk", "refresh", "swap drive"),
-    ("Settings of", "pool_settings", "settings", "properties"),
-    ("History of", "pool_history", "history", "log"),
+    (lazy_text("Scrub"), "pool", "scrub", lazy_text("check verify")),
+    (lazy_text("Replace a disk in"), "replace_disk", "refresh", lazy_text("swap drive")),
+    (lazy_text("Settings of"), "pool_settings", "settings", "properties"),
+    (lazy_text("History of"), "pool_history", "history", "log"),
 )
 
 
@@ -125,10 +127,20 @@ def list_entries(tokens: list[str]) -> Iterator[Entry]:
         return
     for chapter in CHAPTERS:
         url = reverse("guide_chapter", args=[chapter.slug])
-        yield Entry(f"Guide: {chapter.title}", "help", url, "circle-help", f"{chapter.summary} {chapter.words}")
+        yield Entry(
+            gettext("Guide: {title}").format(title=chapter.title),
+            "help",
+            url,
+            "circle-help",
+            f"{chapter.summary} {chapter.words}",
+        )
     for key, term in GLOSSARY.items():
         yield Entry(
-            f"What is this: {term.name}?", "help", f"{reverse('help')}#{key}", "circle-help", f"{key} {term.more}"
+            gettext("What is this: {name}?").format(name=term.name),
+            "help",
+            f"{reverse('help')}#{key}",
+            "circle-help",
+            f"{key} {term.more}",
         )
     for bay in list_bays(DiskRow.objects.all(), [row.fact for row in pools], read_known_bays()):
         disk = bay.disk
@@ -161,5 +173,5 @@ def share_entries(tokens: list[str]) -> Iterator[Entry]:
     folders = {place_of(row.fact): row.key for row in DatasetRow.objects.filter(served)}
     for share in shares:
         if key := folders.get(share.path):
-            words = f"{share.name} over {CALLED[share.protocol]}"
+            words = gettext("{name} over {called}").format(name=share.name, called=CALLED[share.protocol])
             yield Entry(words, "share", reverse("folder", args=[key]), "share", share.path)

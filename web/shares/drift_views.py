@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from appliance.errors import Refused
@@ -39,7 +40,11 @@ class Shown:
 
     @property
     def about(self) -> str:
-        return f"the shares over {SPOKEN[self.edit.key]}" if self.edit.key in SPOKEN else "what the network is told"
+        return (
+            gettext("the shares over {spoken}").format(spoken=SPOKEN[self.edit.key])
+            if self.edit.key in SPOKEN
+            else gettext("what the network is told")
+        )
 
 
 def lines_of(edit: Edit) -> tuple[DiffLine, ...]:

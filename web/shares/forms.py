@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
 
 from appliance import names
 from appliance.errors import Refused
@@ -14,22 +15,23 @@ from appliance.facts.sharing import Account
 from appliance.shares import nfs_export_rules
 from appliance.shares.settings import LEAST_TIME_MACHINE, Afp, Nfs, Smb
 from web.jobs.refusals import validation_error
+from web.translation import lazy_text
 
 GIGABYTE = 10**9
 
 
-TIME_MACHINE_HELP = (
+TIME_MACHINE_HELP = lazy_text(
     "Macs can back up to it, up to this size, which is also set as the folder's own limit. Empty: it takes no backups."
 )
 
 
 def name_field() -> forms.CharField:
     return forms.CharField(
-        label="Name of the share",
+        label=gettext("Name of the share"),
         max_length=120,
         strip=False,
-        error_messages={"required": "Give the share a name, for example photos."},
-        help_text="Other computers see it under this name.",
+        error_messages={"required": gettext("Give the share a name, for example photos.")},
+        help_text=gettext("Other computers see it under this name."),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
 
@@ -39,17 +41,17 @@ def people_field(label: str) -> forms.MultipleChoiceField:
         label=label,
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"invalid_choice": "There is no account %(value)s any more."},
+        error_messages={"invalid_choice": gettext("There is no account %(value)s any more.")},
     )
 
 
 def time_machine_field() -> forms.IntegerField:
     return forms.IntegerField(
-        label="Time Machine: largest size in GB",
+        label=gettext("Time Machine: largest size in GB"),
         required=False,
         min_value=LEAST_TIME_MACHINE // GIGABYTE,
         max_value=2**62 // GIGABYTE,
-        error_messages={"min_value": "The limit for Time Machine is at least 1 GB."},
+        error_messages={"min_value": gettext("The limit for Time Machine is at least 1 GB.")},
         help_text=TIME_MACHINE_HELP,
     )
 
@@ -58,8 +60,8 @@ class NamedForm(forms.Form):
     """What SMB and AFP ask alike: under which name, and for whom. ``read`` and ``write`` offer all people and groups."""
 
     name = name_field()
-    write = people_field("Who may read and change it")
-    read = people_field("Who may only read it")
+    write = people_field(lazy_text("Who may read and change it"))
+    read = people_field(lazy_text("Who may only read it"))
 
     def __init__(self, data: object = None, *, facts: Facts, initial: Smb | Afp) -> None:
         values = {name: getattr(initial, name) for name in self.base_fields}
@@ -88,42 +90,54 @@ class SmbForm(NamedForm):
     """How a folder is shared over SMB: under which name, for whom, with what."""
 
     guest = forms.ChoiceField(
-        label="Guest access, without a password",
-        choices=[("no", "Nobody"), ("read", "Everybody may read"), ("write", "Everybody may read, change and delete")],
+        label=lazy_text("Guest access, without a password"),
+        choices=[
+            ("no", lazy_text("Nobody")),
+            ("read", lazy_text("Everybody may read")),
+            ("write", lazy_text("Everybody may read, change and delete")),
+        ],
         initial="no",
         required=False,
-        help_text="Everybody means every device in your network, also a visitor's phone. Only for what may be lost and seen.",
+        help_text=lazy_text(
+            "Everybody means every device in your network, also a visitor's phone. Only for what may be lost and seen."
+        ),
     )
     previous = forms.BooleanField(
-        label="Previous versions",
+        label=lazy_text("Previous versions"),
         required=False,
-        help_text="Windows and Macs can restore files from this folder's snapshots.",
+        help_text=lazy_text("Windows and Macs can restore files from this folder's snapshots."),
     )
     recycle = forms.BooleanField(
-        label="Recycle bin",
+        label=lazy_text("Recycle bin"),
         required=False,
-        help_text="What is deleted over the network goes to the hidden folder .recycle, and takes up space until it is emptied there.",
+        help_text=lazy_text(
+            "What is deleted over the network goes to the hidden folder .recycle, and takes up space until it is emptied there."
+        ),
     )
     hidden = forms.BooleanField(
-        label="Hidden",
+        label=lazy_text("Hidden"),
         required=False,
-        help_text="It is not listed. Users with access who know its name can still open it.",
+        help_text=lazy_text("It is not listed. Users with access who know its name can still open it."),
     )
     mac = forms.BooleanField(
-        label="Optimise for Macs",
+        label=lazy_text("Optimise for Macs"),
         required=False,
-        help_text="Keeps what Macs attach to files (tags, colours). Harmless for Windows. It works best on all shares alike.",
+        help_text=lazy_text(
+            "Keeps what Macs attach to files (tags, colours). Harmless for Windows. It works best on all shares alike."
+        ),
     )
     time_machine = time_machine_field()
     exact_case = forms.BooleanField(
-        label="Case-sensitive names",
+        label=lazy_text("Case-sensitive names"),
         required=False,
-        help_text="Photo.jpg and photo.jpg can then both be there. Windows cannot open both; leave it off unless Linux needs it.",
+        help_text=lazy_text(
+            "Photo.jpg and photo.jpg can then both be there. Windows cannot open both; leave it off unless Linux needs it."
+        ),
     )
     encrypt = forms.BooleanField(
-        label="Only encrypted connections",
+        label=lazy_text("Only encrypted connections"),
         required=False,
-        help_text="Slower on a small box. Devices from before 2012 cannot connect.",
+        help_text=lazy_text("Slower on a small box. Devices from before 2012 cannot connect."),
     )
 
     def clean_guest(self) -> str:
@@ -149,27 +163,31 @@ class NfsForm(forms.Form):
     """Who may mount the folder, and how."""
 
     hosts = forms.CharField(
-        label="Which networks and computers may mount it",
+        label=lazy_text("Which networks and computers may mount it"),
         widget=forms.Textarea(
             attrs={"rows": 4, "autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
         ),
         max_length=8000,
-        error_messages={"required": "Name at least one network or computer, for example 192.168.1.0/24."},
-        help_text="One per line: a network such as 192.168.1.0/24, an address, or a computer's name.",
+        error_messages={"required": lazy_text("Name at least one network or computer, for example 192.168.1.0/24.")},
+        help_text=lazy_text("One per line: a network such as 192.168.1.0/24, an address, or a computer's name."),
     )
-    write = forms.BooleanField(label="Allow changes", required=False)
+    write = forms.BooleanField(label=lazy_text("Allow changes"), required=False)
     sync = forms.BooleanField(
-        label="Synchronous writes (sync)", required=False, help_text="Slower, but safe in a power cut."
+        label=lazy_text("Synchronous writes (sync)"),
+        required=False,
+        help_text=lazy_text("Slower, but safe in a power cut."),
     )
     everybody_as = forms.ChoiceField(
-        label="Access as",
+        label=lazy_text("Access as"),
         required=False,
-        help_text="NFS asks for no password. As one user: everybody who mounts it may do what that user may. By number: each user of the other computer needs the same number as here.",
+        help_text=lazy_text(
+            "NFS asks for no password. As one user: everybody who mounts it may do what that user may. By number: each user of the other computer needs the same number as here."
+        ),
     )
     root = forms.BooleanField(
-        label="Allow remote root (no_root_squash)",
+        label=lazy_text("Allow remote root (no_root_squash)"),
         required=False,
-        help_text="Only for computers that you alone use, for backups of whole systems.",
+        help_text=lazy_text("Only for computers that you alone use, for backups of whole systems."),
     )
 
     field_order = ("hosts", "everybody_as")
@@ -186,8 +204,14 @@ class NfsForm(forms.Form):
             }
         super().__init__(data, initial=shown)  # type: ignore[arg-type]  # Django takes a QueryDict here
         self.fields["everybody_as"].choices = [  # type: ignore[attr-defined]
-            *((one.name, f"Everybody counts as {one.called} (number {one.uid})") for one in accounts),
-            ("", "Each user by number"),
+            *(
+                (
+                    one.name,
+                    gettext("Everybody counts as {called} (number {uid})").format(called=one.called, uid=one.uid),
+                )
+                for one in accounts
+            ),
+            ("", gettext("Each user by number")),
         ]
 
     def clean_hosts(self) -> tuple[str, ...]:

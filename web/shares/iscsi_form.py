@@ -11,6 +11,7 @@ from appliance.errors import Refused
 from appliance.shares.iscsi import part
 from appliance.shares.iscsi.part import Iscsi
 from web.jobs.refusals import validation_error
+from web.translation import lazy_format, lazy_text
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
 NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
@@ -29,50 +30,56 @@ class IscsiForm(forms.Form):
     """Under which name, for which computers, with CHAP or without."""
 
     name = forms.CharField(
-        label="Name",
+        label=lazy_text("Name"),
         max_length=63,
-        error_messages={"required": "Give it a name, for example disk1."},
-        help_text=f"Other computers see it as {part.PREFIX}name.",
+        error_messages={"required": lazy_text("Give it a name, for example disk1.")},
+        help_text=lazy_format("Other computers see it as {prefix}name.", prefix=part.PREFIX),
         widget=forms.TextInput(attrs=PLAIN),
     )
     initiators = forms.CharField(
-        label="Which computers may use it",
+        label=lazy_text("Which computers may use it"),
         required=False,
         max_length=4000,
         widget=forms.Textarea(attrs={"rows": 3, **PLAIN}),
-        help_text="The names of their initiators, one per line, for example iqn.1991-05.com.microsoft:my-pc. Empty: every computer that reaches this box. A name is no proof: anybody can pretend to have it, so use CHAP too.",
+        help_text=lazy_text(
+            "The names of their initiators, one per line, for example iqn.1991-05.com.microsoft:my-pc. Empty: every computer that reaches this box. A name is no proof: anybody can pretend to have it, so use CHAP too."
+        ),
     )
     user = forms.CharField(
-        label="CHAP: name",
+        label=lazy_text("CHAP: name"),
         required=False,
         max_length=63,
         widget=forms.TextInput(attrs=PLAIN),
-        help_text="The other computer signs in with this name and a secret. Empty: no secret is asked for.",
+        help_text=lazy_text("The other computer signs in with this name and a secret. Empty: no secret is asked for."),
     )
     back_user = forms.CharField(
-        label="CHAP: name of this box",
+        label=lazy_text("CHAP: name of this box"),
         required=False,
         max_length=63,
         widget=forms.TextInput(attrs=PLAIN),
-        help_text="Fill it in if the other computer asks this box to prove itself too, with a second secret. Empty: one way.",
+        help_text=lazy_text(
+            "Fill it in if the other computer asks this box to prove itself too, with a second secret. Empty: one way."
+        ),
     )
     new_secret = forms.BooleanField(
-        label="Set a new secret",
+        label=lazy_text("Set a new secret"),
         required=False,
-        help_text="It is asked for on the next page. The current secret stops working.",
+        help_text=lazy_text("It is asked for on the next page. The current secret stops working."),
     )
     addresses = forms.CharField(
-        label="Addresses of this box",
+        label=lazy_text("Addresses of this box"),
         required=False,
         max_length=400,
         widget=forms.TextInput(attrs=PLAIN),
-        help_text="Served on these addresses only, for example 192.168.1.10. Empty: on all.",
+        help_text=lazy_text("Served on these addresses only, for example 192.168.1.10. Empty: on all."),
     )
     block = forms.TypedChoiceField(
-        label="Sector size",
+        label=lazy_text("Sector size"),
         coerce=int,
-        choices=[(512, "512 bytes"), (4096, "4096 bytes")],
-        help_text="512 suits every system. Choose 4096 only for a new disk whose system asks for it: what was written with one size cannot be read with the other.",
+        choices=[(512, lazy_text("512 bytes")), (4096, lazy_text("4096 bytes"))],
+        help_text=lazy_text(
+            "512 suits every system. Choose 4096 only for a new disk whose system asks for it: what was written with one size cannot be read with the other."
+        ),
     )
 
     def __init__(self, data: object = None, *, now: Iscsi | None, dataset: str) -> None:

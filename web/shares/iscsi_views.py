@@ -7,6 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods
 
 from appliance.datasets.set_target import SetTarget
@@ -82,8 +83,11 @@ def mend_of(check: Check, key: str, seen: diagnose.TargetDiagnosis) -> Mend | No
     """The button beside a check."""
     match check.mend:
         case "unlock":
-            return Mend(f"Unlock {seen.locked}", f"{reverse('unlock')}?{urlencode({'dataset': seen.locked})}")
+            return Mend(
+                gettext("Unlock {locked}").format(locked=seen.locked),
+                f"{reverse('unlock')}?{urlencode({'dataset': seen.locked})}",
+            )
         case "edit" | "serve":
-            return Mend("Change the share", reverse("share_iscsi", args=[key]))
+            return Mend(gettext("Change the share"), reverse("share_iscsi", args=[key]))
         case _:
             return None

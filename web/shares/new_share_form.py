@@ -22,6 +22,7 @@ from appliance.users import new_passwords
 from appliance.users.share_folder import ShareFolder
 from web.jobs.refusals import validation_error
 from web.shares.switches import share_name
+from web.translation import lazy_format, lazy_text
 
 LEVELS: tuple[Level, ...] = ("change", "read", "none")
 
@@ -42,39 +43,47 @@ class NewShareForm(forms.Form):
     ``people`` and ``new_users`` only carry errors: their rows are read from the data as they are.
     """
 
-    pool = forms.ChoiceField(label="Pool")
+    pool = forms.ChoiceField(label=lazy_text("Pool"))
     name = forms.CharField(
-        label="Name of the folder",
+        label=lazy_text("Name of the folder"),
         max_length=120,
         strip=False,
-        help_text="For example photos. Other computers see the share under this name.",
-        error_messages={"required": "Give the folder a name, for example photos."},
+        help_text=lazy_text("For example photos. Other computers see the share under this name."),
+        error_messages={"required": lazy_text("Give the folder a name, for example photos.")},
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
     )
-    people = forms.CharField(label="Who may use it", required=False)
-    new_users = forms.CharField(label="New user", required=False)
+    people = forms.CharField(label=lazy_text("Who may use it"), required=False)
+    new_users = forms.CharField(label=lazy_text("New user"), required=False)
     smb = forms.BooleanField(
-        label="Windows and Mac (SMB)", required=False, help_text="Also phones and Linux. Users sign in with a password."
+        label=lazy_text("Windows and Mac (SMB)"),
+        required=False,
+        help_text=lazy_text("Also phones and Linux. Users sign in with a password."),
     )
     nfs = forms.BooleanField(
-        label="Linux and media players (NFS)",
+        label=lazy_text("Linux and media players (NFS)"),
         required=False,
-        help_text="Asks for no password: every computer in the network below may use the folder as the first user above.",
+        help_text=lazy_text(
+            "Asks for no password: every computer in the network below may use the folder as the first user above."
+        ),
     )
     hosts = forms.CharField(
-        label="Network for NFS",
+        label=lazy_text("Network for NFS"),
         required=False,
         max_length=8000,
-        help_text="For example 192.168.1.0/24, or the address of one computer. Only used with NFS.",
+        help_text=lazy_text("For example 192.168.1.0/24, or the address of one computer. Only used with NFS."),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
     )
     afp = forms.BooleanField(
-        label="Older Macs (AFP)", required=False, help_text="Only for Macs with OS X older than 10.9, from 2013."
+        label=lazy_text("Older Macs (AFP)"),
+        required=False,
+        help_text=lazy_text("Only for Macs with OS X older than 10.9, from 2013."),
     )
     snapshots = forms.BooleanField(
-        label="Automatic snapshots",
+        label=lazy_text("Automatic snapshots"),
         required=False,
-        help_text=f"Keeps earlier versions of files: {USUAL.sentence}. They use space only for what changed.",
+        help_text=lazy_format(
+            "Keeps earlier versions of files: {kept}. They use space only for what changed.", kept=USUAL.sentence
+        ),
     )
 
     def __init__(

@@ -13,28 +13,32 @@ from appliance.shares.set_smb_security import SetSmbSecurity
 from web.inventory import store
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons
+from web.translation import lazy_text
 
 
 class ProtectionForm(forms.Form):
     """Both questions are asked in the order of what they cost."""
 
     encryption = forms.ChoiceField(
-        label="Encryption: nobody in the network can read along",
+        label=lazy_text("Encryption: nobody in the network can read along"),
         widget=forms.RadioSelect,
-        error_messages={"required": "Choose who has to encrypt."},
+        error_messages={"required": lazy_text("Choose who has to encrypt.")},
         choices=[
-            ("asked", "Where a folder or the other computer asks for it. As usual at home."),
-            ("desired", "For every computer that can. Slower on a small box; nobody is turned away."),
-            ("required", "For everybody. Windows 7, OS X before 10.11, many old televisions and scanners can no longer connect."),
+            ("asked", lazy_text("Where a folder or the other computer asks for it. As usual at home.")),
+            ("desired", lazy_text("For every computer that can. Slower on a small box; nobody is turned away.")),
+            ("required", lazy_text("For everybody. Windows 7, OS X before 10.11, many old televisions and scanners can no longer connect.")),
         ],
     )  # fmt: skip
     signing = forms.ChoiceField(
-        label="Signing: nobody in the network can change what is on its way",
+        label=lazy_text("Signing: nobody in the network can change what is on its way"),
         widget=forms.RadioSelect,
-        error_messages={"required": "Choose who has to sign."},
+        error_messages={"required": lazy_text("Choose who has to sign.")},
         choices=[
-            ("asked", "Where the other computer asks for it. Windows 11 and newer Macs do."),
-            ("required", "For everybody with a password. Some old scanners and players can no longer connect."),
+            ("asked", lazy_text("Where the other computer asks for it. Windows 11 and newer Macs do.")),
+            (
+                "required",
+                lazy_text("For everybody with a password. Some old scanners and players can no longer connect."),
+            ),
         ],
     )
 

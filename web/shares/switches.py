@@ -17,11 +17,16 @@ from appliance.shares.publish import SERVING
 from appliance.shares.settings import MOST_PEOPLE, Afp, Part, Protocol, ShareSetting, Smb, setting_of
 from web.inventory.models import AccountRow, ShareRow
 from web.jobs.models import Job
+from web.translation import lazy_text
 
 NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_. -]")
 # The page behind each switch.
 DETAILS: dict[Protocol, str] = {"smb": "share_folder", "nfs": "share_nfs", "afp": "share_afp"}
-WORDS: dict[Protocol, str] = {"smb": "Windows and Mac (SMB)", "nfs": "Linux (NFS)", "afp": "Older Macs (AFP)"}
+WORDS: dict[Protocol, str] = {
+    "smb": lazy_text("Windows and Mac (SMB)"),
+    "nfs": lazy_text("Linux (NFS)"),
+    "afp": lazy_text("Older Macs (AFP)"),
+}
 
 
 @dataclass(frozen=True)

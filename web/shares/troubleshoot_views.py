@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from appliance.errors import Refused
@@ -71,15 +72,18 @@ def mend_of(check: diagnose.Check, key: str, seen: diagnose.Diagnosis) -> Mend |
     edit = reverse(switches.DETAILS[seen.protocol], args=[key])
     match check.mend:
         case "serve" | "mount":
-            return Mend("Serve it again", reverse("mend_share", args=[key, seen.protocol, "serve"]), post=True)
+            return Mend(gettext("Serve it again"), reverse("mend_share", args=[key, seen.protocol, "serve"]), post=True)
         case "let-in":
-            return Mend("Let people in", reverse("mend_share", args=[key, seen.protocol, "let-in"]))
+            return Mend(gettext("Let people in"), reverse("mend_share", args=[key, seen.protocol, "let-in"]))
         case "unlock":
-            return Mend(f"Unlock {seen.locked}", f"{reverse('unlock')}?{urlencode({'dataset': seen.locked})}")
+            return Mend(
+                gettext("Unlock {locked}").format(locked=seen.locked),
+                f"{reverse('unlock')}?{urlencode({'dataset': seen.locked})}",
+            )
         case "password":
-            return Mend("Set a password", reverse("user_password", args=[seen.person]))
+            return Mend(gettext("Set a password"), reverse("user_password", args=[seen.person]))
         case "edit":
-            return Mend("Change the share", edit)
+            return Mend(gettext("Change the share"), edit)
         case _:
             return None
 

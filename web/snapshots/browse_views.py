@@ -11,6 +11,7 @@ from django import forms
 from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.http import content_disposition_header
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods
 
 from appliance.facts.copy_mark import parse_copy_mark
@@ -22,6 +23,7 @@ from web.snapshots.agent_queries import SECONDS, ask_agent
 from web.snapshots.browse_path import BrowsePath, file_time, path_of, readable_text
 from web.snapshots.detail_views import row_of, start_or_add_errors
 from web.snapshots.views import dataset_of
+from web.translation import lazy_text
 
 BLOCK = 256 * 1024
 VERSIONS = 500  # that a page shows
@@ -71,7 +73,7 @@ def show_file(request: HttpRequest, key: str, guid: str) -> HttpResponse:
             try:
                 look = file_preview.preview_of(stream, int(facts["size"]))
             except OSError as error:
-                problem = f"It could not be read: {error.strerror}."
+                problem = gettext("It could not be read: {strerror}.").format(strerror=error.strerror)
     context = {"row": row, "key": key, "way": way, "look": look, "problem": problem}
     if found:
         context |= {"size": int(found[0]["size"]), "at": file_time(found[0]["mtime"])}
@@ -91,7 +93,7 @@ def serve_content(request: HttpRequest, key: str, guid: str) -> HttpResponseBase
     row, way = row_of(key, guid), path_of(request)
     if not DOWNLOADS.acquire(blocking=False):
         return problem_page(
-            request, row, way, "Two files are already being downloaded. Wait until one of them has finished."
+            request, row, way, gettext("Two files are already being downloaded. Wait until one of them has finished.")
         )
     with ExitStack() as held:
         held.callback(DOWNLOADS.release)
@@ -103,7 +105,9 @@ def serve_content(request: HttpRequest, key: str, guid: str) -> HttpResponseBase
         try:
             kind = file_preview.picture_of(stream) if "look" in request.GET else ""
         except OSError as error:  # such as a block with a wrong checksum
-            return problem_page(request, row, way, f"The file could not be read: {error.strerror}.")
+            return problem_page(
+                request, row, way, gettext("The file could not be read: {strerror}.").format(strerror=error.strerror)
+            )
         download = Download(stream)
         response = FileResponse(download, content_type=kind or "application/octet-stream")
         response.block_size = BLOCK
@@ -152,11 +156,16 @@ def list_versions(request: HttpRequest, key: str) -> HttpResponse:
 
 class RestorePlaceForm(forms.Form):
     place = forms.ChoiceField(
-        label="Where",
+        label=lazy_text("Where"),
         choices=[
-            ("free", "Where it was, if nothing is there now; else beside it, with the snapshot’s date in its name"),
-            ("beside", "Beside what is there now, with the snapshot's date in its name"),
-            ("back", "In its own place. What is there now is kept under a name that says it was replaced"),
+            (
+                "free",
+                lazy_text(
+                    "Where it was, if nothing is there now; else beside it, with the snapshot’s date in its name"
+                ),
+            ),
+            ("beside", lazy_text("Beside what is there now, with the snapshot's date in its name")),
+            ("back", lazy_text("In its own place. What is there now is kept under a name that says it was replaced")),
         ],
         widget=forms.RadioSelect,
         initial="free",

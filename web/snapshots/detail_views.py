@@ -23,6 +23,7 @@ from web.jobs.models import Job
 from web.jobs.refusals import add_reasons
 from web.snapshots import diff
 from web.snapshots.diff import Changes
+from web.translation import lazy_text
 
 SECONDS_FOR_FILES = 10  # that a user waits for the list of files that a rollback changes
 FILES = 20  # that are listed
@@ -31,20 +32,20 @@ PLAIN = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
 
 class HoldForm(forms.Form):
     why = forms.CharField(
-        label="Reason for the hold",
+        label=lazy_text("Reason for the hold"),
         max_length=150,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
-        help_text="It is shown with your name to everyone who manages this box.",
+        help_text=lazy_text("It is shown with your name to everyone who manages this box."),
     )
 
 
 class RenameSnapshotForm(forms.Form):
-    to = forms.CharField(label="New name", max_length=60, strip=False, widget=forms.TextInput(attrs=PLAIN))
+    to = forms.CharField(label=lazy_text("New name"), max_length=60, strip=False, widget=forms.TextInput(attrs=PLAIN))
 
 
 class CloneForm(forms.Form):
     name = forms.CharField(
-        label="Name of the new folder", max_length=60, strip=False, widget=forms.TextInput(attrs=PLAIN)
+        label=lazy_text("Name of the new folder"), max_length=60, strip=False, widget=forms.TextInput(attrs=PLAIN)
     )
 
 
@@ -54,15 +55,17 @@ class ReleaseForm(forms.Form):
 
 class BookmarkForm(forms.Form):
     name = forms.CharField(
-        label="Name of the bookmark", max_length=50, strip=False, widget=forms.TextInput(attrs=PLAIN)
+        label=lazy_text("Name of the bookmark"), max_length=50, strip=False, widget=forms.TextInput(attrs=PLAIN)
     )
 
 
 class RollBackForm(forms.Form):
     way_back = forms.BooleanField(
-        label="Take a checkpoint of the pool first",
+        label=lazy_text("Take a checkpoint of the pool first"),
         required=False,
-        help_text="It lets you undo the rollback by putting the whole pool back. Discard it when all is well.",
+        help_text=lazy_text(
+            "It lets you undo the rollback by putting the whole pool back. Discard it when all is well."
+        ),
     )
 
 
@@ -77,27 +80,32 @@ class Act:
 
 
 ACTS = {
-    "hold": Act(HoldForm, HoldSnapshot, "Hold", "It cannot be destroyed until it is released."),
+    "hold": Act(HoldForm, HoldSnapshot, lazy_text("Hold"), lazy_text("It cannot be destroyed until it is released.")),
     "release": Act(
         ReleaseForm,
         ReleaseSnapshot,
-        "Release",
-        "Every hold of it is removed. The job names each, with who set it and why.",
+        lazy_text("Release"),
+        lazy_text("Every hold of it is removed. The job names each, with who set it and why."),
     ),
     "rename": Act(
         RenameSnapshotForm,
         RenameSnapshot,
-        "Rename",
-        "Windows shows a snapshot among the previous versions only if its name contains the date and time.",
+        lazy_text("Rename"),
+        lazy_text("Windows shows a snapshot among the previous versions only if its name contains the date and time."),
     ),
     "clone": Act(
-        CloneForm, CloneSnapshot, "Make a folder from it", "The new folder starts with these files and can be changed."
+        CloneForm,
+        CloneSnapshot,
+        lazy_text("Make a folder from it"),
+        lazy_text("The new folder starts with these files and can be changed."),
     ),
     "bookmark": Act(
         BookmarkForm,
         BookmarkSnapshot,
-        "Bookmark",
-        "It marks the moment without the files, so that a backup can continue from it after the snapshot is gone.",
+        lazy_text("Bookmark"),
+        lazy_text(
+            "It marks the moment without the files, so that a backup can continue from it after the snapshot is gone."
+        ),
     ),
 }
 

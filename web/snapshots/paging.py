@@ -11,16 +11,17 @@ from django.db.models import Model, Q, QuerySet
 from django.http import QueryDict
 
 from web.inventory.models import SnapshotRow
+from web.translation import lazy_text
 
 M = TypeVar("M", bound=Model)
 PAGE = 20  # a page out of thousands takes at most twice as long as one out of ten
 KINDS = {
-    "": "All",
-    "policy": "Automatic",
-    "hand": "Not automatic",
-    "held": "Held",
+    "": lazy_text("All"),
+    "policy": lazy_text("Automatic"),
+    "hand": lazy_text("Not automatic"),
+    "held": lazy_text("Held"),
 }
-ORDERS = {"": "Newest first", "size": "Largest first", "name": "By name"}
+ORDERS = {"": lazy_text("Newest first"), "size": lazy_text("Largest first"), "name": lazy_text("By name")}
 
 
 @dataclass(frozen=True)

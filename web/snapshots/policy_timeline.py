@@ -7,12 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils.translation import gettext
+
 from appliance.snapshot_names import GRAINS
+from web.translation import lazy_text
 
 WIDTH = 320  # in units of the drawing: pixels if there is room
 EDGE = 4
 LANE = 30
-HOURS = (("1 day", 24), ("1 week", 168), ("1 month", 730), ("1 year", 8766), ("10 years", 87660))
+HOURS = (
+    (lazy_text("1 day"), 24),
+    (lazy_text("1 week"), 168),
+    (lazy_text("1 month"), 730),
+    (lazy_text("1 year"), 8766),
+    (lazy_text("10 years"), 87660),
+)
 MARGIN = 20  # that labels of the scale need on either side
 
 
@@ -56,4 +65,9 @@ def draw_timeline(kept: Sequence[tuple[datetime, Sequence[str]]], now: datetime)
     )
     ages = tuple((words, x(hours)) for words, hours in HOURS if hours <= oldest and x(hours) >= MARGIN)
     counts = ", ".join(lane.words for lane in lanes)
-    return Drawing(lanes, ages, len(lanes) * LANE + 16, f"{counts}, the oldest of {kept[-1][0]:%d %B %Y}")
+    return Drawing(
+        lanes,
+        ages,
+        len(lanes) * LANE + 16,
+        gettext("{counts}, the oldest of {kept:%d %B %Y}").format(counts=counts, kept=kept[-1][0]),
+    )

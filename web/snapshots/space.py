@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.models import Q, Sum
+from django.utils.translation import gettext
 
 from appliance.snapshot_names import GRAINS
 from appliance.snapshots import space
@@ -17,8 +18,14 @@ from appliance.snapshots.policy import WORDS
 from appliance.snapshots.space import Pair
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
 from web.snapshots.models import MadeSnapshot
+from web.translation import lazy_text
 
-AGES = ((365, "a year"), (90, "three months"), (30, "a month"), (7, "a week"))
+AGES = (
+    (365, lazy_text("a year")),
+    (90, lazy_text("three months")),
+    (30, lazy_text("a month")),
+    (7, lazy_text("a week")),
+)
 STALE = timedelta(days=60)
 
 
@@ -42,19 +49,19 @@ class Hold:
 
 def snapshot_groups(every: Sequence[SnapshotRow], key: str, now: datetime) -> Iterator[tuple[str, list[SnapshotRow]]]:
     """The groups of snapshots that a user may want to destroy together, with their labels."""
-    yield "All snapshots", list(every)
+    yield gettext("All snapshots"), list(every)
     for days, words in AGES:
         if older := [row for row in every if row.created < now - timedelta(days=days)]:
-            yield f"All older than {words}", older
+            yield gettext("All older than {words}").format(words=words), older
     made = {record.guid: record.grains.split(",") for record in MadeSnapshot.objects.filter(dataset_key=key)}
     if own := [row for row in every if row.guid in made]:
-        yield "All automatic snapshots", own
+        yield gettext("All automatic snapshots"), own
     for grain in GRAINS:
         # A snapshot that serves several grains stays for the others.
         if only := [row for row in every if made.get(row.guid) == [grain]]:
-            yield f"Those taken {WORDS[grain]}", only
+            yield gettext("Those taken {words}").format(words=WORDS[grain]), only
     if by_hand := [row for row in every if row.guid not in made]:
-        yield "Those not taken automatically on this box", by_hand
+        yield gettext("Those not taken automatically on this box"), by_hand
 
 
 def held_in(pool: str) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from appliance.facts.datasets import Dataset
@@ -83,7 +84,7 @@ def list_held(request: HttpRequest) -> HttpResponse:
     asked = [row.name for row in page if row.dataset.split("/", 1)[0] not in stopped]
     answer, problem = try_agent(partial(ask_space, {"verb": "read-space", "held": asked})) if asked else (None, "")
     if len(asked) < len(page) and not problem:
-        problem = "A pool has stopped because its disks do not answer. Its holds are not shown here."
+        problem = gettext("A pool has stopped because its disks do not answer. Its holds are not shown here.")
     holds = list(space.list_holds(page, answer["holds"] if answer else {}, now))
     context = {
         "count": count,

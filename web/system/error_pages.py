@@ -10,6 +10,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import render
+from django.utils.translation import gettext
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +23,8 @@ def faults_in_words(get_response: Callable[[HttpRequest], HttpResponse]) -> Call
             request.get_host()
         except DisallowedHost:
             return HttpResponseBadRequest(
-                "This box is not known by that name. Use its own name or its address.", content_type="text/plain"
+                gettext("This box is not known by that name. Use its own name or its address."),
+                content_type="text/plain",
             )
         return get_response(request)
 
@@ -38,7 +40,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
         return render(request, "system/error.html", {"code": code}, status=500)
     except Exception:  # whatever broke the page may break this one too
         return HttpResponse(
-            f"Something went wrong in Larder. The details are in the log under {code}.",
+            gettext("Something went wrong in Larder. The details are in the log under {code}.").format(code=code),
             status=500,
             content_type="text/plain",
         )

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from appliance.system import locks, paths
 from web.inventory.models import Source
@@ -60,7 +61,9 @@ def troubles_of(sources: list[Source], checked: datetime | None) -> list[Trouble
     ):
         found.append(
             Trouble(
-                "slow", "The system is slow to answer.", "A pool or a disk may hang. What you see is as old as it says."
+                "slow",
+                gettext("The system is slow to answer."),
+                gettext("A pool or a disk may hang. What you see is as old as it says."),
             )
         )
     return found
@@ -70,20 +73,26 @@ def program_troubles(*, worker: bool, broker: bool) -> Iterator[Trouble]:
     if not worker:
         yield Trouble(
             "worker",
-            "Larder's worker is not running.",
-            "What you see may be old, and nothing can be changed until it runs again. It restarts by itself; if this stays, restart the box or run: systemctl restart larder-worker",
+            gettext("Larder's worker is not running."),
+            gettext(
+                "What you see may be old, and nothing can be changed until it runs again. It restarts by itself; if this stays, restart the box or run: systemctl restart larder-worker"
+            ),
         )
     if not broker:
         yield Trouble(
             "queue",
-            "Larder's queue (Redis) is not running.",
-            "Changes you confirm now wait until it is back. Your pools and shares go on working. On the box: systemctl restart redis-server@larder",
+            gettext("Larder's queue (Redis) is not running."),
+            gettext(
+                "Changes you confirm now wait until it is back. Your pools and shares go on working. On the box: systemctl restart redis-server@larder"
+            ),
         )
     if not paths.AGENT_SOCKET.exists():
         yield Trouble(
             "agent",
-            "Larder's agent cannot be reached.",
-            "Pages can be read, but nothing can be changed. On the box: systemctl restart larder-agent.socket larder-agent.service",
+            gettext("Larder's agent cannot be reached."),
+            gettext(
+                "Pages can be read, but nothing can be changed. On the box: systemctl restart larder-agent.socket larder-agent.service"
+            ),
         )
 
 
@@ -92,18 +101,24 @@ def source_troubles(known: Mapping[str, Source]) -> Iterator[Trouble]:
         yield Trouble(
             "zfs",
             zfs.error,
-            "Your data is not touched by this, but it cannot be reached. It often follows a kernel update: restart the box; if that does not help, run: dpkg-reconfigure zfs-dkms",
+            gettext(
+                "Your data is not touched by this, but it cannot be reached. It often follows a kernel update: restart the box; if that does not help, run: dpkg-reconfigure zfs-dkms"
+            ),
         )
     if (edits := known.get("by-hand")) and edits.error:
         yield Trouble(
             "by-hand",
             edits.error,
-            "Larder does not write over it: until you decide, changes of those shares are refused. What is shared now goes on.",
+            gettext(
+                "Larder does not write over it: until you decide, changes of those shares are refused. What is shared now goes on."
+            ),
             "edits",
         )
     for name in READ:
         if (source := known.get(name)) and source.error:
-            yield Trouble(f"source-{name}", f"Larder could not read the {name}.", source.error)
+            yield Trouble(
+                f"source-{name}", gettext("Larder could not read the {name}.").format(name=name), source.error
+            )
 
 
 def service_status(request: HttpRequest) -> ServiceStatus:

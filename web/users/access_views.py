@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
 from appliance import snapshot_names
@@ -40,14 +41,14 @@ class AccessLine:
 def build_lines(note: AccessNote, facts: Facts) -> list[AccessLine]:
     """The rows of the table: everybody, then groups, then users."""
     return [
-        AccessLine("everybody", "All users", "users", note.everybody),
+        AccessLine("everybody", gettext("All users"), "users", note.everybody),
         *(
             AccessLine(
                 f"group-{group.name}",
                 group.name,
                 "users",
                 note.groups.get(group.name, "none"),
-                ", ".join(group.members) or "no members yet",
+                ", ".join(group.members) or gettext("no members yet"),
             )
             for group in facts.groups
         ),

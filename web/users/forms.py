@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from django import forms
+from django.utils.translation import gettext
 
 from appliance import names
 from appliance.errors import Refused
 from web.jobs.refusals import validation_error
+from web.translation import lazy_text
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
 
@@ -23,10 +25,10 @@ def clean_with(grammar: Callable[[str], str], text: str) -> str:
 
 def display_field() -> forms.CharField:
     return forms.CharField(
-        label="Display name",
+        label=gettext("Display name"),
         max_length=names.LONGEST_DISPLAY,
         required=False,
-        help_text="Pages show it, for example Anna from next door.",
+        help_text=gettext("Pages show it, for example Anna from next door."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
@@ -35,23 +37,23 @@ class UserForm(forms.Form):
     """A new user; the review page asks for the password."""
 
     name = forms.CharField(
-        label="Name",
+        label=lazy_text("Name"),
         max_length=60,
         strip=False,
-        error_messages={"required": "Give the user a name, for example anna."},
-        help_text="Lowercase letters, for example anna. It is typed on the other computer.",
+        error_messages={"required": lazy_text("Give the user a name, for example anna.")},
+        help_text=lazy_text("Lowercase letters, for example anna. It is typed on the other computer."),
         widget=forms.TextInput(attrs=PLAIN),
     )
     display = display_field()
     home = forms.ChoiceField(
-        label="Home folder",
+        label=lazy_text("Home folder"),
         required=False,
-        help_text="Nobody else may enter it. It is created below the folder you choose.",
+        help_text=lazy_text("Nobody else may enter it. It is created below the folder you choose."),
     )
 
     def __init__(self, data: object = None, *, parents: list[str]) -> None:
         super().__init__(data)  # type: ignore[arg-type]  # Django takes a QueryDict here
-        choices = [("", "None"), *((name, f"Below {name}") for name in parents)]
+        choices = [("", "None"), *((name, gettext("Below {name}").format(name=name)) for name in parents)]
         self.fields["home"].choices = choices  # type: ignore[attr-defined]
 
     def clean_name(self) -> str:
@@ -73,13 +75,13 @@ class DisplayForm(forms.Form):
 class HeirForm(forms.Form):
     """Who gets the files of a removed user."""
 
-    heir = forms.ChoiceField(label="Their files", required=False)
+    heir = forms.ChoiceField(label=lazy_text("Their files"), required=False)
 
     def __init__(self, data: object = None, *, others: list[tuple[str, str]]) -> None:
         super().__init__(data)  # type: ignore[arg-type]  # Django takes a QueryDict here
         choices = [
-            ("", "Stay where they are and belong to nobody"),
-            *((name, f"Go to {called}") for name, called in others),
+            ("", gettext("Stay where they are and belong to nobody")),
+            *((name, gettext("Go to {called}").format(called=called)) for name, called in others),
         ]
         self.fields["heir"].choices = choices  # type: ignore[attr-defined]
 
@@ -88,10 +90,10 @@ class MembersForm(forms.Form):
     """The members of a group."""
 
     members = forms.MultipleChoiceField(
-        label="Members",
+        label=lazy_text("Members"),
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"invalid_choice": "There is no user %(value)s any more."},
+        error_messages={"invalid_choice": lazy_text("There is no user %(value)s any more.")},
     )
 
     def __init__(
@@ -105,11 +107,11 @@ class GroupForm(MembersForm):
     """A new group."""
 
     name = forms.CharField(
-        label="Name",
+        label=lazy_text("Name"),
         max_length=60,
         strip=False,
-        error_messages={"required": "Give the group a name, for example family."},
-        help_text="Lowercase letters, for example family.",
+        error_messages={"required": lazy_text("Give the group a name, for example family.")},
+        help_text=lazy_text("Lowercase letters, for example family."),
         widget=forms.TextInput(attrs=PLAIN),
     )
     field_order = ("name", "members")

@@ -144,7 +144,7 @@ def test_destroying_works_on_full_pool(visitor, appliance, many):
     page = visitor.get(f"/snapshots/of/{key}/")
     space = visitor.wait_until(f"/snapshots/of/{key}/space/", "All snapshots", timeout=60).words
     assert re.search(r"All snapshots 1 (3[1-9]|4[0-2])(\.\d)? MB", space), space
-    chosen = re.search(r'value="(\d+)" aria-label="Choose [^"]*@big"', page.text)
+    chosen = re.search(r'value="(\d+)"\s+aria-label="Choose [^"]*@big"', page.text)
     assert chosen
     fields = {"csrfmiddlewaretoken": page.hidden()["csrfmiddlewaretoken"], "snapshot": chosen[1]}
     said = visitor.ended(visitor.confirm(visitor.send("/snapshots/destroy/", fields)))

@@ -17,12 +17,20 @@ def mtu_of(appliance, port: str) -> str:
     return appliance.run("cat", f"/sys/class/net/{port}/mtu").strip()
 
 
-def try_mtu(visitor, port: str, value: int) -> str:
-    """Try a value by the page; what the job says at its end."""
+def begin_trial(visitor, port: str, value: int) -> str:
+    """Try a value by the page; its job."""
     path = f"/system/ports/{port}/mtu/"
-    page = visitor.wait_until(path, "MTU in bytes", timeout=120)
+    # After a start the box has not been read yet; until then no port has a page.
+    page = visitor.wait_until("/system/", f"MTU {mtu_of(visitor.appliance, port)} Change", timeout=240)
+    assert path in page.text
+    page = visitor.get(path)
+    assert "MTU in bytes" in page.words, page.words
     assert "cannot be changed here" not in page.words
-    return visitor.ended(visitor.confirm(visitor.get(f"{path}?mtu={value}")), timeout=60)
+    return str(visitor.confirm(visitor.get(f"{path}?mtu={value}")))
+
+
+def wait_for_mtu(appliance, port: str, value: str) -> None:
+    wait_for(f"an MTU of {value}", lambda: mtu_of(appliance, port) == value, timeout=600, every=1)
 
 
 def test_mtu_that_the_other_side_cannot_take_is_back_without_a_page(appliance, visitor):
@@ -32,10 +40,10 @@ def test_mtu_that_the_other_side_cannot_take_is_back_without_a_page(appliance, v
         "nohup sh -c 'while sleep 0.2; do "
         f'echo $(cut -d" " -f1 /proc/uptime) $(cat /sys/class/net/{port}/mtu); done\' >/run/mtus 2>/dev/null </dev/null &'
     )
-    said = try_mtu(visitor, port, 9000)
+    said = visitor.ended(begin_trial(visitor, port, 9000))
     assert said.startswith("Done."), said
     # The emulator's network takes no frames of 9000 bytes, and the trial says so for the computer that looks.
-    wait_for("the former MTU", lambda: mtu_of(appliance, port) == "1500", timeout=600, every=1)
+    wait_for_mtu(appliance, port, "1500")
     seen = [line.split() for line in appliance.run("cat", "/run/mtus").splitlines() if len(line.split()) == 2]
     tried = [float(at) for at, value in seen if value == "9000"]
     assert tried, seen[:5]
@@ -43,17 +51,35 @@ def test_mtu_that_the_other_side_cannot_take_is_back_without_a_page(appliance, v
     assert not appliance.shell(f"ls /var/lib/larder-agent/mtu/{port} 2>/dev/null || true").strip()
 
 
-def test_confirmed_mtu_stays_also_when_the_port_comes_up_again(appliance, visitor):
+def test_mtu_comes_back_though_all_of_larder_was_killed(appliance, visitor):
     port = port_of(appliance)
-    said = try_mtu(visitor, port, 1400)
-    assert said.startswith("Done."), said
-    page = visitor.wait_until("/system/", "1400 is being tried", timeout=60)
+    begin_trial(visitor, port, 1400)
+    wait_for_mtu(appliance, port, "1400")
+    state = appliance.shell(
+        "systemctl kill --signal=KILL 'larder-agent*.service' larder-web.service larder-worker.service;"
+        "systemctl stop 'larder-agent*' 'larder-web*' larder-worker.service;"
+        f"cat /sys/class/net/{port}/mtu"
+    )
+    assert state.strip() == "1400"
+    wait_for_mtu(appliance, port, "1500")
+    appliance.shell("systemctl start larder-agent.socket larder-web.socket larder-web.service larder-worker.service")
+    visitor.wait_until("/system/", "MTU 1500 Change", timeout=240)
+
+
+def test_confirmed_mtu_stays_and_one_that_is_tried_goes_with_a_power_cut(appliance, visitor):
+    port = port_of(appliance)
+    job = begin_trial(visitor, port, 1400)
+    page = visitor.wait_until("/system/", "1400 is being tried", timeout=90)
     answer = visitor.send(f"/system/ports/{port}/mtu/keep/", {**page.hidden(), "mtu": "1400"})
+    said = visitor.ended(job)
+    assert said.startswith("Done."), said
     said = visitor.ended(sharing.job_in(answer))
     assert said.startswith("Done."), said
     assert appliance.run("systemctl", "is-active", f"larder-mtu-back-{port}.timer", check=False).strip() == "inactive"
     assert appliance.run("cat", f"/var/lib/larder-agent/mtu/{port}").strip() == "1400"
-    # As after a start: the kernel's own value, and then what ifupdown runs.
-    appliance.run("ip", "link", "set", "dev", port, "mtu", "1500")
-    appliance.shell(f"IFACE={port} run-parts /etc/network/if-up.d")
+
+    begin_trial(visitor, port, 1300)
+    wait_for_mtu(appliance, port, "1300")
+    appliance.cut_power()
+    appliance.power_on()
     assert mtu_of(appliance, port) == "1400"

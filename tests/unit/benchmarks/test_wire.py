@@ -106,6 +106,38 @@ def test_script_writes_reads_and_removes_in_a_folder_of_its_own(script, tmp_path
     assert [one.name for one in tmp_path.iterdir()] == ["photo"]
 
 
+class StandIn:
+    """Stands in for the box that the script asks; ``closed``: it is gone once the run has begun."""
+
+    host = "127.0.0.1"
+
+    def __init__(self, script, closed: bool) -> None:
+        self.script, self.closed = script, closed
+        self.told: list[dict] = []
+
+    def ask(self, what, message):
+        if what == "begin":
+            return {"token": "t", "protocol": "nfs", "share": "/tank", "size": 1, "runs": 1, "small_files": 1}
+        if self.closed:
+            raise self.script.Stop("The box does not answer")
+        self.told.append(message)
+        return {}
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_reason_of_a_failure_reaches_user_and_box_in_one_line(script, monkeypatch, closed):
+    def fail(*_words):
+        raise OSError("nfs_mount: the server\n\tsaid \x1b no")
+
+    box = StandIn(script, closed)
+    monkeypatch.setattr(script, "Box", lambda *_words: box)
+    monkeypatch.setattr(script, "open_target", fail)
+    options = type("Options", (), {"box": "", "fingerprint": "", "insecure": True, "code": "c", "server": ""})
+    with pytest.raises(OSError, match="nfs_mount"):
+        script.measure(options)
+    assert [one["failed"] for one in box.told] == ([] if closed else ["nfs_mount: the server said no"])
+
+
 def test_slow_hook_makes_the_script_slow_everywhere(script, monkeypatch):
     monkeypatch.setattr(script, "SLOW", 20e6)
     assert script.measure_own(script.Data(), 0.5) < 40e6

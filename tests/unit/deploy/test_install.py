@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from deploy.image.build import SHIPPED
 
 INSTALL = Path(__file__).parents[3] / "deploy/install"
 
@@ -39,6 +42,7 @@ PYTHON_OF_VENV = """#!/bin/bash
 case "$*" in
     *sysconfig*) echo "$(dirname "$0")/../site" ;;
     *"import appliance.agent.__main__"*) [ ! -e "$STUBS/broken" ] ;;
+    *deploy.catalogues*) mkdir -p "$3" && cp web/static/version "$3/compiled" ;;
     *collectstatic*) mkdir -p "$LARDER_STATIC" && cp web/static/version "$LARDER_STATIC/version" ;;
 esac
 """
@@ -106,6 +110,11 @@ def test_update_replaces_all_parts_together(box, versions):
     assert box.update(new).returncode == 0
     assert box.parts() == {"new"}
     assert (box.opt / "venv/site/larder.pth").read_text() == f"{box.opt}/app\n"
+
+
+def test_update_compiles_the_translations(box, versions):
+    box.update(versions[1])
+    assert (box.opt / "app/web/locale/compiled").read_text() == "new"
 
 
 def test_update_keeps_the_version_before_until_the_next(box, versions):
@@ -272,3 +281,9 @@ def test_apt_without_network_says_that_the_old_version_stays(box, versions):
     assert done.returncode == 1
     assert "could not be installed" in done.stdout
     assert "was not changed and keeps running" in done.stdout
+
+
+def test_image_has_every_module_that_the_installation_runs():
+    modules = set(re.findall(r"-m (deploy\.[a-z_]+)", INSTALL.read_text()))
+    assert modules
+    assert {f"{name.replace('.', '/')}.py" for name in modules} <= set(SHIPPED)

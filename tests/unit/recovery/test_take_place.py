@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from appliance.datasets.encryption import key_store
-from appliance.errors import Refused
+from appliance.errors import Failed, Refused
 from appliance.facts.box import Facts, PoolProperties
 from appliance.facts.box_record import BoxMark, BoxMarks, parse_record
 from appliance.facts.datasets import Property
 from appliance.facts.sharing import Account, Group
 from appliance.operation import checked_plan
-from appliance.recovery import bring_users, records, seal, take_place
+from appliance.recovery import bring_users, records, rid_counter, seal, take_place
 from appliance.recovery.box_secrets import BoxSecrets, UserSecret
 from appliance.recovery.phrase import make_phrase
 from appliance.recovery.take_place import TakePlace
@@ -140,6 +140,30 @@ def test_hashes_go_through_memory_and_standard_input_alone(commands, monkeypatch
     assert int(seen[0][-10:-2], 16) > 0  # Samba wants a password changed that was set never
     said = json.dumps(commands.ran) + str(work.notes)
     assert NT not in said and CRYPTED not in said
+
+
+def test_samba_counts_on_from_the_numbers_that_came_over(commands, monkeypatch):
+    raised: list[int] = []
+    monkeypatch.setattr(accounts, "read_accounts", lambda: ())
+    monkeypatch.setattr(rid_counter, "raise_next", raised.append)
+    commands.answers["pdbedit"] = (
+        "Unix username:        anna\nUser SID:             S-1-5-21-1-2-3-1005\n"
+        "Unix username:        berta\nUser SID:             S-1-5-21-1-2-3-1002\n"
+    )
+    bring_users.bring_passwords(record(), SECRETS, Working())
+    assert raised == [1006]
+
+
+def test_passwords_stay_where_the_counter_of_samba_cannot_be_set(commands, monkeypatch):
+    def fail(_number: int) -> None:
+        raise Failed("Samba's database of users does not open", "Permission denied")
+
+    monkeypatch.setattr(accounts, "read_accounts", lambda: ())
+    monkeypatch.setattr(rid_counter, "raise_next", fail)
+    commands.answers["pdbedit"] = "Unix username: anna\nUser SID: S-1-5-21-1-2-3-1005\n"
+    work = Working()
+    bring_users.bring_passwords(record(), SECRETS, work)
+    assert "1 passwords came over" in str(work.notes) and "Permission denied" in str(work.notes)
 
 
 def test_disabled_user_stays_disabled(commands, monkeypatch):

@@ -26,11 +26,11 @@ def trial(**changes: object) -> MtuStatus:
     return MtuStatus(9000, trial=Trial(**made))  # type: ignore[arg-type]
 
 
-def test_page_of_the_box_shows_the_mtu_and_does_not_lead_to_the_form_yet(web, calm):
+def test_page_of_the_box_leads_to_the_form(web, calm):
     put_box()
     page = web.get("/system/")
-    assert "MTU 1500" in text_of(page)
-    assert PAGE not in page.content.decode()
+    assert "MTU 1500 Change" in text_of(page)
+    assert PAGE in page.content.decode()
 
 
 def test_another_value_is_reviewed_and_becomes_a_job(web, calm):

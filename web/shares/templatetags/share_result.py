@@ -16,15 +16,16 @@ from appliance.shares.settings import PROTOCOLS
 from appliance.users.share_folder import ShareFolder, child_of
 from web.inventory.models import DatasetRow
 from web.jobs.models import Job
+from web.translation import lazy_text
 
 register = template.Library()
 # What a browser calls its computer, and what addresses call it. An iPad may call itself a Mac: both take the same address.
 COMPUTERS = (
-    (r"iPhone|iPad", "iPhone and iPad"),
+    (r"iPhone|iPad", lazy_text("iPhone and iPad")),
     (r"Android", "Android"),
     (r"Windows", "Windows"),
-    (r"Macintosh|Mac OS X", "Mac"),
-    (r"Linux|X11", "Linux, on the desktop"),
+    (r"Macintosh|Mac OS X", lazy_text("Mac")),
+    (r"Linux|X11", lazy_text("Linux, on the desktop")),
 )
 
 

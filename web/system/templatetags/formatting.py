@@ -9,10 +9,12 @@ from typing import Any
 from django import template
 from django.templatetags.static import static
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from appliance import formatting
 from appliance.files.posix_acl import MAY
 from web.system.glossary import GLOSSARY
+from web.translation import lazy_text
 
 register = template.Library()
 register.filter("size", formatting.size_text)
@@ -38,16 +40,16 @@ ICONS = {
 }
 UNITS = (("year", 31557600), ("month", 2629800), ("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 STATE_WORDS = {
-    "healthy": "healthy",
-    "working": "working",
-    "notice": "notice",
-    "attention": "attention",
-    "failed": "failed",
-    "asleep": "asleep",
-    "empty": "empty",
-    "unknown": "unknown",
-    "repaired": "repaired itself",
-    "locked": "locked",
+    "healthy": lazy_text("healthy"),
+    "working": lazy_text("working"),
+    "notice": lazy_text("notice"),
+    "attention": lazy_text("attention"),
+    "failed": lazy_text("failed"),
+    "asleep": lazy_text("asleep"),
+    "empty": lazy_text("empty"),
+    "unknown": lazy_text("unknown"),
+    "repaired": lazy_text("repaired itself"),
+    "locked": lazy_text("locked"),
 }
 JOB_STATES = {
     "queued": "empty",
@@ -75,11 +77,11 @@ def ago(at: datetime) -> str:
     """How long ago, as ``larder.js`` says it, so that nothing moves when it takes over."""
     seconds = (at - timezone.now()).total_seconds()
     if abs(seconds) < 2:
-        return "just now"
+        return gettext("just now")
     unit, size = next(((unit, size) for unit, size in UNITS if abs(seconds) >= size), UNITS[-1])
     count = int(abs(seconds) / size)
     words = f"{count:,} {unit}{'' if count == 1 else 's'}"
-    return f"in {words}" if seconds > 0 else f"{words} ago"
+    return gettext("in {words}").format(words=words) if seconds > 0 else gettext("{words} ago").format(words=words)
 
 
 @lru_cache(maxsize=1)  # a page draws a hundred icons
@@ -119,14 +121,18 @@ def sweep_state(state: str) -> str:
 @register.filter
 def exact(size: int) -> str:
     """Bytes in full, for hovering over a rounded size: ``4,000,787,030,016 bytes``."""
-    return f"{size:,} bytes"
+    return gettext("{size:,} bytes").format(size=size)
 
 
 @register.filter
 def used_of(used: int, total: int) -> str:
     """Used and whole space with the unit once where both have the same: ``5.1 of 8.2 TB``."""
     (number, unit), whole = formatting.size_text(used).split(" "), formatting.size_text(total)
-    return f"{number} of {whole}" if whole.endswith(f" {unit}") else f"{number} {unit} of {whole}"
+    return (
+        gettext("{number} of {whole}").format(number=number, whole=whole)
+        if whole.endswith(f" {unit}")
+        else gettext("{number} {unit} of {whole}").format(number=number, unit=unit, whole=whole)
+    )
 
 
 BROWSERS = (("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))

@@ -1,0 +1,35 @@
+"""With a catalogue that puts every message in brackets, the pages of recorded boxes show what is not translated."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from tests.messages.collect import ROOT
+from tests.messages.pseudo import unmarked
+
+# Sentences of ``appliance/`` (plans, steps, alerts), and names in the recorded boxes. It only goes down.
+MOST_VALUES = 800
+
+
+def test_templates_show_nothing_outside_of_messages_and_every_page_opens():
+    command = [sys.executable, "-m", "tests.messages.pseudo", "healthy", "degraded"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout[done.stdout.index("{\n") :])
+    assert found["failed"] == []
+    assert found["templates"] == []
+    assert 0 < len(found["values"]) <= MOST_VALUES
+
+
+def test_what_is_not_in_brackets_is_found():
+    page = (
+        '<p title="A title">⟦Text with <b>\ue000a name\ue001</b>⟧ Literal</p><pre>some code</pre>'
+        '<p title="⟦In a message⟧">\ue000From 3 other variables\ue001 \ue000tank\ue001</p>'
+    )
+    assert list(unmarked(page)) == [
+        ("templates", "A title"),
+        ("templates", "Literal"),
+        ("values", "From 0 other variables"),
+    ]

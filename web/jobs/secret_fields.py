@@ -1,0 +1,55 @@
+"""How the review page asks for a secret, and the words for new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from web.translation import lazy_text
+
+
+@dataclass(frozen=True)
+class Secret:
+    """How the review page asks for a secret: typed twice where it is a new one. ``password``: for signing in to shares,
+    with the grammar of those; otherwise a passphrase, unless ``check`` says otherwise. ``field`` is its name in the form."""
+
+    label: str
+    help: str
+    twice: bool
+    password: bool = False
+    field: str = "secret"
+    check: Callable[..., str] | None = None
+
+    @property
+    def again(self) -> str:
+        """The name of the field for typing it once more."""
+        return self.field.replace("secret", "again", 1)
+
+
+NEW_PASSPHRASE = Secret(
+    lazy_text("New passphrase"),
+    lazy_text("It unlocks the folder after every start. Nobody can help you if you lose it: write it down."),
+    twice=True,
+)
+# The file that holds a key takes the place of a passphrase. A new one wants proof that it was saved.
+NEW_KEY_FILE = Secret(
+    lazy_text("The key file you have just saved"),
+    lazy_text(
+        "Choose it here, so that Larder sees that you have it. Store it in two places outside this box: without it "
+        "the files are lost, and nobody can help."
+    ),
+    twice=True,
+)
+POOL_PASSPHRASE = Secret(
+    lazy_text("Passphrase"),
+    lazy_text("It unlocks the pool after every start. Nobody can help you if you lose it: write it down."),
+    twice=True,
+)
+POOL_KEY_FILE = Secret(
+    lazy_text("The key file you have just saved"),
+    lazy_text(
+        "Choose it here, so that Larder sees that you have it. It unlocks the pool after every start. Store it in two "
+        "places outside this box: without it the data is lost, and nobody can help."
+    ),
+    twice=True,
+)

@@ -1,0 +1,31 @@
+"""What a message of a template needs that ``blocktranslate`` cannot hold: addresses, and pieces of pages.
+
+A sentence stays one message with its links and times in it, so that a translation can put them elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django import template
+from django.template.base import Template
+from django.template.context import Context
+from django.urls import reverse
+
+from web.translation import reason_text
+
+register = template.Library()
+register.filter("reason_text", reason_text)
+
+
+@register.simple_tag
+def address(name: str, *args: object, **kwargs: object) -> str:
+    """The address of a page, as ``{% url … as … %}`` gives it, except that an unknown one is an error."""
+    return reverse(name, args=args, kwargs=kwargs)
+
+
+@register.simple_tag(takes_context=True)
+def piece(context: Context, name: str, **values: Any) -> str:
+    """A template of ``inc/`` with these values, written out, for use as a variable in a message."""
+    with context.push(**values):
+        return cast("Template", context.template).engine.get_template(name).render(context)

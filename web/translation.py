@@ -1,0 +1,43 @@
+"""Words that are chosen at import (labels, choices, tables), and messages of ``appliance/``.
+
+``gettext`` and ``ngettext`` of Django are for words inside functions. A message is a whole sentence with named
+arguments; ``tests/messages`` collects all of them.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from django.conf import settings
+from django.utils.text import format_lazy
+from django.utils.translation import gettext, gettext_lazy
+
+from appliance.errors import Reason
+from appliance.message import Message
+
+
+def lazy_text(message: str) -> str:
+    """The message in the language of whoever reads it; where only English is offered, the plain string.
+
+    It is typed as text because forms and templates use it as text. Where real text is needed (``join``, JSON, the
+    database), write ``str(…)`` around it.
+    """
+    return cast("str", gettext_lazy(message)) if settings.OFFER_LANGUAGES else message
+
+
+def lazy_format(message: str, **arguments: object) -> str:
+    """``lazy_text`` of a message with arguments."""
+    if settings.OFFER_LANGUAGES:
+        return cast("str", format_lazy(lazy_text(message), **arguments))
+    return message.format(**arguments)
+
+
+def message_text(message: Message) -> str:
+    """A message of ``appliance/`` in the language of whoever reads it, with its arguments as they are."""
+    said = gettext(message.template)
+    return said.format_map(message.arguments) if message.arguments else said
+
+
+def reason_text(reason: Reason) -> str:
+    """Why something is refused, in the language of whoever reads it."""
+    return message_text(reason.message)
