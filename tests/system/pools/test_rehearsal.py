@@ -106,8 +106,8 @@ def test_killed_rehearsal_is_told_and_cleaned_up(appliance, visitor, twin):
 
 
 def test_stopped_rebuild_leaves_the_pool_redundant_and_empty(appliance, visitor, twin):
+    job = started(appliance, visitor, twin, "offline")
     with slowed(appliance, "twinb"):
-        job = started(appliance, visitor, twin, "rebuild")
         wait_for("the rebuild to run", lambda: status(appliance, "twin").get("scan_stats", {}).get("state") == "SCANNING", timeout=LONG)  # fmt: skip
         page = visitor.get(f"/jobs/{job}/")
         visitor.send(f"/jobs/{job}/stop/", {"csrfmiddlewaretoken": page.hidden()["csrfmiddlewaretoken"]})
