@@ -1,4 +1,4 @@
-"""Celery's way to Larder's Redis: lists on a Unix socket, in some eighty lines.
+"""Celery's way to Larder's Redis: lists on a Unix socket, in some hundred lines.
 
 Kombu's own transport does more (TCP, TLS, clusters, fanout) through redis-py, which keeps 9 MiB in the worker's memory. This
 one takes and leaves the same messages in the same list. A message that is lost with its worker is not put back: the rows of jobs
@@ -8,7 +8,9 @@ are what counts, and the clock sends waiting ones again (``run_job.send_waiting`
 from __future__ import annotations
 
 import json
+import logging
 import socket
+from contextlib import closing
 from queue import Empty
 from typing import Any
 
@@ -17,6 +19,7 @@ from kombu.transport import TRANSPORT_ALIASES, virtual
 
 from web.jobs.queue import encode_command, push_message
 
+log = logging.getLogger(__name__)
 NAME = "larder-redis"
 # Redis itself ends the wait for a message; beyond these seconds more it hangs.
 SECONDS_FOR_REDIS = 5.0
@@ -41,6 +44,13 @@ class QueueReader:
         self.file.close()
         self.socket.close()
 
+    def ping(self) -> None:
+        """Raises OSError where Redis does not answer as Redis does."""
+        self.socket.sendall(encode_command("PING"))
+        answer = self.file.readline(100)
+        if answer != b"+PONG\r\n":
+            raise RedisAway(f"Redis answered {answer!r}")
+
     def pop(self, names: list[str], seconds: float) -> tuple[str, str]:
         """The name of the list and its oldest message. Raises Empty after ``seconds``, RedisAway."""
         self.socket.settimeout(seconds + SECONDS_FOR_REDIS)
@@ -63,7 +73,7 @@ class QueueReader:
         text = self.file.read(size + 2)
         if len(text) != size + 2:
             raise RedisAway("Redis ended within an answer")
-        return text[:size].decode()
+        return text[:size].decode(errors="replace")
 
 
 class Channel(virtual.Channel):
@@ -79,11 +89,17 @@ class Channel(virtual.Channel):
         return 0  # nobody empties Larder's queue
 
     def _poll(self, cycle: Any, callback: Any, timeout: float | None = None) -> None:
-        """Hand the next message to ``callback``. Raises Empty where none came in time."""
+        """Hand the next message to ``callback``. Raises Empty where none came in time, or something that is no message."""
         if self.reader is None:
             self.reader = QueueReader()
         name, text = self.reader.pop(self._active_queues, timeout or SECONDS_OF_WAIT)
-        callback(json.loads(text), name)
+        try:
+            message = json.loads(text)
+            self.Message(message, channel=self)
+        except (ValueError, TypeError, LookupError, AttributeError) as problem:  # Celery would end the worker
+            log.warning("what came from the queue was no message: %r", problem)
+            raise Empty from problem
+        callback(message, name)
 
     def close(self) -> None:
         super().close()
@@ -102,8 +118,10 @@ class Transport(virtual.Transport):
     polling_interval = 0.2  # seconds; only while all threads are taken, since waiting for a message needs no polling
 
     def establish_connection(self) -> Any:
-        """Raises OSError where Redis is away."""
-        QueueReader().close()
+        """Raises OSError where Redis is away, hangs or answers oddly: Celery waits longer before each new try of this, but
+        connects again at once after a connection that was lost."""
+        with closing(QueueReader()) as reader:
+            reader.ping()
         return super().establish_connection()
 
     def driver_version(self) -> str:

@@ -142,9 +142,12 @@ def make_pip() -> str:
     return str(venv / "bin/pip")
 
 
-def fetch_wheels() -> Path:
-    """Download the locked Python packages for the appliance, which then needs no network. Returns their folder."""
-    folder = CACHE / f"wheels-{digest_of(['requirements.lock'])}"
+def fetch_wheels(lock: Path | None = None) -> Path:
+    """Download the locked Python packages for the appliance, which then needs no network. Returns their folder.
+
+    ``lock`` is the lock file of another version of Larder.
+    """
+    folder = CACHE / f"wheels-{digest_of([], extra=lock.read_text()) if lock else digest_of(['requirements.lock'])}"
     with lock_layer("wheels"):
         if not (folder / "done").exists():
             say("Fetching the locked Python packages.")
@@ -172,7 +175,7 @@ def fetch_wheels() -> Path:
                 *argv,
                 "--require-hashes",
                 "-r",
-                str(CHECKOUT / "requirements.lock"),
+                str(lock or CHECKOUT / "requirements.lock"),
                 "-d",
                 str(folder),
                 log=folder / "log",

@@ -31,13 +31,14 @@ QUICK_WATCHDOG = "WatchdogSec=40\nTimeoutAbortSec=5\n"
 ELSEWHERE = {
     "zfs": "test_troubles: without_the_zfs_module",
     "pools-before": "is asked for only where pools cannot be read, and then reads the database alone",
+    "run-burn-in-readings": "runs only while a disk is in burn-in",
     "run-straight-mail": "runs only where the settings cannot be used: the settings are locked, and the read-only disk",
 }
 GROUPS = (
-    ("pools", "bays", "addresses", "temperatures", "tick-scrubs", "upkeep-copy"),
+    ("pools", "bays", "addresses", "temperatures", "tick-scrubs", "tick-imports", "upkeep-copy"),
     ("activities", "properties", "accounts", "sleep", "tick-sweeps", "upkeep-jobs"),
-    ("datasets", "disks", "groups", "latency", "tick-policies", "upkeep-sessions"),
-    ("snapshots", "services", "edits", "caching", "tick-backups"),
+    ("datasets", "disks", "groups", "latency", "remotes", "tick-policies", "upkeep-sessions"),
+    ("snapshots", "services", "edits", "caching", "imports", "tick-backups", "tick-burn-ins"),
     ("shares", "smb-policy", "reports", "alerts", "disk-alerts", "tick-self-tests"),
     ("tick-facts", "tick-jobs", "run-temperatures"),
     ("run-facts", "tick-temperatures", "tick-housekeeping"),
@@ -51,7 +52,7 @@ THAT_MAY_HANG = tuple(name for name in PARTS if name.startswith(("tick-", "run-"
 # What is read again and again, and what is not read while a part fails.
 READINGS = {
     "pools", "activities", "properties", "datasets", "snapshots", "disks", "bays", "services", "shares", "accounts", "groups",
-    "edits", "smb-policy", "addresses", "reports",
+    "edits", "smb-policy", "addresses", "reports", "remotes", "imports",
 }  # fmt: skip
 SMART = {"temperatures", "sleep", "latency", "caching"}
 HOLDS_UP = {
@@ -122,6 +123,22 @@ def locked(path: str) -> tuple[str, str]:
     return f"systemd-run -q --unit=keeper python3 -c '{hold}' && sleep 1", "systemctl stop keeper"
 
 
+def somebody_else(unit: str, path: str) -> tuple[str, str]:
+    """Another daemon in the place of one that listens on a socket, which answers something that nobody understands."""
+    answer = 'lambda self: self.request.sendall(self.request.recv(9999) and b"nonsense\\r\\n")'
+    serve = (
+        f'import socketserver; odd = type("Odd", (socketserver.BaseRequestHandler,), {{"handle": {answer}}});'
+        f' socketserver.ThreadingUnixStreamServer("{path}", odd).serve_forever()'
+    )
+    folder = path.rpartition("/")[0]
+    begin = (
+        f"systemctl stop {unit} && mkdir -p {folder} && chmod 755 {folder} && rm -f {path}"
+        f" && systemd-run -q --unit=somebody-else -p UMask=0 python3 -c '{serve}'"
+        f" && timeout 60 sh -c 'until test -S {path}; do sleep 0.2; done'"
+    )
+    return begin, f"systemctl stop somebody-else; rm -rf {folder}; systemctl start {unit}"
+
+
 MODES = {"fails": "exit 1", "answers nonsense": "echo nonsense", "hangs": "exec sleep 1000"}
 TOOLS = {
     "lsblk": ("/usr/bin/lsblk", "*", "disks"),
@@ -181,7 +198,10 @@ FAULTS: tuple[tuple[Proof, tuple[Fault, ...]], ...] = (
         odd("lsblk", "hangs"), odd("ip", "fails"), odd("systemctl", "answers nonsense"), odd("zpool get", "hangs"), odd("zfs list", "fails"),
         Fault("the agent hangs", *signal("larder-agent.service"), *AGENT),
     )),
-    ("smartd", (odd("zpool status", "answers nonsense"),)),
+    ("smartd", (
+        odd("zpool status", "answers nonsense"),
+        Fault("Redis answers nonsense", *somebody_else("redis-server@larder", "/run/redis-larder/redis.sock"), *REDIS),
+    )),
     ("afterwards", (Fault("the inventory is damaged", DAMAGE, MEND, "records.failing", "inventory"),)),
     ("afterwards", (Fault("the inventory is locked", *locked(f"{RUN}/inventory.sqlite3"), "records.failing", "inventory"),)),
 )  # fmt: skip

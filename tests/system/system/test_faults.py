@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from appliance.alerts.sources import SOURCES
 from deploy.image.machine import Machine, wait_for
 from tests.system import alerting, faults, moving, protocols, sharing
 from tests.system.crash import stopped
@@ -122,14 +121,6 @@ def read_times(appliance: Machine) -> dict[str, str]:
     """When each source was read last, and under "now" the time of the appliance."""
     rows = json.loads(appliance.run("python3", "-c", alerting.ASK, alerting.INVENTORY, "select name, checked from inventory_source where checked is not null union select 'now', datetime('now')"))  # fmt: skip
     return dict(rows)
-
-
-def test_list_of_faults_is_the_list_of_parts():
-    """What is read, and what the clock starts, stands in one list, and everything of it is made to fail here or has its reason."""
-    assert sorted([*faults.PARTS, *faults.ELSEWHERE]) == sorted([*SOURCES, *faults.UPKEEP])
-    tried = [one.name for _proof, some in faults.FAULTS for one in some]
-    assert {f"{called} {mode}" for called in faults.TOOLS for mode in faults.MODES} <= set(tried)
-    assert set(SOURCES) >= faults.READINGS | faults.SMART
 
 
 @pytest.mark.parametrize("group", faults.GROUPS, ids="+".join)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deploy.image.build import CHECKOUT
+from deploy.image.build import CHECKOUT, fetch_wheels
 from deploy.image.machine import Machine, wait_for
 from tests.system import measuring, moving, policy, sharing
 from tests.system.crash import no_lock_left
-from tests.visitor import Visitor, disk_paths
+from tests.visitor import Answer, Visitor, disk_paths
 
 STATE = "new"
 BEFORE = "4f9cd25e"  # the commit before operations had tags: jobs and journals held the names of their classes
@@ -20,10 +21,27 @@ PARTS = ("appliance", "web", "workers", "templates", "deploy", "manage.py", "req
 OLD = "/tmp/larder-before"
 GONE = "/var/lib/larder/settings.sqlite3* /run/larder/inventory/inventory.sqlite3*"
 UNITS = ("larder-web.socket", "larder-web", "larder-worker", "larder-agent.socket")
-AGENTS = "pkill -9 -f appliance.agent; systemctl kill -s KILL larder-worker; true"
+WHEELS = "/tmp/wheels-before"
+# All at once: the worker is started again two seconds after it was killed.
+CUT = "systemctl kill -s KILL larder-agent.service larder-worker.service; systemctl stop larder-worker larder-web.socket larder-web"
+# Addresses of now, and what they were.
+ADDRESSES = {"/users/": "/people/", "/benchmarks/": "/sweeps/"}
 
 
-def install_version_before(appliance: Machine) -> None:
+class VisitorBefore(Visitor):
+    """The same visitor at the pages of before, some of which had other addresses."""
+
+    def send(self, path: str, data: dict[str, object] | None = None, *, part: bool = False) -> Answer:
+        for now, before in ADDRESSES.items():
+            path = path.replace(now, before)
+        answer = super().send(f"{path}?part=live" if part else path, data)
+        url, text = answer.url, answer.text
+        for now, before in ADDRESSES.items():
+            url, text = url.replace(before, now), text.replace(before, now)
+        return Answer(answer.status, url, text, answer.headers)
+
+
+def install_version_before(appliance: Machine, folder: Path) -> None:
     """Take this Larder away with what it has stored, and install the version of before as an owner would have had it."""
     archive = subprocess.run(
         ["git", "-C", str(CHECKOUT), "archive", "--format=tar.gz", BEFORE, *PARTS], capture_output=True, check=False
@@ -32,16 +50,21 @@ def install_version_before(appliance: Machine) -> None:
     appliance.run("systemctl", "stop", *UNITS, "larder-agent.service")
     appliance.shell(f"rm -rf {GONE} {OLD}; mkdir {OLD}")
     appliance.run("tar", "-xz", "-C", OLD, given=archive.stdout)
+    lock = folder / "requirements.lock"
+    lock.write_text(appliance.run("cat", f"{OLD}/requirements.lock"))
+    wheels = subprocess.run(["tar", "-C", str(fetch_wheels(lock)), "-c", "."], capture_output=True, check=True).stdout
+    appliance.shell(f"rm -rf {WHEELS}; mkdir {WHEELS}")
+    appliance.run("tar", "-x", "-C", WHEELS, given=wheels)
     appliance.shell("rm /etc/systemd/system/larder-agent.service; systemctl daemon-reload")
-    appliance.run(f"{OLD}/deploy/install", timeout=900)
+    appliance.run("env", f"LARDER_WHEELS={WHEELS}", f"{OLD}/deploy/install", timeout=900)
     appliance.wait_ready(timeout=300)
 
 
 @pytest.fixture(scope="module")
-def before(appliance: Machine) -> dict[str, Any]:
+def before(appliance: Machine, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What was done with the version of before: jobs that ended well, badly, and in the middle; a share; a paused benchmark."""
-    install_version_before(appliance)
-    visitor = Visitor.of_new(appliance)
+    install_version_before(appliance, tmp_path_factory.mktemp("before"))
+    visitor = VisitorBefore.of_new(appliance)
     done = visitor.confirm(visitor.review_pool("tank", disk_paths(appliance, 1, 2), "mirror"))
     assert visitor.ended(done).startswith("Done.")
     answer = visitor.post("/folders/new/", parent="tank", name="photos", preset="general", limit="", key="")
@@ -68,8 +91,7 @@ def erase_and_kill(appliance: Machine, visitor: Visitor) -> str:
     typed = re.search(r'class="to-type">([^<]*)<', review.text)
     job = visitor.confirm(review, typed=typed[1] if typed else "")
     visitor.wait_until(f"/jobs/{job}/", "written", timeout=120)
-    appliance.shell(AGENTS)
-    appliance.run("systemctl", "stop", "larder-worker", "larder-web.socket", "larder-web")
+    appliance.shell(CUT)
     return job
 
 

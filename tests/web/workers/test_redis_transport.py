@@ -44,7 +44,9 @@ class Answering(socketserver.StreamRequestHandler):
             else:
                 self.wfile.write(self.answer(*words))
 
-    def answer(self, verb: str, name: str, argument: str) -> bytes:
+    def answer(self, verb: str, name: str = "", argument: str = "") -> bytes:
+        if verb == "PING":
+            return b"+PONG\r\n"
         with self.server.filled:
             kept = self.server.lists[name]
             if verb == "LPUSH":
@@ -54,7 +56,8 @@ class Answering(socketserver.StreamRequestHandler):
             assert verb == "BRPOP"
             if not self.server.filled.wait_for(lambda: kept, float(argument)):
                 return b"*-1\r\n"
-            return queue.encode_command(name, kept.pop())
+            found = kept.pop().encode(errors="surrogateescape")
+            return b"*2\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n" % (len(name), name.encode(), len(found), found)
 
 
 @pytest.fixture
@@ -98,11 +101,14 @@ def test_no_message_in_time_is_what_celery_calls_so(consumer):
     assert got == []
 
 
-@pytest.mark.parametrize(
+ODD_ANSWERS = pytest.mark.parametrize(
     "says",
     [b"", b"-LOADING\r\n", b"*2\r\n:1\r\n", b"*2\r\n$6\r\ncel", b"*2\r\n$99999999\r\n", b"\x00\xff nonsense"],
     ids=["hangs", "loads", "number", "ends", "endless", "nonsense"],
 )
+
+
+@ODD_ANSWERS
 def test_a_redis_that_does_not_answer_is_a_lost_connection_and_no_empty_queue(says, redis, consumer):
     connection, _got = consumer
     redis.says = says
@@ -112,10 +118,39 @@ def test_a_redis_that_does_not_answer_is_a_lost_connection_and_no_empty_queue(sa
     assert not isinstance(caught.value, TimeoutError)
 
 
+NO_MESSAGES = {
+    "text": "nonsense",
+    "bytes": "\udcff\udcfe",
+    "list": "[]",
+    "no tag": '{"properties": {}}',
+    "no base64": '{"properties": {"delivery_tag": "1", "body_encoding": "base64"}, "body": "a"}',
+    "odd properties": '{"properties": 3}',
+}
+
+
+@pytest.mark.parametrize("text", NO_MESSAGES.values(), ids=NO_MESSAGES.keys())
+def test_something_in_the_queue_that_is_no_message_is_dropped_and_the_next_one_arrives(text, redis, consumer, caplog):
+    connection, got = consumer
+    redis.lists[queue.QUEUE].append(text)
+    assert queue.send("workers.first")
+    connection.drain_events(timeout=5)
+    assert got == ["workers.first"]
+    assert "was no message" in caplog.text
+
+
 def test_a_worker_that_finds_no_redis_is_told_so_and_may_try_again(settings, tmp_path):
     settings.BROKER_SOCKET = tmp_path / "nobody"
     with pytest.raises(OperationalError), app.connection_for_read() as connection:
         connection.ensure_connection(max_retries=1, interval_start=0, interval_max=0)
+
+
+@ODD_ANSWERS
+def test_a_redis_that_answers_oddly_is_connected_to_at_growing_intervals_and_not_at_once(says, redis):
+    """Celery waits longer after each connection that fails, but not after one that is lost."""
+    redis.says = says
+    with app.connection_for_read() as connection, pytest.raises(OperationalError):
+        connection.ensure_connection(max_retries=1, interval_start=0, interval_max=0)
+    assert {words[0] for words in redis.commands} == {"PING"}
 
 
 def test_a_connection_that_was_lost_is_made_again(redis, consumer):
@@ -133,6 +168,12 @@ def test_a_connection_that_was_lost_is_made_again(redis, consumer):
 
 def test_sending_into_a_queue_that_hangs_comes_back(redis):
     redis.says = b""
+    with pytest.raises(OperationalError):
+        app.send_task("workers.run_job", args=("x",))
+
+
+def test_sending_into_a_queue_that_is_away_comes_back(settings, tmp_path):
+    settings.BROKER_SOCKET = tmp_path / "nobody"
     with pytest.raises(OperationalError):
         app.send_task("workers.run_job", args=("x",))
 
