@@ -136,7 +136,8 @@ def test_rehearsed_time_agrees_with_a_real_replacement(appliance, visitor, twin)
     path = case[case.index("/pools/") :]
     page = visitor.wait_until(path, "is still in use", "as long as the rehearsal of a rebuild took", timeout=LONG)
     with slowed(appliance, "twinc"):
-        shapes.done(visitor, f"{path}accept/?disk={urllib.parse.quote(new)}")
+        review_of_new = visitor.get(f"{path}accept/?disk={urllib.parse.quote(new)}")
+        visitor.send("/jobs/confirm/", review_of_new.hidden())  # it leads back to the page of the replacement
         visitor.wait_until(path, "twin is complete again", timeout=LONG)
     real = scan_seconds(appliance, "twin")
     assert real == pytest.approx(expected, rel=TOLERANCE), (expected, real, result)
