@@ -56,6 +56,7 @@ from appliance.pools.vdevs.online_offline import OfflineDisk, OnlineDisk
 from appliance.pools.vdevs.remove import RemoveVdev
 from appliance.pools.vdevs.replace import AttachDisk, DetachDisk, ReplaceDisk
 from appliance.recovery.take_place import TakePlace
+from appliance.rehearsal.rehearse import CleanUpRehearsal, RehearseRebuild
 from appliance.shares.approve import ApproveShares
 from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift
 from appliance.shares.end_connection import EndConnection
@@ -135,6 +136,8 @@ Registered = (
     | ExportPool
     | ImportPool
     | SetPoolProperty
+    | RehearseRebuild
+    | CleanUpRehearsal
     | PauseScrub
     | StartScrub
     | StopScrub

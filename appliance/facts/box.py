@@ -255,6 +255,7 @@ class PoolDetail:
     snapshots: int = 0
     compatibility: str = "off"  # off, legacy, or the feature sets that it keeps to
     features_off: tuple[str, ...] = ()  # what an upgrade would switch on
+    content: tuple[str, ...] = ()  # the first files, folders and snapshots in it; read for a rehearsal alone
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,9 @@ PRESET = f"{PREFIX}preset"  # what it was created for: datasets/presets.py
 UNLOCK = f"{PREFIX}unlock"  # the box that stores its key: datasets/encryption/key_store.py
 BENCHMARK = f"{PREFIX}sweep"  # the token of the benchmark that created it: benchmarks/scratch.py
 BOX = f"{PREFIX}box"  # of a pool's top folder: the boxes that left a record on it: facts/box_record.py
+REHEARSAL = (
+    f"{PREFIX}rehearsal"  # the last rehearsal of a rebuild; on its test data, which disk is out: rehearsal/result.py
+)
 # Of snapshots.
 RUN = f"{PREFIX}run"  # the run of a schedule that took it
 NOTE = f"{PREFIX}note"  # what its owner wrote about it

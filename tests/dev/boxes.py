@@ -249,7 +249,7 @@ LONG = (
 
 
 def many(now: datetime) -> Box:
-    """Ten pools, 1,000 datasets, 20,000 snapshots, 30 people, 12 disks; some names as long as they may be."""
+    """Ten pools, one of them empty, 1,000 datasets, 20,000 snapshots, 30 people, 12 disks; some names as long as they may be."""
     models = ("ST16000NM001G-2KK103", "WDC WUH721818ALE6L4 Ultrastar DC HC550", "TOSHIBA MG08ACA16TE")
     disks = [made_disk(number, models[number % 3], (16, 18)[number % 3 == 1] * TB) for number in range(1, 13)]
     names = ("archive", "a-pool-with-a-name-that-somebody-thought-about-for-a-long-time", *(f"pool{at}" for at in range(3, 11)))  # fmt: skip
@@ -260,7 +260,10 @@ def many(now: datetime) -> Box:
         pools.append(scrubbed(filled(made, 9 * at), now - timedelta(days=at + 1), hours=11))
     datasets: list[Dataset] = []
     for at, pool in enumerate(pools):
-        below = [folder(f"{pool.name}/{'/'.join(way)}", (number + 1) * GB, snapshots=number * 2**24, **sharing(at, number)) for number, way in enumerate(ways(99))]  # fmt: skip
+        if not at:
+            datasets += folders(int(16 * TB * 0.93), folder(pool.name, 98_304, **POLICY))
+            continue
+        below = [folder(f"{pool.name}/{'/'.join(way)}", (number + 1) * GB, snapshots=number * 2**24, **sharing(at, number)) for number, way in enumerate(ways(110))]  # fmt: skip
         datasets += folders(int((6 + at) * TB), folder(pool.name, GB, **POLICY), *below)
     people = tuple(Account(f"person{at:02d}", 1001 + at, ("Maximiliane Alexandra von und zu Hohenstein-Wittelsbach" if at == 7 else f"Person {at}")) for at in range(30))  # fmt: skip
     groups = tuple(Group(f"group{at}", 20000 + at, tuple(one.name for one in people[at::5])) for at in range(5))

@@ -100,6 +100,7 @@ ROUTES = [
     Route("trim_pool", f"/pools/{TANK}/trim/", CHANGE),
     Route("schedule", f"/pools/{TANK}/schedule/scrub/", BOTH),
     Route("pool_settings", f"/pools/{TANK}/settings/", BOTH),
+    Route("rehearse_rebuild", f"/pools/{TANK}/rehearsal/", READ),
     Route("pool_growth", f"/pools/{TANK}/growth/", READ),
     Route("disk_price", f"/pools/{TANK}/growth/price/", CHANGE),
     Route("begin_growth", f"/pools/{TANK}/growth/plan/", CHANGE),

@@ -61,6 +61,7 @@ from appliance.pools.vdevs.remove import RemoveVdev
 from appliance.pools.vdevs.replace import AttachDisk, DetachDisk, ReplaceDisk
 from appliance.recovery import phrase
 from appliance.recovery.take_place import TakePlace
+from appliance.rehearsal.rehearse import CleanUpRehearsal, RehearseRebuild
 from appliance.shares.approve import ApproveShares
 from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift
 from appliance.shares.end_connection import EndConnection
@@ -161,6 +162,8 @@ UI: dict[type[Operation], OperationUi] = {
     DestroyPool: OperationUi("import_pools", lazy_text("Recover it")),
     UpgradePool: POOLS,
     SetPoolProperty: POOLS,
+    RehearseRebuild: POOLS,
+    CleanUpRehearsal: POOLS,
     TakeCheckpoint: POOLS,
     DiscardCheckpoint: POOLS,
     RewindCheckpoint: POOLS,

@@ -103,6 +103,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "test-import": {"task": "0badcafe"},
     "run-import": {"task": "0badcafe", "dataset": "tank/photos", "moment": "2026.11.22-19.00.00"},
     "remove-import": {"task": "0badcafe"},
+    "rehearse-rebuild": {"pool": "tank", "guid": 5, "vdev": 6, "disk": path_of(1), "share": 25},
+    "clean-up-rehearsal": {"pool": "tank", "guid": 5},
     "burn-in-disk": {"disk": path_of(1), "size": 2 * 10**12},
     "take-place": {"pool": "tank", "guid": 1443772876214735903, "box": "0123456789abcdef", "sealed": True},
     "set-host-name": {"name": "attic", "former": "larder"},
