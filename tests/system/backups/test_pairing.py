@@ -21,7 +21,17 @@ ROOT, USER = "safe/backups/attic", "larder-receive"
 COPY = f"{ROOT}/photos"
 COPIES = {"photos": COPY, "photos/trip 2019": f"{COPY}/trip_2019", "photos/secret": f"{COPY}/secret"}
 PUBLIC = f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{'A' * 43}"
+# Not offered yet: the web process has these pages only with this.
+OFFERED = "[Service]\nEnvironment=LARDER_OFFER_PAIRING=1\n"
+DROP_IN = "/run/systemd/system/larder-web.service.d/pairing.conf"
 OTHER_CODE = codes.spell_digits("0" * codes.DIGITS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def offered(appliance: Machine) -> None:
+    appliance.run("mkdir", "-p", DROP_IN.rpartition("/")[0])
+    appliance.put(DROP_IN, OFFERED)
+    appliance.shell("systemctl daemon-reload && systemctl restart larder-web")
 
 
 def receive(visitor: Visitor, *said: str) -> str:
