@@ -108,7 +108,8 @@ class Visitor:
         """Confirm a review page; the job's id."""
         assert review.status == 200, review.words
         answer = self.send("/jobs/confirm/", {**review.hidden(), **typed})
-        found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
+        # A replacement goes back to its own page, which shows the job.
+        found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url) or re.search(r"/jobs/([0-9a-f-]{36})/", answer.text)
         assert found, answer.words
         return found[1]
 

@@ -1,5 +1,33 @@
-"""What forms in several places let people choose from."""
+"""What forms in several places ask for."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext
+
+from appliance import formatting
+
 HOURS = [(hour, f"{hour:02d}:00") for hour in range(24)]  # of the box's own clock
+
+
+class SizeField(forms.Field):
+    """A size with a unit, such as 1.5 GB; cleaned to whole bytes, 0 if empty."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "text"}), **more)
+
+    def to_python(self, value: object) -> Any:
+        text = str(value or "").strip()[:40]
+        if not text or text.lower() in {"0", "none"}:
+            return 0
+        try:
+            return formatting.size_of(text)
+        except ValueError as error:
+            raise forms.ValidationError(
+                gettext("Give a size with its unit, for example 500 GB."), code="size-malformed"
+            ) from error
+
+    def prepare_value(self, value: object) -> object:
+        return formatting.size_typed(value) if isinstance(value, int) and value else value or ""

@@ -158,6 +158,7 @@ ACCOUNT_RATE_LIMITS = {  # see web/accounts/sign_in_throttle.py
     "login_box": "50/5m/key",  # of all addresses at which nobody is signed in
     "setup": "10/m/key",
     "client_code": "30/5m/key",  # codes of benchmarks from another computer
+    "pairing_code": "30/5m/key",  # codes of another Larder, of all addresses
     "change_password": "5/m/user",
     "reauthenticate": "10/m/user",
 }
@@ -204,6 +205,8 @@ STORAGES = {
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-gb"
+# Off until its test in the appliance has passed: no page and no address of it is there.
+OFFER_PAIRING = environment.flag("LARDER_OFFER_PAIRING", default=False)
 # Off until a catalogue is complete: Django then loads none, and every message is the English one of the source.
 OFFER_LANGUAGES = environment.flag("LARDER_OFFER_LANGUAGES", default=False)
 USE_I18N = OFFER_LANGUAGES

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from appliance import agent_client, command
+from appliance.backups.pairing import receivers
 from appliance.backups.remote import settings as remote_settings
 from appliance.disks import inventory as disk_inventory
 from appliance.disks import latency, smart
@@ -37,6 +38,7 @@ from web.inventory.models import (
     PolicyRow,
     PoolRow,
     PropertiesRow,
+    ReceiverRow,
     RemoteRow,
     ServiceRow,
     ShareRow,
@@ -167,6 +169,7 @@ def collect_all() -> None:
     update_source("edits", collect_drift.store_drift)
     update_source("smb-policy", lambda: store.replace(PolicyRow, [publish.smb_policy()], lambda _policy: "smb"))
     update_source("remotes", lambda: store.replace(RemoteRow, remote_settings.read_remotes(), lambda one: one.id))
+    update_source("receivers", lambda: store.replace(ReceiverRow, receivers.read_receivers(), lambda one: one.id))
     update_source("imports", lambda: store.replace(ImportRow, import_settings.read_imports(), lambda one: one.id))
     update_source("addresses", store_addresses)
     if fresh:

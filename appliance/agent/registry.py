@@ -8,6 +8,9 @@ from appliance.backups.check_keys import CheckBackupKeys
 from appliance.backups.discard_received import DiscardReceived
 from appliance.backups.drill import DrillBackup
 from appliance.backups.drill_scratch import RemoveDrill
+from appliance.backups.pairing.pair_box import PairBox
+from appliance.backups.pairing.receive_copies import ReceiveCopies
+from appliance.backups.pairing.remove_receiver import RemoveReceiver
 from appliance.backups.remote.send_backup import SendBackup
 from appliance.backups.remote.set_up import AddRemote, ConfirmHostKey, RemoveRemote, TestRemote
 from appliance.backups.restore_folder import RestoreFolder
@@ -53,6 +56,7 @@ from appliance.pools.vdevs.online_offline import OfflineDisk, OnlineDisk
 from appliance.pools.vdevs.remove import RemoveVdev
 from appliance.pools.vdevs.replace import AttachDisk, DetachDisk, ReplaceDisk
 from appliance.recovery.take_place import TakePlace
+from appliance.rehearsal.rehearse import CleanUpRehearsal, RehearseRebuild
 from appliance.shares.approve import ApproveShares
 from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift
 from appliance.shares.end_connection import EndConnection
@@ -92,6 +96,9 @@ Registered = (
     | ConfirmHostKey
     | TestRemote
     | RemoveRemote
+    | PairBox
+    | ReceiveCopies
+    | RemoveReceiver
     | AddImport
     | ConfirmImportKey
     | TestImport
@@ -129,6 +136,8 @@ Registered = (
     | ExportPool
     | ImportPool
     | SetPoolProperty
+    | RehearseRebuild
+    | CleanUpRehearsal
     | PauseScrub
     | StartScrub
     | StopScrub

@@ -16,6 +16,7 @@ from appliance.facts.box_record import BoxRecord
 from appliance.facts.datasets import Bookmark, Dataset, DatasetDetail, Snapshot, Span
 from appliance.facts.file_import import FileImport
 from appliance.facts.importable import Importable
+from appliance.facts.receiver import Receiver
 from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group, Session, Share, SmbPolicy
 
@@ -254,6 +255,7 @@ class PoolDetail:
     snapshots: int = 0
     compatibility: str = "off"  # off, legacy, or the feature sets that it keeps to
     features_off: tuple[str, ...] = ()  # what an upgrade would switch on
+    content: tuple[str, ...] = ()  # the first files, folders and snapshots in it; read for a rehearsal alone
 
 
 @dataclass(frozen=True)
@@ -278,6 +280,7 @@ class Facts:
     smb_policy: SmbPolicy = field(default_factory=SmbPolicy)
     box_record: BoxRecord | None = None  # the one that an operation is about
     remotes: tuple[Remote, ...] = ()  # other computers that backups go to
+    receivers: tuple[Receiver, ...] = ()  # other Larders whose backups come here
     imports: tuple[FileImport, ...] = ()  # of files from another NAS
 
     def pool(self, name: str) -> Pool | None:
@@ -302,6 +305,9 @@ class Facts:
 
     def remote(self, key: str) -> Remote | None:
         return next((remote for remote in self.remotes if remote.id == key), None)
+
+    def receiver(self, key: str) -> Receiver | None:
+        return next((one for one in self.receivers if one.id == key), None)
 
     def dataset(self, name: str) -> Dataset | None:
         return next((dataset for dataset in self.datasets if dataset.name == name), None)

@@ -28,6 +28,7 @@ class Remote:
     problem: str = ""
     zfs: str = ""  # its version there
     free: int = 0  # bytes in ``root`` at that time
+    paired: bool = False  # another Larder, set up by a code: nothing has to be done there by hand
 
     @property
     def name(self) -> str:

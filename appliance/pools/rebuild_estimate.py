@@ -1,7 +1,7 @@
 """How long rebuilding a disk of a pool will take: by what was measured on it, or an estimate that says so. Pure.
 
-ZFS goes through all blocks of a pool when it rebuilds, so the time is that of an earlier rebuild by the bytes that are in
-the pool now. A scrub reads the same blocks from the same disks. Without either it is the bytes of a disk at a usual speed.
+ZFS goes through all blocks of a pool when it rebuilds, so the time is that of an earlier rebuild, or of its rehearsal, by the
+bytes that are in the pool now. A scrub reads the same blocks from the same disks. Without either it is the bytes of a disk at a usual speed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EXPANSION = 2  # reads and writes all that a rebuild only reads or only writes
 class PastWork:
     """Finished work on the pool: ``looked`` is how many bytes it went through."""
 
-    kind: str  # resilver, scrub, expand
+    kind: str  # resilver, rehearsal (of a resilver), scrub, expand
     looked: int
     seconds: float
 
@@ -37,8 +37,9 @@ class RebuildEstimate:
 
 def estimate_rebuild(pool: Pool, past: Sequence[PastWork], *, rotational: bool = True) -> RebuildEstimate:
     """The rebuild of one disk; ``past`` has the newest work first."""
-    if work := find_work(pool, past, "resilver", WHOLE):
-        return RebuildEstimate(scaled(pool, work), "as long as its last rebuild took for each byte", measured=True)
+    if work := find_rebuild(pool, past):
+        what = "the rehearsal of a rebuild" if work.kind == "rehearsal" else "its last rebuild"
+        return RebuildEstimate(scaled(pool, work), f"as long as {what} took for each byte", measured=True)
     if work := find_work(pool, past, "scrub"):
         return RebuildEstimate(
             scaled(pool, work), "an estimate: as long as its last check (scrub), which reads the same blocks"
@@ -61,6 +62,12 @@ def estimate_expansion(pool: Pool, past: Sequence[PastWork], *, rotational: bool
         rebuild.seconds * EXPANSION,
         f"an estimate: every block is read and written, which is twice the work of a rebuild; for that, {basis}",
     )
+
+
+def find_rebuild(pool: Pool, past: Sequence[PastWork]) -> PastWork | None:
+    """The newest rebuild of all that is in the pool. A rehearsal always was one, however full the pool is since."""
+    found = (find_work(pool, past, "resilver", WHOLE), find_work(pool, past, "rehearsal"))
+    return min((work for work in found if work), key=past.index, default=None)
 
 
 def find_work(pool: Pool, past: Sequence[PastWork], kind: str, share: float = 0.0) -> PastWork | None:

@@ -9,6 +9,9 @@ RUN = Path(os.environ.get("LARDER_RUN", "/run/larder"))
 STATE = Path(os.environ.get("LARDER_STATE", "/var/lib/larder"))
 AGENT_STATE = Path(os.environ.get("LARDER_AGENT_STATE", "/var/lib/larder-agent"))
 SSH = Path(os.environ.get("LARDER_SSH", "/var/lib/larder-ssh"))  # root's: other computers that backups go to
+RECEIVE = Path(
+    os.environ.get("LARDER_RECEIVE", "/var/lib/larder-receive")
+)  # root's: other Larders whose backups come here
 SPOOL = Path(os.environ.get("LARDER_SPOOL", "/var/spool/larder/events"))
 POOLS = Path(os.environ.get("LARDER_POOLS", "/"))  # new pools are mounted below
 

@@ -24,6 +24,8 @@ from appliance.zfs.scan_status import parse_number, parse_time
 ROLES = {"logs": "log", "l2cache": "cache", "spares": "spare", "special": "special", "dedup": "dedup"}
 # -t and -i: how far trimming and initializing are, which it leaves out otherwise.
 READ_POOLS = ("zpool", "status", "-j", "--json-int", "-t", "-i")
+# They say nothing of the folders below, which inherit them.
+OF_ITSELF = {user_properties.BOX, user_properties.REHEARSAL}
 # What a removed vdev leaves in the tree: it has no disk, and nobody can do anything with it.
 NOTHING = {"hole", "indirect", "missing"}
 COLUMNS = (
@@ -38,7 +40,8 @@ COLUMNS = (
 KEPT = (
     "recordsize", "volblocksize", "compression", "atime", "sync", "snapdir", "copies", "dedup", "logbias", "primarycache",
     "quota", "refquota", "reservation", "refreservation", "casesensitivity", "acltype", user_properties.PRESET, user_properties.UNLOCK,
-    user_properties.ORIGIN, user_properties.COPIED, user_properties.DRILL, user_properties.BOX,
+    user_properties.ORIGIN, user_properties.COPIED, user_properties.DRILL, user_properties.BOX, user_properties.RECEIVES,
+    user_properties.REHEARSAL,
     "receive_resume_token",
 )  # fmt: skip
 
@@ -152,7 +155,7 @@ def kept_properties(properties: Mapping[str, Any]) -> Iterator[tuple[str, Proper
         raw = properties.get(key) or {}
         value, source = str(raw.get("value", "-")), raw.get("source") or {}
         inherited = str(source.get("type", "")).lower() != "local"
-        if value != "-" and not (key == user_properties.BOX and inherited):  # it says nothing of the folders below
+        if value != "-" and not (key in OF_ITSELF and inherited):
             of = str(source.get("data", "-"))
             yield key, Property(value, str(source.get("type", "NONE")).lower(), "" if of == "-" else of)
 

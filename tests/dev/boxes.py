@@ -14,9 +14,10 @@ from appliance.facts.box_record import BoxMark, BoxMarks
 from appliance.facts.datasets import Dataset, Property, SpaceUse
 from appliance.facts.file_import import Count, FileImport, ImportResult
 from appliance.facts.importable import Importable, ImportablePart
+from appliance.facts.receiver import Receiver
 from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group
-from appliance.facts.user_properties import BOX
+from appliance.facts.user_properties import BOX, RECEIVES
 from appliance.shares.connections import Connection
 from appliance.snapshots.policy import Policy
 from tests.dev.builders import (
@@ -83,6 +84,21 @@ def cellar(now: datetime, **changes: Any) -> Remote:
     return replace(made, **changes)
 
 
+def received_of(now: datetime) -> tuple[Receiver, ...]:
+    """Another Larder that brings its backups, one that a code was shown for, and one whose folder is not here."""
+    key = f"ssh-ed25519 {'AAAAC3NzaC1lZDI1NTE5AAAAI' + 'z' * 43}"
+    parents = Receiver("0badcafe", "attic/backups/parents", 7_001, now - timedelta(days=90), key, "larder-of-the-parents", now - timedelta(days=90))  # fmt: skip
+    waits = Receiver("1badcafe", "attic/backups/sister", 7_002, now - timedelta(minutes=3), code_until=now + timedelta(days=900))  # fmt: skip
+    gone = replace(parents, id="2badcafe", root="tank/backups/a-box-with-a-long-name.of-a-friend.example.org", guid=7_003, sender="a-box-with-a-long-name.of-a-friend.example.org")  # fmt: skip
+    return parents, waits, gone
+
+
+def received_root(name: str) -> Dataset:
+    """The folder that the copies of another Larder lie in."""
+    made = folder(name, 0, copy_of='{"guid":0,"raw":false}', readonly=True)
+    return replace(made, properties={**made.properties, RECEIVES: Property("yes", "local")})
+
+
 # A box that has left its record on the pool attic.
 OLD_BOX = BoxMark(id="0123456789abcdef", host="larder-2019", at=1_772_000_000)
 
@@ -111,6 +127,11 @@ def healthy(now: datetime) -> Box:
         *copies,
         folder("attic/backups", copy_of='{"guid":0,"raw":false}'),
         folder("attic/backups/photos", 300 * GB, copy_of=mark_text(source)),
+        received_root("attic/backups/parents"),
+        folder(
+            "attic/backups/parents/documents", 41 * GB, snapshots=3 * GB, copy_of='{"guid":5,"raw":true}', readonly=True
+        ),
+        received_root("attic/backups/sister"),
     )
     return Box(
         pools,
@@ -122,7 +143,8 @@ def healthy(now: datetime) -> Box:
             Connection("smb", "4711", "anna", "192.168.1.23", ("photos", "documents"), ("2026/summer/P1000234.RAF",), 3, "signed"),
             Connection("nfs", "12", "", "192.168.1.20", ("/tank/media",)),
         ),
-        remotes=(cellar(now),),
+        remotes=(cellar(now), cellar(now, id="2badcafe", host="larder-of-the-parents.example.org", user="larder-receive", root="safe/backups/larder", paired=True)),
+        receivers=received_of(now),
         imports=imports_of(now, own),
         uses={"tank/homes": (SpaceUse("user", "anna", 5 * GB, 50 * GB), SpaceUse("user", "ben", 3 * GB, 50 * GB))},
     )  # fmt: skip
@@ -227,7 +249,7 @@ LONG = (
 
 
 def many(now: datetime) -> Box:
-    """Ten pools, 1,000 datasets, 20,000 snapshots, 30 people, 12 disks; some names as long as they may be."""
+    """Ten pools, one of them empty, 1,000 datasets, 20,000 snapshots, 30 people, 12 disks; some names as long as they may be."""
     models = ("ST16000NM001G-2KK103", "WDC WUH721818ALE6L4 Ultrastar DC HC550", "TOSHIBA MG08ACA16TE")
     disks = [made_disk(number, models[number % 3], (16, 18)[number % 3 == 1] * TB) for number in range(1, 13)]
     names = ("archive", "a-pool-with-a-name-that-somebody-thought-about-for-a-long-time", *(f"pool{at}" for at in range(3, 11)))  # fmt: skip
@@ -238,7 +260,10 @@ def many(now: datetime) -> Box:
         pools.append(scrubbed(filled(made, 9 * at), now - timedelta(days=at + 1), hours=11))
     datasets: list[Dataset] = []
     for at, pool in enumerate(pools):
-        below = [folder(f"{pool.name}/{'/'.join(way)}", (number + 1) * GB, snapshots=number * 2**24, **sharing(at, number)) for number, way in enumerate(ways(99))]  # fmt: skip
+        if not at:
+            datasets += folders(int(16 * TB * 0.93), folder(pool.name, 98_304, **POLICY))
+            continue
+        below = [folder(f"{pool.name}/{'/'.join(way)}", (number + 1) * GB, snapshots=number * 2**24, **sharing(at, number)) for number, way in enumerate(ways(110))]  # fmt: skip
         datasets += folders(int((6 + at) * TB), folder(pool.name, GB, **POLICY), *below)
     people = tuple(Account(f"person{at:02d}", 1001 + at, ("Maximiliane Alexandra von und zu Hohenstein-Wittelsbach" if at == 7 else f"Person {at}")) for at in range(30))  # fmt: skip
     groups = tuple(Group(f"group{at}", 20000 + at, tuple(one.name for one in people[at::5])) for at in range(5))

@@ -18,6 +18,7 @@ from appliance.facts.box import Disk, Facts, LongWork, Pool, Scan, Use, Vdev
 from appliance.facts.datasets import Dataset, Property, SpaceUse
 from appliance.facts.file_import import FileImport
 from appliance.facts.importable import Importable
+from appliance.facts.receiver import Receiver
 from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group, Share
 from appliance.shares.connections import Connection
@@ -46,6 +47,7 @@ class Box:
     importable: tuple[Importable, ...] = ()
     connections: tuple[Connection, ...] = ()
     remotes: tuple[Remote, ...] = ()
+    receivers: tuple[Receiver, ...] = ()
     imports: tuple[FileImport, ...] = ()
     uses: dict[str, tuple[SpaceUse, ...]] = field(default_factory=dict)
     kept: Policy = USUAL  # the snapshots that there are of each dataset with a policy

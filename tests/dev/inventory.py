@@ -66,6 +66,7 @@ from web.inventory.models import (
     PolicyRow,
     PoolRow,
     PropertiesRow,
+    ReceiverRow,
     RemoteRow,
     ServiceRow,
     ShareRow,
@@ -174,6 +175,7 @@ def put_facts(box: Box, now: datetime) -> None:
     store.replace(ImportableRow, box.importable, lambda found: str(found.guid))
     store.replace(ConnectionRow, box.connections, lambda found: found.key)
     store.replace(RemoteRow, box.remotes, lambda found: found.id)
+    store.replace(ReceiverRow, box.receivers, lambda found: found.id)
     store.replace(ImportRow, box.imports, lambda found: found.id)
     services = [Service(unit, "failed" if unit in box.failed_services else "active", "enabled") for unit in UNITS]
     store.replace(ServiceRow, services, lambda found: found.unit)

@@ -22,7 +22,15 @@ def refusal(folder: Path | None = None) -> str:
 
 def environment(folder: Path) -> dict[str, str]:
     """Every place of ``appliance/system/paths.py`` and of the settings, below that folder; whatever was set before counts for nothing."""
-    places = {"RUN": "run", "STATE": "state", "AGENT_STATE": "agent", "SSH": "ssh", "SPOOL": "spool", "POOLS": "pools"}
+    places = {
+        "RUN": "run",
+        "STATE": "state",
+        "AGENT_STATE": "agent",
+        "SSH": "ssh",
+        "RECEIVE": "receive",
+        "SPOOL": "spool",
+        "POOLS": "pools",
+    }
     return {
         **{f"LARDER_{name}": str(folder / below) for name, below in places.items()},
         "LARDER_BROKER": f"redis+socket://{folder}/no-redis.sock",

@@ -115,6 +115,10 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
             kept = [{"name": f"tank/{name}", "guid": 90 + at} for at, name in enumerate(("photos", "papers"))]
             yield {"facts": {"version": 1, "box": request["box"], "host": "larder-2019", "written": 1_772_000_000, "larder": "0.1.0",
                              "users": people, "groups": [], "folders": kept, "sealed": True}}  # fmt: skip
+        case "make-pairing-code":
+            yield {"facts": {"code": "7KQ2M-T0B8R-0XHVN-4J3PC", "minutes": 10}}
+        case "withdraw-pairing-code":
+            yield {"facts": {}}
         case "read-content":  # disks that look empty are empty
             yield {"facts": {}}
         case "list-folder":

@@ -31,6 +31,7 @@ from web.inventory.models import (
     ImportableRow,
     ImportRow,
     PoolRow,
+    ReceiverRow,
     RemoteRow,
     SnapshotRow,
 )
@@ -63,6 +64,7 @@ SUFFIXES = {
     ],
     "rename_folder": ["?answered=1&name=&parent=", "?answered=1&name=renamed&parent=tank"],
     "pool_history": ["?show=all"],
+    "rehearse_rebuild": ["?answered=1&share=25&vdev={member}", "?answered=1"],
     "snapshots": ["?q=nothing-of-this-name"],
     "restore_files": ["?q=garden"],
     "snapshot_file": ["?path=garden.txt"],
@@ -104,8 +106,9 @@ def fill(route: str, values: Values) -> str:
 
 
 def suffix_values() -> Values:
+    empty = PoolRow.objects.filter(key=empty_pools()[0]["key"]).first() if empty_pools() else None
     free = sum(row.fact.free for row in DiskRow.objects.all())
-    return {"layout": {2: "mirror-1"}.get(free, "raidz1-1" if free > 2 else ""), "dataset": keys_of_datasets()[0] if DatasetRow.objects.exists() else ""}  # fmt: skip
+    return {"layout": {2: "mirror-1"}.get(free, "raidz1-1" if free > 2 else ""), "dataset": keys_of_datasets()[0] if DatasetRow.objects.exists() else "", "member": str(next(empty.fact.devices()).guid) if empty else ""}  # fmt: skip
 
 
 def values_of(name: str, route: str) -> Iterable[Values]:
@@ -135,6 +138,12 @@ def keys(rows: Any, name: str = "key", count: int = 2) -> list[Values]:
 def pools() -> list[Values]:
     rows = sorted(PoolRow.objects.all(), key=lambda row: -len(row.name))
     return [{"key": row.key} for row in rows[:2]]
+
+
+def empty_pools() -> list[Values]:
+    """The pools in which only their top folder is."""
+    names = {name.split("/", 1)[0] for name in DatasetRow.objects.values_list("name", flat=True) if "/" in name}
+    return [{"key": row.key} for row in PoolRow.objects.order_by("name") if row.name not in names][:1]
 
 
 def disks() -> list[Values]:
@@ -209,6 +218,7 @@ FAMILIES = {
         {"key": other.key, "box": other.mark.id} for other in recovery.other_boxes(status.read_facts())
     ],
     "/backups/computers/": lambda: keys(RemoteRow.objects.order_by("key")),
+    "/backups/receiving/": lambda: keys(ReceiverRow.objects.order_by("key"), count=9),
     "/imports/": lambda: keys(ImportRow.objects.order_by("key"), count=9),
     "/snapshots/of/<str:key>/<str:guid>/": snapshots,
     "/snapshots/of/<str:key>/": datasets,
@@ -228,6 +238,7 @@ OWN = {
     "review_power": lambda: with_each([{}], "act", ("restart", "shut-down")),
     "end_pool": lambda: with_each(pools()[:1], "act", lifecycle_views.ACTS),
     "vdev_act": lambda: with_each(devices(), "what", topology_views.ACTS),
+    "rehearse_rebuild": lambda: empty_pools() or pools()[:1],
     "add_disks": lambda: with_each(pools()[:1], "kind", topology_views.KINDS),
     "schedule": lambda: with_each(pools()[:1], "kind", ("scrub", "trim")),
     "folder_setting": lambda: with_each(datasets()[:1], "name", KNOWN),

@@ -65,6 +65,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         "AGENT_SOCKET": run / "agent.sock",
         "AGENT_STATE": state,
         "SSH": state / "ssh",
+        "RECEIVE": state / "receive",
         "JOURNALS": state / "journal",
     }.items():
         monkeypatch.setattr(paths, name, path)

@@ -100,6 +100,7 @@ ROUTES = [
     Route("trim_pool", f"/pools/{TANK}/trim/", CHANGE),
     Route("schedule", f"/pools/{TANK}/schedule/scrub/", BOTH),
     Route("pool_settings", f"/pools/{TANK}/settings/", BOTH),
+    Route("rehearse_rebuild", f"/pools/{TANK}/rehearsal/", READ),
     Route("pool_growth", f"/pools/{TANK}/growth/", READ),
     Route("disk_price", f"/pools/{TANK}/growth/price/", CHANGE),
     Route("begin_growth", f"/pools/{TANK}/growth/plan/", CHANGE),
@@ -142,6 +143,14 @@ ROUTES = [
     Route("take_place", f"/backups/recovery/{TANK}/0123456789abcdef/take-place/", READ),
     Route("share_again", f"/backups/recovery/{TANK}/0123456789abcdef/share/5/6/", READ),
     Route("confirm_phrase", "/backups/recovery/confirm/", BOTH),
+    Route("receivers", "/backups/receiving/", READ),
+    Route("receive_copies", "/backups/receiving/new/", BOTH),
+    Route("receiver", "/backups/receiving/0badcafe/", READ),
+    Route("pairing_code", "/backups/receiving/0badcafe/code/", CHANGE),
+    Route("withdraw_pairing_code", "/backups/receiving/0badcafe/withdraw/", CHANGE),
+    Route("remove_receiver", "/backups/receiving/0badcafe/remove/", READ),
+    Route("pair_box", "/backups/computers/pair/", BOTH),
+    Route("accept_pairing", "/backups/pair/", CHANGE),
     Route("remotes", "/backups/computers/", READ),
     Route("add_remote", "/backups/computers/new/", BOTH),
     Route("download_peer", "/backups/computers/larder-peer/", READ),
@@ -234,7 +243,7 @@ ROUTES = [
 ]
 OPEN_TO_ALL = {"setup", "ready", "account_login", "account_signup", "account_logout"}
 # What the script on another computer asks: without a session, by a code of its own.
-OPEN_TO_ALL |= {"client_script", "begin_client_run", "open_wire", "finish_client_run"}
+OPEN_TO_ALL |= {"accept_pairing", "client_script", "begin_client_run", "open_wire", "finish_client_run"}
 ALL_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "TRACE")
 CLOSED = [route for route in ROUTES if route.name not in OPEN_TO_ALL]
 CHANGING = [route for route in ROUTES if "POST" in route.methods and route.name != "setup"]

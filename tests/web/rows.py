@@ -15,6 +15,7 @@ from appliance.facts.box import Disk, Pool, PoolDetail, Use, Vdev
 from appliance.facts.datasets import Dataset, Snapshot
 from appliance.facts.file_import import Count, FileImport
 from appliance.facts.importable import Importable
+from appliance.facts.receiver import Receiver
 from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group, Share
 from appliance.operation import Operation, as_json, checked_plan, kind_of
@@ -41,6 +42,7 @@ from web.inventory.models import (
     ImportableRow,
     ImportRow,
     PoolRow,
+    ReceiverRow,
     RemoteRow,
     ShareRow,
     SnapshotRow,
@@ -137,6 +139,15 @@ def put_imports(*imports: FileImport) -> None:
     store.checked("imports", changed=True)
 
 
+RECEIVER = Receiver("0badcafe", "tank/backups/attic", 77, datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def put_receivers(*receivers: Receiver) -> None:
+    """Made up: other Larders whose backups come here."""
+    store.replace(ReceiverRow, receivers, lambda one: one.id)
+    store.checked("receivers", changed=True)
+
+
 def put_remotes(*remotes: Remote) -> None:
     """Made up: other computers that backups go to."""
     store.replace(RemoteRow, remotes, lambda one: one.id)
@@ -169,6 +180,7 @@ def recorded_box() -> Pool:
     store.replace(EditRow, [detect.Edit("smb", "/etc/samba/larder.conf", "ab" * 32)], lambda edit: edit.key)
     store.replace(ConnectionRow, [Connection("smb", "1", "anna", "192.168.1.20")], lambda found: found.key)
     put_remotes(replace(REMOTE, host_key="", offered_key=HOST_KEY))
+    put_receivers(RECEIVER)
     photos = DatasetRow.objects.get(name="tank/photos").fact.guid
     put_imports(replace(IMPORT, offered_key=OTHER_HOST_KEY, guid=photos))
     put_box()

@@ -14,6 +14,7 @@ from django.utils.translation import gettext, ngettext
 
 from appliance import snapshot_names
 from appliance.backups import copies, tasks
+from appliance.backups.pairing.receive_copies import receives
 from appliance.backups.run_mark import RunMark, run_mark_of
 from appliance.backups.tasks import BackupTask
 from appliance.facts.box import Facts, Pool
@@ -319,7 +320,10 @@ def read_folders(facts: Facts, statuses: Iterable[BackupStatus]) -> list[FolderB
 def read_orphans(facts: Facts) -> list[Dataset]:
     """The copies that no backup continues: their folder is gone, or they were set aside. Without those below them."""
     here = {one.guid for one in facts.datasets if not one.copy_of}
-    found = (one for one in facts.datasets if copies.is_copy(one) and one.name.count("/") == 2)
+    received = {one.name for one in facts.datasets if receives(one)}
+    found = (
+        one for one in facts.datasets if copies.is_copy(one) and one.name.count("/") == 2 and one.name not in received
+    )
     return [one for one in found if (mark := parse_copy_mark(one.copy_of)) and mark.guid not in here]
 
 

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.urls import path
 
-from web.backups import proof_views, recovery_views, remote_views, restore_views, views
+from web.backups import pair_views, proof_views, recovery_views, remote_views, restore_views, views
 
+PAIRING = [
+    path("pair/", pair_views.accept_pairing, name="accept_pairing"),
+    path("receiving/", pair_views.list_receivers, name="receivers"),
+    path("receiving/new/", pair_views.receive_copies, name="receive_copies"),
+    path("receiving/<str:key>/", pair_views.show_receiver, name="receiver"),
+    path("receiving/<str:key>/code/", pair_views.show_code, name="pairing_code"),
+    path("receiving/<str:key>/withdraw/", pair_views.withdraw_code, name="withdraw_pairing_code"),
+    path("receiving/<str:key>/remove/", pair_views.remove_receiver, name="remove_receiver"),
+    path("computers/pair/", pair_views.pair_box, name="pair_box"),
+]
 urlpatterns = [
+    *(PAIRING if settings.OFFER_PAIRING else []),
     path("", views.list_backups, name="backups"),
     path("new/", views.choose_folder, name="new_backup"),
     path("recovery/", recovery_views.show_recovery, name="recovery"),

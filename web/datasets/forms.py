@@ -11,29 +11,9 @@ from appliance import formatting, names
 from appliance.datasets.presets import PRESETS
 from appliance.datasets.volumes import BLOCKS, whole_blocks
 from appliance.errors import Refused
+from web.forms_common import SizeField
 from web.jobs.refusals import validation_error
 from web.translation import lazy_text
-
-
-class SizeField(forms.Field):
-    """A size with a unit, such as 1.5 GB; cleaned to whole bytes, 0 if empty."""
-
-    def __init__(self, **more: Any) -> None:
-        super().__init__(widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "text"}), **more)
-
-    def to_python(self, value: object) -> Any:
-        text = str(value or "").strip()[:40]
-        if not text or text.lower() in {"0", "none"}:
-            return 0
-        try:
-            return formatting.size_of(text)
-        except ValueError as error:
-            raise forms.ValidationError(
-                gettext("Give a size with its unit, for example 500 GB."), code="size-malformed"
-            ) from error
-
-    def prepare_value(self, value: object) -> object:
-        return formatting.size_typed(value) if isinstance(value, int) and value else value or ""
 
 
 def name_field(example: str, what: str = "it") -> forms.CharField:

@@ -24,7 +24,7 @@ from appliance.datasets.property_words import (
 from appliance.errors import Refused
 from appliance.facts.datasets import Dataset
 from web.datasets import actions
-from web.datasets.forms import SizeField
+from web.forms_common import SizeField
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons, refusals_lead_to
 

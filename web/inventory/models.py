@@ -14,6 +14,7 @@ from appliance.facts import box, sharing
 from appliance.facts.datasets import Bookmark, Dataset, DatasetDetail, Snapshot
 from appliance.facts.file_import import FileImport
 from appliance.facts.importable import Importable
+from appliance.facts.receiver import Receiver
 from appliance.facts.remote import Remote
 from appliance.pools import progress
 from appliance.shares import connections
@@ -256,6 +257,12 @@ class RemoteRow(Row):
     """Another computer that backups go to. ``key`` is its id."""
 
     kind = Remote
+
+
+class ReceiverRow(Row):
+    """Another Larder whose backups come here. ``key`` is its id."""
+
+    kind = Receiver
 
 
 class ImportRow(Row):

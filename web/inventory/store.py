@@ -34,6 +34,7 @@ from web.inventory.models import (
     PolicyRow,
     PoolRow,
     PropertiesRow,
+    ReceiverRow,
     RemoteRow,
     Row,
     SessionRow,
@@ -142,6 +143,7 @@ def facts() -> Facts:
         dataset_details=tuple(row.fact for row in DatasetDetailRow.objects.all()),
         smb_policy=next((row.fact for row in PolicyRow.objects.all()), SmbPolicy()),
         remotes=tuple(row.fact for row in RemoteRow.objects.order_by("name")),
+        receivers=tuple(row.fact for row in ReceiverRow.objects.order_by("name")),
         imports=tuple(row.fact for row in ImportRow.objects.order_by("name")),
     )
 

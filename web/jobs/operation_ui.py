@@ -13,6 +13,9 @@ from appliance.backups.check_keys import CheckBackupKeys
 from appliance.backups.discard_received import DiscardReceived
 from appliance.backups.drill import DrillBackup
 from appliance.backups.drill_scratch import RemoveDrill
+from appliance.backups.pairing.pair_box import PairBox
+from appliance.backups.pairing.receive_copies import ReceiveCopies
+from appliance.backups.pairing.remove_receiver import RemoveReceiver
 from appliance.backups.remote.send_backup import SendBackup
 from appliance.backups.remote.set_up import AddRemote, ConfirmHostKey, RemoveRemote, TestRemote
 from appliance.backups.restore_folder import RestoreFolder
@@ -58,6 +61,7 @@ from appliance.pools.vdevs.remove import RemoveVdev
 from appliance.pools.vdevs.replace import AttachDisk, DetachDisk, ReplaceDisk
 from appliance.recovery import phrase
 from appliance.recovery.take_place import TakePlace
+from appliance.rehearsal.rehearse import CleanUpRehearsal, RehearseRebuild
 from appliance.shares.approve import ApproveShares
 from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift
 from appliance.shares.end_connection import EndConnection
@@ -81,7 +85,7 @@ from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.users.remove import RemoveAccount
 from appliance.users.set_password import SetPassword
 from appliance.users.share_folder import ShareFolder
-from web.jobs.secret_fields import NEW_KEY_FILE, NEW_PASSPHRASE, POOL_KEY_FILE, POOL_PASSPHRASE, Secret
+from web.jobs.secret_fields import NEW_KEY_FILE, NEW_PASSPHRASE, PAIRING_CODE, POOL_KEY_FILE, POOL_PASSPHRASE, Secret
 from web.translation import lazy_format, lazy_text
 
 
@@ -133,6 +137,7 @@ REPLACEMENT_STEPS = (
 BOX = OperationUi("box", lazy_text("See the system"))
 BACKUPS = OperationUi("backups", lazy_text("See the backups"))
 REMOTES = OperationUi("remotes", lazy_text("See the computers"))
+RECEIVERS = OperationUi("receivers", lazy_text("See the received copies"))
 RECOVERY = OperationUi("recovery", lazy_text("See what is left to do"))
 IMPORTS = OperationUi("imports", lazy_text("See the imports"))
 BENCHMARKS = OperationUi("benchmarks", lazy_text("See the benchmarks"))
@@ -157,6 +162,8 @@ UI: dict[type[Operation], OperationUi] = {
     DestroyPool: OperationUi("import_pools", lazy_text("Recover it")),
     UpgradePool: POOLS,
     SetPoolProperty: POOLS,
+    RehearseRebuild: POOLS,
+    CleanUpRehearsal: POOLS,
     TakeCheckpoint: POOLS,
     DiscardCheckpoint: POOLS,
     RewindCheckpoint: POOLS,
@@ -196,6 +203,9 @@ UI: dict[type[Operation], OperationUi] = {
     ConfirmHostKey: REMOTES,
     TestRemote: REMOTES,
     RemoveRemote: REMOTES,
+    PairBox: replace(REMOTES, secret=PAIRING_CODE),
+    ReceiveCopies: replace(RECEIVERS, link=lazy_text("Show the code")),
+    RemoveReceiver: RECEIVERS,
     AddImport: IMPORTS,
     ConfirmImportKey: IMPORTS,
     TestImport: IMPORTS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from appliance.backups.pairing import codes
 from web.translation import lazy_text
 
 
@@ -26,6 +27,12 @@ class Secret:
         return self.field.replace("secret", "again", 1)
 
 
+PAIRING_CODE = Secret(
+    lazy_text("Code"),
+    lazy_text("The other Larder shows it under Backups, Received copies."),
+    twice=False,
+    check=codes.spell_code,
+)
 NEW_PASSPHRASE = Secret(
     lazy_text("New passphrase"),
     lazy_text("It unlocks the folder after every start. Nobody can help you if you lose it: write it down."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -17,19 +16,18 @@ from appliance.layout.growth import read_groups
 from appliance.pools.growth import GrowthFacts, Way, list_ways
 from appliance.pools.growth_disks import disk_choices, usual_disk
 from appliance.pools.growth_forecast import MONTHS, Pace, find_pace, forecast_way
-from appliance.pools.rebuild_estimate import PastWork
-from appliance.zfs import kernel_module, vdev_tree
+from appliance.zfs import kernel_module
 from web.alerts.models import PoolDay
 from web.backups.status import read_facts, read_orphans
 from web.inventory.box import Box
 from web.inventory.models import BoxRow, DetailRow
 from web.inventory.pool_cards import PoolCard
 from web.pools.growth_chart import NOW, Line, draw_chart
-from web.pools.models import DiskPrice, WorkReport
+from web.pools.models import DiskPrice
+from web.pools.rebuild_time import is_rotational, past_work
 from web.pools.topology import add_url, replace_url
 
 TB = 10**12
-MOST_REPORTS = 50
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,6 @@ def growth_facts(card: PoolCard, box: Box, found: Facts, size: int, *, can_rewri
     orphans = [below for one in read_orphans(found) if one.pool == name for below in found.below(one.name)]
     detail = DetailRow.objects.filter(key=card.key).first()
     free = tuple(bay.disk.size for bay in box.bays if bay.is_free and bay.disk.path)
-    members = {vdev_tree.link_of(device) for device in card.pool.devices()}
     return GrowthFacts(
         pool=card.pool,
         used=card.used,
@@ -124,18 +121,9 @@ def growth_facts(card: PoolCard, box: Box, found: Facts, size: int, *, can_rewri
         orphaned=sum(one.used_by_data for one in orphans),
         features_off=detail.fact.features_off if detail else (),
         rewrites=can_rewrite,
-        rotational=any(bay.disk.rotational for bay in box.bays if bay.key in members),
-        past=tuple(past_work(card.key)),
+        rotational=is_rotational(card.pool, box),
+        past=tuple(past_work(card.pool, own)),
     )
-
-
-def past_work(key: str) -> Iterable[PastWork]:
-    """Finished work on the pool, the newest first. One query."""
-    kinds = ("resilver", "scrub", "expand")
-    rows = WorkReport.objects.filter(pool_key=key, kind__in=kinds, outcome="finished").order_by("-ended")[:MOST_REPORTS]
-    for row in rows:
-        if row.started and row.ended:
-            yield PastWork(row.kind, row.looked, (row.ended - row.started).total_seconds())
 
 
 def read_history(key: str, today: date) -> list[tuple[date, int]]:

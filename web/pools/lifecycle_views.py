@@ -17,6 +17,7 @@ from appliance.operation import Operation
 from appliance.pools.checkpoint import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.pools.export_destroy import DestroyPool, ExportPool
 from appliance.pools.upgrade import UpgradePool
+from appliance.rehearsal.rehearse import CleanUpRehearsal
 from appliance.shares.approve import ApproveShares
 from appliance.shares.iscsi.part import place_of
 from appliance.shares.settings import ShareSetting, setting_of
@@ -34,6 +35,7 @@ ACTS: dict[str, type[Operation]] = {
     "rewind": RewindCheckpoint,
     "upgrade": UpgradePool,
     "accept": ApproveShares,
+    "rehearsal": CleanUpRehearsal,
 }
 
 
@@ -90,6 +92,6 @@ def lifecycle_context(pool: Pool) -> dict[str, object]:
 
 @require_GET
 def review_pool_act(request: HttpRequest, key: str, act: str) -> HttpResponse:
-    """The review page of exporting, destroying or upgrading a pool, of its checkpoint, or of approving its shares."""
+    """The review page of exporting, destroying or upgrading a pool, of its checkpoint, of approving its shares, or of cleaning up."""
     row = get_object_or_404(PoolRow, key=key)
     return review_act(request, ACTS, act, back=reverse("pool", args=[key]), pool=row.name, guid=row.fact.guid)

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts, Pool
+from appliance.pools.rebuild_estimate import RebuildEstimate
 from appliance.pools.vdevs import online_offline
 from appliance.pools.vdevs.replace import REPLACEABLE
 from appliance.zfs import vdev_tree
@@ -26,8 +27,8 @@ from web.inventory.models import Activity, Progress
 from web.jobs import confirm, operation_ui
 from web.jobs.models import Job
 from web.jobs.refusals import refusals_lead_to
+from web.pools import rebuild_time, topology
 from web.pools import replacement as pool_replacement
-from web.pools import topology
 from web.pools.topology_views import find_pool, parse_guid
 
 
@@ -112,6 +113,7 @@ def show_replacement(request: HttpRequest, pk: int) -> HttpResponse:
             "activities": Activity.objects.filter(pool=case.pool, kind="resilver", state__in=Activity.UNDER_WAY)[:1],
             **latest_job(case),
             "stop_link": stop_url(case, now),
+            "estimate": estimate_of(case, now, box),
         }
 
     return live.respond(request, "pools/replace/replacement.html", build_context)
@@ -125,6 +127,12 @@ def latest_job(case: Replacement) -> dict[str, object]:
         "job": shown,
         "progress": Progress.objects.filter(job=shown.pk).first() if shown else None,
     }
+
+
+def estimate_of(case: Replacement, now: pool_replacement.Situation, box: Box) -> RebuildEstimate | None:
+    """How long the rebuild will take, before it has begun; from then on its progress says that. Two queries."""
+    pool = next((card.pool for card in box.cards if card.key == case.pool_guid), None)
+    return rebuild_time.rebuild_estimate(pool, box) if pool and now.step in {"offline", "pull", "accept"} else None
 
 
 def stop_url(case: Replacement, now: pool_replacement.Situation) -> str:

@@ -20,7 +20,7 @@ from web.inventory.models import DatasetRow
 from web.inventory.pool_cards import PoolCard
 from web.jobs import confirm
 from web.jobs.refusals import refusals_lead_to
-from web.pools import advice, growth_plans, lifecycle_views, maintenance_views, topology
+from web.pools import advice, growth_plans, lifecycle_views, maintenance_views, rehearsal_views, topology
 from web.snapshots import space
 
 
@@ -53,9 +53,15 @@ def show_pool(request: HttpRequest, key: str) -> HttpResponse:
             "moving": lifecycle_views.lifecycle_context(card.pool),
             "space": next(pool_usage.usage_of_pools([card.pool], timezone.now()), None),
             **maintenance_views.checks_context(card.pool),
+            "rehearsal": rehearsal_views.rehearsal_line(card.pool, box, folders),
             "rows": topology.topology_rows(card.pool, box),
             "pool_actions": list(topology.pool_actions(card.pool)),
-            "advice": [*advice.pool_advice(card.pool, box), *plan_advice(card, box), *space_advice(card)],
+            "advice": [
+                *rehearsal_views.rehearsal_advice(card.pool, folders),
+                *advice.pool_advice(card.pool, box),
+                *plan_advice(card, box),
+                *space_advice(card),
+            ],
         }
 
     return live.respond(request, "pools/pool.html", build_context)

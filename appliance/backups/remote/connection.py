@@ -31,6 +31,7 @@ WITH_AES = "aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@open
 WITHOUT_AES = "chacha20-poly1305@openssh.com,aes128-gcm@openssh.com,aes256-gcm@openssh.com,aes128-ctr,aes256-ctr"
 # In this order: the first that the computer has is shown and confirmed.
 KEY_TYPES = ("ed25519", "ecdsa", "rsa")
+REMOVED_THERE = "This box was probably removed there. Look under Backups, Received copies there. To pair it again, remove it here first."
 
 
 class Unreachable(Failed):
@@ -107,7 +108,7 @@ def unreachable(remote: Remote, said: str) -> Unreachable:
         ("host key verification failed|remote host identification has changed|no .* host key is known", "remote-host-key",
          f"{host} showed another host key than the one that you confirmed", "Nothing was sent. It may have been reinstalled, or another computer answers in its place. Look at the page of this computer."),
         (r"permission denied \(|too many authentication failures", "remote-key-refused",
-         f"{host} does not let this box in as {remote.user}", f"Add the line with the key to authorized_keys of {remote.user} there. The file must belong to {remote.user}."),
+         f"{host} does not let this box in as {remote.user}", REMOVED_THERE if remote.paired else f"Add the line with the key to authorized_keys of {remote.user} there. The file must belong to {remote.user}."),
         ("could not resolve hostname|name or service not known", "remote-unknown-name",
          f"There is no computer with the name {host}", "Look at the name, or enter its address."),
         ("connection refused", "remote-no-ssh",

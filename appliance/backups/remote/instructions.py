@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from appliance.backups.remote.answers import ROOT_OFF
 from appliance.facts.remote import Remote
@@ -21,14 +24,27 @@ def script_text() -> str:
 
 def key_line(remote: Remote) -> str:
     """The line for ``authorized_keys``: with this key one script can be run, in one folder, and nothing else."""
-    return f'restrict,command="{INSTALLED} {remote.root}" {remote.public_key} {remote.id}'
+    return restricted_line(f"{INSTALLED} {remote.root}", remote.public_key, remote.id)
+
+
+def restricted_line(command: str, public_key: str, name: str) -> str:
+    """A line for ``authorized_keys`` that lets a key run this command and nothing else. Each part is plain."""
+    return f'restrict,command="{command}" {public_key} {name}'
 
 
 def create_command(remote: Remote) -> str:
     """Make the folder for copies: what it hands on keeps them from being mounted, changed or run."""
-    options = " ".join(f"-o {key}={value}" for key, value in {"canmount": "off", **ROOT_OFF}.items())
-    return f"zfs create {options} {remote.root}"
+    return shlex.join(create_argv(remote.root))
+
+
+def create_argv(root: str, more: Mapping[str, str] = MappingProxyType({})) -> list[str]:
+    options = {"canmount": "off", **ROOT_OFF, **more}
+    return ["zfs", "create", *(word for key, value in options.items() for word in ("-o", f"{key}={value}")), root]
 
 
 def allow_command(remote: Remote, rights: str = RIGHTS) -> str:
-    return f"zfs allow -u {remote.user} {rights} {remote.root}"
+    return shlex.join(allow_argv(remote.user, remote.root, rights))
+
+
+def allow_argv(user: str, root: str, rights: str = RIGHTS) -> list[str]:
+    return ["zfs", "allow", "-u", user, rights, root]

@@ -75,8 +75,7 @@ class AddRemote(RemoteOperation, tag="add-remote"):
         same = (self.host, self.port, self.user, self.root)
         if any((one.host, one.port, one.user, one.root) == same for one in facts.remotes):
             yield Reason("remote-twice", "That folder on {host} is already among the places for backups.", field="root", host=self.host)  # fmt: skip
-        if len(facts.remotes) >= settings.MOST_REMOTES:
-            yield Reason("remotes-too-many", "There can be at most {most} other computers.", most=settings.MOST_REMOTES)
+        yield from settings.check_room(facts.remotes)
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
@@ -251,7 +250,7 @@ class RemoveRemote(RemoteOperation, tag="remove-remote"):
             summary=f"This box can no longer sign in at {remote.host}. The copies in {remote.root} there stay.",
             steps=(Step("remove", "Delete its settings and its key", f"rm {settings.key_file(self.remote)}", self.remove),),
             identity={"operation": msgspec.to_builtins(self), "host": remote.host},
-            warnings=(f"Remove the line with the key {remote.public_key[-20:]} from authorized_keys on {remote.host} too.",),
+            warnings=(f"Remove this box on {remote.host} too, under Backups, Received copies." if remote.paired else f"Remove the line with the key {remote.public_key[-20:]} from authorized_keys on {remote.host} too.",),
             undo="It can be added again, with a new key.",
         )  # fmt: skip
 

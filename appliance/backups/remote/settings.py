@@ -9,6 +9,7 @@ import grp
 import ipaddress
 import os
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -138,6 +139,12 @@ def not_confirmed(remote: Remote) -> Reason:
         field="pool",
         host=remote.host,
     )
+
+
+def check_room(remotes: Sequence[Remote]) -> Iterator[Reason]:
+    """The reason against one more, if there are enough."""
+    if len(remotes) >= MOST_REMOTES:
+        yield Reason("remotes-too-many", "There can be at most {most} other computers.", most=MOST_REMOTES)
 
 
 def remote_missing() -> Reason:

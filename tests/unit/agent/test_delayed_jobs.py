@@ -270,7 +270,7 @@ OPERATIONS = typing.get_args(Registered)
 ALWAYS = {
     "destroy-pool", "destroy-dataset", "destroy-snapshots", "destroy-bookmark", "erase-disk", "roll-back", "rewind-checkpoint",
     "discard-checkpoint", "release-snapshot", "change-key", "delete-key", "set-password",
-    "set-time-servers", "confirm-host-key", "confirm-import-key", "remove-remote", "take-place",
+    "set-time-servers", "confirm-host-key", "confirm-import-key", "remove-remote", "take-place", "pair-box", "receive-copies",
 }  # fmt: skip
 
 

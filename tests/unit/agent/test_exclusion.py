@@ -96,6 +96,8 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "rewind-checkpoint": (OF_POOL, {"pool", "takes tank", "disk"}),
     "upgrade-pool": (OF_POOL, {"pool"}),
     "erase-disk": ({"disk": path_of(1)}, {"disk"}),
+    "rehearse-rebuild": ({**OF_POOL, "vdev": 5, "disk": path_of(1)}, {"disk", "pool", "takes tank"}),
+    "clean-up-rehearsal": (OF_POOL, {"pool"}),
     "burn-in-disk": ({"disk": path_of(1), "size": 2 * 10**12}, {"disk"}),
     "start-self-test": ({"disk": path_of(1)}, {"disk"}),
     **{
@@ -151,6 +153,9 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "confirm-host-key": ({"remote": "0badcafe", "fingerprint": f"SHA256:{'a' * 43}"}, set()),
     "test-remote": ({"remote": "0badcafe"}, set()),
     "remove-remote": ({"remote": "0badcafe"}, set()),
+    "pair-box": ({"remote": "0badcafe", "host": "attic.lan"}, set()),
+    "receive-copies": ({"receiver": "0badcafe", "pool": "tank", "name": "attic"}, {"pool"}),
+    "remove-receiver": ({"receiver": "0badcafe"}, set()),
     "add-import": (
         {
             "task": "0badcafe",

@@ -85,6 +85,9 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "confirm-host-key": {"remote": "0badcafe", "fingerprint": f"SHA256:{'a' * 43}"},
     "test-remote": {"remote": "0badcafe"},
     "remove-remote": {"remote": "0badcafe"},
+    "pair-box": {"remote": "0badcafe", "host": "attic.lan", "port": 8443},
+    "receive-copies": {"receiver": "0badcafe", "pool": "tank", "name": "attic", "limit": 2**30},
+    "remove-receiver": {"receiver": "0badcafe"},
     "add-import": {
         "task": "0badcafe",
         "host": "nas.lan",
@@ -100,6 +103,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "test-import": {"task": "0badcafe"},
     "run-import": {"task": "0badcafe", "dataset": "tank/photos", "moment": "2026.11.22-19.00.00"},
     "remove-import": {"task": "0badcafe"},
+    "rehearse-rebuild": {"pool": "tank", "guid": 5, "vdev": 6, "disk": path_of(1), "share": 25},
+    "clean-up-rehearsal": {"pool": "tank", "guid": 5},
     "burn-in-disk": {"disk": path_of(1), "size": 2 * 10**12},
     "take-place": {"pool": "tank", "guid": 1443772876214735903, "box": "0123456789abcdef", "sealed": True},
     "set-host-name": {"name": "attic", "former": "larder"},
@@ -125,6 +130,12 @@ REQUESTS: list[dict[str, Any]] = [
 ]
 SNAPSHOT = "tank/photos@before"
 CURSOR = "s=0639a6b1e5a2;i=4f;b=1b2c;m=5e6f;t=62a;x=9c"
+OFFER = {
+    "public_key": f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{'A' * 43}",
+    "name": "attic",
+    "nonce": "0" * 32,
+    "proof": "0" * 64,
+}
 EVERY_REQUEST: list[dict[str, Any]] = [
     *REQUESTS,
     {"verb": "let-sleep", "disks": {path_of(1): 20}},
@@ -157,6 +168,9 @@ EVERY_REQUEST: list[dict[str, Any]] = [
     {"verb": "make-recovery-phrase", "password": "a long word"},
     {"verb": "confirm-recovery-phrase", "phrase": "E8HJ-N9GE-7ARV-QS1X-2N7K-VJHC-XA8B"},
     {"verb": "read-box-record", "pool": "tank", "box": "0123456789abcdef"},
+    {"verb": "make-pairing-code", "receiver": "0badcafe"},
+    {"verb": "withdraw-pairing-code", "receiver": "0badcafe"},
+    {"verb": "accept-pairing", "offer": OFFER},
 ]
 VERBS = {verb_of(kind) for kind in get_args(RegisteredRequest)}
 # Looking for pools, whole: with another word behind it that would be importing one. An import looks before its digest counts.
@@ -208,6 +222,9 @@ MAY_RUN: dict[str, tuple[tuple[str, ...], ...]] = {
     "make-recovery-phrase": (),
     "confirm-recovery-phrase": (("age-keygen", "-y"),),
     "read-box-record": (),
+    "make-pairing-code": (("sshd", "-T"),),
+    "withdraw-pairing-code": (),
+    "accept-pairing": (),
     "read-log": (("journalctl", "--no-pager", "--quiet", "--output=json"),),
 }  # fmt: skip
 
@@ -436,6 +453,19 @@ BOUNDS: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"verb": "make-bundle", name: ["a" * 500] * 300}, {name: bad})
         for name in ("users", "hosts", "pools", "secrets")
         for bad in (["a" * 501], ["a"] * 301)
+    ),
+    *(
+        ({"verb": "accept-pairing", "offer": OFFER}, {"offer": OFFER | {name: bad}})
+        for name, good in OFFER.items()
+        for bad in (
+            f"{good}\n",
+            f"{good}\nssh-ed25519 x",
+            f"{good}0" * 20,
+            f'{good}",command="id',
+            "",
+            "-",
+            f"{good}\0",
+        )
     ),
     *(({"verb": "read-log"}, {name: "--file"}) for name in ("area", "severity", "period")),
 ]

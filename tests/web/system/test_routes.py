@@ -114,7 +114,14 @@ def test_looking_changes_nothing(web, box, route):
 @pages
 def test_every_page_can_be_had(web, box, route):
     response = web.get(route.url)
-    refused = {"unlock": 409, "wipe_disk": 409, "mend_share": 409, "stop_scrub": 409, "replacement_accept": 409}
+    refused = {
+        "unlock": 409,
+        "rehearse_rebuild": 409,
+        "wipe_disk": 409,
+        "mend_share": 409,
+        "stop_scrub": 409,
+        "replacement_accept": 409,
+    }
     refused |= {
         "unlock_all": 409,
         "snapshot_content": 409,

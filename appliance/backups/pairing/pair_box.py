@@ -1,0 +1,154 @@
+"""Pair this box with another Larder, which shows a code: from then on backups can go there as to any other computer."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+
+import msgspec
+
+from appliance import command
+from appliance.backups.pairing import codes
+from appliance.backups.pairing.codes import Acceptance
+from appliance.backups.remote import connection, settings
+from appliance.backups.remote.set_up import RemoteOperation
+from appliance.backups.remote.try_remote import try_remote
+from appliance.errors import Failed, LarderError, Reason, Refused
+from appliance.facts.box import Facts
+from appliance.facts.remote import Remote, fingerprint_of
+from appliance.formatting import size_text
+from appliance.operation import Plan, Step, Work, always
+from appliance.system.host_name import read_host_name
+
+POSTER = "appliance.backups.pairing.post"  # not imported here: pages read this module, and need no HTTP client
+PATH = "/backups/pair/"
+SECONDS = 90
+AGAIN = "Nothing was set up here."
+
+
+class PairBox(RemoteOperation, tag="pair-box"):
+    """Make a key for another Larder, and exchange it for that box's host key by the code that it shows.
+
+    It decides where everybody's files may go, so it needs the password beside the code.
+    """
+
+    needs_proof = always
+
+    host: str
+    port: int = 443
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settings.check_host(self.host)
+        if not 1 <= self.port <= 65535:
+            raise Refused(Reason("port-out-of-range", "Enter a port from 1 to 65535.", field="port"))
+
+    @property
+    def title(self) -> str:
+        return f"Pair this box with {self.host}"
+
+    def wants_secret(self) -> bool:
+        return True
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        if facts.remote(self.remote):
+            yield Reason("remote-known", "That computer was added a moment ago.")
+        yield from settings.check_room(facts.remotes)
+
+    def plan(self, facts: Facts) -> Plan:
+        place = f"https://{self.host}{'' if self.port == 443 else f':{self.port}'}{PATH}"
+        return Plan(
+            summary=f"This box and {self.host} prove to each other that both have the code, and exchange their keys. Afterwards backups can go to {self.host}. Nothing is sent yet.",
+            steps=(
+                Step("pair", "Exchange the keys", f"{shlex.join(['ssh-keygen', '-t', 'ed25519', '-f', str(settings.key_file(self.remote))])}\nPOST {place}", self.pair),
+                Step("test", f"Ask {self.host} whether it can take copies", f"ssh {self.host} hello", self.test),
+            ),
+            identity={"operation": msgspec.to_builtins(self)},
+            undo="It can be removed again, here and there.",
+        )  # fmt: skip
+
+    def pair(self, work: Work) -> None:
+        key = codes.key_of(work.secret())
+        try:
+            public = settings.make_key(self.remote)
+            offer = codes.make_offer(key, public, own_name())
+            found = read_acceptance(self.ask(msgspec.json.encode(offer)), self.host)
+            codes.check_acceptance(key, offer, found, self.host)
+            remote = remote_of(self.remote, self.host, public, found)
+            settings.pin_host_key(remote, settings.check_host_key(found.host_key))
+        except LarderError:
+            settings.remove_remote(self.remote)
+            raise
+        work.note(f"{self.host} has proved the code. Its host key is {fingerprint_of(found.host_key)}.")
+
+    def ask(self, message: bytes) -> str:
+        """What the other Larder answers to the offer. Raises Failed, Refused."""
+        settings.ssh_group()
+        argv = connection.as_ssh_user([sys.executable, "-I", "-m", POSTER, self.host, str(self.port), PATH])
+        result = command.run(argv, given=message, timeout=SECONDS, accept=range(256))
+        if result.status:
+            raise Failed(f"{self.host}, port {self.port} does not answer", f"{AGAIN} {explain(result.stderr)}")
+        status, _line, answer = result.stdout.partition("\n")
+        if status == "200":
+            return answer
+        raise explain_status(status, self.host)
+
+    def test(self, work: Work) -> None:
+        remote, hello = try_remote(self.remote)
+        work.note(f"{remote.host} has ZFS {hello.version_text}, and {size_text(hello.available)} are free there.")
+        if hello.may_destroy:
+            work.note(f"{hello.user} may destroy copies there. That is more than backups need.")
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        found = facts.remote(self.remote)
+        return found is not None and (step == "pair" or found.is_ready)
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        if facts.remote(self.remote) is None:
+            return "Nothing was set up here. If the other Larder shows this box as paired, remove it there. Then begin again there."
+        return "It is paired, but was not ready. Choose Test on its page."
+
+
+def own_name() -> str:
+    """This box's host name as it is told to the other."""
+    plain = re.sub(r"[^A-Za-z0-9.-]", "-", read_host_name()).lstrip("-.")[:63]
+    return plain if codes.NAME.fullmatch(plain) else "larder"
+
+
+def explain(said: str) -> str:
+    if "unknown name" in said:
+        return "There is no computer with that name. Look at it, or enter its address."
+    if "refused" in said.lower():
+        return "Look at the address, and at the port if it has one."
+    return "Is it switched on and connected to the network?"
+
+
+def explain_status(status: str, host: str) -> LarderError:
+    if status == "403":
+        return Refused(Reason("pairing-code-refused", "{host} does not accept the code. Show a new one there, and type that.", host=host))  # fmt: skip
+    if status == "404":
+        return Refused(Reason("pairing-not-open-there", "{host} shows no code now: it was used, its time is over, or there were too many wrong tries. Show a new code there.", host=host))  # fmt: skip
+    if status == "429":
+        return Refused(Reason("pairing-too-often", "There were too many tries at {host}. Wait five minutes, then show a new code there.", host=host))  # fmt: skip
+    return Failed(f"{host} could not be paired", f"{AGAIN} It does not answer as a Larder does (status {status[:3]}).")
+
+
+def read_acceptance(text: str, host: str) -> Acceptance:
+    """Raises Failed where it is none."""
+    try:
+        return msgspec.json.decode(text, type=Acceptance)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise Failed(f"{host} does not answer as a Larder does", AGAIN) from error
+
+
+def remote_of(key: str, host: str, public: str, found: Acceptance) -> Remote:
+    """The other Larder as a place for backups. Raises Failed where it names something that cannot be."""
+    try:
+        user, root = settings.check_user(found.user), settings.check_remote_name(found.root)
+    except Refused as refused:
+        raise Failed(f"{host} names a folder or user that cannot be", AGAIN) from refused
+    if not 1 <= found.port <= 65535:
+        raise Failed(f"{host} names a port that cannot be", AGAIN)
+    return Remote(key, host, found.port, user, root, public_key=public, paired=True)

@@ -1,0 +1,173 @@
+"""Make the folder that the backups of another Larder come to, and let larder-receive add copies to it and nothing else."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import msgspec
+
+from appliance import command, names
+from appliance.backups import copies
+from appliance.backups.pairing import receivers
+from appliance.backups.pairing.base import ReceiverOperation
+from appliance.backups.remote import answers, instructions, settings
+from appliance.backups.tasks import HOME
+from appliance.datasets import reasons
+from appliance.datasets.create import LEAST_LIMIT
+from appliance.errors import Failed, Reason, Refused
+from appliance.facts import user_properties
+from appliance.facts.box import Facts
+from appliance.facts.copy_mark import CopyMark
+from appliance.facts.datasets import Dataset
+from appliance.facts.receiver import Receiver
+from appliance.formatting import size_text
+from appliance.operation import Plan, Step, Work, always, command_step
+from appliance.snapshots.take import pool_stopped
+
+YES = "yes"
+READ_BACK = ("guid", *answers.ROOT_OFF, user_properties.RECEIVES)
+
+
+def receives(dataset: Dataset) -> bool:
+    """Whether it is a folder that was made here for the copies of another Larder."""
+    noted = dataset.properties.get(user_properties.RECEIVES)
+    return noted is not None and noted.source == "local" and noted.value == YES
+
+
+class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
+    """Make the folder for another Larder's copies. It opens a way in, so it needs the password. ``limit`` in bytes, 0 for none.
+
+    A folder whose pairing was removed is used again, with the copies that are in it.
+    """
+
+    needs_proof = always
+
+    pool: str
+    name: str
+    limit: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names.existing_pool(self.pool)
+        if "/" in self.name:
+            raise Refused(Reason("remote-name-invalid", "A name has no slash.", field="name"))
+        settings.check_remote_name(self.name, field="name")
+        settings.check_remote_name(self.root, field="pool")
+        if self.limit and not LEAST_LIMIT <= self.limit < 2**62:
+            raise Refused(
+                Reason("limit-too-small", "A limit is at least 1 MiB. Leave it empty for no limit.", field="limit")
+            )
+
+    @property
+    def root(self) -> str:
+        return f"{self.pool}/{HOME}/{self.name}"
+
+    @property
+    def title(self) -> str:
+        return f"Receive copies in {self.root}"
+
+    def locks(self) -> tuple[str, ...]:
+        return (*super().locks(), self.pool)
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        pool, top, now = facts.pool(self.pool), facts.dataset(self.pool), facts.dataset(self.root)
+        if pool is None or top is None:
+            yield Reason("pool-missing", "The pool {pool} is not connected.", field="pool", pool=self.pool)
+            return
+        if pool.state == "SUSPENDED":
+            yield pool_stopped(pool.name).with_field("pool")
+        if top.locked:
+            yield reasons.dataset_locked(self.pool).with_field("pool")
+        if facts.receiver(self.receiver):
+            yield Reason("receiver-known", "That pairing was made a moment ago.")
+        if len(facts.receivers) >= receivers.MOST_RECEIVERS:
+            yield Reason(
+                "receivers-too-many",
+                "At most {most} other Larders can be paired. Remove one first.",
+                most=receivers.MOST_RECEIVERS,
+            )
+        if any(one.root == self.root for one in facts.receivers):
+            yield Reason("receiver-root-used", "{root} already receives copies. Choose another name, or remove that pairing first.", field="name", root=self.root)  # fmt: skip
+        elif now is not None and not receives(now):
+            yield reasons.dataset_exists(self.root)
+
+    def plan(self, facts: Facts) -> Plan:
+        known = facts.dataset(self.root)
+        home = copies.missing_home(self.root, facts)
+        limited = f" They can use at most {size_text(self.limit)}." if self.limit else ""
+        kept = " The copies that are in it stay." if known else ""
+        allow = instructions.allow_argv(receivers.USER, self.root)
+        return Plan(
+            summary=f"Copies from one other Larder are received in {self.root}.{limited}{kept} Afterwards this box shows a code, which you type there.",
+            steps=(
+                Step("server", "Look for the ssh server of this box", "sshd -T", self.look_for_server),
+                *([command_step("home", f"Create {self.pool}/{HOME}", home)] if home else []),
+                command_step("folder", f"{'Keep' if known else 'Create'} {self.root} for copies", self.folder_argv(known), affects=[self.root], undo="It can be destroyed again"),
+                command_step("rights", "Let copies be added, and nothing be destroyed or changed", allow, affects=[self.root], undo=shlex.join(["zfs", "unallow", *allow[2:]])),
+                Step("note", "Look at the folder again and note the pairing", f"write {receivers.receiver_file(self.receiver)}", self.note),
+            ),
+            identity={"operation": msgspec.to_builtins(self), "pool": facts_guid(facts, self.pool), "known": known.guid if known else 0},
+            warnings=self.warnings(),
+            undo="Remove the pairing, and nobody is let in any more. The copies stay.",
+        )  # fmt: skip
+
+    def warnings(self) -> tuple[str, ...]:
+        opened = f"The box that you pair can sign in as {receivers.USER} by ssh. It can add copies in this folder and see their names and sizes. It cannot destroy copies, nor reach anything else."
+        if self.limit:
+            return (opened,)
+        return (opened, f"Without a limit, the other box can fill the pool {self.pool}.")
+
+    def folder_argv(self, known: Dataset | None) -> list[str]:
+        own = {user_properties.COPY_OF: CopyMark(0, raw=False).text, user_properties.RECEIVES: YES}
+        quota = {"quota": str(self.limit) if self.limit else "none"}
+        if known is None:
+            return instructions.create_argv(self.root, {**own, **(quota if self.limit else {})})
+        wanted = {"canmount": "off", **answers.ROOT_OFF, **own, **quota}
+        return ["zfs", "set", *(f"{key}={value}" for key, value in wanted.items()), self.root]
+
+    def look_for_server(self, work: Work) -> None:
+        receivers.check_user()
+        port, _key = receivers.read_server()
+        work.note(f"The ssh server of this box listens on port {port}.")
+
+    def note(self, work: Work) -> None:
+        said = command.run(["zfs", "get", "-H", "-p", "-o", "property,value", ",".join(READ_BACK), self.root]).stdout
+        found = dict(line.split("\t", 1) for line in said.splitlines() if "\t" in line)
+        wanted = {**answers.ROOT_OFF, user_properties.RECEIVES: YES}
+        wrong = [key for key, value in wanted.items() if found.get(key) != value]
+        if wrong or not found.get("guid", "").isdecimal():
+            raise Failed(f"{self.root} is not as it was set", f"Different: {', '.join(wrong) or 'guid'}.")
+        lines = command.run(["zfs", "allow", self.root]).stdout.splitlines()
+        granted = set(answers.rights_of(lines, receivers.USER, ()))
+        if missing := [right for right in instructions.RIGHTS.split(",") if right not in granted]:
+            raise Failed(f"{receivers.USER} may not add copies to {self.root}", f"Missing: {', '.join(missing)}.")
+        if extra := granted & {"destroy", "rollback", "receive", "rename", "promote"}:
+            raise Failed(
+                f"{receivers.USER} could destroy copies in {self.root}",
+                f"Take these rights away: zfs unallow -u {receivers.USER} {','.join(sorted(extra))} {self.root}",
+            )
+        made = datetime.now(UTC).replace(microsecond=0)
+        receivers.write_receiver(Receiver(self.receiver, self.root, int(found["guid"]), made))
+        work.note("Show a code next, and type it on the other Larder.")
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        if step == "server":
+            return True  # it changes nothing
+        if step == "home":
+            return facts.dataset(f"{self.pool}/{HOME}") is not None
+        if step == "folder":
+            found = facts.dataset(self.root)
+            return found is not None and receives(found)
+        return facts.receiver(self.receiver) is not None
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        if facts.dataset(self.root) is None:
+            return "Nothing was created. Start it again."
+        return f"Nobody is let in. Start it again with the same name: {self.root} is used as it is."
+
+
+def facts_guid(facts: Facts, pool: str) -> int:
+    found = facts.pool(pool)
+    return found.guid if found else 0

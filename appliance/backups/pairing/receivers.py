@@ -1,0 +1,179 @@
+"""Other Larders whose backups come to this box: a file each, which everybody may read, and the keys that let them in.
+
+All of them sign in as the user larder-receive, which owns nothing. Its keys are in a file of root's, and each can run one
+command: ``receive-copies`` with the id of its pairing and its folder. That looks for the file of the pairing each time, so
+once it is gone, connections that are still open can do nothing either.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from appliance import command
+from appliance.backups.remote import instructions, settings
+from appliance.errors import Failed, Reason, Refused
+from appliance.facts.receiver import Receiver
+from appliance.system import atomic_file, paths
+
+USER = "larder-receive"
+GATE = "/usr/local/lib/larder/receive-copies"
+KEYS = ".ssh/authorized_keys"
+# As they are for this user (sshd(8)).
+SHOW_SETTINGS = ("sshd", "-T", "-C", f"user={USER},host=localhost,addr=127.0.0.1,laddr=127.0.0.1,lport=22")
+MOST_RECEIVERS = 16
+SECONDS_TO_END = 20.0
+SECONDS_BETWEEN_LOOKS = 0.2
+PROCESSES = Path("/proc")
+
+
+def receiver_file(key: str) -> Path:
+    return paths.RECEIVE / f"{settings.check_key(key, field='receiver')}.json"
+
+
+def keys_file() -> Path:
+    return paths.RECEIVE / KEYS
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+def read_receivers() -> tuple[Receiver, ...]:
+    """Every pairing, by its folder. A file that cannot be read is left out."""
+    try:
+        files = sorted(paths.RECEIVE.glob("*.json"))
+    except OSError:
+        return ()
+    found = (read_file(file) for file in files)
+    return tuple(sorted((one for one in found if one), key=lambda one: (one.root, one.id)))
+
+
+def read_file(file: Path) -> Receiver | None:
+    try:
+        found = msgspec.json.decode(file.read_bytes(), type=Receiver)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return found if file.name == f"{found.id}.json" else None
+
+
+def find_receiver(key: str) -> Receiver:
+    """Raises Refused where it was removed."""
+    found = read_file(receiver_file(key))
+    if found is None:
+        raise Refused(receiver_missing())
+    return found
+
+
+def receiver_missing() -> Reason:
+    return Reason("receiver-missing", "That pairing was removed. Make a new one.")
+
+
+def read_server() -> tuple[int, str]:
+    """The port and the host key of this box's ssh server. Raises Failed where there is none."""
+    advice = "Install one, then try again: apt install openssh-server."
+    try:
+        said = command.run(list(SHOW_SETTINGS), timeout=60).stdout
+    except command.CommandFailed as failed:
+        raise Failed("The ssh server of this box does not run", f"{failed.said} Start it: systemctl start ssh.") from failed  # fmt: skip
+    except command.CommandMissing as missing:
+        raise Failed("This box has no ssh server", advice) from missing
+    rows = [line.split(maxsplit=1) for line in said.splitlines()]
+    if not any(row[0] == "authorizedkeysfile" and KEYS in row[1].split() for row in rows if len(row) == 2):
+        raise Failed("The ssh server of this box looks for keys elsewhere", f"Larder needs {KEYS} in AuthorizedKeysFile of sshd_config, which is the usual setting.")  # fmt: skip
+    ports = [int(row[1]) for row in rows if len(row) == 2 and row[0] == "port" and row[1].isdecimal()]
+    for kind in ("ed25519", "ecdsa", "rsa"):  # the order in which the other box would ask for one
+        for row in rows:
+            if len(row) == 2 and row[0] == "hostkey" and kind in row[1] and (key := read_public(Path(f"{row[1]}.pub"))):
+                return (ports or [22])[0], key
+    raise Failed("The ssh server of this box has no host key", "Make one: ssh-keygen -A.")
+
+
+def read_public(file: Path) -> str:
+    try:
+        key = " ".join(file.read_text().split()[:2])
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return key if settings.HOST_KEY.fullmatch(key) else ""
+
+
+# --- writing (root) ---------------------------------------------------------------------------------------------------
+def check_user() -> None:
+    """Raises Failed where the user that they sign in as is missing."""
+    try:
+        pwd.getpwnam(USER)
+    except KeyError:
+        raise Failed(f"The user {USER} is missing", "Install Larder again: sudo make install.") from None
+
+
+def make_folder(folder: Path) -> None:
+    """A folder of root's that everybody may enter; the agent's umask would keep sshd's user out of it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o755)
+
+
+def write_receiver(receiver: Receiver) -> None:
+    """Note a pairing, then let in whom the notes name. Raises Failed."""
+    try:
+        make_folder(paths.RECEIVE)
+        text = msgspec.json.encode(receiver) + b"\n"
+        atomic_file.write_atomically(receiver_file(receiver.id), text, mode=0o644)
+    except OSError as error:
+        raise Failed("The pairing could not be noted", error.strerror or "") from error
+    write_keys()
+
+
+def write_keys() -> None:
+    """Have the keys of all pairings, and no others, let in. Raises Failed."""
+    lines = [key_line(one) for one in read_receivers() if one.public_key]
+    text = "".join(f"{line}\n" for line in ("# Written by Larder: other Larders whose backups come here.", *lines))
+    try:
+        make_folder(paths.RECEIVE)
+        make_folder(keys_file().parent)
+        atomic_file.write_atomically(keys_file(), text.encode(), mode=0o644)
+    except OSError as error:
+        raise Failed("The keys of other Larders could not be written", error.strerror or "") from error
+
+
+def key_line(receiver: Receiver) -> str:
+    root = settings.check_remote_name(receiver.root)
+    return instructions.restricted_line(f"{GATE} {receiver.id} {root}", receiver.public_key, f"larder-{receiver.id}")
+
+
+def end_access(receiver: Receiver) -> None:
+    """Let the other box in no more, and end what it is doing here. Raises Failed where a process of it does not end."""
+    receiver_file(receiver.id).unlink(missing_ok=True)
+    write_keys()
+    until = time.monotonic() + SECONDS_TO_END
+    while pids := list(processes_of(receiver)):
+        if time.monotonic() > until:
+            raise Failed(
+                f"{receiver.name} is no longer let in, but what it was sending has not ended yet",
+                "It ends with the connection. Remove it again to see whether it has.",
+            )
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGTERM)
+            except ProcessLookupError:
+                pass
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+def processes_of(receiver: Receiver) -> Iterator[int]:
+    """The processes of larder-receive that work for this pairing: its id or its folder is among their words."""
+    try:
+        owner = pwd.getpwnam(USER).pw_uid
+    except KeyError:
+        return
+    for entry in PROCESSES.iterdir():
+        try:
+            if not entry.name.isdecimal() or entry.stat().st_uid != owner:
+                continue
+            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        if any(word in {receiver.id, receiver.root} or word.startswith(f"{receiver.root}/") for word in words):
+            yield int(entry.name)

@@ -1,0 +1,29 @@
+"""Another Larder whose backups come to this box, as the agent has noted it. Nothing in here is secret."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """``root``: the folder that its copies lie in, known by its ``guid``. ``public_key``: what the other box signs in with, as
+    ``ssh-ed25519 AAAA…``, and ``sender`` its name for itself; both empty until it was paired.
+
+    ``code_until``: until when a code can be typed there; None where none was shown, or it was used or cancelled.
+    """
+
+    id: str
+    root: str
+    guid: int
+    made: datetime
+    public_key: str = ""
+    sender: str = ""
+    paired: datetime | None = None
+    code_until: datetime | None = None
+
+    @property
+    def name(self) -> str:
+        """The other box as pages call it."""
+        return self.sender or self.root.rpartition("/")[2]

@@ -1,0 +1,230 @@
+"""Rehearse a rebuild on an empty pool: fill it, take a disk offline, rebuild it, store the time; and clean up after a stop."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+from appliance import names
+from appliance.benchmarks import workload_command
+from appliance.errors import Reason, Refused
+from appliance.facts import user_properties, vdev_state
+from appliance.facts.box import Facts, Pool, PoolDetail
+from appliance.formatting import duration_text, size_text
+from appliance.operation import Operation, Plan, Step, Work, if_lost, never
+from appliance.pools.base import PoolOperation
+from appliance.rehearsal import checks, result, steps
+from appliance.rehearsal.result import DiskOut, rehearsal_folder
+from appliance.zfs import vdev_tree
+from appliance.zfs.vdev_tree import Place
+
+
+class RehearseRebuild(PoolOperation, tag="rehearse-rebuild"):
+    """Fill an empty pool to ``share`` per cent, and rebuild one of its disks, ``vdev`` by its guid and ``disk`` by its path."""
+
+    needs_proof = if_lost  # the pool is empty, and only its own disk is cleared, so nothing is lost
+
+    vdev: int
+    disk: str
+    share: int = result.USUAL_SHARE
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names.by_id(self.disk, field="vdev")
+        if not 0 < self.vdev < result.LARGEST:
+            raise Refused(Reason("rehearsal-disk-invalid", "Choose a disk of the pool.", field="vdev"))
+        if self.share not in result.SHARES:
+            raise Refused(Reason("rehearsal-share-invalid", "Choose one of the shares.", field="share"))
+
+    @property
+    def title(self) -> str:
+        return f"Rehearse a rebuild of {self.pool}"
+
+    @property
+    def out(self) -> DiskOut:
+        return DiskOut(vdev=self.vdev, disk=self.disk)
+
+    def locks(self) -> tuple[str, ...]:
+        return (*super().locks(), self.disk)
+
+    def files_taken(self) -> tuple[str, ...]:
+        return (self.pool,)
+
+    def lasts(self) -> bool:
+        return True
+
+    def load_extra_facts(self, facts: Facts) -> Facts:
+        pool = self.find_pool(facts)
+        if pool is None or pool.state == "SUSPENDED":
+            return facts
+        return replace(facts, details=(PoolDetail(pool.guid, content=steps.read_content(pool.name)),))
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        refused = list(super().check(facts))
+        yield from refused
+        pool = self.find_pool(facts)
+        if pool and not refused:
+            yield from checks.check_pool(pool, facts)
+            yield from checks.check_disk(vdev_tree.find_vdev(pool, self.vdev), self.disk, facts, pool)
+
+    def plan(self, facts: Facts) -> Plan:
+        pool, place, disk = self.find_pool(facts), self.find_place(facts), facts.disk(self.disk)
+        assert pool and place and disk  # noqa: S101  # check said so
+        label = vdev_tree.vdev_label(place.vdev, facts)
+        size = result.fill_bytes(facts, self.pool, self.share)
+        filling, rebuilding = result.expected_seconds(pool, self.share, rotational=disk.rotational)
+        left = pool.failures_left - 1
+        return Plan(
+            summary=f"{self.pool} is filled to {self.share} % with test data. Then {label} is taken offline, cleared, and rebuilt "
+            "as if it were new. At the end the test data is deleted. How long the rebuild took is the basis of every "
+            f"later estimate for {self.pool}.",
+            steps=self.build_steps(place, label, size),
+            identity={
+                **self.identity(),
+                "shape": [[one.vdev.guid, one.role] for one in vdev_tree.list_places(pool)],
+                "disk": disk.identity,
+            },
+            warnings=tuple(self.warnings(left)),
+            undo="It can be stopped at any moment. The test data is then deleted, and the disk is put back.",
+            type_to_confirm=self.pool,
+            details={
+                "Disk": label,
+                "Test data": size_text(size),
+                "Filling": f"about {duration_text(filling)}",
+                "Rebuilding": f"about {duration_text(rebuilding)} (an estimate: what is measured here replaces it)",
+            },
+        )
+
+    def warnings(self, left: int) -> Iterator[str]:
+        if left > 0:
+            yield f"While the disk is out, {self.pool} survives {left} more failed {'disk' if left == 1 else 'disks'} only."
+        else:
+            yield f"While the disk is out, {self.pool} has no redundancy: if another disk fails, the pool is lost. It is empty, so no files would be."
+        yield "Larder sends the alerts of a degraded pool meanwhile, as it will on the day a disk fails."
+        yield f"Store nothing in {self.pool} before the rehearsal has ended."
+        yield "The test data is one large file. A pool with many small files takes longer to rebuild."
+
+    def find_place(self, facts: Facts) -> Place | None:
+        return vdev_tree.find_vdev(self.find_pool(facts), self.vdev)
+
+    def build_steps(self, place: Place, label: str, size: int) -> tuple[Step, ...]:
+        pool, out = self.pool, self.out
+        offline = shlex.join(["zpool", "offline", "--", pool, str(self.vdev)])
+        rebuild = "\n".join(map(shlex.join, (steps.replace_argv(pool, place, out), steps.wait_argv(pool))))  # fmt: skip
+        noted = shlex.join(["zfs", "set", f"{user_properties.REHEARSAL}=…", pool])
+
+        def step(name: str, title: str, shown: str, run: Callable[[Work], None]) -> Step:
+            return Step(name, title, shown, run, (self.disk,) if name in {"offline", "clear", "rebuild"} else (pool,))
+
+        return (
+            step("folder", "Make a folder for the test data", shlex.join(steps.folder_argv(pool, out)), lambda _work: steps.make_folder(pool, out)),
+            step("fill", f"Fill the pool to {self.share} %", shlex.join(workload_command.fill_command(rehearsal_folder(pool), size)), partial(steps.fill_pool, pool, size)),
+            step("offline", f"Take {label} offline", offline, partial(steps.take_offline, pool, out)),
+            step("clear", f"Clear {label}", f"zeros over the first and last MiB of {self.disk}-part1", partial(steps.clear_disk, pool, out)),
+            step("rebuild", f"Rebuild {label}", f"{rebuild}\n{noted}", partial(steps.rebuild_disk, pool, out, self.share)),
+            step("remove", "Delete the test data", shlex.join(["zfs", "destroy", "--", rehearsal_folder(pool)]), partial(steps.remove_folder, pool)),
+        )  # fmt: skip
+
+    def clean_up(self, work: Work) -> None:
+        work.progress(0, "Deleting the test data and putting the disk back")
+        steps.clear_up(self.pool, self.out, work)
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        # The guid of the disk is a new one after each rebuild, so a result that names it is of this very rehearsal.
+        pool, folder = self.find_pool(facts), facts.dataset(rehearsal_folder(self.pool))
+        measured = result.read_result(pool, facts.datasets) if pool else None
+        if measured is not None and measured.vdev == self.vdev:
+            return step != "remove" or folder is None
+        if pool is None or folder is None or result.read_disk_out(self.pool, facts.datasets) != self.out:
+            return False
+        place = vdev_tree.find_vdev(pool, self.vdev)
+        away = pool.rebuilding or place is None or place.vdev.state not in vdev_state.WORKING
+        # Whether an offline disk was cleared nothing shows, so that counts once it is being rebuilt.
+        return step == "folder" or (step in {"fill", "offline"} and away) or (step == "clear" and pool.rebuilding)
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        pool = self.find_pool(facts)
+        if pool is None:
+            return f"{self.pool} is not in use here any more. Import it again, then look at its page."
+        return f"{state_text(pool, self.out, facts)} {way_forward(pool, facts)}"
+
+    def again(self, facts: Facts) -> Operation:
+        if result.read_disk_out(self.pool, facts.datasets):
+            return CleanUpRehearsal(pool=self.pool, guid=self.guid)
+        return self
+
+
+def state_text(pool: Pool, out: DiskOut, facts: Facts) -> str:
+    """What the disk of a rehearsal is doing now."""
+    place = vdev_tree.find_vdev(pool, out.vdev) or vdev_tree.find_disk(pool, out.disk)
+    if pool.rebuilding:
+        return f"ZFS goes on rebuilding the disk, and {pool.name} has less redundancy until then."
+    if place is None or place.vdev.state not in vdev_state.WORKING:
+        where = "is in the box" if facts.disk(out.disk) else "does not answer"
+        return f"The disk is out of {pool.name}, which has less redundancy until it is back. It {where}."
+    return f"All disks of {pool.name} are in use." if pool.state == "ONLINE" else f"{pool.name} is not healthy."
+
+
+def way_forward(pool: Pool, facts: Facts) -> str:
+    """What to do after a rehearsal that did not end well."""
+    if facts.dataset(rehearsal_folder(pool.name)):
+        return f"Clean up on the page of {pool.name}: the disk is put back, and the test data is deleted."
+    if pool.state == "ONLINE":
+        return "The test data is deleted. Start the rehearsal again to have a result."
+    return f"The test data is deleted. The page of {pool.name} says what to do with its disks."
+
+
+class CleanUpRehearsal(PoolOperation, tag="clean-up-rehearsal"):
+    """Put the disk of an interrupted rehearsal back, and delete the test data."""
+
+    needs_proof = never  # only test data is deleted, and the pool becomes redundant again
+
+    @property
+    def title(self) -> str:
+        return f"Clean up the rehearsal of {self.pool}"
+
+    def disks_found(self, facts: Facts) -> tuple[str, ...]:
+        out = result.read_disk_out(self.pool, facts.datasets)
+        return (out.disk,) if out else ()
+
+    def lasts(self) -> bool:
+        return True
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        refused = list(super().check(facts))
+        yield from refused
+        if not refused and result.read_disk_out(self.pool, facts.datasets) is None:
+            yield Reason("rehearsal-missing", "No test data of a rehearsal is in {pool}.", pool=self.pool)
+
+    def plan(self, facts: Facts) -> Plan:
+        out = result.read_disk_out(self.pool, facts.datasets)
+        pool = self.find_pool(facts)
+        assert out and pool  # noqa: S101  # check said so
+        place = vdev_tree.find_vdev(pool, out.vdev) or vdev_tree.find_disk(pool, out.disk)
+        shown = [] if place is None else [["zpool", "online", "--", self.pool, vdev_tree.online_operand(place.vdev)], steps.replace_argv(self.pool, place, out)]  # fmt: skip
+        commands = "\n# or, if the disk was cleared already:\n".join(map(shlex.join, shown))
+        rest = [["zfs", "destroy", "--", rehearsal_folder(self.pool)], steps.wait_argv(self.pool)]
+        return Plan(
+            summary=f"{state_text(pool, out, facts)} The disk is put back, and the test data of the rehearsal is deleted.",
+            steps=(
+                Step(
+                    "clean",
+                    "Put the disk back, delete the test data, wait until the pool is redundant again",
+                    "\n".join([commands, *map(shlex.join, rest)]).strip(),
+                    partial(steps.clear_up, self.pool, out),
+                    (out.disk,),
+                ),
+            ),
+            identity={**self.identity(), "disk": [out.vdev, out.disk]},
+            undo="Start a rehearsal again to have a result.",
+        )
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        pool = self.find_pool(facts)
+        return pool is not None and pool.state == "ONLINE" and facts.dataset(rehearsal_folder(self.pool)) is None
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        pool = self.find_pool(facts)
+        return way_forward(pool, facts) if pool else f"{self.pool} is not in use here any more. Import it again."
