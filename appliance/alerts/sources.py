@@ -35,6 +35,7 @@ SOURCES: dict[str, SourceText] = {
     "edits": SourceText("manual changes", "Larder cannot see whether its files were changed by hand."),
     "smb-policy": describe_reading("SMB settings"),
     "remotes": describe_reading("other computers for backups"),
+    "receivers": describe_reading("pairings with other boxes"),
     "imports": describe_reading("imports of files"),
     "addresses": describe_reading("addresses of the box"),
     "reports": SourceText("pool reports", "Reports of scrubs and rebuilds are not kept."),

@@ -62,7 +62,7 @@ class ReceiveForm(forms.Form):
         name: str = self.cleaned_data["name"]
         try:
             if "/" in name:
-                raise forms.ValidationError(gettext("A name has no slash."), code="remote-name-invalid")
+                raise forms.ValidationError(gettext("A name has no slash."), code="name-with-slash")
             return settings.check_remote_name(name)
         except Refused as refusal:
             raise forms.ValidationError(

@@ -52,7 +52,7 @@ class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
         super().__post_init__()
         names.existing_pool(self.pool)
         if "/" in self.name:
-            raise Refused(Reason("remote-name-invalid", "A name has no slash.", field="name"))
+            raise Refused(Reason("name-with-slash", "A name has no slash.", field="name"))
         settings.check_remote_name(self.name, field="name")
         settings.check_remote_name(self.root, field="pool")
         if self.limit and not LEAST_LIMIT <= self.limit < 2**62:
@@ -74,7 +74,7 @@ class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         pool, top, now = facts.pool(self.pool), facts.dataset(self.pool), facts.dataset(self.root)
         if pool is None or top is None:
-            yield Reason("pool-missing", "The pool {pool} is not connected.", field="pool", pool=self.pool)
+            yield Reason("pool-missing", "The pool {pool} is not in use here any more.", field="pool", pool=self.pool)
             return
         if pool.state == "SUSPENDED":
             yield pool_stopped(pool.name).with_field("pool")
