@@ -17,7 +17,7 @@ from appliance.message import Message
 
 
 def lazy_text(message: str) -> str:
-    """The message in the language of whoever reads it; where only English is offered, the plain string.
+    """The message in the language of the reader; where only English is offered, the plain string.
 
     It is typed as text because forms and templates use it as text. Where real text is needed (``join``, JSON, the
     database), write ``str(…)`` around it.
@@ -33,11 +33,11 @@ def lazy_format(message: str, **arguments: object) -> str:
 
 
 def message_text(message: Message) -> str:
-    """A message of ``appliance/`` in the language of whoever reads it, with its arguments as they are."""
+    """A message of ``appliance/`` in the language of the reader, with its arguments as they are."""
     said = gettext(message.template)
     return said.format_map(message.arguments) if message.arguments else said
 
 
 def reason_text(reason: Reason) -> str:
-    """Why something is refused, in the language of whoever reads it."""
+    """Why something is refused, in the language of the reader."""
     return message_text(reason.message)

@@ -12,6 +12,7 @@ from appliance.facts.datasets import Dataset
 from appliance.formatting import disk_label, size_text
 from appliance.layout.choices import SLACK
 from appliance.layout.geometry import GIB, PARTITION_MARGIN, usable_bytes
+from appliance.pools.base import missing_pool
 
 ROOM = 1.3  # a scratch pool or dataset needs this many times the data of a run
 LEAST_FREE = 0.05  # share of a pool in use that stays free
@@ -45,7 +46,7 @@ def check_pool(case: Case, facts: Facts) -> Iterator[Reason]:
     """Reasons against a scratch dataset in a pool in use."""
     pool, root = facts.pool_of(case.guid), facts.dataset(case.pool)
     if pool is None or pool.name != case.pool or root is None:
-        yield Reason("pool-missing", "The pool {pool} is not in use here any more.", field="pool", pool=case.pool)
+        yield missing_pool(case.pool).with_field("pool")
     elif pool.state == "SUSPENDED":
         yield Reason(
             "pool-stopped",

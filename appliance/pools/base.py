@@ -38,7 +38,7 @@ class PoolOperation(Operation):
     def check(self, facts: Facts) -> Iterator[Reason]:
         pool = self.find_pool(facts)
         if pool is None:
-            yield Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=self.pool)
+            yield missing_pool(self.pool)
         elif pool.state == "SUSPENDED":
             yield Reason(
                 "pool-stopped",
@@ -48,3 +48,8 @@ class PoolOperation(Operation):
 
     def identity(self) -> dict[str, object]:
         return {"operation": msgspec.to_builtins(self)}
+
+
+def missing_pool(pool: str) -> Reason:
+    """The reason against changing a pool that is no longer imported."""
+    return Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=pool)

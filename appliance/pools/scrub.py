@@ -12,6 +12,7 @@ from appliance.errors import Reason
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, LongWork, Pool
 from appliance.operation import Operation, Plan, command_step, never
+from appliance.pools.base import missing_pool
 from appliance.pools.progress import unix_time
 
 
@@ -27,7 +28,7 @@ def check_pool(name: str, facts: Facts) -> Iterator[Reason]:
     if facts.zfs == "missing":
         yield Reason("zfs-not-loaded", "The ZFS module is not loaded on this system, so pools cannot be used.")
     elif pool is None:
-        yield Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=name)
+        yield missing_pool(name)
     elif pool.state not in vdev_state.WORKING:
         yield Reason(
             "pool-in-bad-state",

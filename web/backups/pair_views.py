@@ -63,7 +63,7 @@ class ReceivedCopies:
     def word(self) -> str:
         if not self.receiver.public_key:
             return gettext("waiting for the code") if self.waits else gettext("not paired yet")
-        return "paired" if self.folder else gettext("folder missing")
+        return gettext("paired") if self.folder else gettext("folder missing")
 
 
 def find_receiver(key: str) -> Receiver:

@@ -1,7 +1,7 @@
 """The code of a pairing, and what each box proves with it.
 
 The code is 95 bits of chance and a check character, in four groups of five. It is never sent. Each box proves that it has
-it by an HMAC over everything that was said, so whoever is in between can neither put a key of their own in place of one of
+it by an HMAC over everything that was said, so a computer in between can neither put a key of its own in place of one of
 the two, nor find the code by trying: 95 bits are too many. That is why a self-made certificate is good enough for the way.
 """
 

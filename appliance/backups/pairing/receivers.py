@@ -21,6 +21,7 @@ from appliance.backups.remote import instructions, settings
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.receiver import Receiver
 from appliance.system import atomic_file, paths
+from appliance.system.record_files import read_record, read_records
 
 USER = "larder-receive"
 GATE = "/usr/local/lib/larder/receive-copies"
@@ -44,25 +45,12 @@ def keys_file() -> Path:
 # --- reading ----------------------------------------------------------------------------------------------------------
 def read_receivers() -> tuple[Receiver, ...]:
     """Every pairing, by its folder. A file that cannot be read is left out."""
-    try:
-        files = sorted(paths.RECEIVE.glob("*.json"))
-    except OSError:
-        return ()
-    found = (read_file(file) for file in files)
-    return tuple(sorted((one for one in found if one), key=lambda one: (one.root, one.id)))
-
-
-def read_file(file: Path) -> Receiver | None:
-    try:
-        found = msgspec.json.decode(file.read_bytes(), type=Receiver)
-    except (OSError, msgspec.MsgspecError):
-        return None
-    return found if file.name == f"{found.id}.json" else None
+    return tuple(sorted(read_records(paths.RECEIVE, Receiver), key=lambda one: (one.root, one.id)))
 
 
 def find_receiver(key: str) -> Receiver:
     """Raises Refused where it was removed."""
-    found = read_file(receiver_file(key))
+    found = read_record(receiver_file(key), Receiver)
     if found is None:
         raise Refused(receiver_missing())
     return found

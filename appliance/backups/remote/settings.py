@@ -19,6 +19,7 @@ from appliance import command
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.remote import Remote
 from appliance.system import paths
+from appliance.system.record_files import read_record, read_records
 
 KEY = re.compile(r"[0-9a-f]{8}")
 HOST = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63}){0,9}\.?")
@@ -108,25 +109,12 @@ def host_alias(key: str) -> str:
 # --- reading ----------------------------------------------------------------------------------------------------------
 def read_remotes() -> tuple[Remote, ...]:
     """Every computer, by its name. A file that cannot be read is left out."""
-    try:
-        files = sorted(paths.SSH.glob("*.json"))
-    except OSError:
-        return ()
-    found = (read_file(file) for file in files)
-    return tuple(sorted((one for one in found if one), key=lambda one: (one.host, one.root)))
-
-
-def read_file(file: Path) -> Remote | None:
-    try:
-        found = msgspec.json.decode(file.read_bytes(), type=Remote)
-    except (OSError, msgspec.MsgspecError):
-        return None
-    return found if file.name == f"{found.id}.json" else None
+    return tuple(sorted(read_records(paths.SSH, Remote), key=lambda one: (one.host, one.root)))
 
 
 def find_remote(key: str) -> Remote:
     """Raises Refused where it was removed."""
-    found = read_file(settings_file(key))
+    found = read_record(settings_file(key), Remote)
     if found is None:
         raise Refused(remote_missing())
     return found

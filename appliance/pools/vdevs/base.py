@@ -14,6 +14,7 @@ from appliance.facts import vdev_state
 from appliance.facts.box import Disk, Facts, Pool, Vdev
 from appliance.formatting import disk_label, size_text
 from appliance.operation import Loss, Operation, Plan, Step, Work
+from appliance.pools.base import missing_pool
 from appliance.zfs import status, vdev_tree
 from appliance.zfs.vdev_tree import Place
 
@@ -215,11 +216,6 @@ class VdevChange(VdevOperation):
     def find_disk_place(self, facts: Facts) -> Place:
         """The place of the disk, or a stand-in with the same guid where the pool no longer has it."""
         return self.find_place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
-
-
-def missing_pool(pool: str) -> Reason:
-    """The reason against changing a pool that is no longer imported."""
-    return Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=pool)
 
 
 def check_not_rebuilding(pool: Pool) -> Iterator[Reason]:
