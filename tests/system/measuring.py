@@ -51,12 +51,11 @@ def begin(visitor: Visitor, page: Answer) -> str:
 def ended(visitor: Visitor, path: str, *, timeout: float = 1800) -> Answer:
     """The sweep's page once it has ended or waits for a person."""
 
-    def look() -> Answer | None:
-        page = visitor.get_live(path)
+    def look(page: Answer) -> Answer | None:
         return page if any(word in page.text for word in ENDS) else None
 
     try:
-        return wait_for(f"{path} to end", look, timeout=timeout, every=1)
+        return visitor.watch(path, look, timeout=timeout, every=1, part=True)
     except MachineError as late:
         raise AssertionError(f"{late}: {everything_told(visitor, path)}") from late
 

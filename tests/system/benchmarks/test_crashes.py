@@ -52,7 +52,7 @@ def test_sweep_pauses_after_the_case_or_now_and_resumes(visitor, appliance, act,
     assert f"{measured} of 2 cases" in said.words
     nothing_left(appliance, *disks)
     visitor.send(f"{path}act/resume/", {**visitor.get(path).hidden()})
-    wait_for("its end", lambda: ">done<" in visitor.get_live(path).text, timeout=600)
+    visitor.watch(path, lambda page: ">done<" in page.text, timeout=600, part=True)
     assert visitor.get(path).text.count('class="measured"') == 2
     nothing_left(appliance, *disks)
 
@@ -126,5 +126,5 @@ def test_sweep_waits_until_its_only_disk_is_back(visitor, appliance):
         "the page to know it", lambda: f'value="{disks[0]}"' in visitor.get("/benchmarks/new/disks/").text, timeout=120
     )
     visitor.send(f"{path}act/resume/", {**visitor.get(path).hidden()})
-    wait_for("its end", lambda: ">done<" in visitor.get_live(path).text, timeout=900)
+    visitor.watch(path, lambda page: ">done<" in page.text, timeout=900, part=True)
     nothing_left(appliance, *disks)

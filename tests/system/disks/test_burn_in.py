@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from appliance.burn_in.regions import split_disk
-from deploy.image.machine import MIB, Machine, wait_for
+from deploy.image.machine import MIB, Machine
 from tests.system import moving
 from tests.system.crash import no_lock_left, struck, watching
 from tests.visitor import Answer, Visitor, disk_paths
@@ -51,11 +51,10 @@ def begin(visitor: Visitor, key: str, how: str = "write") -> str:
 def ended(visitor: Visitor, path: str) -> str:
     """What the page says once there is a verdict, or somebody has to do something."""
 
-    def look() -> str:
-        words = visitor.get(path).words
-        return words if any(end in words for end in ENDS) else ""
+    def look(page: Answer) -> str:
+        return page.words if any(end in page.words for end in ENDS) else ""
 
-    return str(wait_for(f"{path} to end", look, timeout=300, every=2))
+    return str(visitor.watch(path, look, timeout=300, every=2))
 
 
 def act(visitor: Visitor, path: str, what: str) -> None:

@@ -26,7 +26,7 @@ def photos(appliance: Machine, visitor: Visitor) -> str:
 
 def chosen(page: str, *names: str) -> list[str]:
     """The values of the checkboxes of these snapshots."""
-    found = [re.search(rf'value="(\d+)" aria-label="Choose [^"]*@{re.escape(name)}"', page) for name in names]
+    found = [re.search(rf'value="(\d+)"\s+aria-label="Choose [^"]*@{re.escape(name)}"', page) for name in names]
     assert all(found), page[-3000:]
     return [one[1] for one in found if one]
 

@@ -89,7 +89,7 @@ def test_freed_space_is_exact_for_neighbours(visitor, appliance, many):
     assert int(reclaimed) > 9 * 2**20
     # Without the one in the middle only a minimum is known.
     listed = visitor.get(f"/snapshots/of/{many}/?begins=n00").text
-    outer = [re.search(rf'value="(\d+)" aria-label="Choose [^"]*@{name}"', listed) for name in ("n0000", "n0002")]
+    outer = [re.search(rf'value="(\d+)"\s+aria-label="Choose [^"]*@{name}"', listed) for name in ("n0000", "n0002")]
     assert all(outer)
     assert "Space freed at least" in reviewed({"snapshot": [one[1] for one in outer if one]}).words
     assert visitor.ended(visitor.confirm(page)).startswith("Done.")

@@ -31,7 +31,7 @@ ADDRESSES = {"/users/": "/people/", "/benchmarks/": "/sweeps/"}
 class VisitorBefore(Visitor):
     """The same visitor at the pages of before, some of which had other addresses."""
 
-    def send(self, path: str, data: dict[str, object] | None = None, *, part: bool = False) -> Answer:
+    def send(self, path: str, data: dict[str, object] | None = None, *, part: bool = False, seen: str = "") -> Answer:
         for now, before in ADDRESSES.items():
             path = path.replace(now, before)
         answer = super().send(f"{path}?part=live" if part else path, data)

@@ -39,7 +39,7 @@ def test_both_keepers_have_the_password_and_a_new_one_replaces_it_in_both(people
     hashes = people.run("pdbedit", "-L", "-w", "anna").split(":")
     assert re.fullmatch(r"[0-9A-F]{32}", hashes[3])
     listed = people.run(
-        "smbclient", "-L", "localhost", "-A", "/dev/stdin", given=f"username = anna\npassword = {SECOND}\n"
+        "smbclient", "-t", "120", "-L", "localhost", "-A", "/dev/stdin", given=f"username = anna\npassword = {SECOND}\n"
     )
     assert "IPC$" in listed
 
