@@ -404,7 +404,7 @@ ALLOWED = "---- Permissions on safe/backups/attic ---\nLocal+Descendent permissi
         (READ_BACK, "create,mount,receive:append,userprop,send", ""),
         (READ_BACK.replace("readonly\ton", "readonly\toff"), "create,mount,receive:append,userprop,send", "readonly"),
         (READ_BACK, "create,mount,userprop", "receive:append"),
-        (READ_BACK, "create,destroy,mount,receive:append,userprop", "could destroy"),
+        (READ_BACK, "create,destroy,mount,receive:append,userprop,send", "could destroy"),
         (READ_BACK, "create,mount,receive,receive:append,userprop,send", "could destroy"),
     ],
 )
