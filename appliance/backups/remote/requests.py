@@ -6,7 +6,7 @@ from appliance.backups.remote import settings
 from appliance.backups.remote.answers import RemoteCopy
 from appliance.backups.remote.remote_place import list_all
 from appliance.backups.remote.remote_source import RemoteSource
-from appliance.backups.remote.restore_remote import RemotePart, parts_of
+from appliance.backups.remote.restore_remote import SHORT, RemotePart, parts_of
 from appliance.errors import Reason, Refused
 from appliance.request import Request
 from appliance.strict_struct import StrictStruct
@@ -88,6 +88,7 @@ class ReadRemoteCopy(Request, tag="read-remote-copy"):
             moments=tuple(
                 Moment(guid=guid, short=short, created=top.details.get(guid, (0, 0))[0])
                 for _txg, guid, short in top.snapshots[::-1][:MOST_MOMENTS]
+                if SHORT.fullmatch(short)
             ),
             parts=tuple(parts_of(self.copy, found, chosen)) if chosen else (),
         )

@@ -5,13 +5,13 @@ What the other computer says is checked before anything is made here, and what i
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from appliance import names
 from appliance.backups import match
 from appliance.backups.origin import origin_of
 from appliance.backups.remote import connection, settings
@@ -31,6 +31,7 @@ from appliance.operation import Plan, Step, Work
 from appliance.snapshots.take import pool_stopped
 from appliance.strict_struct import StrictStruct
 
+SHORT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")  # names of snapshots that can be restored: a backup's are such
 LATEST = 2**33  # seconds since 1970
 
 
@@ -51,7 +52,8 @@ class RemotePart(StrictStruct):
 
     def __post_init__(self) -> None:
         settings.check_remote_name(self.name, field="snapshot")
-        names.existing_snapshot(f"{self.name}@{self.short}")
+        if not SHORT.fullmatch(self.short):
+            raise Refused(Reason("restore-snapshots-malformed", "Those are not the snapshots of one copy.", field="snapshot"))  # fmt: skip
         if not all(0 < guid < 2**64 for guid in (self.guid, self.snapshot)) or not 0 <= self.original < 2**64 or not 0 <= self.size < 2**63:  # fmt: skip
             raise Refused(Reason("restore-snapshots-malformed", "Those are not the snapshots of one copy.", field="snapshot"))  # fmt: skip
 
@@ -231,7 +233,7 @@ def find_original(part: RemotePart, facts: Facts) -> Dataset | None:
 def part_of(name: str, found: RemoteCopy, short: str) -> RemotePart | None:
     """A listed copy as a part of a restore of the snapshot ``short``; None where it has none, or is no copy."""
     named = {a_short: guid for _txg, guid, a_short in found.snapshots}
-    if found.mark is None or short not in named:
+    if found.mark is None or short not in named or not SHORT.fullmatch(short):
         return None
     guid = named[short]
     return RemotePart(

@@ -66,7 +66,7 @@ def test_computer_that_has_everything_is_ready():
             "user backup create",
             "user other create",
             "remote-right-missing",
-            "create,mount,receive:append,userprop,send",
+            "create,mount,receive:append,userprop is",
         ),
         ("group", "group", "", ""),
         ("Local+Descendent", "Local", "remote-right-missing", "create"),
