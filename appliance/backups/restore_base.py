@@ -25,7 +25,7 @@ from appliance.facts.box import Facts
 from appliance.facts.copy_mark import CopyMark, parse_copy_mark
 from appliance.facts.datasets import Dataset
 from appliance.formatting import size_text
-from appliance.operation import Plan, Step, Work, never
+from appliance.operation import Plan, Step, Work
 from appliance.snapshots import policy
 from appliance.snapshots.take import SnapshotsOperation
 from appliance.zfs import mount
@@ -41,7 +41,6 @@ class FolderRestore(SnapshotsOperation):
     ``token`` names the folder that it receives into, so that the same restore goes on there and another one never does.
     """
 
-    needs_proof = never
     settled = "Larder was interrupted meanwhile; looking afterwards, the folder is restored."
 
     copy: str

@@ -20,7 +20,7 @@ from appliance.facts.box import Facts
 from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset, Snapshot
 from appliance.formatting import size_text
-from appliance.operation import Plan, Step, Work
+from appliance.operation import Plan, Step, Work, never
 from appliance.snapshots.take import pool_stopped
 
 NAMED = 5
@@ -28,6 +28,8 @@ NAMED = 5
 
 class RestoreFolder(FolderRestore, tag="restore-folder"):
     """Copy ``snapshots`` (name and guid of each; that of ``copy`` first, parents before children) to ``parent``/``name``."""
+
+    needs_proof = never
 
     snapshots: tuple[tuple[str, int], ...]
 

@@ -27,7 +27,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset, Property
 from appliance.facts.remote import Remote
 from appliance.formatting import duration_text, rate_text, size_text
-from appliance.operation import Plan, Step, Work
+from appliance.operation import Plan, Step, Work, never
 from appliance.snapshots.take import pool_stopped
 from appliance.strict_struct import StrictStruct
 
@@ -68,6 +68,8 @@ class RemoteRestoreRun:
 class RestoreRemote(FolderRestore, tag="restore-remote"):
     """Copy ``parts`` back from the computer ``remote``. ``created``: the moment, in seconds since 1970. ``rate``: at most so
     many MB a second, 0 for any number. ``left``: folders of the copy that have no such moment."""
+
+    needs_proof = never
 
     remote: str
     parts: tuple[RemotePart, ...]
