@@ -32,6 +32,14 @@ def format_moment(at: datetime) -> str:
     return at.astimezone(UTC).strftime(FORMAT)
 
 
+def parse_moment(text: str) -> datetime | None:
+    """The moment that ``format_moment`` wrote; None for any other text."""
+    try:
+        return datetime.strptime(text, FORMAT).replace(tzinfo=UTC) if MOMENT.fullmatch(text) else None
+    except ValueError:
+        return None
+
+
 def is_for(word: str, name: str) -> bool:
     """Whether Larder names a snapshot so, with this word in place of the grain."""
     match = PATTERN.fullmatch(name)

@@ -65,7 +65,7 @@ def as_remembered(one: BackupStatus) -> BackupStatus:
 
 def start_next(statuses: list[BackupStatus], now: datetime) -> Job | None:
     """Start whatever comes next, if nothing runs."""
-    kinds = (*KINDS_OF_JOBS, *backup_proof.KINDS_OF_JOBS, "restore-folder")
+    kinds = (*KINDS_OF_JOBS, *backup_proof.KINDS_OF_JOBS, "restore-folder", "restore-remote")
     if not statuses or Job.objects.filter(kind__in=kinds, state__in=Job.OPEN).exists():
         return None
     if (left := backup_proof.left_over(now)) and (job := backup_disks.start(left)):

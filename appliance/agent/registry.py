@@ -11,6 +11,7 @@ from appliance.backups.drill_scratch import RemoveDrill
 from appliance.backups.pairing.pair_box import PairBox
 from appliance.backups.pairing.receive_copies import ReceiveCopies
 from appliance.backups.pairing.remove_receiver import RemoveReceiver
+from appliance.backups.remote.restore_remote import RestoreRemote
 from appliance.backups.remote.send_backup import SendBackup
 from appliance.backups.remote.set_up import AddRemote, ConfirmHostKey, RemoveRemote, TestRemote
 from appliance.backups.restore_folder import RestoreFolder
@@ -86,6 +87,7 @@ Registered = (
     | SetBackup
     | SetCopyAside
     | RestoreFolder
+    | RestoreRemote
     | TakePlace
     | VerifyBackup
     | CheckBackupKeys

@@ -7,6 +7,7 @@ import msgspec
 from appliance.agent.job_requests import Follow, KeepPassword, Prove, RunJob, Stop
 from appliance.agent.recovery_requests import ConfirmRecoveryPhrase, MakeRecoveryPhrase, ReadBoxRecord, ReadRecovery
 from appliance.backups.pairing.requests import AcceptPairing, MakePairingCode, WithdrawPairingCode
+from appliance.backups.remote.requests import ListRemoteCopies, ReadRemoteCopy
 from appliance.benchmarks.wire import OpenWire
 from appliance.datasets.dataset_detail import ReadDataset
 from appliance.disks.disk_request import LetSleep, ReadSmart
@@ -65,6 +66,8 @@ RegisteredRequest = (
     | MakePairingCode
     | WithdrawPairingCode
     | AcceptPairing
+    | ListRemoteCopies
+    | ReadRemoteCopy
 )
 
 

@@ -169,7 +169,8 @@ def parse_token(text: str, said: str) -> Token:
         except ValueError:
             return 0
 
-    return Token(text, number("toguid"), values.get("toname", ""), number("fromguid"), raw=number("rawok") == 1)
+    name, raw = values.get("toname", ""), number("rawok") == 1
+    return Token(text, number("toguid"), name, number("fromguid"), raw=raw, done=number("bytes"))
 
 
 def settle(work: Work, name: str, wanted: dict[str, str]) -> None:

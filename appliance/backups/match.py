@@ -32,6 +32,7 @@ class Token:
     to_name: str
     from_guid: int = 0
     raw: bool = False
+    done: int = 0  # bytes that have arrived
 
 
 @dataclass(frozen=True)

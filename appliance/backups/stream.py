@@ -27,10 +27,13 @@ POOL_STOPPED = "A disk does not answer. Put it back, then restart the box. What 
 
 
 class NotReceived(Failed):
-    """The receiver ended with a status other than 0, which says where it failed when it is ssh's."""
+    """The receiver ended with a status other than 0, which says where it failed when it is ssh's.
 
-    def __init__(self, status: int, said: str) -> None:
-        self.status = status
+    ``sender_status`` and ``sender_said``: how the sender ended, None where it was still there.
+    """
+
+    def __init__(self, status: int, said: str, sender_status: int | None = 0, sender_said: str = "") -> None:
+        self.status, self.sender_status, self.sender_said = status, sender_status, sender_said
         super().__init__("The copy was not received", said)
 
 
@@ -149,7 +152,8 @@ def send_stream(
             raise Failed("The copy does not end", f"{receiver[0]} waits for the disks of the copy. Look at them; if the pool has stopped, restart the box.")  # fmt: skip
         sent = stream.finish(stream.sender, SECONDS_BETWEEN_LOOKS * 10)
         if received:
-            raise NotReceived(received, stream.text(stream.receiver) or stream.text(stream.sender))
+            complaint = stream.text(stream.sender)
+            raise NotReceived(received, stream.text(stream.receiver) or complaint, sent, complaint)
         if sent:
             raise Failed("The copy was not sent to its end", stream.text(stream.sender))
         return stream.moved

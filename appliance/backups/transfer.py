@@ -53,6 +53,19 @@ class Transfer:
         """What has to be set on the target, its mark among it."""
         raise NotImplementedError
 
+    def read_points(self) -> list[match.Point]:
+        """The moments of the source that can be sent from, snapshots before bookmarks. Raises Failed."""
+        return copies.read_points(self.source.name)
+
+    def expected_size(self, decision: match.Decision) -> int:
+        """The bytes that a stream will have as far as that is known; 0 where it is not."""
+        return estimate(self.sender(decision, "-n", "-P"))
+
+    @property
+    def sending_version(self) -> str:
+        """The version of ZFS that sends."""
+        return kernel_module.read_version()
+
     def most_bytes_a_second(self) -> int:
         """How fast it may be sent at this moment; 0: as fast as it can be."""
         return 0
@@ -103,7 +116,7 @@ def run_transfer(work: Work, one: Transfer, wanted: int) -> int:
     for _stream in range(MOST_STREAMS):
         copy = one.destination.read_copy(one.target)
         Refused.unless_empty(reason for reason in [match.conflict(one.source.name, one.source.guid, one.raw, copy)] if reason)  # fmt: skip
-        decision = match.decide(one.source.name, copies.read_points(one.source.name), wanted, one.raw, copy)
+        decision = match.decide(one.source.name, one.read_points(), wanted, one.raw, copy)
         if isinstance(decision, Reason):
             raise Refused(decision)
         if decision.kind == "arrived":
@@ -124,7 +137,7 @@ def run_transfer(work: Work, one: Transfer, wanted: int) -> int:
 def run_stream(work: Work, one: Transfer, decision: match.Decision) -> int:
     sender, receiver = one.sender(decision), one.receiver(decision)
     work.note(f"{shlex.join(sender)} | {shlex.join(receiver)}")
-    total = estimate(one.sender(decision, "-n", "-P"))
+    total = one.expected_size(decision)
     check_room(one, total)
     began = time.monotonic()
 
@@ -180,7 +193,7 @@ def check_room(one: Transfer, needed: int) -> None:
 
 def check_decrypting(one: Transfer) -> None:
     """Refuse to send an encrypted dataset decrypted where this version of ZFS spoils it: a plain copy in an encrypted pool."""
-    if one.raw or one.source.encryption == "off" or kernel_module.sends_decrypted_well(kernel_module.read_version()):
+    if one.raw or one.source.encryption == "off" or kernel_module.sends_decrypted_well(one.sending_version):
         return
     raise Refused(
         Reason(

@@ -14,6 +14,7 @@ class Remote:
 
     ``host_key`` is the one that the owner has confirmed, ``offered_key`` another one that the computer showed last; each as
     ``ssh-ed25519 AAAA…``, empty where there is none. ``problem`` is what the last test said; empty: it was ready.
+    ``restore_problem``: why copies cannot be brought back from there, as it said last; backups go there all the same.
     """
 
     id: str
@@ -28,6 +29,8 @@ class Remote:
     problem: str = ""
     zfs: str = ""  # its version there
     free: int = 0  # bytes in ``root`` at that time
+    restore_problem: str = ""
+    pace: int = 0  # bytes a second of the last long stream to or from it, 0 where none was measured
     paired: bool = False  # another Larder, set up by a code: nothing has to be done there by hand
 
     @property

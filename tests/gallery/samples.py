@@ -217,6 +217,9 @@ FAMILIES = {
     "/backups/recovery/": lambda: [
         {"key": other.key, "box": other.mark.id} for other in recovery.other_boxes(status.read_facts())
     ],
+    "/backups/computers/<str:key>/copies/<path:copy>/": lambda: [
+        {**found, "copy": "photos"} for found in keys(RemoteRow.objects.order_by("key"))
+    ],
     "/backups/computers/": lambda: keys(RemoteRow.objects.order_by("key")),
     "/backups/receiving/": lambda: keys(ReceiverRow.objects.order_by("key"), count=9),
     "/imports/": lambda: keys(ImportRow.objects.order_by("key"), count=9),

@@ -157,6 +157,8 @@ ROUTES = [
     Route("remote", "/backups/computers/0badcafe/", READ),
     Route("test_remote", "/backups/computers/0badcafe/test/", CHANGE),
     Route("confirm_host_key", "/backups/computers/0badcafe/host-key/", READ),
+    Route("remote_copies", "/backups/computers/0badcafe/copies/", READ),
+    Route("restore_remote", "/backups/computers/0badcafe/copies/photos/restore/", BOTH),
     Route("remove_remote", "/backups/computers/0badcafe/remove/", READ),
     Route("imports", "/imports/", READ),
     Route("add_import", "/imports/new/", BOTH),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from datetime import datetime
 
 from django import forms
 from django.db.models import Q
@@ -49,10 +50,8 @@ class RestoreForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
     )
 
-    def __init__(self, data: object, *, copy: Dataset, facts: Facts, moments: list[SnapshotRow]) -> None:
-        parent, name = proposed_place(copy, facts)
-        super().__init__(data, initial={"parent": parent, "name": name})  # type: ignore[arg-type]  # a QueryDict
-        dates = [(row.guid, moment_label(row) + (" (newest)" if row is moments[0] else "")) for row in moments]
+    def __init__(self, data: object, *, place: tuple[str, str], facts: Facts, dates: list[tuple[str, str]]) -> None:
+        super().__init__(data, initial={"parent": place[0], "name": place[1]})  # type: ignore[arg-type]  # a QueryDict
         self.fields["snapshot"].choices = dates  # type: ignore[attr-defined]
         self.fields["parent"].choices = [  # type: ignore[attr-defined]
             (one.name, gettext("{name} ({available} free)").format(name=one.name, available=size_text(one.available)))
@@ -66,8 +65,8 @@ class RestoreForm(forms.Form):
             raise validation_error(refusal.reasons) from refusal
 
 
-def moment_label(row: SnapshotRow) -> str:
-    return str(date_text(timezone.localtime(row.created), "j M Y, H:i"))
+def moment_label(created: datetime) -> str:
+    return str(date_text(timezone.localtime(created), "j M Y, H:i"))
 
 
 def possible_parents(facts: Facts) -> list[Dataset]:
@@ -86,15 +85,21 @@ def proposed_place(copy: Dataset, facts: Facts) -> tuple[str, str]:
     original = facts.dataset_of(mark.guid) if mark else None
     taken = {one.name for one in facts.datasets}
     if original:
-        parent = original.name.rpartition("/")[0] or original.name
-        stem = f"{original.name.rpartition('/')[2][:LONGEST_STEM]}-restored"
-    elif (origin := parse_origin(copy)) and origin.name.rpartition("/")[0] in {
+        return place_beside(original, taken)
+    if (origin := parse_origin(copy)) and origin.name.rpartition("/")[0] in {
         one.name for one in possible_parents(facts)
     }:
         parent, _slash, stem = origin.name.rpartition("/")
     else:
         tops = sorted((one.pool == copy.pool, one.name) for one in possible_parents(facts) if "/" not in one.name)
         parent, stem = tops[0][1] if tops else "", copy.name.rpartition("/")[2][:LONGEST_STEM]
+    return parent, free_name(f"{parent}/{stem}", taken).rpartition("/")[2]
+
+
+def place_beside(original: Dataset, taken: set[str]) -> tuple[str, str]:
+    """A free name beside a folder that is still there."""
+    parent = original.name.rpartition("/")[0] or original.name
+    stem = f"{original.name.rpartition('/')[2][:LONGEST_STEM]}-restored"
     return parent, free_name(f"{parent}/{stem}", taken).rpartition("/")[2]
 
 
@@ -108,7 +113,8 @@ def restore_folder(request: HttpRequest, key: str) -> HttpResponse:
         raise Refused(Reason("not-a-copy", "{dataset} is not a copy that a backup made.", dataset=copy.name))
     facts = status.read_facts()
     moments = list(SnapshotRow.objects.filter(dataset=copy.name).order_by("-txg")[:MOMENTS])
-    form = RestoreForm(request.POST or None, copy=copy, facts=facts, moments=moments)
+    dates = [(row.guid, moment_label(row.created) + (" (newest)" if row is moments[0] else "")) for row in moments]
+    form = RestoreForm(request.POST or None, place=proposed_place(copy, facts), facts=facts, dates=dates)
     if request.method == "POST" and form.is_valid():
         try:
             operation = operation_of(copy, facts, form.cleaned_data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.urls import path
 
-from web.backups import pair_views, proof_views, recovery_views, remote_views, restore_views, views
+from web.backups import pair_views, proof_views, recovery_views, remote_restore, remote_views, restore_views, views
 
 PAIRING = [
     path("pair/", pair_views.accept_pairing, name="accept_pairing"),
@@ -38,6 +38,8 @@ urlpatterns = [
     path("computers/<str:key>/test/", remote_views.test_remote, name="test_remote"),
     path("computers/<str:key>/host-key/", remote_views.confirm_host_key, name="confirm_host_key"),
     path("computers/<str:key>/remove/", remote_views.remove_remote, name="remove_remote"),
+    path("computers/<str:key>/copies/", remote_restore.list_copies, name="remote_copies"),
+    path("computers/<str:key>/copies/<path:copy>/restore/", remote_restore.restore_copy, name="restore_remote"),
     path("copies/<str:key>/restore/", restore_views.restore_folder, name="restore_folder"),
     path("of/<str:key>/new/", views.edit_backup, name="add_backup"),
     path("of/<str:key>/<str:task>/", views.show_backup, name="backup"),

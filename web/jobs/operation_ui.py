@@ -16,6 +16,7 @@ from appliance.backups.drill_scratch import RemoveDrill
 from appliance.backups.pairing.pair_box import PairBox
 from appliance.backups.pairing.receive_copies import ReceiveCopies
 from appliance.backups.pairing.remove_receiver import RemoveReceiver
+from appliance.backups.remote.restore_remote import RestoreRemote
 from appliance.backups.remote.send_backup import SendBackup
 from appliance.backups.remote.set_up import AddRemote, ConfirmHostKey, RemoveRemote, TestRemote
 from appliance.backups.restore_folder import RestoreFolder
@@ -197,6 +198,7 @@ UI: dict[type[Operation], OperationUi] = {
         ),
     ),
     RestoreFolder: replace(FOLDERS, made=True),
+    RestoreRemote: replace(FOLDERS, made=True),
     RunBackup: BACKUPS,
     SendBackup: BACKUPS,
     AddRemote: REMOTES,

@@ -114,7 +114,7 @@ class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
         )  # fmt: skip
 
     def warnings(self) -> tuple[str, ...]:
-        opened = f"The box that you pair can sign in as {receivers.USER} by ssh. It can add copies in this folder and see their names and sizes. It cannot destroy copies, nor reach anything else."
+        opened = f"The box that you pair can sign in as {receivers.USER} by ssh. It can add copies in this folder and read those that are in it, to restore them. It cannot destroy copies, nor reach anything else."
         if self.limit:
             return (opened,)
         return (opened, f"Without a limit, the other box can fill the pool {self.pool}.")

@@ -16,6 +16,7 @@ PROTOCOL = "larder-peer\t1"
 END = "end"
 VERSION = re.compile(r"zfs-kmod-(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?")
 OLDEST_ZFS = (0, 8)
+RESTORES_SINCE = 2  # the version of the script that can send copies back
 APPEND_SINCE = (2, 3, 2)  # the right receive:append
 # The folder there hands these on to its copies, which are never mounted then.
 ROOT_OFF = {"mountpoint": "none", "readonly": "on", "setuid": "off", "devices": "off", "exec": "off"}
@@ -50,6 +51,7 @@ class Hello:
     root: Mapping[str, str] = field(default_factory=dict)
     features: Mapping[str, str] = field(default_factory=dict)
     rights: frozenset[str] = frozenset()
+    script: int = 1  # the version of larder-peer there
 
     @property
     def version_text(self) -> str:
@@ -75,6 +77,10 @@ class Hello:
         return tuple(right for right in self.needed if right not in self.rights and right.partition(":")[0] not in self.rights)  # fmt: skip
 
     @property
+    def may_send(self) -> bool:
+        return self.user == "root" or "send" in self.rights
+
+    @property
     def may_destroy(self) -> bool:
         """Whether that user could destroy copies or roll them back: more than is needed."""
         appended = "receive" in self.rights and self.version >= APPEND_SINCE
@@ -98,6 +104,7 @@ def parse_hello(said: str, host: str) -> Hello:
         root=pairs(found.get("root", ())),
         features={key.removeprefix("feature@"): value for key, value in pairs(found.get("pool", ())).items()},
         rights=frozenset(rights_of(found.get("allow", ()), user, groups)),
+        script=number((found.get("script") or ["1"])[0]),
     )
 
 
@@ -142,6 +149,18 @@ def problems(hello: Hello, remote: Remote) -> Iterator[Reason]:
         yield Reason("remote-no-room", "{root} on {host} has no free space. Make room there.", **at)
 
 
+def restore_problems(hello: Hello, remote: Remote) -> Iterator[Reason]:
+    """What is missing there before copies can be brought back, each with what to do. Backups may go there all the same."""
+    at = {"host": remote.host, "root": remote.root, "user": hello.user or remote.user}
+    if not hello.has_zfs or not hello.root:
+        yield Reason("remote-no-root", "{host} has no folder {root}. Create it there with the command on this page.", **at)  # fmt: skip
+        return
+    if hello.script < RESTORES_SINCE:
+        yield Reason("remote-script-old", "The script larder-peer on {host} is too old to send copies back. Download it from the page of this computer and put it in place of the old one there.", **at)  # fmt: skip
+    if not hello.may_send:
+        yield Reason("remote-send-missing", "{user} may not send copies back: the right send is missing. As root on {host}: zfs allow -u {user} send {root}", **at)  # fmt: skip
+
+
 # --- list -------------------------------------------------------------------------------------------------------------
 @dataclass
 class RemoteCopy:
@@ -150,6 +169,7 @@ class RemoteCopy:
     values: dict[str, str] = field(default_factory=dict)
     snapshots: list[tuple[int, int, str]] = field(default_factory=list)
     key_sets: dict[int, str] = field(default_factory=dict)  # ivsetguid by the guid of a snapshot
+    details: dict[int, tuple[int, int]] = field(default_factory=dict)  # when it was made, and its size, by the same
 
     @property
     def mark(self) -> CopyMark | None:
@@ -165,6 +185,15 @@ class RemoteCopy:
         return tuple(guid for _txg, guid, _short in self.snapshots)
 
     @property
+    def guid(self) -> int:
+        """Of the copy itself, as ``tree`` says it."""
+        return number(self.values.get("guid", ""))
+
+    @property
+    def is_volume(self) -> bool:
+        return self.values.get("type") == "volume"
+
+    @property
     def written(self) -> int:
         return number(self.values.get("written", ""))
 
@@ -176,7 +205,7 @@ class RemoteCopy:
     @property
     def open_properties(self) -> dict[str, str]:
         """What would have to be set so that nobody uses the copy; empty where all is."""
-        off = dict(VOLUME_OFF if self.values.get("type") == "volume" else ROOT_OFF)
+        off = dict(VOLUME_OFF if self.is_volume else ROOT_OFF)
         if self.values.get("canmount") == "off":
             off.pop("mountpoint", None)
         return {key: value for key, value in off.items() if self.values.get(key) != value}
@@ -200,6 +229,8 @@ def parse_list(said: str, remote: Remote) -> dict[str, RemoteCopy]:
         name = name_below(dataset, remote.root)
         if name in found and values.get("guid"):
             found[name].snapshots.append((values.get("createtxg", 0), values["guid"], short))
+            if values.get("creation"):
+                found[name].details[values["guid"]] = (values["creation"], values.get("referenced", 0))
             if values.get("ivsetguid"):
                 found[name].key_sets[values["guid"]] = str(values["ivsetguid"])
     for one in found.values():

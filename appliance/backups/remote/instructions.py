@@ -13,8 +13,8 @@ from appliance.facts.remote import Remote
 SCRIPT = Path(__file__).with_name("larder-peer")
 INSTALLED = "/usr/local/lib/larder-peer"
 LOOK_AT_KEYS = "for key in /etc/ssh/ssh_host_*_key.pub; do ssh-keygen -lf $key; done"
-RIGHTS = "create,mount,receive:append,userprop"
-RIGHTS_BEFORE_APPEND = "create,mount,receive,userprop"
+RIGHTS = "create,mount,receive:append,userprop,send"
+RIGHTS_BEFORE_APPEND = "create,mount,receive,userprop,send"
 
 
 def script_text() -> str:

@@ -212,6 +212,8 @@ class TestRemote(RemoteOperation, tag="test-remote"):
         work.note(
             f"{remote.host} has ZFS {hello.version_text}, and {size_text(hello.available)} are free in {remote.root}."
         )
+        if remote.restore_problem:
+            work.note(f"Backups can go there, but nothing can be brought back yet. {remote.restore_problem}")
         if hello.may_destroy:
             work.note(
                 f"{hello.user} may destroy copies there. That is more than backups need: see the page of this computer."

@@ -25,7 +25,16 @@ def try_remote(key: str) -> tuple[Remote, Hello]:
             offered = fetch_other_key(remote)
         settings.write_remote(replace(remote, tested=now, problem=str(error), offered_key=offered))
         raise
-    remote = replace(remote, tested=now, problem="", offered_key="", zfs=hello.version_text, free=hello.available)
+    restores = " ".join(reason.text for reason in answers.restore_problems(hello, remote))
+    remote = replace(
+        remote,
+        tested=now,
+        problem="",
+        restore_problem=restores,
+        offered_key="",
+        zfs=hello.version_text,
+        free=hello.available,
+    )
     settings.write_remote(remote)
     return remote, hello
 

@@ -140,6 +140,19 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
         },
         {"uses safe/backups/a", "uses tank", "takes tank/b"},
     ),
+    "restore-remote": (
+        {
+            "remote": "0badcafe",
+            "copy": "a",
+            "guid": 5,
+            "parent": "tank",
+            "name": "b",
+            "token": "0123abcd",
+            "parts": [{"name": "a", "guid": 5, "snapshot": 6, "short": "s", "original": 7, "size": 8}],
+            "created": 1764000000,
+        },
+        {"uses tank", "takes tank/b"},
+    ),
     "set-backup": ({"dataset": "tank/a"}, {"pool"}),
     "run-backup": (
         {"dataset": "tank/a", "key": "0123abcd", "target": "safe/backups/a", "moment": "2026.11.22-19.00.00"},

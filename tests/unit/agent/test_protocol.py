@@ -84,6 +84,17 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "add-remote": {"remote": "0badcafe", "host": "attic.lan", "user": "backup", "root": "tank/attic", "port": 2222},
     "confirm-host-key": {"remote": "0badcafe", "fingerprint": f"SHA256:{'a' * 43}"},
     "test-remote": {"remote": "0badcafe"},
+    "restore-remote": {
+        "remote": "0badcafe",
+        "copy": "photos",
+        "guid": 5,
+        "parent": "tank",
+        "name": "pictures",
+        "token": "0123abcd",
+        "parts": [{"name": "photos", "guid": 5, "snapshot": 6, "short": "larder-backup-x", "original": 7, "size": 8}],
+        "created": 1764000000,
+        "rate": 20,
+    },
     "remove-remote": {"remote": "0badcafe"},
     "pair-box": {"remote": "0badcafe", "host": "attic.lan", "port": 8443},
     "receive-copies": {"receiver": "0badcafe", "pool": "tank", "name": "attic", "limit": 2**30},
@@ -171,6 +182,8 @@ EVERY_REQUEST: list[dict[str, Any]] = [
     {"verb": "make-pairing-code", "receiver": "0badcafe"},
     {"verb": "withdraw-pairing-code", "receiver": "0badcafe"},
     {"verb": "accept-pairing", "offer": OFFER},
+    {"verb": "list-remote-copies", "remote": "0badcafe"},
+    {"verb": "read-remote-copy", "remote": "0badcafe", "copy": "photos/trip", "snapshot": 5},
 ]
 VERBS = {verb_of(kind) for kind in get_args(RegisteredRequest)}
 # Looking for pools, whole: with another word behind it that would be importing one. An import looks before its digest counts.
@@ -225,6 +238,8 @@ MAY_RUN: dict[str, tuple[tuple[str, ...], ...]] = {
     "make-pairing-code": (("sshd", "-T"),),
     "withdraw-pairing-code": (),
     "accept-pairing": (),
+    "list-remote-copies": (),
+    "read-remote-copy": (),
     "read-log": (("journalctl", "--no-pager", "--quiet", "--output=json"),),
 }  # fmt: skip
 

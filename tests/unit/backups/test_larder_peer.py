@@ -1,4 +1,4 @@
-"""The script of the other computer, run as it is with a ZFS that notes what it is asked: it does six things and nothing else."""
+"""The script of the other computer, run as it is with a ZFS that notes what it is asked: it does what its head lists and nothing else."""
 
 from __future__ import annotations
 
@@ -18,6 +18,18 @@ printf '%s\\n' "$*" >> "$ASKED"
 case "$*" in
     *"get -H -o value -s local larder:copy-of tank/attic/marked"*) echo '{"guid":5,"raw":false}' ;;
     *"-o value receive_resume_token"*) echo 1-e604ea4bf-e0 ;;
+    *"get -H -o value -s local larder:copy-of tank/attic/kept"*) echo '{"guid":5,"raw":false}' ;;
+    *"get -H -o value -s local larder:copy-of tank/attic/sealed"*) echo '{"guid":5,"raw":true}' ;;
+    *"get -H -o value -s local larder:copy-of tank/attic/own"*) echo '{"guid":5,"raw":false}' ;;
+    "get -H -o value encryptionroot tank/attic/own") echo tank/attic/own ;;
+    "get -H -o value encryptionroot"*) echo tank ;;
+    "list -H -p -d 1 -t snapshot -o guid,name "*)
+        for copy in "$@"; do :; done
+        printf '17\\t%s\\n%s\\t%s\\n' "$copy@other" 6683942667665662560 "$copy@larder-backup-x" ;;
+    "send -n -v -t 1-aa-bb"*) printf 'resume token contents:\\n\\ttoguid = 0x5cc222717549e260\\n\\ttoname = tank/attic/kept@larder-backup-x\\n' ;;
+    "send -n -v -t 1-aa-cc"*) printf '\\ttoguid = 0x5cc222717549e260\\n\\ttoname = tank/attic/kept@larder-backup-x\\n\\ttoname = tank/b@x\\n' ;;
+    "send -n -v -t 1-aa-dd"*) printf '\\tfromguid = 0x7\\n\\ttoguid = 0x5cc222717549e260\\n\\ttoname = tank/attic/kept@larder-backup-x\\n' ;;
+    "send -n -v -t 1-aa-ee"*) printf '\\ttoguid = 0x11\\n\\ttoname = tank/attic/kept@larder-backup-x\\n' ;;
     receive*) cat > "$ASKED.stream" ;;
 esac
 exit 0
@@ -97,7 +109,54 @@ def test_mark_that_is_there_stays(peer):
     assert not any(command.startswith("set") for command in peer.commands)
 
 
+@pytest.mark.parametrize(
+    ("words", "sent"),
+    [
+        (f"send kept {GUID} large", "send -L -c tank/attic/kept@larder-backup-x"),
+        (f"send kept {GUID} plain", "send tank/attic/kept@larder-backup-x"),
+        (f"send sealed {GUID} raw", "send -w tank/attic/sealed@larder-backup-x"),
+        (f"send kept {GUID} large 1-aa-bb", "send -t 1-aa-bb"),
+    ],
+)
+def test_copy_is_sent_back_by_the_guid_of_its_snapshot(peer, words, sent):
+    assert peer.ask(words).returncode == 0
+    assert peer.commands[-1] == sent
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"send kept {GUID} raw",  # it was not sent encrypted
+        f"send sealed {GUID} large",  # it leaves only as it came
+        f"send sealed {GUID} plain",
+        f"send own {GUID} large",  # a mark that lies does not decrypt it
+        f"send photos {GUID} large",  # no copy of a Larder box
+        "send kept 18 large",  # no snapshot of it
+        f"send kept {GUID} large 1-aa-cc",  # two names in it
+        f"send kept {GUID} large 1-aa-dd",  # begins elsewhere
+        f"send kept {GUID} large 1-aa-ee",  # of another snapshot
+        f"send kept {GUID} large 1-aa-ff",  # cannot be read
+    ],
+)
+def test_nothing_is_sent_but_what_the_box_brought_as_it_came(peer, words):
+    said = peer.ask(words)
+    assert said.returncode == 64 and said.stdout == b""
+    assert all(command.startswith(("get ", "list ", "send -n -v -t ")) for command in peer.commands)
+
+
+def test_tree_has_dates_and_sizes(peer):
+    assert peer.ask("tree photos").stdout.splitlines() == [b"larder-peer\t1", b"end"]
+    assert "guid,createtxg,creation,referenced" in peer.commands[-1]
+
+
+def test_hello_says_the_version_of_the_script(peer):
+    assert b"script\t2" in peer.ask("hello").stdout.splitlines()
+
+
 HOSTILE = [
+    "tree", "tree ..", "tree photos x", "tree -r", "send", "send photos", f"send photos {GUID}", f"send photos {GUID} raw -t", f"send ../x {GUID} raw",
+    f"send photos {GUID} raw 1-ab;id", f"send photos {GUID} raw 1-AB", f"send photos {GUID} raw {'a' * 2001}", f"send photos {GUID} -R", f"send photos@x {GUID} raw",
+    f"send photos {GUID} raw 1-ab 1-cd", "send photos 05 raw", f"send photos {GUID} raw -", f"send -p {GUID} raw", f"send photos {GUID} raw 1-ab\n-p",
     "", " ", "help", "receive", "destroy photos", "list;id", "list $(id)", "list `id`", "list photos other", "hello now",
     "list ../other", "list ..", "list .", "list photos/..", "list photos/../../other", "list /etc", "list photos/",
     "list photos//trip", "list -r", "list -rF", "list photos/-r", "list --help", "list tank/attic@x", "list photos@snap",

@@ -353,7 +353,7 @@ def test_folder_is_made_out_of_use_and_with_rights_that_destroy_nothing():
     made = plan.steps[1].command_text
     for word in ("canmount=off", "mountpoint=none", "readonly=on", "setuid=off", "devices=off", "exec=off", "larder:receives=yes"):  # fmt: skip
         assert word in made
-    assert plan.steps[2].command_text == "zfs allow -u larder-receive create,mount,receive:append,userprop safe/backups/attic"  # fmt: skip
+    assert plan.steps[2].command_text == "zfs allow -u larder-receive create,mount,receive:append,userprop,send safe/backups/attic"  # fmt: skip
     assert any("can fill the pool" in warning for warning in plan.warnings)
 
 
@@ -401,11 +401,11 @@ ALLOWED = "---- Permissions on safe/backups/attic ---\nLocal+Descendent permissi
 @pytest.mark.parametrize(
     ("said", "rights", "problem"),
     [
-        (READ_BACK, "create,mount,receive:append,userprop", ""),
-        (READ_BACK.replace("readonly\ton", "readonly\toff"), "create,mount,receive:append,userprop", "readonly"),
+        (READ_BACK, "create,mount,receive:append,userprop,send", ""),
+        (READ_BACK.replace("readonly\ton", "readonly\toff"), "create,mount,receive:append,userprop,send", "readonly"),
         (READ_BACK, "create,mount,userprop", "receive:append"),
-        (READ_BACK, "create,destroy,mount,receive:append,userprop", "could destroy"),
-        (READ_BACK, "create,mount,receive,receive:append,userprop", "could destroy"),
+        (READ_BACK, "create,destroy,mount,receive:append,userprop,send", "could destroy"),
+        (READ_BACK, "create,mount,receive,receive:append,userprop,send", "could destroy"),
     ],
 )
 def test_pairing_is_noted_only_where_everything_was_read_back(folders, monkeypatch, said, rights, problem):

@@ -33,7 +33,7 @@ pool\tfeature@lz4_compress\tactive
 pool\tfeature@zstd_compress\tenabled
 allow\t---- Permissions on tank/attic ---------------------------------------
 allow\tLocal+Descendent permissions:
-allow\t\tuser backup create,mount,receive:append,userprop
+allow\t\tuser backup create,mount,receive:append,userprop,send
 end
 """
 
@@ -62,7 +62,12 @@ def test_computer_that_has_everything_is_ready():
         ("zfs-kmod-", "x", "remote-zfs-old", "older than 0.8"),
         ("mount,", "", "remote-right-missing", "zfs allow -u backup mount tank/attic"),
         (",userprop", "", "remote-right-missing", "userprop is missing"),
-        ("user backup create", "user other create", "remote-right-missing", "create,mount,receive:append,userprop"),
+        (
+            "user backup create",
+            "user other create",
+            "remote-right-missing",
+            "create,mount,receive:append,userprop is",
+        ),
         ("group", "group", "", ""),
         ("Local+Descendent", "Local", "remote-right-missing", "create"),
         ("mountpoint\tnone", "mountpoint\t/tank/attic", "remote-root-open", "zfs set mountpoint=none tank/attic"),
@@ -85,14 +90,14 @@ def test_missing_folder_is_named_alone():
 @pytest.mark.parametrize(
     ("line", "enough"),
     [
-        ("group users create,mount,receive:append,userprop", True),
-        ("everyone create,mount,receive:append,userprop", True),
-        ("group wheel create,mount,receive:append,userprop", False),
+        ("group users create,mount,receive:append,userprop,send", True),
+        ("everyone create,mount,receive:append,userprop,send", True),
+        ("group wheel create,mount,receive:append,userprop,send", False),
         ("user backup create,mount,receive,userprop", True),
     ],
 )
 def test_rights_come_by_user_group_or_for_everyone(line, enough):
-    said = HELLO.replace("user backup create,mount,receive:append,userprop", line)
+    said = HELLO.replace("user backup create,mount,receive:append,userprop,send", line)
     assert (codes(said) == []) is enough
 
 
@@ -111,6 +116,21 @@ def test_older_zfs_has_no_right_to_append_alone():
 def test_what_is_no_whole_answer_is_refused(said):
     with pytest.raises(Failed):
         answers.parse_hello(said, "attic.lan")
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (HELLO.replace("aes\tyes", "script\t2"), []),
+        (HELLO, ["remote-script-old"]),
+        (HELLO.replace("aes\tyes", "script\t2").replace(",send", ""), ["remote-send-missing"]),
+        (HELLO.replace(",send", "").replace("user\tbackup", "user\troot"), ["remote-script-old"]),
+    ],
+)
+def test_what_is_missing_before_a_restore_is_named_and_stops_no_backup(said, expected):
+    hello = answers.parse_hello(said, REMOTE.host)
+    assert [reason.code for reason in answers.restore_problems(hello, REMOTE)] == expected
+    assert codes(said) == []
 
 
 # --- list -----------------------------------------------------------------------------------------------------------

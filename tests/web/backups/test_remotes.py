@@ -102,7 +102,7 @@ def test_page_shows_each_thing_that_is_done_there(web):
     page = Page(response)
     assert fingerprint_of(HOST_KEY) in page.text
     assert 'restrict,command="/usr/local/lib/larder-peer tank/attic" ssh-ed25519 CCC' in page.text
-    assert "zfs allow -u larder-backup create,mount,receive:append,userprop tank/attic" in page.text
+    assert "zfs allow -u larder-backup create,mount,receive:append,userprop,send tank/attic" in page.text
     assert "zfs create -o canmount=off -o mountpoint=none -o readonly=on" in page.text
     assert "cannot destroy what is there" in page.text
     assert "Nothing else is" not in page.text and "set -fu" in page.text

@@ -1,0 +1,94 @@
+"""What pages ask of another computer while they load: which copies it has, and of which moments. Nothing is changed there."""
+
+from __future__ import annotations
+
+from appliance.backups.remote import settings
+from appliance.backups.remote.answers import RemoteCopy
+from appliance.backups.remote.remote_place import list_all
+from appliance.backups.remote.remote_source import RemoteSource
+from appliance.backups.remote.restore_remote import SHORT, RemotePart, parts_of
+from appliance.errors import Reason, Refused
+from appliance.request import Request
+from appliance.strict_struct import StrictStruct
+
+MOST_COPIES = 1000
+MOST_MOMENTS = 200
+
+
+class ListedCopy(StrictStruct):
+    """A copy on another computer. ``short``: the name of its newest snapshot, empty where there is none."""
+
+    name: str
+    original: int
+    short: str
+    snapshots: int
+
+
+class Moment(StrictStruct):
+    """A snapshot of the copy. ``created``: in seconds since 1970."""
+
+    guid: int
+    short: str
+    created: int
+
+
+class CopyTree(StrictStruct):
+    """The newest moments of a copy, the newest first; ``parts``: what a restore of ``chosen`` brings."""
+
+    original: int
+    folders: int
+    moments: tuple[Moment, ...]
+    parts: tuple[RemotePart, ...] = ()
+
+
+class ListRemoteCopies(Request, tag="list-remote-copies"):
+    """The copies that lie on another computer. Raises Unreachable, Refused, Failed."""
+
+    remote: str
+
+    def __post_init__(self) -> None:
+        settings.check_key(self.remote)
+
+    def read(self) -> tuple[ListedCopy, ...]:
+        found = list_all(settings.find_remote(self.remote))
+        marked = ((name, copy, copy.mark) for name, copy in sorted(found.items()))
+        listed = [
+            ListedCopy(
+                name=name,
+                original=mark.guid,
+                short=copy.snapshots[-1][2] if copy.snapshots else "",
+                snapshots=len(copy.snapshots),
+            )
+            for name, copy, mark in marked
+            if mark
+        ]
+        return tuple(listed[:MOST_COPIES])
+
+
+class ReadRemoteCopy(Request, tag="read-remote-copy"):
+    """The moments of one copy; with ``snapshot``, the guid of one of them, what its restore brings."""
+
+    remote: str
+    copy: str
+    snapshot: int = 0
+
+    def __post_init__(self) -> None:
+        settings.check_key(self.remote)
+        settings.check_remote_name(self.copy, field="copy")
+        if not 0 <= self.snapshot < 2**64:
+            raise Refused(Reason("snapshot-guid-invalid", "That is not a snapshot.", field="snapshot"))
+
+    def read(self) -> CopyTree:
+        found = RemoteSource.ask(self.remote).read_tree(self.copy)
+        top = found.get(self.copy, RemoteCopy())
+        chosen = next((short for _txg, guid, short in top.snapshots if guid == self.snapshot), "")
+        return CopyTree(
+            original=top.mark.guid if top.mark else 0,
+            folders=sum(1 for copy in found.values() if copy.mark),
+            moments=tuple(
+                Moment(guid=guid, short=short, created=top.details.get(guid, (0, 0))[0])
+                for _txg, guid, short in top.snapshots[::-1][:MOST_MOMENTS]
+                if SHORT.fullmatch(short)
+            ),
+            parts=tuple(parts_of(self.copy, found, chosen)) if chosen else (),
+        )

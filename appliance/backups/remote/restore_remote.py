@@ -1,0 +1,254 @@
+"""Restore a folder whole out of its copy on another computer: the steps of ``RestoreFolder``, with ssh as the sender.
+
+What the other computer says is checked before anything is made here, and what it has sent before that gets its name.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+
+from appliance.backups import match
+from appliance.backups.origin import origin_of
+from appliance.backups.remote import connection, settings
+from appliance.backups.remote.answers import RemoteCopy
+from appliance.backups.remote.remote_source import RemoteRestored, RemoteSource, mode_of_part
+from appliance.backups.remote.send_backup import lock_of
+from appliance.backups.restore_base import FolderRestore, moment_text
+from appliance.backups.staging import Restored, Staging
+from appliance.backups.tasks import MB, MOST_RATE
+from appliance.errors import Reason, Refused
+from appliance.facts import user_properties
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset, Property
+from appliance.facts.remote import Remote
+from appliance.formatting import duration_text, rate_text, size_text
+from appliance.operation import Plan, Step, Work, never
+from appliance.snapshots.take import pool_stopped
+from appliance.strict_struct import StrictStruct
+
+SHORT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")  # names of snapshots that can be restored: a backup's are such
+LATEST = 2**33  # seconds since 1970
+
+
+class RemotePart(StrictStruct):
+    """A dataset of the copy as the other computer has listed it. ``snapshot``: the guid of the one that comes back.
+
+    ``original``: the guid of the folder that it is a copy of; ``size`` in bytes.
+    """
+
+    name: str
+    guid: int
+    snapshot: int
+    short: str
+    original: int
+    size: int
+    raw: bool = False
+    volume: bool = False
+
+    def __post_init__(self) -> None:
+        settings.check_remote_name(self.name, field="snapshot")
+        if not SHORT.fullmatch(self.short):
+            raise Refused(Reason("restore-snapshots-malformed", "Those are not the snapshots of one copy.", field="snapshot"))  # fmt: skip
+        if not all(0 < guid < 2**64 for guid in (self.guid, self.snapshot)) or not 0 <= self.original < 2**64 or not 0 <= self.size < 2**63:  # fmt: skip
+            raise Refused(Reason("restore-snapshots-malformed", "Those are not the snapshots of one copy.", field="snapshot"))  # fmt: skip
+
+
+@dataclass
+class RemoteRestoreRun:
+    """What the first step tells the others."""
+
+    source: RemoteSource | None = None
+
+
+class RestoreRemote(FolderRestore, tag="restore-remote"):
+    """Copy ``parts`` back from the computer ``remote``. ``created``: the moment, in seconds since 1970. ``rate``: at most so
+    many MB a second, 0 for any number. ``left``: folders of the copy that have no such moment."""
+
+    needs_proof = never
+
+    remote: str
+    parts: tuple[RemotePart, ...]
+    created: int
+    rate: int = 0
+    left: int = 0
+
+    def __post_init__(self) -> None:
+        settings.check_key(self.remote)
+        settings.check_remote_name(self.copy, field="copy")
+        super().__post_init__()
+        if self.guid != self.parts[0].guid or not 0 <= self.created < LATEST or not 0 <= self.left < 10**6:
+            raise Refused(Reason("restore-snapshots-malformed", "Those are not the snapshots of one copy.", field="snapshot"))  # fmt: skip
+        if not 0 <= self.rate <= MOST_RATE:
+            raise Refused(Reason("backup-rate-out-of-range", "Enter a number of MB a second from 1 to {most}.", field="rate", most=MOST_RATE))  # fmt: skip
+
+    def sources(self) -> Iterator[tuple[str, int]]:
+        return ((part.name, part.snapshot) for part in self.parts)
+
+    @property
+    def title(self) -> str:
+        return f"Restore {self.target} from another computer"
+
+    def locks(self) -> tuple[str, ...]:
+        return (lock_of(self.remote),)
+
+    def files_used(self) -> tuple[str, ...]:
+        return (self.parent,)
+
+    # --- what speaks against it ---------------------------------------------------------------------------------------
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        remote = facts.remote(self.remote)
+        if remote is None:
+            yield settings.remote_missing()
+        elif not remote.host_key:
+            yield settings.not_confirmed(remote)
+        elif remote.has_other_key:
+            yield Reason("remote-key-changed", "{host} shows another host key than the one that you confirmed. Look at its page first.", host=remote.host)  # fmt: skip
+        name = self.parent.split("/", 1)[0]
+        if (pool := facts.pool(name)) and pool.state == "SUSPENDED":
+            yield pool_stopped(name)
+        yield from self.check_place(facts)
+
+    def size(self, facts: Facts) -> int:  # the same for every restore
+        return sum(part.size for part in self.parts)
+
+    def original(self, facts: Facts) -> Dataset | None:
+        return find_original(self.parts[0], facts)
+
+    # --- the plan -----------------------------------------------------------------------------------------------------
+    def plan(self, facts: Facts) -> Plan:
+        remote, staging = self.find(facts), self.staging(facts)
+        run = RemoteRestoreRun()
+        count = len(self.parts)
+        what = f"{self.copy} and {count - 1} below it" if count > 1 else self.copy
+        when = moment_text(datetime.fromtimestamp(self.created, UTC))
+        asked = [connection.shown(remote, words) for words in (("hello",), ("tree", self.copy))]
+        connect = Step("connect", f"Ask {remote.host} for the copy", "\n".join(asked), partial(self.connect, run))
+        made = self.plan_of(
+            facts,
+            [self.copy_step(one, remote, staging, run) for one in staging.parts],
+            summary=f"{what}: everything as it was on {when}, about {size_text(self.size(facts))}, is copied from "
+            f"{remote.root} on {remote.host} to {self.target}. The copy stays as it is, and nothing on this box is overwritten.",
+            warnings=tuple(self.warnings(facts)),
+            details={**self.details(staging), "Time": self.time_text(remote)},
+        )
+        at = [remote.host, remote.port, remote.user, remote.root, remote.host_key]
+        return replace(made, steps=(connect, *made.steps), identity={**made.identity, "remote": at})
+
+    def find(self, facts: Facts) -> Remote:
+        found = facts.remote(self.remote)
+        if found is None:
+            raise Refused(settings.remote_missing())
+        return found
+
+    def time_text(self, remote: Remote) -> str:
+        """How long it will take, by the last measured pace."""
+        limit = self.rate * MB
+        pace = min(pace for pace in (remote.pace or limit, limit or remote.pace)) if remote.pace or limit else 0
+        if not pace:
+            return "not known: no long transfer with this computer was measured yet"
+        which = "the limit" if pace == limit else "the pace of the last transfer"
+        return f"about {duration_text(max(1, self.size(Facts()) // pace))} at {rate_text(pace)}, {which}"
+
+    def details(self, staging: Staging) -> dict[str, str]:
+        said = super().details(staging)
+        if not staging.parts[0].origin:
+            said["To be set again"] = "who may use it, settings such as compression and record size, shares, snapshot schedule, backups and limits. A copy there does not remember them."  # fmt: skip
+        return said
+
+    def staging(self, facts: Facts) -> Staging:
+        remote = self.find(facts)
+        return self.stage_of((self.restored(part, remote, facts) for part in self.parts), facts)
+
+    def restored(self, part: RemotePart, remote: Remote, facts: Facts) -> RemoteRestored:
+        """One dataset on its way. Access lists are shown for each: a copy there does not say whether its original had any."""
+        original, noted = find_original(part, facts), {}
+        if original:
+            noted[user_properties.ORIGIN] = Property(origin_of(original).text, "local")
+        if not part.volume:
+            noted["acltype"] = Property("posix", "local")
+        source = Dataset(
+            name=f"{remote.root}/{part.name}", guid=part.guid, kind="volume" if part.volume else "filesystem",
+            created=datetime.fromtimestamp(self.created, UTC), used=part.size, available=0, referenced=part.size, properties=noted,
+        )  # fmt: skip
+        return RemoteRestored(
+            source=source, target=self.moved(part.name, f"{self.stage}/{self.name}"), short=part.short,
+            flags=("-w",) if part.raw else ("-L", "-c"), place=self.moved(part.name, self.target), guid=part.snapshot,
+            remote=remote, rate=self.rate * MB,
+        )  # fmt: skip
+
+    def copy_step(self, one: Restored, remote: Remote, staging: Staging, run: RemoteRestoreRun) -> Step:
+        known = {part.snapshot: part for part in self.parts}[one.guid]
+
+        def copy(work: Work) -> None:
+            if staging.is_placed():
+                work.note(f"{one.place} is there already")
+                return
+            if run.source is None:
+                raise Refused(settings.remote_missing())
+            run.source.bring(work, one, {part.target for part in staging.parts})
+
+        words = ("send", known.name, str(known.snapshot), mode_of_part(one.flags))
+        text = f"{connection.shown(remote, words)} | {shlex.join(one.receiver(match.Decision('full')))}"
+        return Step(f"copy-{one.guid}", f"Copy {known.name}", text, copy, (one.target,))
+
+    def connect(self, run: RemoteRestoreRun, work: Work) -> None:
+        """Before anything is made here: whether the copy is there as it was listed."""
+        source = RemoteSource.ask(self.remote)
+        found = source.read_tree(self.copy)
+        for part in self.parts:
+            there = found.get(part.name)
+            if there is None or there.guid != part.guid or part.snapshot not in there.guids:
+                raise Refused(Reason("remote-copy-changed", "{copy} on {host} no longer has that moment. Choose another one.", copy=part.name, host=source.remote.host))  # fmt: skip
+            if there.mark is None or there.mark.raw != part.raw or there.is_volume != part.volume:
+                raise Refused(Reason("remote-copy-other", "{copy} on {host} is not the copy that was listed. Choose again.", copy=part.name, host=source.remote.host))  # fmt: skip
+        source.listed = found
+        run.source = source
+        work.note(f"{source.remote.host} has all {len(self.parts)} folders of that moment.")
+
+    def warnings(self, facts: Facts) -> Iterator[str]:
+        """What the owner should know before."""
+        parent = facts.dataset(self.parent)
+        if self.left:
+            yield f"Left out, since there is no copy of that moment: {self.left} folder{'s' if self.left > 1 else ''} below it."
+        if original := self.original(facts):
+            yield f"{original.name} is still there and stays as it is. Both use space."
+        else:
+            yield "A new backup of it makes a new copy under another name: this copy stays that of the folder that is gone."
+        if any(part.raw for part in self.parts):
+            yield "Encrypted folders come back locked. Each is unlocked by itself, with the passphrase or key file that the original had when this copy was made."
+        if parent and parent.encryption != "off" and not all(part.raw for part in self.parts):
+            yield f"It is encrypted with the key of {parent.encryption_root}."
+        yield "No backup is sent to that computer meanwhile."
+        yield from self.place_warnings(facts)
+
+
+def find_original(part: RemotePart, facts: Facts) -> Dataset | None:
+    """The folder that this is a copy of, where it is still there."""
+    return facts.dataset_of(part.original) if part.original else None
+
+
+def part_of(name: str, found: RemoteCopy, short: str) -> RemotePart | None:
+    """A listed copy as a part of a restore of the snapshot ``short``; None where it has none, or is no copy."""
+    named = {a_short: guid for _txg, guid, a_short in found.snapshots}
+    if found.mark is None or short not in named or not SHORT.fullmatch(short):
+        return None
+    guid = named[short]
+    return RemotePart(
+        name=name, guid=found.guid, snapshot=guid, short=short, original=found.mark.guid,
+        size=found.details.get(guid, (0, 0))[1], raw=found.mark.raw, volume=found.is_volume,
+    )  # fmt: skip
+
+
+def parts_of(copy: str, found: Mapping[str, RemoteCopy], short: str) -> Sequence[RemotePart]:
+    """The copy and those below it that have a snapshot of that moment, parents first."""
+    parts: list[RemotePart] = []
+    for name in sorted(found, key=lambda name: name.split("/")):
+        part = part_of(name, found[name], short)
+        if part and (name == copy or name.rpartition("/")[0] in {one.name for one in parts}):
+            parts.append(part)
+    return parts
