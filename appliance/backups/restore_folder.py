@@ -137,7 +137,8 @@ class RestoreFolder(FolderRestore, tag="restore-folder"):
         left = [one.name for one in facts.below(self.copy) if one.copy_of and one.name not in chosen]
         if left:
             more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
-            yield f"Left out, since there is no copy of that moment: {', '.join(left[:NAMED])}{more}."
+            yield f"Left out, since there is no copy of that moment or an earlier one: {', '.join(left[:NAMED])}{more}."
+        yield from self.earlier(facts)
         if original := self.original(facts):
             yield f"{original.name} is still there and stays as it is. Both use space."
         else:
@@ -150,6 +151,17 @@ class RestoreFolder(FolderRestore, tag="restore-folder"):
         elif any(one.encryption != "off" and not is_raw(one) for one in sources):
             yield f"{self.copy} is encrypted by its pool, as the original was not. The restored folder is not encrypted."
         yield from self.place_warnings(facts)
+
+    def earlier(self, facts: Facts) -> Iterator[str]:
+        """Which folders come back as of an earlier moment: a backup sends nothing where nothing has changed."""
+        short = self.snapshots[0][0].partition("@")[2]
+        older = [(name, find(name, guid, facts)) for name, guid in self.snapshots if name.partition("@")[2] != short]
+        if older:
+            named = ", ".join(
+                f"{name.partition('@')[0]} ({moment_text(one.created if one else None)})" for name, one in older[:NAMED]
+            )
+            more = f" and {len(older) - NAMED} more" if len(older) > NAMED else ""
+            yield f"Not copied again since, mostly because nothing had changed, and restored as of an earlier moment: {named}{more}."
 
     def original(self, facts: Facts) -> Dataset | None:
         """The folder that this is a copy of, where it is still there."""

@@ -128,12 +128,14 @@ def restore_folder(request: HttpRequest, key: str) -> HttpResponse:
 
 
 def operation_of(copy: Dataset, facts: Facts, answers: dict[str, str]) -> RestoreFolder:
-    """The restore of the copy and of what lies below it, as far as there is a copy of the same moment. Raises Refused."""
+    """The restore of the copy and of what lies below it: each folder as of its newest copy up to that moment, since a backup
+    sends nothing of a folder in which nothing has changed. Raises Refused."""
     inside = SnapshotRow.objects.filter(Q(dataset=copy.name) | Q(dataset__startswith=f"{copy.name}/"))
     chosen = next((row for row in inside.filter(dataset=copy.name, guid=answers["snapshot"])), None)
     if chosen is None:
         raise Refused(Reason("snapshot-missing", "The snapshot {snapshot} is no longer there.", field="snapshot", snapshot=copy.name))  # fmt: skip
-    found = {row.dataset: row for row in inside.filter(short=chosen.short)}
+    found = {row.dataset: row for row in inside.filter(created__lte=chosen.created).order_by("txg")}  # the newest wins
+    found |= {row.dataset: row for row in inside.filter(short=chosen.short)}
     snapshots: list[tuple[str, int]] = []
     taken: set[str] = set()
     for one in facts.below(copy.name):  # parents first

@@ -33,6 +33,7 @@ from appliance.strict_struct import StrictStruct
 
 SHORT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")  # names of snapshots that can be restored: a backup's are such
 LATEST = 2**33  # seconds since 1970
+NAMED = 5
 
 
 class RemotePart(StrictStruct):
@@ -214,7 +215,10 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
         """What the owner should know before."""
         parent = facts.dataset(self.parent)
         if self.left:
-            yield f"Left out, since there is no copy of that moment: {self.left} folder{'s' if self.left > 1 else ''} below it."
+            yield f"Left out, since there is no copy of that moment or an earlier one: {self.left} folder{'s' if self.left > 1 else ''} below it."
+        if older := [part.name for part in self.parts if part.short != self.parts[0].short]:
+            more = f" and {len(older) - NAMED} more" if len(older) > NAMED else ""
+            yield f"Not copied again since an earlier moment, mostly because nothing had changed, and restored as of then: {', '.join(older[:NAMED])}{more}."
         if original := self.original(facts):
             yield f"{original.name} is still there and stays as it is. Both use space."
         else:
@@ -232,12 +236,15 @@ def find_original(part: RemotePart, facts: Facts) -> Dataset | None:
     return facts.dataset_of(part.original) if part.original else None
 
 
-def part_of(name: str, found: RemoteCopy, short: str) -> RemotePart | None:
-    """A listed copy as a part of a restore of the snapshot ``short``; None where it has none, or is no copy."""
-    named = {a_short: guid for _txg, guid, a_short in found.snapshots}
-    if found.mark is None or short not in named or not SHORT.fullmatch(short):
+def part_of(name: str, found: RemoteCopy, short: str, created: int) -> RemotePart | None:
+    """A listed copy as a part of a restore: its snapshot ``short``, or the newest up to ``created``, in seconds since 1970, as
+    a backup sends nothing where nothing has changed. None where it has none, or is no copy."""
+    earlier = [(guid, one) for _txg, guid, one in found.snapshots if 0 < found.details.get(guid, (0, 0))[0] <= created]
+    exact = [(guid, one) for _txg, guid, one in found.snapshots if one == short]
+    chosen = [(guid, one) for guid, one in (*earlier, *exact) if SHORT.fullmatch(one)]
+    if found.mark is None or not chosen:
         return None
-    guid = named[short]
+    guid, short = chosen[-1]
     return RemotePart(
         name=name, guid=found.guid, snapshot=guid, short=short, original=found.mark.guid,
         size=found.details.get(guid, (0, 0))[1], raw=found.mark.raw, volume=found.is_volume,
@@ -245,10 +252,16 @@ def part_of(name: str, found: RemoteCopy, short: str) -> RemotePart | None:
 
 
 def parts_of(copy: str, found: Mapping[str, RemoteCopy], short: str) -> Sequence[RemotePart]:
-    """The copy and those below it that have a snapshot of that moment, parents first."""
+    """The copy and those below it as they were at that moment, parents first."""
+    top = found.get(copy)
+    created = (
+        max((top.details.get(guid, (0, 0))[0] for _txg, guid, one in top.snapshots if one == short), default=0)
+        if top
+        else 0
+    )
     parts: list[RemotePart] = []
     for name in sorted(found, key=lambda name: name.split("/")):
-        part = part_of(name, found[name], short)
+        part = part_of(name, found[name], short, created)
         if part and (name == copy or name.rpartition("/")[0] in {one.name for one in parts}):
             parts.append(part)
     return parts

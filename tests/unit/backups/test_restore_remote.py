@@ -45,6 +45,18 @@ def restore(**changes: Any) -> RestoreRemote:
     return RestoreRemote(**{**given, **changes})
 
 
+def test_folder_in_which_nothing_had_changed_since_comes_back_as_of_its_newest_copy_up_to_that_moment():
+    at = "safe/attic/photos@larder-backup-y"
+    more = {"guid": 111, "createtxg": 9, "creation": 1764000900, "referenced": 10**9}
+    later = [f"{at}\t{key}\t{value}" for key, value in more.items()]
+    found = answers.parse_list(listing().replace("\nend\n", "\n" + "\n".join(later) + "\nend\n"), REMOTE)
+    newest, oldest = (parts_of("photos", found, short) for short in ("larder-backup-y", SHORT))
+    assert [(part.name, part.snapshot) for part in newest] == [("photos", 111), ("photos/secret", 103)]
+    assert [(part.name, part.snapshot) for part in oldest] == [("photos", 101), ("photos/secret", 103)]
+    said = " ".join(checked_plan(restore(parts=tuple(newest)), facts()).warnings)
+    assert "restored as of then: photos/secret." in said
+
+
 def facts(remote: Remote = REMOTE, *more: Any) -> Any:
     return facts_of(*more, remotes=(remote,))
 

@@ -116,7 +116,17 @@ def test_review_has_every_folder_of_that_moment(web, two):
 
 def test_folder_without_a_copy_of_that_moment_is_left_out_and_named(web, two):
     text = Page(web.post(URL, answers(OLD))).text
-    assert f"Left out, since there is no copy of that moment: {TRIP}" in text
+    assert f"Left out, since there is no copy of that moment or an earlier one: {TRIP}" in text
+
+
+def test_folder_in_which_nothing_had_changed_since_comes_back_with_its_date(web):
+    box(photos(TASK), copy_of(photos(), ROOT, COPY), trip())
+    for number, at in ((1, OLD), (2, NEW)):
+        copied(ROOT, COPY, at, number)
+    copied(TRIP, 56, OLD, 3)  # the later backup sent nothing of it
+    text = Page(web.post(URL, answers())).text
+    assert f"{ROOT} and 1 below it" in text and "Left out" not in text
+    assert f"restored as of an earlier moment: {TRIP} (20 November 2026" in text
 
 
 @pytest.mark.parametrize(

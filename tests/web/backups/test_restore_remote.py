@@ -48,7 +48,7 @@ def test_name_beside_the_original_is_proposed_and_reviewed(web, asked):
     assert 'value="photos-restored"' in page and "(newest)" in page
     text = Page(web.post(URL, answers())).text
     assert "tank/photos is still there and stays as it is" in text
-    assert "Left out, since there is no copy of that moment: 1 folder" in text
+    assert "Left out, since there is no copy of that moment or an earlier one: 1 folder" in text
     assert "nothing on this box is overwritten" in text
     assert {"verb": "read-remote-copy", "remote": "0badcafe", "copy": "photos", "snapshot": 101} in asked
 
