@@ -170,6 +170,12 @@ class ListedProperties:
         found = (self.raw.get(key) or {}).get("value", "")
         return "" if found in ("-", None) else str(found)
 
+    def is_set(self, key: str) -> bool:
+        """Whether a switch is on as it is set. Where ``zfs`` tells it of the mount instead (source ``TEMPORARY``), it is set the
+        other way: a worker that starts after the pools were mounted has all of them read-only (``ProtectSystem=strict``)."""
+        source = (self.raw.get(key) or {}).get("source") or {}
+        return (self.value(key) == "on") != (str(source.get("type", "")).upper() == "TEMPORARY")
+
     def count(self, key: str) -> int:
         found = (self.raw.get(key) or {}).get("value", "")
         return parse_whole(found)
@@ -226,7 +232,7 @@ def parse_dataset(name: str, kind: str, properties: ListedProperties, policy_sou
         key_status=value("keystatus") if encryption != "off" else "",
         key_format=value("keyformat") if encryption != "off" else "",
         encryption_root=value("encryptionroot"),
-        readonly=value("readonly") == "on",
+        readonly=properties.is_set("readonly"),
         share=value(user_properties.SHARE),
         share_source=properties.source(user_properties.SHARE),
         policy=value(user_properties.POLICY),

@@ -245,3 +245,12 @@ def test_recorded_listings_hold_sources_of_properties_that_are_not_set():
     """What the rule above is for."""
     films = recorded("zfs-list-properties-2.3.9.json")["datasets"]["datasetsp/films"]["properties"]
     assert films["larder:unlock"] == {"value": "-", "source": {"type": "LOCAL", "data": "-"}}
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "expected"),
+    [("on", "LOCAL", True), ("on", "INHERITED", True), ("off", "DEFAULT", False), ("on", "TEMPORARY", False), ("off", "TEMPORARY", True)],
+)  # fmt: skip
+def test_folder_is_read_only_as_it_is_set_not_as_it_is_mounted_where_larder_looks(value, source, expected):
+    raw = {"readonly": {"value": value, "source": {"type": source, "data": "-"}}}
+    assert status.parse_dataset("tank", "filesystem", status.ListedProperties(raw), "").readonly is expected
