@@ -141,9 +141,14 @@ class Visitor:
 
         def look() -> object:
             nonlocal tag, whole_at
-            if tag and time.monotonic() < whole_at and self.send(path, part=True, seen=tag).status == 304:
-                return None
-            answer = self.send(path, part=part)
+            if tag and time.monotonic() < whole_at:
+                answer = self.send(path, part=True, seen=tag)
+                if answer.status == 304:
+                    return None
+                if not part:
+                    answer = self.get(path)
+            else:
+                answer = self.send(path, part=part)
             tag, whole_at = answer.headers.get("ETag", ""), time.monotonic() + SECONDS_BETWEEN_WHOLE
             return ready(answer)
 

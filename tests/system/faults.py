@@ -227,6 +227,11 @@ def spoiled(appliance: Machine, how: str, *names: str) -> Iterator[None]:
         appliance.run("rm", "-f", *(f"{FOLDER}/{name}" for name in names))
 
 
+def restarts(appliance: Machine) -> int:
+    """How often systemd has restarted the worker since the box started."""
+    return int(appliance.run("systemctl", "show", "-P", "NRestarts", "larder-worker").strip())
+
+
 @contextmanager
 def worker_replaced(appliance: Machine, more: str = "") -> Iterator[None]:
     """While the body runs, the worker is the one whose parts can be spoiled; ``more`` lines of its unit."""

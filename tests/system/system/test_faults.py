@@ -36,19 +36,15 @@ def pid_of(appliance: Machine, unit: str) -> str:
     return appliance.run("systemctl", "show", "-P", "MainPID", unit).strip()
 
 
-def restarts(appliance: Machine) -> int:
-    return int(appliance.run("systemctl", "show", "-P", "NRestarts", "larder-worker").strip())
-
-
 def test_a_worker_that_hangs_is_restarted_and_says_so(appliance, visitor, post):
     since = alerting.begin(appliance, post)
     appliance.run("mkdir", "-p", DROP_IN.rpartition("/")[0])
     appliance.put(DROP_IN, QUICK)
     appliance.shell("systemctl daemon-reload && systemctl restart larder-worker")
     wait_for("a tick", lambda: appliance.run("cat", f"{faults.RUN}/at-work.json", check=False), timeout=120)
-    before, pid = restarts(appliance), pid_of(appliance, "larder-worker")
+    before, pid = faults.restarts(appliance), pid_of(appliance, "larder-worker")
     appliance.run("kill", "-STOP", pid)
-    wait_for("another worker", lambda: restarts(appliance) > before, timeout=180, every=2)
+    wait_for("another worker", lambda: faults.restarts(appliance) > before, timeout=180, every=2)
     assert pid_of(appliance, "larder-worker") != pid
     assert "hung and was restarted" in alerting.raised(appliance, visitor, "worker.restarted")
     alerting.arrived(post, "background worker hung and was restarted")
@@ -59,10 +55,10 @@ def test_a_worker_that_hangs_is_restarted_and_says_so(appliance, visitor, post):
 
 def test_a_worker_that_works_is_left_alone_by_the_watchdog(appliance):
     assert appliance.run("systemctl", "show", "-P", "WatchdogUSec", "larder-worker").strip() == "5min"
-    before = restarts(appliance)
+    before = faults.restarts(appliance)
     told = appliance.run("systemctl", "show", "-P", "WatchdogTimestampMonotonic", "larder-worker")
     wait_for("word of a finished tick", lambda: appliance.run("systemctl", "show", "-P", "WatchdogTimestampMonotonic", "larder-worker") != told, timeout=120)  # fmt: skip
-    assert restarts(appliance) == before
+    assert faults.restarts(appliance) == before
 
 
 def test_a_benchmark_that_cannot_be_understood_stops_nothing(appliance, visitor, post):

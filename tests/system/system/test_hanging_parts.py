@@ -28,20 +28,16 @@ def spoilable(appliance: Machine, visitor: Visitor, post: Mailbox) -> Iterator[N
         yield
 
 
-def restarts(appliance: Machine) -> int:
-    return int(appliance.run("systemctl", "show", "-P", "NRestarts", "larder-worker").strip())
-
-
 @pytest.mark.parametrize("name", faults.THAT_MAY_HANG)
 def test_part_that_hangs_is_named_once_by_the_worker_that_follows(appliance, visitor, post, name):
     # An alert of something that has happened stays for two days: it goes with the note that it is made from.
     appliance.run("rm", "-f", RESTARTS)
     wait_for("the end of the last one", lambda: alerting.hasten(appliance) or not alerting.are_open(appliance, "worker.restarted"), timeout=240, every=2)  # fmt: skip
-    since, before = alerting.begin(appliance, post), restarts(appliance)
+    since, before = alerting.begin(appliance, post), faults.restarts(appliance)
     with faults.spoiled(appliance, "hang", name):
-        wait_for("another worker", lambda: restarts(appliance) > before, timeout=300, every=1)
+        wait_for("another worker", lambda: faults.restarts(appliance) > before, timeout=300, every=1)
     wait_for("its alert", lambda: alerting.are_open(appliance, "worker.restarted"), timeout=240, every=2)
     assert json.loads(appliance.run("cat", RESTARTS))["stage"] == name
     alerting.arrived(post, "background worker hung and was restarted")
     assert alerting.kinds_since(appliance, since) == ["worker.restarted"]
-    assert restarts(appliance) == before + 1
+    assert faults.restarts(appliance) == before + 1
