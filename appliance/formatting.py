@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
@@ -144,6 +144,12 @@ def round_time_left(seconds: int) -> int:
 def time_left(seconds: int) -> str:
     """``about 3 h 10 min left``, as exact as it can be meant."""
     return "less than a minute left" if seconds < 60 else f"about {duration_text(round_time_left(seconds))} left"
+
+
+def names_text(names: Sequence[str], most: int) -> str:
+    """Names in a sentence: the first ``most`` of them, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def capitalize_opening(text: str) -> str:

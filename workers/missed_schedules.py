@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from appliance import schedule
 from appliance.alerts.rules import Fault
 from appliance.facts.box import Facts
+from appliance.formatting import names_text
 from appliance.pools import maintenance_schedule
 from appliance.snapshots.policy import AHEAD, next_opening, overdue_grains, unchanged_snapshot
 from web.alerts import reconcile
@@ -65,8 +66,7 @@ class OverdueSnapshots:
         for pool in facts.pools:
             names = self.late.get(pool.name, [])
             if names and pool.state != "SUSPENDED":
-                more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-                yield Fault("policy.overdue", str(pool.guid), f"{pool.name}: snapshots were not taken.", f"One was due of {', '.join(names[:MOST_NAMED])}{more}.", "/jobs/", len(names))  # fmt: skip
+                yield Fault("policy.overdue", str(pool.guid), f"{pool.name}: snapshots were not taken.", f"One was due of {names_text(names, MOST_NAMED)}.", "/jobs/", len(names))  # fmt: skip
 
     def refresh_late(self, facts: Facts, now: datetime) -> None:
         """Find the folders that wait too long, and store since when each waits."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -189,6 +189,18 @@ class FolderRestore(SnapshotsOperation):
         parent, found = facts.dataset(self.parent), tuple(parts)
         place = self.mountpoint_in(parent) if parent and not found[0].is_volume else ""
         return Staging(self.stage, found, place, unshare=parent is not None and bool(parent.share))
+
+    def arrival_warnings(self, facts: Facts, raw: Sequence[bool]) -> Iterator[str]:
+        """What becomes of the original, and which key is needed. ``raw``: of each dataset whether it comes encrypted."""
+        if original := self.original(facts):
+            yield f"{original.name} is still there and stays as it is. Both use space."
+        else:
+            yield "A new backup of it makes a new copy under another name: this copy stays that of the folder that is gone."
+        if any(raw):
+            yield "Encrypted folders come back locked. Each is unlocked by itself, with the passphrase or key file that the original had when this copy was made."
+        parent = facts.dataset(self.parent)
+        if parent and parent.encryption != "off" and not all(raw):
+            yield f"It is encrypted with the key of {parent.encryption_root}."
 
     def place_warnings(self, facts: Facts) -> Iterator[str]:
         """What its place means for the new folder."""

@@ -19,7 +19,7 @@ from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset, Snapshot
-from appliance.formatting import size_text
+from appliance.formatting import names_text, size_text
 from appliance.operation import Plan, Step, Work, never
 from appliance.snapshots.take import pool_stopped
 
@@ -136,19 +136,11 @@ class RestoreFolder(FolderRestore, tag="restore-folder"):
         chosen = {name.partition("@")[0] for name, _guid in self.snapshots}
         left = [one.name for one in facts.below(self.copy) if one.copy_of and one.name not in chosen]
         if left:
-            more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
-            yield f"Left out, since there is no copy of that moment or an earlier one: {', '.join(left[:NAMED])}{more}."
+            yield f"Left out, since there is no copy of that moment or an earlier one: {names_text(left, NAMED)}."
         yield from self.earlier(facts)
-        if original := self.original(facts):
-            yield f"{original.name} is still there and stays as it is. Both use space."
-        else:
-            yield "A new backup of it makes a new copy under another name: this copy stays that of the folder that is gone."
         sources = [found for name in chosen if (found := facts.dataset(name))]
-        if any(is_raw(one) for one in sources):
-            yield "Encrypted folders come back locked. Each is unlocked by itself, with the passphrase or key file that the original had when this copy was made."
-        if parent.encryption != "off" and not all(is_raw(one) for one in sources):
-            yield f"It is encrypted with the key of {parent.encryption_root}."
-        elif any(one.encryption != "off" and not is_raw(one) for one in sources):
+        yield from self.arrival_warnings(facts, [is_raw(one) for one in sources])
+        if parent.encryption == "off" and any(one.encryption != "off" and not is_raw(one) for one in sources):
             yield f"{self.copy} is encrypted by its pool, as the original was not. The restored folder is not encrypted."
         yield from self.place_warnings(facts)
 
@@ -157,11 +149,8 @@ class RestoreFolder(FolderRestore, tag="restore-folder"):
         short = self.snapshots[0][0].partition("@")[2]
         older = [(name, find(name, guid, facts)) for name, guid in self.snapshots if name.partition("@")[2] != short]
         if older:
-            named = ", ".join(
-                f"{name.partition('@')[0]} ({moment_text(one.created if one else None)})" for name, one in older[:NAMED]
-            )
-            more = f" and {len(older) - NAMED} more" if len(older) > NAMED else ""
-            yield f"Not copied again since, mostly because nothing had changed, and restored as of an earlier moment: {named}{more}."
+            named = [f"{name.partition('@')[0]} ({moment_text(one.created if one else None)})" for name, one in older]
+            yield f"Not copied again since, mostly because nothing had changed, and restored as of an earlier moment: {names_text(named, NAMED)}."
 
     def original(self, facts: Facts) -> Dataset | None:
         """The folder that this is a copy of, where it is still there."""

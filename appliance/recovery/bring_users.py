@@ -10,6 +10,7 @@ from appliance.errors import LarderError, Reason, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.box_record import BoxRecord, RecordedGroup, RecordedUser
 from appliance.facts.sharing import Account, Group
+from appliance.formatting import names_text
 from appliance.operation import Step, Work
 from appliance.recovery import box_secrets, rid_counter
 from appliance.recovery.box_secrets import BoxSecrets, UserSecret, read_sid, samba_line
@@ -32,9 +33,7 @@ def group_of(one: RecordedGroup) -> Group:
 
 def listed(found: Iterable[str]) -> str:
     """Names in a sentence, the first of them."""
-    every = sorted(found)
-    more = f" and {len(every) - NAMED} more" if len(every) > NAMED else ""
-    return ", ".join(every[:NAMED]) + more
+    return names_text(sorted(found), NAMED)
 
 
 def collisions(record: BoxRecord, facts: Facts) -> Iterator[Reason]:

@@ -12,6 +12,7 @@ from appliance.errors import Failed, LarderError
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Session, Share
+from appliance.formatting import names_text
 from appliance.operation import Step, Work
 from appliance.shares import approved, connections, publish
 from appliance.shares.iscsi import chap, configfs, reconcile
@@ -50,8 +51,7 @@ def connected_users(sessions: Iterable[Session], shares: Iterable[Share]) -> str
     """Who is connected to these shares, for a review page; empty where nobody is."""
     names = {share.name.lower() for share in shares}
     people = [f"{one.user} from {one.machine} ({one.share})" for one in sessions if one.share.lower() in names]
-    more = f" and {len(people) - MOST_NAMED} more" if len(people) > MOST_NAMED else ""
-    return ", ".join(people[:MOST_NAMED]) + more
+    return names_text(people, MOST_NAMED)
 
 
 def open_targets(shares: Iterable[Share]) -> list[str]:

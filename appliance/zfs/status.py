@@ -173,8 +173,7 @@ class ListedProperties:
     def is_set(self, key: str) -> bool:
         """Whether a switch is on as it is set. Where ``zfs`` tells it of the mount instead (source ``TEMPORARY``), it is set the
         other way: a worker that starts after the pools were mounted has all of them read-only (``ProtectSystem=strict``)."""
-        source = (self.raw.get(key) or {}).get("source") or {}
-        return (self.value(key) == "on") != (str(source.get("type", "")).upper() == "TEMPORARY")
+        return (self.value(key) == "on") != (self.source(key) == "temporary")
 
     def count(self, key: str) -> int:
         found = (self.raw.get(key) or {}).get("value", "")

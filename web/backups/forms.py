@@ -24,6 +24,17 @@ DAYS, DAYS_REMOVABLE = 2, 30  # after which an owner wants to know; a disk in a 
 EVERY = (("daily", lazy_text("Every day")), ("weekly", lazy_text("Every Sunday")), ("hourly", lazy_text("Every hour")))
 
 
+def rate_field(help_text: str) -> forms.IntegerField:
+    """How fast may be copied at most; empty: as fast as it can be."""
+    return forms.IntegerField(
+        label=lazy_text("Copy at most, in MB a second"),
+        required=False,
+        min_value=1,
+        max_value=MOST_RATE,
+        help_text=help_text,
+    )
+
+
 class BackupForm(forms.Form):
     """One backup task of a folder."""
 
@@ -72,12 +83,8 @@ class BackupForm(forms.Form):
             "room as the folder for some hours."
         ),
     )
-    rate = forms.IntegerField(
-        label=lazy_text("Copy at most, in MB a second"),
-        required=False,
-        min_value=1,
-        max_value=MOST_RATE,
-        help_text=lazy_text("So that others are not kept waiting. Leave it empty to copy as fast as the disks can."),
+    rate = rate_field(
+        lazy_text("So that others are not kept waiting. Leave it empty to copy as fast as the disks can.")
     )
     slow_from = forms.TypedChoiceField(label=lazy_text("Slow down from"), choices=HOURS, coerce=int, required=False)
     slow_until = forms.TypedChoiceField(

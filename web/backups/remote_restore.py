@@ -9,27 +9,25 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 import msgspec
-from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods
 
 from appliance import snapshot_names
 from appliance.backups import tasks
 from appliance.backups.copies import free_name
 from appliance.backups.remote.requests import CopyTree, ListedCopy
-from appliance.backups.remote.restore_remote import RestoreRemote
-from appliance.backups.tasks import MOST_RATE
+from appliance.backups.remote.restore_remote import LATEST, RestoreRemote
 from appliance.errors import Failed, Reason, Refused, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.remote import Remote
 from web import agent, live
 from web.backups import status
+from web.backups.forms import rate_field
 from web.backups.remote_views import find_remote
-from web.backups.restore_views import LONGEST_STEM, RestoreForm, moment_label, place_beside, possible_parents
+from web.backups.restore_views import LONGEST_STEM, RestoreForm, moment_choices, place_beside, possible_parents
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons, refusals_lead_to
 from web.translation import lazy_text
@@ -42,12 +40,8 @@ UNREADABLE = "Larder does not understand what was answered."
 class RestoreRemoteForm(RestoreForm):
     """Which moment of a copy, where it goes, and how fast."""
 
-    rate = forms.IntegerField(
-        label=lazy_text("Copy at most, in MB a second"),
-        required=False,
-        min_value=1,
-        max_value=MOST_RATE,
-        help_text=lazy_text("So that others are not kept waiting. Leave it empty to copy as fast as the network can."),
+    rate = rate_field(
+        lazy_text("So that others are not kept waiting. Leave it empty to copy as fast as the network can.")
     )
 
 
@@ -110,7 +104,9 @@ def restore_copy(request: HttpRequest, key: str, copy: str) -> HttpResponse:
         return render(request, "backups/restore_remote.html", context)
     original = facts.dataset_of(tree.original) if tree.original else None
     place = proposed_place(copy, original, facts)
-    form = RestoreRemoteForm(request.POST or None, place=place, facts=facts, dates=dates_of(tree))
+    moments = ((str(one.guid), datetime.fromtimestamp(min(one.created, LATEST), UTC)) for one in tree.moments)
+    dates = moment_choices(moments)
+    form = RestoreRemoteForm(request.POST or None, place=place, facts=facts, dates=dates)
     form.fields["rate"].initial = usual_rate(remote, copy, facts)
     if request.method == "POST" and form.is_valid():
         try:
@@ -124,15 +120,6 @@ def restore_copy(request: HttpRequest, key: str, copy: str) -> HttpResponse:
 
 def is_guid(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= 20
-
-
-def dates_of(tree: CopyTree) -> list[tuple[str, str]]:
-    """The moments that can be chosen, the newest first."""
-    found = [
-        (str(one.guid), moment_label(datetime.fromtimestamp(min(one.created, 2**33), UTC))) for one in tree.moments
-    ]
-    guid, label = found[0]
-    return [(guid, gettext("{moment} (newest)").format(moment=label)), *found[1:]]
 
 
 def proposed_place(copy: str, original: Dataset | None, facts: Facts) -> tuple[str, str]:

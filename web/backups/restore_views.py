@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from datetime import datetime
 
 from django import forms
@@ -65,8 +66,13 @@ class RestoreForm(forms.Form):
             raise validation_error(refusal.reasons) from refusal
 
 
-def moment_label(created: datetime) -> str:
-    return str(date_text(timezone.localtime(created), "j M Y, H:i"))
+def moment_choices(found: Iterable[tuple[str, datetime]]) -> list[tuple[str, str]]:
+    """The moments that can be chosen, each with its guid, the newest first."""
+    choices = [(guid, str(date_text(timezone.localtime(created), "j M Y, H:i"))) for guid, created in found]
+    if choices:
+        guid, label = choices[0]
+        choices[0] = (guid, gettext("{moment} (newest)").format(moment=label))
+    return choices
 
 
 def possible_parents(facts: Facts) -> list[Dataset]:
@@ -113,7 +119,7 @@ def restore_folder(request: HttpRequest, key: str) -> HttpResponse:
         raise Refused(Reason("not-a-copy", "{dataset} is not a copy that a backup made.", dataset=copy.name))
     facts = status.read_facts()
     moments = list(SnapshotRow.objects.filter(dataset=copy.name).order_by("-txg")[:MOMENTS])
-    dates = [(row.guid, moment_label(row.created) + (" (newest)" if row is moments[0] else "")) for row in moments]
+    dates = moment_choices((row.guid, row.created) for row in moments)
     form = RestoreForm(request.POST or None, place=proposed_place(copy, facts), facts=facts, dates=dates)
     if request.method == "POST" and form.is_valid():
         try:
@@ -134,15 +140,19 @@ def operation_of(copy: Dataset, facts: Facts, answers: dict[str, str]) -> Restor
     chosen = next((row for row in inside.filter(dataset=copy.name, guid=answers["snapshot"])), None)
     if chosen is None:
         raise Refused(Reason("snapshot-missing", "The snapshot {snapshot} is no longer there.", field="snapshot", snapshot=copy.name))  # fmt: skip
-    found = {row.dataset: row for row in inside.filter(created__lte=chosen.created).order_by("txg")}  # the newest wins
-    found |= {row.dataset: row for row in inside.filter(short=chosen.short)}
+    usable = inside.filter(Q(created__lte=chosen.created) | Q(short=chosen.short)).order_by("txg")
+    newest: dict[str, tuple[str, str]] = {}  # name and guid; there may be very many snapshots, of which a few are kept
+    for dataset, short, guid in usable.values_list("dataset", "short", "guid").iterator():
+        if newest.get(dataset, ("", ""))[0] != chosen.short:
+            newest[dataset] = (short, guid)
     snapshots: list[tuple[str, int]] = []
     taken: set[str] = set()
     for one in facts.below(copy.name):  # parents first
         above = one.name.rpartition("/")[0]
-        if one.copy_of and one.name in found and (one.name == copy.name or above in taken):
+        if one.copy_of and one.name in newest and (one.name == copy.name or above in taken):
             taken.add(one.name)
-            snapshots.append((found[one.name].name, int(found[one.name].guid)))
+            short, guid = newest[one.name]
+            snapshots.append((f"{one.name}@{short}", int(guid)))
     return RestoreFolder(
         copy=copy.name,
         guid=copy.guid,

@@ -184,6 +184,13 @@ class RemoteCopy:
     def guids(self) -> tuple[int, ...]:
         return tuple(guid for _txg, guid, _short in self.snapshots)
 
+    def created_at(self, guid: int) -> int:
+        """When the snapshot was made, in seconds since 1970; 0 where that was not said."""
+        return self.details.get(guid, (0, 0))[0]
+
+    def size_of(self, guid: int) -> int:
+        return self.details.get(guid, (0, 0))[1]
+
     @property
     def guid(self) -> int:
         """Of the copy itself, as ``tree`` says it."""

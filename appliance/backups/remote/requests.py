@@ -86,7 +86,7 @@ class ReadRemoteCopy(Request, tag="read-remote-copy"):
             original=top.mark.guid if top.mark else 0,
             folders=sum(1 for copy in found.values() if copy.mark),
             moments=tuple(
-                Moment(guid=guid, short=short, created=top.details.get(guid, (0, 0))[0])
+                Moment(guid=guid, short=short, created=top.created_at(guid))
                 for _txg, guid, short in top.snapshots[::-1][:MOST_MOMENTS]
                 if SHORT.fullmatch(short)
             ),

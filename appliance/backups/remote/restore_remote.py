@@ -26,7 +26,7 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset, Property
 from appliance.facts.remote import Remote
-from appliance.formatting import duration_text, rate_text, size_text
+from appliance.formatting import duration_text, names_text, rate_text, size_text
 from appliance.operation import Plan, Step, Work, never
 from appliance.snapshots.take import pool_stopped
 from appliance.strict_struct import StrictStruct
@@ -149,7 +149,7 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
     def time_text(self, remote: Remote) -> str:
         """How long it will take, by the last measured pace."""
         limit = self.rate * MB
-        pace = min(pace for pace in (remote.pace or limit, limit or remote.pace)) if remote.pace or limit else 0
+        pace = min((one for one in (remote.pace, limit) if one), default=0)
         if not pace:
             return "not known: no long transfer with this computer was measured yet"
         which = "the limit" if pace == limit else "the pace of the last transfer"
@@ -213,20 +213,11 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
 
     def warnings(self, facts: Facts) -> Iterator[str]:
         """What the owner should know before."""
-        parent = facts.dataset(self.parent)
         if self.left:
             yield f"Left out, since there is no copy of that moment or an earlier one: {self.left} folder{'s' if self.left > 1 else ''} below it."
         if older := [part.name for part in self.parts if part.short != self.parts[0].short]:
-            more = f" and {len(older) - NAMED} more" if len(older) > NAMED else ""
-            yield f"Not copied again since an earlier moment, mostly because nothing had changed, and restored as of then: {', '.join(older[:NAMED])}{more}."
-        if original := self.original(facts):
-            yield f"{original.name} is still there and stays as it is. Both use space."
-        else:
-            yield "A new backup of it makes a new copy under another name: this copy stays that of the folder that is gone."
-        if any(part.raw for part in self.parts):
-            yield "Encrypted folders come back locked. Each is unlocked by itself, with the passphrase or key file that the original had when this copy was made."
-        if parent and parent.encryption != "off" and not all(part.raw for part in self.parts):
-            yield f"It is encrypted with the key of {parent.encryption_root}."
+            yield f"Not copied again since an earlier moment, mostly because nothing had changed, and restored as of then: {names_text(older, NAMED)}."
+        yield from self.arrival_warnings(facts, [part.raw for part in self.parts])
         yield "No backup is sent to that computer meanwhile."
         yield from self.place_warnings(facts)
 
@@ -239,7 +230,7 @@ def find_original(part: RemotePart, facts: Facts) -> Dataset | None:
 def part_of(name: str, found: RemoteCopy, short: str, created: int) -> RemotePart | None:
     """A listed copy as a part of a restore: its snapshot ``short``, or the newest up to ``created``, in seconds since 1970, as
     a backup sends nothing where nothing has changed. None where it has none, or is no copy."""
-    earlier = [(guid, one) for _txg, guid, one in found.snapshots if 0 < found.details.get(guid, (0, 0))[0] <= created]
+    earlier = [(guid, one) for _txg, guid, one in found.snapshots if 0 < found.created_at(guid) <= created]
     exact = [(guid, one) for _txg, guid, one in found.snapshots if one == short]
     chosen = [(guid, one) for guid, one in (*earlier, *exact) if SHORT.fullmatch(one)]
     if found.mark is None or not chosen:
@@ -247,18 +238,14 @@ def part_of(name: str, found: RemoteCopy, short: str, created: int) -> RemotePar
     guid, short = chosen[-1]
     return RemotePart(
         name=name, guid=found.guid, snapshot=guid, short=short, original=found.mark.guid,
-        size=found.details.get(guid, (0, 0))[1], raw=found.mark.raw, volume=found.is_volume,
+        size=found.size_of(guid), raw=found.mark.raw, volume=found.is_volume,
     )  # fmt: skip
 
 
 def parts_of(copy: str, found: Mapping[str, RemoteCopy], short: str) -> Sequence[RemotePart]:
     """The copy and those below it as they were at that moment, parents first."""
-    top = found.get(copy)
-    created = (
-        max((top.details.get(guid, (0, 0))[0] for _txg, guid, one in top.snapshots if one == short), default=0)
-        if top
-        else 0
-    )
+    top = found.get(copy, RemoteCopy())
+    created = next((top.created_at(guid) for _txg, guid, one in top.snapshots if one == short), 0)
     parts: list[RemotePart] = []
     for name in sorted(found, key=lambda name: name.split("/")):
         part = part_of(name, found[name], short, created)
