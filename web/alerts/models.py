@@ -150,6 +150,7 @@ class MailSettings(models.Model):
     address = models.CharField(max_length=255, default="", blank=True)  # of this box, for links
     webhook = models.CharField(max_length=500, default="", blank=True)
     webhook_private = models.BooleanField(default=False)
+    language = models.CharField(max_length=5, default="", blank=True)  # of mails; empty: English
 
     def __str__(self) -> str:
         return self.host or gettext("no mail")
