@@ -78,3 +78,10 @@ def messages_by_text(value: object) -> dict[str, dict[str, object]]:
     if not isinstance(value, list | tuple):
         return {}
     return {text: said for one in value for text, said in messages_by_text(one).items()}
+
+
+def plain_text(value: object) -> object:
+    """For msgspec, which takes nothing derived from ``str``: a message as its English text. Raises NotImplementedError."""
+    if isinstance(value, Message):
+        return str(value)
+    raise NotImplementedError(type(value).__name__)

@@ -18,7 +18,7 @@ import msgspec
 
 from appliance.errors import Failed
 from appliance.facts.box import Facts
-from appliance.message import Message
+from appliance.message import plain_text
 from appliance.strict_struct import StrictStruct
 
 LONGEST_REQUEST = 1024 * 1024  # bytes; thousands of snapshots by name and guid
@@ -54,13 +54,6 @@ class Request(StrictStruct, tag_field="verb"):
     def answer(self, exchange: Exchange) -> None:
         """Send the facts; overridden by what sends more than one message, a file or an outcome. Raises Refused, Failed."""
         exchange.send({"facts": msgspec.to_builtins(self.read(), enc_hook=plain_text)})
-
-
-def plain_text(value: object) -> object:
-    """For msgspec, which takes nothing derived from ``str``: a message as its English text. Raises NotImplementedError."""
-    if isinstance(value, Message):
-        return str(value)
-    raise NotImplementedError(type(value).__name__)
 
 
 def verb_of(request: Request | type[Request]) -> str:
