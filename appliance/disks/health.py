@@ -214,7 +214,7 @@ def selftest_reasons(reading: Reading) -> Iterator[HealthReason]:
                 break  # it read the whole disk, so older results no longer matter
     for test in newest.values():
         if test.passed is False:
-            yield HealthReason("failing", Message('Its {kind} self-test failed: {test_text}.', kind=test.kind if test.kind != 'other' else Message('own'), test_text=test.text.lower() or Message('no reason given')), f"self_test {test.kind}")  # fmt: skip
+            yield HealthReason("failing", Message("Its {kind} self-test failed: {test_text}.", kind=test.kind if test.kind != "other" else Message("own"), test_text=test.text.lower() or Message("no reason given")), f"self_test {test.kind}")  # fmt: skip
 
 
 def count_reasons(reading: Reading, accepted: Mapping[str, int]) -> Iterator[HealthReason]:

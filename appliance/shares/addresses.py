@@ -47,17 +47,17 @@ def smb_addresses(host: str, name: str) -> Iterator[AddressWay]:
             Message("To give it a letter: right-click “This PC”, “Map network drive”."),
         ),
     )
-    yield AddressWay("Mac", url, (Message('In the Finder choose Go, “Connect to Server…”, and put the address there.'), Message('Choose “Registered user” and sign in.')))  # fmt: skip
+    yield AddressWay("Mac", url, (Message("In the Finder choose Go, “Connect to Server…”, and put the address there."), Message("Choose “Registered user” and sign in.")))  # fmt: skip
     yield AddressWay(
-        "iPhone and iPad", url, (Message('In Files, on “Browse”, tap the three dots, then “Connect to Server”.'), Message('Put the address there and sign in as registered user.'))
+        "iPhone and iPad", url, (Message("In Files, on “Browse”, tap the three dots, then “Connect to Server”."), Message("Put the address there and sign in as registered user."))
     )  # fmt: skip
     yield AddressWay(
         "Android",
         url,
-        (Message('Use a file manager that knows SMB, for example Material Files or CX File Explorer.'), Message('Add a network place: server {host}, folder {name}.', host=host, name=name)),
+        (Message("Use a file manager that knows SMB, for example Material Files or CX File Explorer."), Message("Add a network place: server {host}, folder {name}.", host=host, name=name)),
     )  # fmt: skip
     yield AddressWay(
-        "Linux, on the desktop", url, (Message('In Files (GNOME) choose “Other Locations”, in Dolphin (KDE) the line at the top.'), Message('Put the address there.'))
+        "Linux, on the desktop", url, (Message("In Files (GNOME) choose “Other Locations”, in Dolphin (KDE) the line at the top."), Message("Put the address there."))
     )  # fmt: skip
     yield AddressWay(
         "Linux, in a terminal",
@@ -77,7 +77,7 @@ def nfs_addresses(host: str, path: str) -> Iterator[AddressWay]:
     yield AddressWay(
         "Linux (NFS 4)",
         f"sudo mkdir -p {shell_quoted(place)} && sudo mount -t nfs -o vers=4.2 {source} {shell_quoted(place)}",
-        (Message('It needs the package nfs-common (Debian, Ubuntu) or nfs-utils (Fedora).'), Message('At every start: {fstab_line} as a line of /etc/fstab.', fstab_line=fstab_line(host, path))),
+        (Message("It needs the package nfs-common (Debian, Ubuntu) or nfs-utils (Fedora)."), Message("At every start: {fstab_line} as a line of /etc/fstab.", fstab_line=fstab_line(host, path))),
     )  # fmt: skip
     yield AddressWay(
         "Linux (NFS 3)",
@@ -90,7 +90,7 @@ def nfs_addresses(host: str, path: str) -> Iterator[AddressWay]:
         f"sudo mkdir -p {shell_quoted(mac)} && sudo mount -t nfs -o vers=4,resvport {source} {shell_quoted(mac)}",
         (Message("A Mac with macOS 10.15 or later makes such a place in its own home folder instead."),),
     )
-    yield AddressWay("Mac, in the Finder", f"nfs://{host}{quote(path)}", (Message('Choose Go, “Connect to Server…”, and put the address there.'),))  # fmt: skip
+    yield AddressWay("Mac, in the Finder", f"nfs://{host}{quote(path)}", (Message("Choose Go, “Connect to Server…”, and put the address there."),))  # fmt: skip
     yield AddressWay(
         "Media players (Kodi, VLC)", f"nfs://{host}{quote(path)}", (Message("Add a network place of the kind NFS."),)
     )

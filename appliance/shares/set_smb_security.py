@@ -65,19 +65,19 @@ class SetSmbSecurity(Operation, tag="set-smb-security"):
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            summary=Message('New connections over SMB are signed {words}, and encrypted {words_2}. Who is connected now stays so until the next time.', words=WORDS[self.signing], words_2=WORDS[self.encryption]),
+            summary=Message("New connections over SMB are signed {words}, and encrypted {words_2}. Who is connected now stays so until the next time.", words=WORDS[self.signing], words_2=WORDS[self.encryption]),
             steps=(
                 Step(
                     "protect",
-                    Message('Keep the choice, and have Samba take it up'),
+                    Message("Keep the choice, and have Samba take it up"),
                     f"write {publish.SERVING['smb'].owned.path}, checked by Samba\nwrite {smb_security.FILE}",
                     self.protect,
                     (str(smb_security.FILE),),
                 ),
             ),
             identity={"operation": msgspec.to_builtins(self)},
-            warnings=(Message('Computers from before 2012 can no longer connect: Windows 7, OS X before 10.11, many old televisions and scanners.'),) if self.encryption == 'required' else (),
-            undo=Message('Choose otherwise at any time.'),
+            warnings=(Message("Computers from before 2012 can no longer connect: Windows 7, OS X before 10.11, many old televisions and scanners."),) if self.encryption == "required" else (),
+            undo=Message("Choose otherwise at any time."),
         )  # fmt: skip
 
     def protect(self, work: Work) -> None:

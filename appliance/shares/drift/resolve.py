@@ -194,12 +194,12 @@ class AdoptDrift(DriftDecision, tag="adopt-drift"):
     def plan(self, facts: Facts) -> Plan:
         known = {one.dataset: facts.dataset(one.dataset) for one in self.changes}
         return Plan(
-            summary=Message("What you changed by hand becomes the folders' own settings, so that Larder writes it from now on. Comments and spacing are not kept in the file.") if self.changes else Message('Your changes are comments and spacing alone: Larder writes the file again in its own hand. The shares stay as they are.'),
+            summary=Message("What you changed by hand becomes the folders' own settings, so that Larder writes it from now on. Comments and spacing are not kept in the file.") if self.changes else Message("Your changes are comments and spacing alone: Larder writes the file again in its own hand. The shares stay as they are."),
             steps=(
                 self.keep_step(),
                 Step(
                     "adopt",
-                    Message('Keep the settings with the folders, write the file from them, and have it served'),
+                    Message("Keep the settings with the folders, write the file from them, and have it served"),
                     "\n".join([*(self.set_text(one, facts) for one in self.changes), f"write {self.owned.path}, checked by its own daemon"]),
                     lambda work: self.adopt(work, known),
                     (*known, str(self.owned.path)),

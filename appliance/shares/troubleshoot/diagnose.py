@@ -340,9 +340,9 @@ def client_check(part: Nfs, client: nfs_access.Numbers, who: str) -> Check:
     # A user of this box can be let in; a stranger cannot, so there the export itself has to change.
     mend = "let-in" if client.who else "edit"
     if client.stopped_at:
-        return Check("permissions", "failed", f"{who} cannot open {client.stopped_at}", Message('Opening and listing it was tried with the numbers that the NFS server uses.'), mend)  # fmt: skip
+        return Check("permissions", "failed", f"{who} cannot open {client.stopped_at}", Message("Opening and listing it was tried with the numbers that the NFS server uses."), mend)  # fmt: skip
     if client.unreadable:
-        return Check("permissions", "failed", f"{who} cannot read all files", Message('The first is {unreadable}. Set who may use the folder.', unreadable=client.unreadable), mend)  # fmt: skip
+        return Check("permissions", "failed", f"{who} cannot read all files", Message("The first is {unreadable}. Set who may use the folder.", unreadable=client.unreadable), mend)  # fmt: skip
     if part.write and not client.may_write:
         return Check("permissions", "attention", f"{who} can read the folder, not change it", "", mend)
     return Check("permissions", "healthy", f"{who} can read {'and change ' if part.write else ''}the folder")
