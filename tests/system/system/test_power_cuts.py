@@ -104,6 +104,7 @@ def test_a_hundred_acts_with_a_cut_in_each_tenth(box, seed):
                     tell(f"{tenth}{number}: {name}: {said[:120]}")
                     # What an earlier cut has left may be refused, with a reason. It must not break what comes after it.
                     assert said.startswith(("Done.", "Refused.")), said
+        every_copy_is_whole(box)
     except BaseException as error:
         error.add_note("\n".join([*told, box.shell(STATE, check=False)]))
         raise
@@ -164,6 +165,13 @@ def jobs_have_ended(visitor: Visitor, appliance: Machine) -> None:
             if f"/jobs/{key}/again/" in page.text:
                 again = visitor.get(f"/jobs/{key}/again/")
                 assert again.status in {200, 400, 409} and "went wrong in Larder" not in again.words, again.words
+
+
+def every_copy_is_whole(appliance: Machine) -> None:
+    """Each disk of the mirror has what it should have, also those that came and went while the power was cut."""
+    appliance.run("zpool", "wait", "-t", "resilver,replace", "safe", timeout=TIMEOUT)
+    appliance.run("zpool", "scrub", "-w", "safe", timeout=TIMEOUT)
+    assert "errors: No known data errors" in appliance.run("zpool", "status", "safe")
 
 
 def nothing_half_written(appliance: Machine) -> None:
