@@ -22,6 +22,7 @@ PIPE = 1024 * 1024  # of a pipe; the largest that the kernel allows without a pr
 SECONDS_BETWEEN_LOOKS = 1.0
 SILENCE = 900.0  # seconds without a byte: disks that spin up or a pool that frees space take minutes
 SECONDS_TO_FINISH = 1800.0  # at the end of a stream ZFS writes what it still has in memory
+SECONDS_TO_LET_GO = 120.0  # for another computer to keep what has arrived of a stream that was stopped
 MOST_SAID = 4000
 POOL_STOPPED = "A disk does not answer. Put it back, then restart the box. What has arrived stays, and the next run goes on from there."  # fmt: skip
 
@@ -126,28 +127,35 @@ def send_stream(
     tell: Callable[[int], None],
     rate: Callable[[], int] = unlimited,
     stopped: Callable[[], bool] = never,
+    *,
+    may_end: bool = False,
 ) -> int:
     """Run both commands with the stream between them; the bytes that went through.
 
     ``tell`` is called every second with the bytes so far; what it raises stops the sender, lets the receiver keep what it
     has, and goes on to the caller. ``rate``: the most bytes a second at that moment, 0 for any number. ``stopped``: whether the
-    pool that receives has stopped: its receiver then sits in the kernel and is not waited for. Raises Failed with what ZFS
-    said.
+    pool that receives has stopped: its receiver then sits in the kernel and is not waited for. ``may_end``: whether the
+    receiver is ssh, which is ended where the other side hangs: it would hold the locks of the job for ever. Raises Failed
+    with what ZFS said.
     """
     stream = open_stream(sender, receiver)
     stream.stopped = stopped
+    patience = SECONDS_TO_FINISH
     try:
         try:
             stream.relay(tell, RateLimit(rate))
         except BaseException:
             command.end_process(stream.sender)
+            patience = SECONDS_TO_LET_GO if may_end else SECONDS_TO_FINISH
             raise
         finally:
             os.close(stream.source)
             os.close(stream.sink)
-            received = stream.finish(stream.receiver, SECONDS_TO_FINISH)
+            received = stream.finish(stream.receiver, patience)
         if received is None and stopped():
             raise Failed("The pool that receives has stopped", POOL_STOPPED)
+        if received is None and may_end:
+            raise Failed("The copy does not end", "ZFS on the other computer waits for the disks of the copy. Look at them, and at its pool.")  # fmt: skip
         if received is None:
             raise Failed("The copy does not end", f"{receiver[0]} waits for the disks of the copy. Look at them; if the pool has stopped, restart the box.")  # fmt: skip
         sent = stream.finish(stream.sender, SECONDS_BETWEEN_LOOKS * 10)
@@ -159,7 +167,7 @@ def send_stream(
         return stream.moved
     finally:
         for process in (stream.sender, stream.receiver):
-            if process.poll() is None and process is stream.sender:
+            if process.poll() is None and (may_end or process is stream.sender):
                 command.kill_process(process)
             elif process.stderr:
                 process.stderr.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -84,6 +85,45 @@ def test_pool_that_stopped_ends_the_sender_and_its_receiver_is_not_waited_for(tm
         os.kill(int(receiver.read_text()), 0)  # it is left alone
     finally:
         os.kill(int(receiver.read_text()), signal.SIGKILL)
+
+
+def is_gone(file: Path) -> bool:
+    try:
+        os.kill(int(file.read_text()), 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("at", ["in the middle", "when it is stopped", "at its end"])
+def test_connection_whose_other_side_hangs_is_ended_and_keeps_no_lock(tmp_path, monkeypatch, at):
+    """sshd there still answers while ZFS waits for a disk, so ssh never gives up, and what it holds stays locked."""
+    for name, seconds in (("SECONDS_BETWEEN_LOOKS", 0.05), ("SILENCE", 0.3), ("SECONDS_TO_LET_GO", 0.3)):
+        monkeypatch.setattr(stream, name, seconds)
+    monkeypatch.setattr(stream, "SECONDS_TO_FINISH", 0.3 if at == "at its end" else 3600)
+    receiver = tmp_path / "receiver"
+
+    def tell(_moved: int) -> None:
+        if at == "when it is stopped":
+            raise Cancelled
+
+    sender = ["true"] if at == "at its end" else ["yes"]
+    hangs = ["sh", "-c", f"echo $$ > {receiver}; exec sleep 300"]
+    with pytest.raises((Failed, Cancelled)):
+        send_stream(sender, hangs, tell, may_end=True)
+    assert is_gone(receiver)
+
+
+def test_other_side_that_is_slow_to_keep_what_it_has_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(stream, "SECONDS_BETWEEN_LOOKS", 0.05)
+    done = tmp_path / "done"
+
+    def stop(_moved: int) -> None:
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        send_stream(["yes"], ["sh", "-c", f"cat >/dev/null; sleep 0.5; touch {done}"], stop, may_end=True)
+    assert done.exists()
 
 
 def test_stop_while_the_pool_has_stopped_does_not_wait_for_the_receiver(tmp_path, monkeypatch):
