@@ -9,6 +9,8 @@ from __future__ import annotations
 import fcntl
 import os
 import select
+import sys
+import termios
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +22,7 @@ from appliance.errors import Failed
 PART = 1024 * 1024  # bytes moved at once
 PIPE = 1024 * 1024  # of a pipe; the largest that the kernel allows without a privilege (/proc/sys/fs/pipe-max-size)
 SECONDS_BETWEEN_LOOKS = 1.0
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.0005, 0.1  # seconds until it is worth moving bytes again
 SILENCE = 900.0  # seconds without a byte: disks that spin up or a pool that frees space take minutes
 SECONDS_TO_FINISH = 1800.0  # at the end of a stream ZFS writes what it still has in memory
 SECONDS_TO_LET_GO = 120.0  # for another computer to keep what has arrived of a stream that was stopped
@@ -52,6 +55,8 @@ class Stream:
     sink: int
     stopped: Callable[[], bool] = never
     moved: int = 0
+    size: int = PIPE  # of each pipe
+    pauses: dict[int, float] = field(default_factory=dict)  # seconds, by the pipe that is waited for
     said: dict[int, bytearray] = field(default_factory=dict)  # by the file that a process complains to
 
     def __post_init__(self) -> None:
@@ -73,9 +78,11 @@ class Stream:
                 pass
 
     def wait_for_room(self) -> None:
-        """Wait until there are bytes to move, or room for them, at most a second."""
+        """Wait until there are bytes to move, or room for them, little more than a second."""
         poll = select.poll()
-        if select.select([self.source], [], [], 0)[0]:
+        waits_for_sink = pending(self.source) > 0
+        self.gather(waits_for_sink)
+        if waits_for_sink:
             poll.register(self.sink, select.POLLOUT)
         else:
             poll.register(self.source, select.POLLIN)
@@ -83,6 +90,22 @@ class Stream:
             poll.register(handle, select.POLLIN)
         poll.poll(SECONDS_BETWEEN_LOOKS * 1000)
         self.listen()
+
+    def gather(self, waits_for_sink: bool) -> None:
+        """Wait a moment first, so that much is moved at once: ssh takes and gives 16 KiB at a time, and to be woken for each
+        costs more than moving them. The moment grows while little comes together, and shrinks long before a pipe that is
+        read is empty, or one that is written to is full."""
+        handle = self.sink if waits_for_sink else self.source
+        pause, before = self.pauses.get(handle, SHORTEST_PAUSE), pending(handle)
+        time.sleep(pause)
+        now = pending(handle)
+        if waits_for_sink:
+            little, much = before - now < before // 4, before - now > before // 2
+        else:
+            little, much = now < self.size // 16, now > self.size // 8
+        if little or much:
+            longest = LONGEST_PAUSE if waits_for_sink else LONGEST_PAUSE / 5
+            self.pauses[handle] = max(SHORTEST_PAUSE, pause / 2) if much else min(longest, pause * 2)
 
     def relay(self, tell: Callable[[int], None], limit: RateLimit) -> None:
         """Move bytes until the sender has no more or the receiver takes none. Raises Failed after a long silence."""
@@ -104,7 +127,8 @@ class Stream:
                 return
             if moved > 0:
                 self.moved += moved
-                time.sleep(limit.delay(moved))
+                if delay := limit.delay(moved):
+                    time.sleep(delay)
                 last = time.monotonic()
             now = time.monotonic()
             if now - told >= SECONDS_BETWEEN_LOOKS:
@@ -173,6 +197,11 @@ def send_stream(
                 process.stderr.close()
 
 
+def pending(handle: int) -> int:
+    """The bytes that wait in a pipe to be read."""
+    return int.from_bytes(fcntl.ioctl(handle, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
 def open_stream(sender: Sequence[str], receiver: Sequence[str]) -> Stream:
     """Start both. The pipes are widened before any byte flows; later the kernel can deadlock (openzfs/zfs#13232)."""
     from_sender, to_relay = os.pipe()
@@ -196,4 +225,4 @@ def open_stream(sender: Sequence[str], receiver: Sequence[str]) -> Stream:
     finally:
         os.close(to_relay)
         os.close(from_relay)
-    return Stream(sending, receiving, from_sender, to_receiver)
+    return Stream(sending, receiving, from_sender, to_receiver, size=fcntl.fcntl(from_sender, fcntl.F_GETPIPE_SZ))

@@ -5,13 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from appliance.backups import stream
 from appliance.backups.stream import send_stream
 from appliance.errors import Cancelled, Failed
+
+MIB = 2**20
 
 
 def quiet(_moved: int) -> None:
@@ -142,6 +146,31 @@ def test_long_complaints_do_not_block():
     with pytest.raises(Failed) as failed:
         send_stream(["sh", "-c", "yes complaint | head -c 1000000 >&2; exit 1"], ["cat"], quiet)
     assert 0 < len(failed.value.said) <= stream.MOST_SAID
+
+
+READS_LITTLE = "import os, time\nwhile os.read(0, 16384): time.sleep(0.0002)"
+WRITES_LITTLE = "import os, time\nfor part in range(2048): os.write(1, bytes(16384)); time.sleep(0.0002)"
+
+
+@pytest.mark.parametrize(
+    ("sender", "receiver"),
+    [
+        (["head", "-c", str(32 * MIB), "/dev/zero"], [sys.executable, "-c", READS_LITTLE]),
+        ([sys.executable, "-c", WRITES_LITTLE], ["cat"]),
+    ],
+    ids=["receiver", "sender"],
+)
+def test_side_that_takes_little_at_a_time_does_not_wake_the_relay_for_each(monkeypatch, sender, receiver):
+    """As ssh does: 16 KiB. To be woken for each costs many times what moving the bytes does."""
+    real, tries = os.splice, []
+
+    def splice(*given: Any, **how: Any) -> int:
+        tries.append(1)
+        return real(*given, **how)
+
+    monkeypatch.setattr(os, "splice", splice)
+    assert send_stream(sender, receiver, quiet) == 32 * MIB
+    assert len(tries) < 32 * 32, "one for each part would be 64 a MiB, and as many that find nothing"
 
 
 def test_missing_tool_leaves_no_process():
