@@ -20,19 +20,21 @@ ELSE_AT_WORK = ("larder-worker.service", "zfs-zed.service")
 GIB, MIB = 2**30, 2**20
 AS_FAST = 1 / 0.95
 ONCE_MIB = 64  # and four times as much
-# The most memory of the worker, and of our own part of the agent, from the beginning of a job to its end.
+# The largest process of the worker, and of the agent, from the beginning of a job to its end: the agent starts one for each
+# request, and the longer a job lasts, the more of them come together.
 WATCH = """
 import glob, json, os, sys, time
 def pss(unit):
-    total = 0
+    largest = 0
     for path in glob.glob(f"/sys/fs/cgroup/system.slice/{unit}/**/cgroup.procs", recursive=True):
         try:
             for pid in open(path).read().split():
                 if "python" in os.readlink(f"/proc/{pid}/exe"):
-                    total += next(int(line.split()[1]) for line in open(f"/proc/{pid}/smaps_rollup") if line.startswith("Pss:"))
+                    found = next(int(line.split()[1]) for line in open(f"/proc/{pid}/smaps_rollup") if line.startswith("Pss:"))
+                    largest = max(largest, found)
         except (OSError, StopIteration):
             pass
-    return total
+    return largest
 job, most, until = f"/run/larder/jobs/{sys.argv[1]}", {}, time.monotonic() + 300
 while not os.path.exists(job):
     assert time.monotonic() < until, "the job was over before it was looked at, or has never begun"
