@@ -107,7 +107,7 @@ class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
         elif is_continued(dataset.copy_of):
             yield Reason(
                 "snapshot-of-copy",
-                "{dataset} is the copy of a backup. After a snapshot of it no backup could go on with it. Take one of the original.",
+                "{dataset} is the copy of a backup. With a snapshot of its own, it could take no later backup. Take one of the original folder.",
                 dataset=self.dataset,
             )
         for member in self.find_members(facts):
