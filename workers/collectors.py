@@ -218,11 +218,13 @@ def read_services() -> Iterable[Service]:
 
 
 def store_addresses() -> bool:
-    """Keep the list of the box's own addresses for the Host check."""
+    """Keep the list of the box's own addresses for the Host check. Raises Failed."""
     result = command.run(["ip", "-j", "address"], timeout=10)
     found = sorted(
         {info["local"] for link in json.loads(result.stdout) for info in link.get("addr_info", ()) if info.get("local")}
     )
+    if not found:  # each box has those of its loopback; without any, pages would answer to no address
+        raise Failed("The addresses of the box cannot be read", "ip answered something else than asked")
     lines = "".join(f"[{address}]\n" if ":" in address else f"{address}\n" for address in found)
     file = paths.RUN / "inventory" / "addresses"
     if file.exists() and file.read_text() == lines:

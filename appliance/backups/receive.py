@@ -13,7 +13,9 @@ from appliance.zfs import kstat, list_snapshots
 
 
 class Destination(Protocol):
-    """A destination. Names are those of datasets there."""
+    """A destination. Names are those of datasets there. ``may_end``: whether a receiver that hangs can be ended: ZFS cannot."""
+
+    may_end: bool
 
     def read_copy(self, name: str) -> Copy:
         """A copy as it is now. Raises Failed."""
@@ -39,6 +41,8 @@ class Destination(Protocol):
 
 class LocalPlace:
     """A pool of this box."""
+
+    may_end = False
 
     def read_copy(self, name: str) -> Copy:
         return copies.read_copy(name)

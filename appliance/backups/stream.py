@@ -9,6 +9,8 @@ from __future__ import annotations
 import fcntl
 import os
 import select
+import sys
+import termios
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,8 +22,10 @@ from appliance.errors import Failed
 PART = 1024 * 1024  # bytes moved at once
 PIPE = 1024 * 1024  # of a pipe; the largest that the kernel allows without a privilege (/proc/sys/fs/pipe-max-size)
 SECONDS_BETWEEN_LOOKS = 1.0
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.0005, 0.1  # seconds until it is worth moving bytes again
 SILENCE = 900.0  # seconds without a byte: disks that spin up or a pool that frees space take minutes
 SECONDS_TO_FINISH = 1800.0  # at the end of a stream ZFS writes what it still has in memory
+SECONDS_TO_LET_GO = 120.0  # for another computer to keep what has arrived of a stream that was stopped
 MOST_SAID = 4000
 POOL_STOPPED = "A disk does not answer. Put it back, then restart the box. What has arrived stays, and the next run goes on from there."  # fmt: skip
 
@@ -51,6 +55,8 @@ class Stream:
     sink: int
     stopped: Callable[[], bool] = never
     moved: int = 0
+    size: int = PIPE  # of each pipe
+    pauses: dict[int, float] = field(default_factory=dict)  # seconds, by the pipe that is waited for
     said: dict[int, bytearray] = field(default_factory=dict)  # by the file that a process complains to
 
     def __post_init__(self) -> None:
@@ -72,9 +78,11 @@ class Stream:
                 pass
 
     def wait_for_room(self) -> None:
-        """Wait until there are bytes to move, or room for them, at most a second."""
+        """Wait until there are bytes to move, or room for them, little more than a second."""
         poll = select.poll()
-        if select.select([self.source], [], [], 0)[0]:
+        waits_for_sink = pending(self.source) > 0
+        self.gather(waits_for_sink)
+        if waits_for_sink:
             poll.register(self.sink, select.POLLOUT)
         else:
             poll.register(self.source, select.POLLIN)
@@ -82,6 +90,22 @@ class Stream:
             poll.register(handle, select.POLLIN)
         poll.poll(SECONDS_BETWEEN_LOOKS * 1000)
         self.listen()
+
+    def gather(self, waits_for_sink: bool) -> None:
+        """Wait a moment first, so that much is moved at once: ssh takes and gives 16 KiB at a time, and to be woken for each
+        costs more than moving them. The moment grows while little comes together, and shrinks long before a pipe that is
+        read is empty, or one that is written to is full."""
+        handle = self.sink if waits_for_sink else self.source
+        pause, before = self.pauses.get(handle, SHORTEST_PAUSE), pending(handle)
+        time.sleep(pause)
+        now = pending(handle)
+        if waits_for_sink:
+            little, much = before - now < before // 4, before - now > before // 2
+        else:
+            little, much = now < self.size // 16, now > self.size // 8
+        if little or much:
+            longest = LONGEST_PAUSE if waits_for_sink else LONGEST_PAUSE / 5
+            self.pauses[handle] = max(SHORTEST_PAUSE, pause / 2) if much else min(longest, pause * 2)
 
     def relay(self, tell: Callable[[int], None], limit: RateLimit) -> None:
         """Move bytes until the sender has no more or the receiver takes none. Raises Failed after a long silence."""
@@ -103,7 +127,8 @@ class Stream:
                 return
             if moved > 0:
                 self.moved += moved
-                time.sleep(limit.delay(moved))
+                if delay := limit.delay(moved):
+                    time.sleep(delay)
                 last = time.monotonic()
             now = time.monotonic()
             if now - told >= SECONDS_BETWEEN_LOOKS:
@@ -126,28 +151,35 @@ def send_stream(
     tell: Callable[[int], None],
     rate: Callable[[], int] = unlimited,
     stopped: Callable[[], bool] = never,
+    *,
+    may_end: bool = False,
 ) -> int:
     """Run both commands with the stream between them; the bytes that went through.
 
     ``tell`` is called every second with the bytes so far; what it raises stops the sender, lets the receiver keep what it
     has, and goes on to the caller. ``rate``: the most bytes a second at that moment, 0 for any number. ``stopped``: whether the
-    pool that receives has stopped: its receiver then sits in the kernel and is not waited for. Raises Failed with what ZFS
-    said.
+    pool that receives has stopped: its receiver then sits in the kernel and is not waited for. ``may_end``: whether the
+    receiver is ssh, which is ended where the other side hangs: it would hold the locks of the job for ever. Raises Failed
+    with what ZFS said.
     """
     stream = open_stream(sender, receiver)
     stream.stopped = stopped
+    patience = SECONDS_TO_FINISH
     try:
         try:
             stream.relay(tell, RateLimit(rate))
         except BaseException:
             command.end_process(stream.sender)
+            patience = SECONDS_TO_LET_GO if may_end else SECONDS_TO_FINISH
             raise
         finally:
             os.close(stream.source)
             os.close(stream.sink)
-            received = stream.finish(stream.receiver, SECONDS_TO_FINISH)
+            received = stream.finish(stream.receiver, patience)
         if received is None and stopped():
             raise Failed("The pool that receives has stopped", POOL_STOPPED)
+        if received is None and may_end:
+            raise Failed("The copy does not end", "ZFS on the other computer waits for the disks of the copy. Look at them, and at its pool.")  # fmt: skip
         if received is None:
             raise Failed("The copy does not end", f"{receiver[0]} waits for the disks of the copy. Look at them; if the pool has stopped, restart the box.")  # fmt: skip
         sent = stream.finish(stream.sender, SECONDS_BETWEEN_LOOKS * 10)
@@ -159,10 +191,15 @@ def send_stream(
         return stream.moved
     finally:
         for process in (stream.sender, stream.receiver):
-            if process.poll() is None and process is stream.sender:
+            if process.poll() is None and (may_end or process is stream.sender):
                 command.kill_process(process)
             elif process.stderr:
                 process.stderr.close()
+
+
+def pending(handle: int) -> int:
+    """The bytes that wait in a pipe to be read."""
+    return int.from_bytes(fcntl.ioctl(handle, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def open_stream(sender: Sequence[str], receiver: Sequence[str]) -> Stream:
@@ -188,4 +225,4 @@ def open_stream(sender: Sequence[str], receiver: Sequence[str]) -> Stream:
     finally:
         os.close(to_relay)
         os.close(from_relay)
-    return Stream(sending, receiving, from_sender, to_receiver)
+    return Stream(sending, receiving, from_sender, to_receiver, size=fcntl.fcntl(from_sender, fcntl.F_GETPIPE_SZ))

@@ -145,7 +145,15 @@ def run_stream(work: Work, one: Transfer, decision: match.Decision) -> int:
         work.progress(*phrase(one.source.name, moved, total, time.monotonic() - began))
         work.stop_if_asked()
 
-    moved = send_stream(sender, receiver, tell, one.most_bytes_a_second, lambda: one.destination.is_stopped(one.target))
+    there = one.destination
+    moved = send_stream(
+        sender,
+        receiver,
+        tell,
+        one.most_bytes_a_second,
+        lambda: there.is_stopped(one.target),
+        may_end=there.may_end,
+    )
     work.note(f"{one.source.name}: {size_text(moved)} sent in {duration_text(int(time.monotonic() - began))}.")
     return moved
 

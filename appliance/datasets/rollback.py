@@ -15,6 +15,7 @@ from appliance.datasets import reasons
 from appliance.datasets.access_note import read_note, rewrite_note
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
+from appliance.facts.copy_mark import is_continued
 from appliance.facts.datasets import Snapshot
 from appliance.facts.sharing import Share
 from appliance.formatting import size_text
@@ -66,7 +67,9 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         if self.find_snapshot(facts) is None:
             return
         dataset = facts.dataset(self.dataset)
-        if dataset and dataset.readonly:
+        if dataset and is_continued(dataset.copy_of):
+            yield from self.copy_reasons(facts)
+        elif dataset and dataset.readonly:
             yield reasons.dataset_read_only(self.dataset)
         if dataset and (refusal := system_datasets.reason_against(dataset, facts.datasets)):
             yield refusal
@@ -86,6 +89,15 @@ class RollBack(SnapshotOperation, tag="roll-back"):
                     field="way_back",
                     why=reason.text,
                 )
+
+    def copy_reasons(self, facts: Facts) -> Iterator[Reason]:
+        """A copy is read-only and may have been written to all the same. What it has by snapshots stays."""
+        if self.newer_snapshots(facts):
+            yield Reason(
+                "rollback-of-copy",
+                "{dataset} is the copy of a backup, so it can only be put back to its newest snapshot.",
+                dataset=self.dataset,
+            )
 
     def room_reasons(self, facts: Facts) -> Iterator[Reason]:
         """Yield what ZFS would refuse only after the newer snapshots are destroyed (dsl_dataset_rollback_check)."""

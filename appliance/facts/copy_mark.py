@@ -25,3 +25,9 @@ def parse_copy_mark(text: str) -> CopyMark | None:
         return msgspec.json.decode(text, type=CopyMark) if text else None
     except (msgspec.MsgspecError, RecursionError):
         return None
+
+
+def is_continued(text: str) -> bool:
+    """Whether a dataset with this mark is a copy that a run may go on with: not one that was set aside."""
+    mark = parse_copy_mark(text)
+    return mark is not None and mark.guid != 0

@@ -13,6 +13,7 @@ from appliance import names, snapshot_names
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
+from appliance.facts.copy_mark import is_continued
 from appliance.facts.datasets import Dataset
 from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work, never
@@ -63,6 +64,12 @@ def snapshot_exists(dataset: str, name: str, *, field: str) -> Reason:
     )
 
 
+def copies_text(copies: int) -> str:
+    if copies == 1:
+        return Message("1 copy that backups made below it: no snapshot is taken of it.")
+    return Message("{copies} copies that backups made below it: no snapshot is taken of these.", copies=copies)
+
+
 class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
     """Keep a dataset as it is now; with ``below``, its whole tree at the same moment."""
 
@@ -97,18 +104,25 @@ class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
         return (self.dataset,)
 
     def find_members(self, facts: Facts) -> list[Dataset]:
-        """The datasets that get a snapshot."""
-        below = f"{self.dataset}/"
-        return [
-            dataset
-            for dataset in facts.datasets
-            if dataset.name == self.dataset or (self.below and dataset.name.startswith(below))
-        ]
+        """The datasets that get a snapshot: never copies below, which no run could continue after it."""
+        return [one for one in self.find_tree(facts) if one.name == self.dataset or not is_continued(one.copy_of)]
+
+    def find_tree(self, facts: Facts) -> tuple[Dataset, ...]:
+        if self.below:
+            return facts.below(self.dataset)
+        return tuple(one for one in facts.datasets if one.name == self.dataset)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from self.check_pool(facts)
-        if facts.dataset(self.dataset) is None:
+        dataset = facts.dataset(self.dataset)
+        if dataset is None:
             yield dataset_missing(self.dataset)
+        elif is_continued(dataset.copy_of):
+            yield Reason(
+                "snapshot-of-copy",
+                "{dataset} is the copy of a backup. With a snapshot of its own, it could take no later backup. Take one of the original folder.",
+                dataset=self.dataset,
+            )
         for member in self.find_members(facts):
             if len(f"{member.name}@{self.name}") > names.LONGEST_SNAPSHOT:
                 yield Reason(
@@ -123,6 +137,7 @@ class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
     def plan(self, facts: Facts) -> Plan:
         members = self.find_members(facts)
         wanted = [f"{member.name}@{self.name}" for member in members]
+        copies = len(self.find_tree(facts)) - len(members)
 
         properties = {user_properties.NOTE: self.note} if self.note else {}
 
@@ -155,6 +170,7 @@ class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
                 "operation": msgspec.to_builtins(self),
                 "datasets": [member.guid for member in members],
             },
+            warnings=(copies_text(copies),) if copies else (),
             undo=Message("The snapshot can be destroyed."),
         )
 

@@ -56,12 +56,14 @@ def is_module_loaded() -> bool:
 
 
 def parse_json(text: str, what: str) -> dict[str, Any]:
-    """The JSON object that a command printed; Failed with its beginning where it is none."""
+    """The JSON object that a command printed. Raises Failed with its beginning where it is none."""
     try:
         found = json.loads(text)
     except ValueError as error:
         raise Failed(f"{what} printed something that is not JSON", text[:200]) from error
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):  # not to be taken for a box without pools
+        raise Failed(f"{what} printed something that is not what was asked for", text[:200])
+    return found
 
 
 def parse_vdev(raw: Mapping[str, Any], role: str = "normal") -> Vdev:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from deploy.image import build, machine, states
 from deploy.image.machine import Machine
-from tests.benchmarks import in_use, pages, snapshots
+from tests.benchmarks import backups, in_use, pages, snapshots
 from tests.benchmarks.figures import Result, result, seconds
 from tests.visitor import Visitor
 
@@ -81,10 +81,7 @@ def in_appliance(appliance: Machine) -> list[Result]:
 
 def idling(appliance: Machine, which: str) -> list[Result]:
     """What the box does while nobody looks and nothing happens."""
-    inside = float(appliance.run("python3", "-c", LOOP))
-    clock = time.process_time()
-    sum(i * i for i in range(3_000_000))
-    factor = inside / (time.process_time() - clock)
+    factor = slowness(appliance)
     before, start = units(appliance), time.monotonic()
     time.sleep(IDLE_SECONDS)
     after, passed = units(appliance), time.monotonic() - start
@@ -96,6 +93,14 @@ def idling(appliance: Machine, which: str) -> list[Result]:
         result(f"processor idle, {which}, scaled by the emulation factor", cpu / max(factor, 1), "% of a core", 1),
         result(f"written to the system disk when idle, {which}", written, "MB a day", 20),
     ]
+
+
+def slowness(appliance: Machine) -> float:
+    """The emulation factor: how long the same small loop takes inside against outside."""
+    inside = float(appliance.run("python3", "-c", LOOP))
+    clock = time.process_time()
+    sum(i * i for i in range(3_000_000))
+    return inside / (time.process_time() - clock)
 
 
 def first_page(visitor: Visitor) -> list[Result]:
@@ -128,6 +133,14 @@ def measure_snapshots() -> Iterator[Result]:
         yield from (result(*figure) for figure in snapshots.figures(appliance))
 
 
+def measure_backups() -> Iterator[Result]:
+    with states.borrow_machine("bench-backups", build.build_system_layer()) as appliance:
+        yield from (result(*figure) for figure in backups.memory(appliance, Visitor.of_new(appliance)))
+        factor = slowness(appliance)
+        yield result("emulation factor (same loop inside and outside)", factor, "times")
+        yield from (result(*figure) for figure in backups.figures(appliance, factor))
+
+
 def measure_use() -> Iterator[Result]:
     with states.borrow_machine("bench-in-use", build.build_system_layer()) as appliance:
         visitor = Visitor.of_new(appliance)
@@ -142,6 +155,7 @@ PARTS: dict[str, tuple[Callable[[], Iterable[Result]], str]] = {
     "memory": (measure_use, "memory, idling and the first page on a box in use; pages while the worker reads"),
     "idle": (measure_idle, "an empty box that nobody looks at"),
     "snapshots": (measure_snapshots, "taking, reading and destroying 2,000, against bare ZFS"),
+    "backups": (measure_backups, "copying, to a pool and over ssh, against bare commands; what a run starts; memory"),
 }
 
 

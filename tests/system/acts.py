@@ -6,6 +6,7 @@ import html
 import random
 import re
 from collections.abc import Callable
+from urllib.parse import quote
 
 from deploy.image.machine import Machine
 from tests.system import moving, shapes, sharing
@@ -48,6 +49,7 @@ class Acts:
             self.destroy_pool,
             self.add_to_mirror,
             self.take_from_mirror,
+            self.replace_disk,
         ]
 
     def any(self) -> tuple[str, str]:
@@ -100,15 +102,17 @@ class Acts:
         found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
         if found:
             return found[1]
-        if answer.status != 200 or "digest" not in answer.hidden():
+        assert answer.status < 500, answer.words
+        review = answer.hidden()
+        if answer.status != 200 or "digest" not in review:
             raise NotNow
         asked = re.search(r'data-confirm-name="([^"]*)"', answer.text)
         typed = {"typed": html.unescape(asked[1])} if asked else {}
-        answer = self.visitor.send("/jobs/confirm/", {**answer.hidden(), **typed, **more})
-        found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
-        if not found:
+        answer = self.visitor.send("/jobs/confirm/", {**review, **typed, **more})
+        assert answer.status < 500, answer.words
+        if answer.status != 200 or "/jobs/confirm/" in answer.url:
             raise NotNow
-        return found[1]
+        return review["job"]  # a replacement goes back to its own page, which need not name the job
 
     def make_folder(self) -> str:
         parent, name = self.one(self.pools()), self.one(FOLDERS)
@@ -131,8 +135,7 @@ class Acts:
 
     def destroy_snapshots(self) -> str:
         key = self.key(self.one(self.datasets()))
-        self.visitor.get(f"/snapshots/of/{key}/")
-        token = self.visitor.get("/snapshots/").hidden()["csrfmiddlewaretoken"]
+        token = self.visitor.get(f"/snapshots/of/{key}/").hidden()["csrfmiddlewaretoken"]
         return self.begun(
             self.visitor.send("/snapshots/destroy/", {"csrfmiddlewaretoken": token, "of": key, "every": ""})
         )
@@ -151,6 +154,7 @@ class Acts:
         token = self.visitor.get("/folders/").hidden()["csrfmiddlewaretoken"]
         path = f"/folders/{self.key(self.one(self.datasets()))}/switch/{protocol}/{to}/"
         answer = self.visitor.send(path, {"csrfmiddlewaretoken": token, "from": "folder"})
+        assert answer.status < 500, answer.words
         if "digest" in answer.hidden():
             return self.begun(answer)  # what opens a folder to others asks for the password first
         # It goes back to its page at once: the job is the newest one, unless the switch was refused or stood so already.
@@ -200,3 +204,12 @@ class Acts:
             raise NotNow
         pool = moving.guid_of(self.appliance, "safe")
         return self.begun(self.visitor.get(f"/pools/{pool}/vdev/{self.one(disks)}/detach/"))
+
+    def replace_disk(self) -> str:
+        _mirror, disks = self.mirror()
+        new = self.one(self.free_disks())
+        path = f"/pools/{moving.guid_of(self.appliance, 'safe')}/replace/"
+        case = self.visitor.post(path, vdev=self.one(disks))
+        if "/pools/replacements/" not in case.url:
+            raise NotNow
+        return self.begun(self.visitor.get(f"{case.url}accept/?disk={quote(new)}"))

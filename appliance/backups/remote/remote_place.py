@@ -28,6 +28,8 @@ TOKEN = re.compile(r"[0-9a-f]+(-[0-9a-f]+)+")
 class RemotePlace:
     """The folder for copies on another computer. Names are those of copies below it."""
 
+    may_end = True  # here only ssh waits
+
     def __init__(self, remote: Remote, hello: Hello) -> None:
         self.remote, self.hello = remote, hello
         self.latest: RemoteCopy | None = None  # the copy that was read last
@@ -102,7 +104,7 @@ class RemotePlace:
         return found.key_sets.get(guid, "") if found else ""
 
     def is_stopped(self, name: str) -> bool:
-        return False  # its receiver is on that computer; here only ssh waits, and that can be ended
+        return False  # its receiver is on that computer
 
     def receiver(self, name: str, wanted: Mapping[str, str], *, new: bool) -> list[str]:
         return connection.ssh_argv(self.remote, self.words(name, wanted), aes=self.aes)

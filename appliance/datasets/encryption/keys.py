@@ -15,6 +15,7 @@ from appliance.datasets.mount import unmount_argv
 from appliance.errors import Failed, Reason
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
+from appliance.facts.copy_mark import is_continued
 from appliance.facts.datasets import Dataset
 from appliance.message import Message, join_messages
 from appliance.operation import Plan, Step, Work, always, never
@@ -173,6 +174,22 @@ class ChangeKey(EncryptionRootOperation, tag="change-key"):
     def wants_secret(self) -> bool:
         return True
 
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        dataset = self.find_dataset(facts)
+        if dataset and is_continued(dataset.copy_of):
+            # The next stream brings the original's key for a part of it, and the rest opens with neither (openzfs/zfs#12614).
+            yield Reason(
+                "key-of-copy",
+                "{dataset} is the copy of a backup. Change the key of the original: the next backup brings it here.",
+                dataset=self.dataset,
+            )
+
+    def is_backed_up(self, facts: Facts) -> bool:
+        """Whether the folder, or one that it lies in, has a backup."""
+        above = (one for one in facts.datasets if f"{self.dataset}/".startswith(f"{one.name}/"))
+        return any(one.backup and one.backup_source == "local" and not one.copy_of for one in above)
+
     def plan(self, facts: Facts) -> Plan:
         dataset = self.find_dataset(facts)
         kind = FORMATS[self.to]
@@ -198,6 +215,11 @@ class ChangeKey(EncryptionRootOperation, tag="change-key"):
             warnings=(
                 Message(
                     "The files are not encrypted again. With the old key, an old copy of the disks can still be read."
+                ),
+                *(
+                    (Message("Its copies open with the old key until the next backup. Keep the old one until then."),)
+                    if self.is_backed_up(facts)
+                    else ()
                 ),
             ),
             undo=Message("It can be changed again at any time."),

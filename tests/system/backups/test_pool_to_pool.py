@@ -199,7 +199,7 @@ def test_copy_that_was_written_to_is_left_as_it_is_and_the_others_are_copied(app
     trip = f"{COPY}/trip 2019"
     appliance.shell(
         f"zfs set -u readonly=off canmount=noauto mountpoint=/mnt/copy '{trip}'; zfs mount '{trip}';"
-        f" echo mine > /mnt/copy/mine; sync; zfs unmount '{trip}'"
+        f" echo mine > /mnt/copy/mine; sync; zfs unmount '{trip}'; zfs set -u readonly=on '{trip}'"
     )
     before, others = guids(appliance, trip), guids(appliance, COPY)
     appliance.shell("echo again > /tank/photos/four; sync")
@@ -208,7 +208,10 @@ def test_copy_that_was_written_to_is_left_as_it_is_and_the_others_are_copied(app
     assert guids(appliance, trip) == before
     assert guids(appliance, COPY)[-1] not in others
     visitor.wait_until("/backups/", "last run failed", timeout=60)
-    appliance.run("zfs", "rollback", newest(appliance, trip))
+    snapshot = f"/snapshots/of/{key_of(appliance, trip)}/{key_of(appliance, newest(appliance, trip))}/"
+    visitor.wait_until(snapshot, "Roll back", timeout=90)
+    said = visitor.ended(visitor.confirm(visitor.get(f"{snapshot}roll-back/?answered=1"), typed=trip))
+    assert said.startswith("Done."), said
     _job, said = run_now(visitor, task)
     assert said.startswith("Done."), said
     # What was set on the copy by hand is off again.

@@ -121,7 +121,12 @@ def test_stopped_script_removes_what_it_wrote(appliance, visitor, shared, forwar
     page = new_code(visitor, shared, "smb", "512 MiB")
     argv = argv_of(page, appliance, forwarded, script, "smb")
     environment = {**os.environ, "LARDER_PASSWORD": sharing.PASSWORD}
-    running = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+    # Whoever runs the tests in the background may ignore SIGINT, and a child inherits that: with a handler here it does not.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        running = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+    finally:
+        signal.signal(signal.SIGINT, before)
     try:
         wait_for("a file in the share", lambda: "large-0" in appliance.run("find", "/tank/photos"), timeout=300)
         running.send_signal(signal.SIGINT)

@@ -15,8 +15,9 @@ from appliance.backups import copies, match, transfer
 from appliance.backups.copy_dataset import DatasetCopy, keep_flags, let_go
 from appliance.backups.match import Copy, Decision, Point, decide
 from appliance.backups.staging import Restored
-from appliance.backups.tasks import BackupTask, Keep
+from appliance.backups.tasks import BackupTask, Keep, encode_tasks
 from appliance.backups.transfer import FEATURES, run_transfer, send_flags
+from appliance.datasets.encryption.keys import ChangeKey
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts, Pool
 from appliance.facts.copy_mark import CopyMark
@@ -24,14 +25,16 @@ from appliance.facts.datasets import Dataset, Property
 from appliance.operation import checked_plan
 from appliance.pools.vdevs.clear_errors import ClearErrors
 from appliance.schedule import box_zone
+from appliance.snapshots.take import TakeSnapshot
 from appliance.zfs import kernel_module, libzfs, list_snapshots
 from tests.reasons import refuses
 from tests.unit.backups.test_copy_dataset import KEY, OTHER, SOURCE, Source, mark, snapshot, source  # noqa: F401
-from tests.unit.made import dataset
+from tests.unit.made import box, dataset
 from tests.unit.pools.test_create import Working
 
 TARGET = "safe/backups/photos"
 ENABLED = dict.fromkeys(FEATURES, "active")
+SAFE = Pool("safe", 1, "ONLINE")
 TASK = BackupTask(key=KEY, pool=1, path="backups/photos")
 
 
@@ -84,6 +87,54 @@ def test_raw_streams_and_plain_folders_ask_for_no_version(monkeypatch):
     monkeypatch.setattr(kernel_module, "read_version", lambda: "2.1.11-1")
     for encryption, flags in (("aes-256-gcm", ("-w",)), ("off", ())):
         transfer.check_decrypting(DatasetCopy(dataset(SOURCE, encryption=encryption), TARGET, "x", flags, TASK))
+
+
+# --- tokens as an attack ------------------------------------------------------------------------------------------------
+def test_token_of_an_encrypted_folder_is_only_ever_sent_encrypted():
+    """A token that was made up would otherwise have ZFS send it decrypted (openzfs/zfs#14153)."""
+    one = DatasetCopy(dataset(SOURCE, encryption="aes-256-gcm"), TARGET, "x", ("-w",), TASK)
+    assert one.sender(Decision("resume", token="1-a")) == ["zfs", "send", "-w", "-t", "1-a"]
+    assert one.sender(Decision("resume", token="1-a"), "-n", "-P") == ["zfs", "send", "-n", "-P", "-w", "-t", "1-a"]
+
+
+# --- encryption roots -----------------------------------------------------------------------------------------------------
+def copied(name: str, mark: CopyMark, **more: Any) -> Dataset:
+    """A copy whose key is loaded, as after somebody looked into it."""
+    return dataset(name, copy_of=mark.text, encryption="aes-256-gcm", encryption_root=name, **more)
+
+
+def test_key_of_a_copy_is_never_changed():
+    """Its next stream brings the original's key back for a part of it, and the rest then opens with neither."""
+    copy = copied(TARGET, CopyMark(5, raw=True))
+    with refuses("key-of-copy"):
+        checked_plan(ChangeKey(dataset=TARGET, guid=copy.guid, to="passphrase"), box(datasets=(copy,)))
+    aside = copied("safe/backups/photos set aside", CopyMark(0, raw=True))
+    assert checked_plan(ChangeKey(dataset=aside.name, guid=aside.guid, to="passphrase"), box(datasets=(aside,))).steps
+
+
+@pytest.mark.parametrize("backed_up", [True, False])
+def test_new_key_of_an_original_says_that_its_copies_open_with_the_old_one_until_they_are_made_again(backed_up):
+    top = dataset("tank/photos", backup=encode_tasks((TASK,)) if backed_up else "", backup_source="local")
+    one = dataset("tank/photos/secret", encryption="aes-256-gcm", encryption_root="tank/photos/secret")
+    plan = checked_plan(ChangeKey(dataset=one.name, guid=one.guid, to="passphrase"), box(datasets=(top, one)))
+    assert any("old key" in text and "next backup" in text for text in plan.warnings) is backed_up
+
+
+# --- snapshots of copies --------------------------------------------------------------------------------------------------
+def test_snapshot_of_a_copy_is_refused_because_no_run_could_continue_after_it():
+    copy = dataset(TARGET, copy_of=CopyMark(5, raw=False).text)
+    with refuses("snapshot-of-copy"):
+        checked_plan(TakeSnapshot(dataset=TARGET, name="mine"), box(pools=(SAFE,), datasets=(copy,)))
+
+
+def test_snapshot_of_everything_in_a_pool_leaves_the_copies_in_it_out_and_says_so():
+    home = dataset("safe/backups", copy_of=CopyMark(0, raw=False).text)
+    copy = dataset(TARGET, copy_of=CopyMark(5, raw=False).text)
+    below = dataset(f"{TARGET}/trip", copy_of=CopyMark(6, raw=False).text)
+    facts = box(pools=(SAFE,), datasets=(dataset("safe"), home, copy, below, dataset("safe/films")))
+    plan = checked_plan(TakeSnapshot(dataset="safe", name="mine", below=True), facts)
+    assert plan.steps[0].affects == ("safe@mine", "safe/backups@mine", "safe/films@mine")
+    assert any("2 copies" in text for text in plan.warnings)
 
 
 # --- holds that pin space -------------------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ def streams(zfs: Zfs, monkeypatch: pytest.MonkeyPatch, *, brings: Sequence[int] 
     """Stands in for the stream: what was asked there. ``brings``: other snapshots than the one that was asked for."""
     asked: list[str] = []
 
-    def send(sender: Sequence[str], receiver: Sequence[str], *_more: object) -> int:
+    def send(sender: Sequence[str], receiver: Sequence[str], *_more: object, may_end: bool) -> int:
         asked.append(sender[-1])
         if receiver[-1] not in zfs.own:
             zfs.make(list(receiver))

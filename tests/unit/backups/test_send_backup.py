@@ -125,9 +125,9 @@ class There:
                 lines += [f"tank/attic/{name}@{guid}\tguid\t{guid}", f"tank/attic/{name}@{guid}\tcreatetxg\t{at}"]
         return "\n".join([*lines, "end", ""])
 
-    def send(self, sender: list[str], receiver: list[str], *_how: object) -> int:
+    def send(self, sender: list[str], receiver: list[str], *_how: object, may_end: bool) -> int:
         words = receiver[-1].split()
-        assert words[0] == "receive"
+        assert words[0] == "receive" and may_end  # ssh, and no receiver of this box
         self.sent.append((sender, receiver[-1]))
         if self.error_of_stream is not None:
             raise NotReceived(self.status_of_stream, self.error_of_stream)
@@ -154,6 +154,11 @@ def run(operation: SendBackup = RUN, facts: Any = FACTS) -> Working:
     return work
 
 
+def later(moment: str) -> SendBackup:
+    """The same run at another moment."""
+    return SendBackup(dataset=RUN.dataset, key=RUN.key, remote=RUN.remote, moment=moment)
+
+
 def test_first_run_sends_parents_first_and_reads_back_what_arrived(there):
     work = run()
     assert [words for _sender, words in there.sent] == ["receive photos 5 large", "receive photos/trip_2019 6 large"]
@@ -168,10 +173,32 @@ def test_second_run_sends_an_increment_of_what_changed_alone(there):
     run()
     there.sent.clear()
     there.written = {"tank/photos/trip 2019": 0}
-    work = run(SendBackup(dataset="tank/photos", key="0123abcd", remote="0badcafe", moment="2026.11.25-02.00.00"))
+    work = run(later("2026.11.25-02.00.00"))
     ((sender, words),) = there.sent
     assert words == "receive photos 5 large" and "-i" in sender
     assert "Nothing new in 1 of 2 folders: their copies are complete." in work.notes
+
+
+def test_increment_with_nothing_new_asks_as_little_for_200_folders_as_for_two(there, monkeypatch):
+    listed: list[int] = []
+    real = list_snapshots.list_snapshots
+    monkeypatch.setattr(list_snapshots, "list_snapshots", lambda names: listed.append(1) or real(names))
+    asked = []
+    for count in (2, 200):
+        facts = replace(
+            FACTS, datasets=(TOP, *(dataset(f"tank/photos/{at:03}", guid=10 + at) for at in range(count - 1)))
+        )
+        there.written = {}
+        run(later("2026.11.24-02.00.00"), facts)
+        for noted in (there.sent, there.asked, listed):
+            noted.clear()
+        there.written = dict.fromkeys((one.name for one in facts.datasets), 0)
+        work = run(later("2026.11.25-02.00.00"), facts)
+        assert f"Nothing new in {count} of {count} folders: their copies are complete." in work.notes
+        assert there.sent == []
+        asked.append((there.asked[:], len(listed)))
+        there.__dict__.update(copies={}, guids={}, here={}, marks=[])
+    assert asked[0] == asked[1] == (["hello", "list"], 1)
 
 
 def test_copy_whose_first_stream_was_plain_stays_plain(there):
@@ -180,7 +207,7 @@ def test_copy_whose_first_stream_was_plain_stays_plain(there):
     assert there.sent[0][1] == "receive photos 5 plain" and "-L" not in there.sent[0][0]
     there.hello = HELLO
     there.sent.clear()
-    run(SendBackup(dataset="tank/photos", key="0123abcd", remote="0badcafe", moment="2026.11.25-02.00.00"))
+    run(later("2026.11.25-02.00.00"))
     assert there.sent[0][1] == "receive photos 5 plain" and "-L" not in there.sent[0][0]
 
 
@@ -190,7 +217,7 @@ def test_copy_of_a_folder_that_was_renamed_is_found_by_its_mark(there):
     renamed = replace(TRIP, name="tank/photos/journey")
     there.here["tank/photos/journey"] = there.here.pop("tank/photos/trip 2019")
     run(
-        SendBackup(dataset="tank/photos", key="0123abcd", remote="0badcafe", moment="2026.11.25-02.00.00"),
+        later("2026.11.25-02.00.00"),
         replace(FACTS, datasets=(TOP, renamed)),
     )
     assert there.sent[-1][1] == "receive photos/trip_2019 6 large"
@@ -266,7 +293,7 @@ def test_usable_token_goes_on_and_another_asks_for_help(there, monkeypatch):
     monkeypatch.setattr(copies, "read_token", lambda _text: tokens["forged"])
     there.sent.clear()
     with pytest.raises(Failed, match="zfs receive -A tank/attic/photos"):
-        run(SendBackup(dataset="tank/photos", key="0123abcd", remote="0badcafe", moment="2026.11.25-02.00.00"))
+        run(later("2026.11.25-02.00.00"))
     assert not any("-t" in sender for sender, _words in there.sent)
 
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from appliance.backups import stream
 from appliance.backups.stream import send_stream
 from appliance.errors import Cancelled, Failed
+
+MIB = 2**20
 
 
 def quiet(_moved: int) -> None:
@@ -86,6 +91,45 @@ def test_pool_that_stopped_ends_the_sender_and_its_receiver_is_not_waited_for(tm
         os.kill(int(receiver.read_text()), signal.SIGKILL)
 
 
+def is_gone(file: Path) -> bool:
+    try:
+        os.kill(int(file.read_text()), 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("at", ["in the middle", "when it is stopped", "at its end"])
+def test_connection_whose_other_side_hangs_is_ended_and_keeps_no_lock(tmp_path, monkeypatch, at):
+    """sshd there still answers while ZFS waits for a disk, so ssh never gives up, and what it holds stays locked."""
+    for name, seconds in (("SECONDS_BETWEEN_LOOKS", 0.05), ("SILENCE", 0.3), ("SECONDS_TO_LET_GO", 0.3)):
+        monkeypatch.setattr(stream, name, seconds)
+    monkeypatch.setattr(stream, "SECONDS_TO_FINISH", 0.3 if at == "at its end" else 3600)
+    receiver = tmp_path / "receiver"
+
+    def tell(_moved: int) -> None:
+        if at == "when it is stopped":
+            raise Cancelled
+
+    sender = ["true"] if at == "at its end" else ["yes"]
+    hangs = ["sh", "-c", f"echo $$ > {receiver}; exec sleep 300"]
+    with pytest.raises((Failed, Cancelled)):
+        send_stream(sender, hangs, tell, may_end=True)
+    assert is_gone(receiver)
+
+
+def test_other_side_that_is_slow_to_keep_what_it_has_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(stream, "SECONDS_BETWEEN_LOOKS", 0.05)
+    done = tmp_path / "done"
+
+    def stop(_moved: int) -> None:
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        send_stream(["yes"], ["sh", "-c", f"cat >/dev/null; sleep 0.5; touch {done}"], stop, may_end=True)
+    assert done.exists()
+
+
 def test_stop_while_the_pool_has_stopped_does_not_wait_for_the_receiver(tmp_path, monkeypatch):
     monkeypatch.setattr(stream, "SECONDS_BETWEEN_LOOKS", 0.05)
     receiver = tmp_path / "receiver"
@@ -102,6 +146,31 @@ def test_long_complaints_do_not_block():
     with pytest.raises(Failed) as failed:
         send_stream(["sh", "-c", "yes complaint | head -c 1000000 >&2; exit 1"], ["cat"], quiet)
     assert 0 < len(failed.value.said) <= stream.MOST_SAID
+
+
+READS_LITTLE = "import os, time\nwhile os.read(0, 16384): time.sleep(0.0002)"
+WRITES_LITTLE = "import os, time\nfor part in range(2048): os.write(1, bytes(16384)); time.sleep(0.0002)"
+
+
+@pytest.mark.parametrize(
+    ("sender", "receiver"),
+    [
+        (["head", "-c", str(32 * MIB), "/dev/zero"], [sys.executable, "-c", READS_LITTLE]),
+        ([sys.executable, "-c", WRITES_LITTLE], ["cat"]),
+    ],
+    ids=["receiver", "sender"],
+)
+def test_side_that_takes_little_at_a_time_does_not_wake_the_relay_for_each(monkeypatch, sender, receiver):
+    """As ssh does: 16 KiB. To be woken for each costs many times what moving the bytes does."""
+    real, tries = os.splice, []
+
+    def splice(*given: Any, **how: Any) -> int:
+        tries.append(1)
+        return real(*given, **how)
+
+    monkeypatch.setattr(os, "splice", splice)
+    assert send_stream(sender, receiver, quiet) == 32 * MIB
+    assert len(tries) < 32 * 32, "one for each part would be 64 a MiB, and as many that find nothing"
 
 
 def test_missing_tool_leaves_no_process():

@@ -11,6 +11,7 @@ from appliance.datasets.access_note import AccessNote, encode_note
 from appliance.datasets.rollback import RollBack
 from appliance.errors import Failed, Refused
 from appliance.facts.box import Checkpoint, Facts
+from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Property
 from appliance.facts.sharing import Share
 from appliance.operation import checked_plan
@@ -48,6 +49,29 @@ def test_rollback_lists_losses_and_asks_for_name():
     assert plan.digest() != checked_plan(roll(), shared(1, 2)).digest()
     assert plan.digest() != checked_plan(roll(way_back=False), shared(1, 2, 3)).digest()
     assert checked_plan(roll(way_back=False), shared(1)).undo == "It cannot be undone."
+
+
+def copy_with(*numbers: int, mark: CopyMark) -> Facts:
+    """The snapshots are those of a copy that a backup made, which is read-only as all of them are."""
+    found = facts(*(snap(number) for number in numbers))
+    return replace(found, datasets=tuple(replace(one, readonly=True, copy_of=mark.text) for one in found.datasets))
+
+
+def test_copy_that_was_written_to_is_put_back_to_its_newest_snapshot_as_the_failed_run_says():
+    plan = checked_plan(roll(3), copy_with(1, 2, 3, mark=CopyMark(5, raw=False)))
+    assert [loss.what for loss in plan.losses] == [
+        "everything written to tank/photos after 01 November 2026, 03:00 UTC"
+    ]
+
+
+def test_copy_is_not_put_back_further_because_no_run_destroys_what_it_has():
+    with refuses("rollback-of-copy"):
+        checked_plan(roll(2), copy_with(1, 2, 3, mark=CopyMark(5, raw=False)))
+
+
+def test_read_only_folder_that_no_run_continues_is_refused():
+    with refuses("dataset-read-only"):
+        checked_plan(roll(3), copy_with(1, 2, 3, mark=CopyMark(0, raw=False)))
 
 
 @pytest.mark.parametrize("changes", [{"holds": 1}, {"clones": ("tank/copy",)}])

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from appliance.errors import Failed
+from appliance.pools import properties
 from appliance.zfs import status, vdev_tree
 from tests.unit.made import recorded, recorded_pool
 
@@ -206,6 +207,14 @@ def test_output_that_is_not_json_is_the_tools_fault_and_said_so(commands):
     commands.answers["zpool"] = "cannot open 'tank': pool I/O is currently suspended"
     with pytest.raises(Failed, match="not JSON"):
         status.read_pools()
+
+
+@pytest.mark.parametrize("said", ["null", "[]", "3", '"nonsense"'])
+def test_json_of_another_shape_is_no_box_without_pools(said, commands):
+    commands.answers["zpool"] = commands.answers["zfs"] = said
+    for read in (status.read_pools, status.read_datasets, properties.read_properties):
+        with pytest.raises(Failed, match="not what was asked for"):
+            read()
 
 
 def test_it_asks_zfs_for_every_column_that_it_reads(commands):

@@ -10,6 +10,7 @@ import pytest
 
 from appliance.facts.datasets import Dataset, Snapshot
 from appliance.zfs import list_snapshots, status
+from tests.benchmarks import backups
 from tests.benchmarks.snapshots import ratios
 from tests.web import rows
 from tests.web.snapshots.test_snapshots import snap
@@ -94,3 +95,36 @@ def test_the_bench_of_snapshots_reads_one_folder_takes_one_transaction_and_leave
     assert zfs.by_command[-2:] == ["zpool destroy", "rm /var/tmp/larder-bench.img"]
     assert list_snapshots.list_snapshots == zfs.read
     assert not zfs.read(inside.MANY)
+
+
+def test_the_bench_of_backups_bounds_what_is_promised():
+    """Its figures by what the script measures: the promises are bounds, as is nothing that emulation alone makes slow."""
+    out: dict[str, float] = {}
+    for name in ("local", "ssh"):
+        out |= {
+            f"{name} bytes": 2**26,
+            f"{name} bare": 10.0,
+            f"{name} stream": 10.4,
+            f"{name} step": 14.0,
+            f"{name} relay": 1.5,
+        }
+    for count, lists in (("20", 4), ("200", 10)):
+        for kind in ("pool", "computer"):
+            out |= {
+                f"{count} to the {kind} lists": lists,
+                f"{count} to the {kind} others": 7,
+                f"{count} to the {kind} forks": 300 + lists,
+                f"{count} to the {kind} seconds": 9.0,
+            }
+    figures = backups.ratios(out, 20)
+    bounded = {name: (value, bound) for name, value, _unit, bound in figures if bound is not None}
+    assert all(value <= bound for value, bound in bounded.values())
+    assert sorted({bound for _value, bound in bounded.values()}) == [0, 0.1, 0.5, 1 / 0.95]
+    worse = out | {
+        "ssh stream": 11.0,
+        "local relay": 2.1,
+        "200 to the pool others": 187,
+        "200 to the computer forks": 700,
+    }
+    over = [name for name, value, _unit, bound in backups.ratios(worse, 20) if bound is not None and value > bound]
+    assert len(over) == 4

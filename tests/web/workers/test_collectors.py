@@ -112,7 +112,7 @@ def test_one_broken_source_keeps_what_it_knew_and_silences_no_other(system, monk
 
 
 @pytest.mark.parametrize("tool", ["systemctl", "ip"])
-@pytest.mark.parametrize("output", ["", "{", "[1]", "=\n\n=", "\x00"])
+@pytest.mark.parametrize("output", ["", "{", "{}", "[]", "[1]", "=\n\n=", "\x00"])
 def test_odd_output_of_a_tool_is_no_fault_of_another(system, tool, output):
     system[tool] = output
     collectors.collect_now()
