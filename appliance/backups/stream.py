@@ -170,7 +170,8 @@ def send_stream(
             stream.relay(tell, RateLimit(rate))
         except BaseException:
             command.end_process(stream.sender)
-            patience = SECONDS_TO_LET_GO if may_end else SECONDS_TO_FINISH
+            if may_end:
+                patience = SECONDS_TO_LET_GO
             raise
         finally:
             os.close(stream.source)

@@ -202,7 +202,7 @@ def encode_tasks(tasks: tuple[BackupTask, ...]) -> str:
 
 def tasks_of(dataset: Dataset) -> tuple[BackupTask, ...]:
     """The tasks that are set on a dataset itself, on this box. A copy has none."""
-    return parse_tasks(dataset.backup) if dataset.backup_source == "local" and not dataset.copy_of else ()
+    return parse_tasks(dataset.own_backup)
 
 
 def find_task(dataset: Dataset | None, key: str) -> BackupTask | None:

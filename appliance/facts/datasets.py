@@ -62,6 +62,11 @@ class Dataset:
         return self.name.split("/", 1)[0]
 
     @property
+    def own_backup(self) -> str:
+        """The text of larder:backup where this box has set it on the dataset itself; "" otherwise. A copy has none."""
+        return self.backup if self.backup_source == "local" and not self.copy_of else ""
+
+    @property
     def can_mount(self) -> bool:
         """Whether it is meant to be mounted at boot or when unlocked."""
         return self.kind == "filesystem" and self.canmount == "on" and self.mountpoint.startswith("/")

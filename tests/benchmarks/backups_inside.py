@@ -231,9 +231,8 @@ def nothing_new(remote: Remote, count: int) -> None:
         "computer": [SendBackup.of(one, beyond, moment) for moment in MOMENTS],
     }
     for kind, operations in runs.items():
-        for (
-            operation
-        ) in operations:  # the first writes the record of the box anew, the second finds everything as it is
+        # The first writes the record of the box anew, the second finds everything as it is.
+        for operation in operations:
             work = Quiet()
             with counted(f"{count} to the {kind}"):
                 seconds = took(lambda operation=operation, work=work: whole(operation, work))  # type: ignore[misc]

@@ -175,7 +175,7 @@ class ChangeKey(EncryptionRootOperation, tag="change-key"):
     def is_backed_up(self, facts: Facts) -> bool:
         """Whether the folder, or one that it lies in, has a backup."""
         above = (one for one in facts.datasets if f"{self.dataset}/".startswith(f"{one.name}/"))
-        return any(one.backup and one.backup_source == "local" and not one.copy_of for one in above)
+        return any(one.own_backup for one in above)
 
     def plan(self, facts: Facts) -> Plan:
         dataset = self.find_dataset(facts)
