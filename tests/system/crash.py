@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,14 +48,63 @@ while time.monotonic() < until and os.getppid() == parent:
 sys.exit("the line never came")
 """
 
+# Waits for the next job of the agent, and says so when this part of its usual duration has passed: from where it reads the facts
+# ("whole") or begins its steps ("steps") to its end. Usual is the median of what such jobs have taken on this box, else of all
+# kinds, else a second.
+WITHIN = """
+import datetime, glob, json, os, statistics, sys, time
+part, span, folder = float(sys.argv[1]), sys.argv[2], "/var/lib/larder-agent/journal"
+
+def entries(path):
+    for line in open(path).read().splitlines():
+        try:
+            yield json.loads(line)
+        except ValueError:
+            pass  # being written
+
+def moment(entry):
+    return datetime.datetime.fromisoformat(entry["at"]).timestamp()
+
+def begin(path):
+    return next((one for one in entries(path) if one["entry"] == "began" and (span == "whole" or one["steps"])), None)
+
+known, taken = set(glob.glob(folder + "/*")), {}
+for path in known:
+    began, ended = begin(path), next((one for one in entries(path) if one["entry"] == "ended"), None)
+    if began and ended and ended["state"] == "done":
+        taken.setdefault(began["operation"]["kind"], []).append(moment(ended) - moment(began))
+usual = {kind: statistics.median(seconds) for kind, seconds in taken.items()}
+print("watching", flush=True)
+parent = os.getppid()
+while os.getppid() == parent:
+    for path in set(glob.glob(folder + "/*")) - known:
+        if began := begin(path):
+            kind = began["operation"]["kind"]
+            seconds = part * (usual.get(kind) or (statistics.median(usual.values()) if usual else 1.0))
+            time.sleep(max(0, moment(began) + seconds - time.time()))
+            print(json.dumps([os.path.basename(path).removesuffix(".jsonl"), kind, seconds]), flush=True)
+            sys.exit()
+    time.sleep(0.01)
+"""
+# The lines of a job's journal that were written before the box started.
+BEFORE_THE_START = """
+import datetime, json, sys, time
+start = time.time() - float(open("/proc/uptime").read().split()[0])
+for line in open(f"/var/lib/larder-agent/journal/{sys.argv[1]}.jsonl", "rb").read().splitlines():
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        continue  # half written as the power went
+    if datetime.datetime.fromisoformat(entry["at"]).timestamp() < start:
+        print(json.dumps(entry))
+"""
+
 
 @contextmanager
-def watching(appliance: Machine, *, entry: str, step: str, victim: str) -> Iterator[subprocess.Popen[str]]:
-    """While the body runs, wait inside for the journal's line. ``victim``: agent, worker, or nobody."""
-    if victim == "worker":
-        victim = appliance.run("systemctl", "show", "-P", "MainPID", "larder-worker").strip()
-    appliance.put("/tmp/watcher.py", WATCHER)
-    argv = [*appliance.ssh_argv(), f"python3 /tmp/watcher.py '{entry}' '{step}' '{victim}'"]
+def process_inside(appliance: Machine, code: str, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """While the body runs, so does this Python code inside, which has begun to watch."""
+    appliance.put("/tmp/watcher.py", code)
+    argv = [*appliance.ssh_argv(), shlex.join(["python3", "/tmp/watcher.py", *words])]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline().strip() == "watching"
@@ -64,6 +114,15 @@ def watching(appliance: Machine, *, entry: str, step: str, victim: str) -> Itera
         if process.poll() is None:
             process.kill()
         process.wait()
+
+
+@contextmanager
+def watching(appliance: Machine, *, entry: str, step: str, victim: str) -> Iterator[subprocess.Popen[str]]:
+    """While the body runs, wait inside for the journal's line. ``victim``: agent, worker, or nobody."""
+    if victim == "worker":
+        victim = appliance.run("systemctl", "show", "-P", "MainPID", "larder-worker").strip()
+    with process_inside(appliance, WATCHER, entry, step, victim) as process:
+        yield process
 
 
 def struck(process: subprocess.Popen[str]) -> None:
