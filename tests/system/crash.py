@@ -48,41 +48,53 @@ while time.monotonic() < until and os.getppid() == parent:
 sys.exit("the line never came")
 """
 
-# Waits for the next job of the agent, and says so when this part of its usual duration has passed: from where it reads the facts
-# ("whole") or begins its steps ("steps") to its end. Usual is the median of what such jobs have taken on this box, else of all
-# kinds, else a second.
+# Waits for the next job of the agent, and says so when this part of the usual duration of one of its steps has passed: of the
+# one at this place between the first (0) and the last (1), or below 0 of reading the facts before them. Usual is the median
+# of what that step of such jobs has taken on this box, else of all steps, else half a second.
 WITHIN = """
 import datetime, glob, json, os, statistics, sys, time
-part, span, folder = float(sys.argv[1]), sys.argv[2], "/var/lib/larder-agent/journal"
+part, place, folder = float(sys.argv[1]), float(sys.argv[2]), "/var/lib/larder-agent/journal"
 
 def entries(path):
     for line in open(path).read().splitlines():
         try:
-            yield json.loads(line)
+            entry = json.loads(line)
         except ValueError:
-            pass  # being written
+            continue  # being written
+        if entry["entry"] != "note":
+            yield entry
 
 def moment(entry):
     return datetime.datetime.fromisoformat(entry["at"]).timestamp()
 
-def begin(path):
-    return next((one for one in entries(path) if one["entry"] == "began" and (span == "whole" or one["steps"])), None)
+def step_of(entry):
+    return entry["step"] if entry["entry"] == "step begun" else "" if entry["entry"] == "began" and not entry["steps"] else None
+
+def chosen(lines):
+    if lines and lines[-1]["entry"] == "ended":
+        return lines[-1]
+    if place < 0:
+        return next(iter(lines), None)
+    steps = next((line["steps"] for line in lines if line["entry"] == "began" and line["steps"]), [])
+    return next((line for line in lines if steps and line.get("step") == steps[int(place * len(steps))]), None)
 
 known, taken = set(glob.glob(folder + "/*")), {}
 for path in known:
-    began, ended = begin(path), next((one for one in entries(path) if one["entry"] == "ended"), None)
-    if began and ended and ended["state"] == "done":
-        taken.setdefault(began["operation"]["kind"], []).append(moment(ended) - moment(began))
-usual = {kind: statistics.median(seconds) for kind, seconds in taken.items()}
+    lines = [*entries(path)]
+    for line, after in zip(lines, lines[1:]):
+        if step_of(line) is not None:
+            taken.setdefault((lines[0]["operation"]["kind"], step_of(line)), []).append(moment(after) - moment(line))
+usual = {step: statistics.median(seconds) for step, seconds in taken.items()}
 print("watching", flush=True)
 parent = os.getppid()
 while os.getppid() == parent:
     for path in set(glob.glob(folder + "/*")) - known:
-        if began := begin(path):
-            kind = began["operation"]["kind"]
-            seconds = part * (usual.get(kind) or (statistics.median(usual.values()) if usual else 1.0))
-            time.sleep(max(0, moment(began) + seconds - time.time()))
-            print(json.dumps([os.path.basename(path).removesuffix(".jsonl"), kind, seconds]), flush=True)
+        lines = [*entries(path)]
+        if line := chosen(lines):
+            kind, step = lines[0]["operation"]["kind"], step_of(line)
+            seconds = part * (usual.get((kind, step)) or (statistics.median(usual.values()) if usual else 0.5))
+            time.sleep(max(0, moment(line) + seconds - time.time()))
+            print(json.dumps([os.path.basename(path).removesuffix(".jsonl"), kind, {"": "its reading of facts", None: "its end"}.get(step, step), seconds]), flush=True)
             sys.exit()
     time.sleep(0.01)
 """
