@@ -29,7 +29,7 @@ from deploy.image import states
 from deploy.image.machine import Machine, wait_for
 from tests.system import moving
 from tests.system.acts import FOLDERS, KEPT, PEOPLE, POOLS, Acts
-from tests.system.crash import BEFORE_THE_START, WITHIN, no_lock_left, process_inside
+from tests.system.crash import BEFORE_THE_END_OF_ITS_PROCESS, WITHIN, no_lock_left, process_inside
 from tests.visitor import Visitor, create_pool, disk_paths
 
 SEEDS = [int(seed) for seed in os.environ.get("SEEDS", "1,2,3,4,5,6,7,8,9,10").split(",")]
@@ -139,10 +139,10 @@ class Cut:
 
     @property
     def at_work(self) -> bool:
-        return self.entries[-1]["entry"] != "ended"
+        return not self.entries or self.entries[-1]["entry"] != "ended"
 
     def __str__(self) -> str:
-        last = self.entries[-1]
+        last = self.entries[-1] if self.entries else {"text": "nothing is written yet"}
         steps: list[str] = next(
             (entry["steps"] for entry in self.entries if entry["entry"] == "began" and entry["steps"]), []
         )
@@ -182,7 +182,7 @@ def cut_in_the_middle(acts: Acts) -> Cut:
     acting[-1].join(TIMEOUT)
     acts.appliance.power_on()
     acts.appliance.set_clock()
-    said = acts.appliance.run("python3", "-c", BEFORE_THE_START, job)
+    said = acts.appliance.run("python3", "-c", BEFORE_THE_END_OF_ITS_PROCESS, job)
     return Cut(job, kind, step, after, tuple(json.loads(line) for line in said.splitlines()))
 
 
