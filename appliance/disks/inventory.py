@@ -15,6 +15,7 @@ from appliance import command
 from appliance.errors import Failed, Reason
 from appliance.facts import vdev_state
 from appliance.facts.box import Disk, Pool, Use
+from appliance.message import Message
 
 BY_ID = Path("/dev/disk/by-id")
 BY_PATH = Path("/dev/disk/by-path")
@@ -175,6 +176,6 @@ def read_disks(pools: Iterable[Pool]) -> tuple[Disk, ...]:
     try:
         listing = json.loads(result.stdout)
     except ValueError as error:
-        raise Failed("lsblk printed something that is not JSON", result.stdout[:200]) from error
+        raise Failed(Message("lsblk printed something that is not JSON"), result.stdout[:200]) from error
     found = disks_from(listing, read_links(), pools, read_links(BY_PATH))
     return tuple(sorted(found, key=lambda disk: disk.path or disk.name))
