@@ -73,6 +73,7 @@ def nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_run, "known_set_up", False)
     monkeypatch.setattr(guard, "failing", {})
     monkeypatch.setattr(guard, "_logged", {})
+    monkeypatch.setattr(guard, "_noted_well", set())
     monkeypatch.setattr(pending_faults, "_kept", {})
     monkeypatch.setattr(direct_mail, "_told", set())
     monkeypatch.setattr(direct_mail, "_settings", [])
