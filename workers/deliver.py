@@ -167,7 +167,7 @@ def by_mail(rows: list[Message], mail: MailSettings) -> str:
         else:
             said = gettext("This is the test that you asked for. Mail from {box} reaches you.")
             text = said.format(box=mail_text.plain_text(box))
-            message = mail_text.build_mail(mail_text.name_subject(box, gettext("test")), text, f"<p>{mail_text.plain_text(text)}</p>", box=box, sender=sender, to=to, key=key)  # fmt: skip
+            message = mail_text.build_mail(mail_text.name_subject(box, gettext("test")), text, mail_text.as_page([("", text)]), box=box, sender=sender, to=to, key=key)  # fmt: skip
         with mail_server(mail) as smtp:
             refused = smtp.send_message(message, from_addr=sender, to_addrs=to)
     except (OSError, smtplib.SMTPException, ValueError) as problem:

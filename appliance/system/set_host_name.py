@@ -71,16 +71,16 @@ class SetHostName(Operation, tag="set-host-name"):
     def plan(self, facts: Facts) -> Plan:
         name, old = self.name, self.former
         return Plan(
-            summary=Message('Other computers find the box as {name}: these pages at https://{name}.local/, shares at \\\\{name} on Windows, smb://{name}.local on Macs and {name}.local for NFS. Its addresses, files and users stay as they are.', name=name),
+            summary=Message("Other computers find the box as {name}: these pages at https://{name}.local/, shares at \\\\{name} on Windows, smb://{name}.local on Macs and {name}.local for NFS. Its addresses, files and users stay as they are.", name=name),
             steps=(
                 Step("hosts", Message("Write the name to the box's own list of names"), f"write {host_name.HOSTS}", self.write_hosts, (str(host_name.HOSTS),)),
-                Step("name", Message('Name the system {name}', name=name), shlex.join(self.set_name_argv), self.set_name, (str(host_name.HOSTNAME),)),
-                Step("certificate", Message('Renew the web certificate for the name, if Larder made it'), f"openssl req -x509 -key {KEY} …\nsystemctl reload nginx.service", self.renew_certificate, (str(CERTIFICATE),)),
-                Step("services", Message('Restart what answers to the name'), f"systemctl try-restart {' '.join(SERVICES)}", self.restart_services),
+                Step("name", Message("Name the system {name}", name=name), shlex.join(self.set_name_argv), self.set_name, (str(host_name.HOSTNAME),)),
+                Step("certificate", Message("Renew the web certificate for the name, if Larder made it"), f"openssl req -x509 -key {KEY} …\nsystemctl reload nginx.service", self.renew_certificate, (str(CERTIFICATE),)),
+                Step("services", Message("Restart what answers to the name"), f"systemctl try-restart {' '.join(SERVICES)}", self.restart_services),
             ),
             identity={"kind": "set-host-name", "name": name, "former": old},
-            warnings=(Message("What was set up with the name {old} on other computers no longer finds the box: network drives, bookmarks, Time Machine, NFS mounts, backups to it. Connect them again with the new name. Connections by the box's address keep working.", old=old), Message('Everybody who has a share open over SMB or AFP loses the connection for some seconds. Windows asks for the password again, because it keeps passwords by the name of the box.'), Message('At the new address you sign in again. If Larder made the web certificate, your browser asks once more whether to trust it. A certificate of your own is not changed: it has to contain the new name.'), Message('Names that your router gives out, such as {name}.lan, follow when the box next asks it for an address, at the latest after a restart.', name=name)),
-            undo=Message('You can change the name back to {old} at any time.', old=old),
+            warnings=(Message("What was set up with the name {old} on other computers no longer finds the box: network drives, bookmarks, Time Machine, NFS mounts, backups to it. Connect them again with the new name. Connections by the box's address keep working.", old=old), Message("Everybody who has a share open over SMB or AFP loses the connection for some seconds. Windows asks for the password again, because it keeps passwords by the name of the box."), Message("At the new address you sign in again. If Larder made the web certificate, your browser asks once more whether to trust it. A certificate of your own is not changed: it has to contain the new name."), Message("Names that your router gives out, such as {name}.lan, follow when the box next asks it for an address, at the latest after a restart.", name=name)),
+            undo=Message("You can change the name back to {old} at any time.", old=old),
         )  # fmt: skip
 
     def write_hosts(self, work: Work) -> None:

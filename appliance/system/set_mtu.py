@@ -69,15 +69,15 @@ class TryMtu(MtuOperation, tag="try-mtu"):
     def plan(self, facts: Facts) -> Plan:
         seconds = mtu.SECONDS
         return Plan(
-            summary=Message('{port} gets an MTU of {mtu} for {seconds} seconds. If you confirm on the page of the system that everything still works, it stays. Otherwise {former} comes back by itself, also if these pages can no longer be reached.', port=self.port, mtu=self.mtu, seconds=seconds, former=self.former),
+            summary=Message("{port} gets an MTU of {mtu} for {seconds} seconds. If you confirm on the page of the system that everything still works, it stays. Otherwise {former} comes back by itself, also if these pages can no longer be reached.", port=self.port, mtu=self.mtu, seconds=seconds, former=self.former),
             steps=(
-                Step("arm", Message('Set a timer that puts {former} back', former=self.former), " ".join(timer_argv(self.port, self.former)), self.arm),
-                Step("change", Message('Set {mtu}', mtu=self.mtu), " ".join(set_argv(self.port, self.mtu)), self.change),
-                Step("ask", Message('See whether full frames reach the computers that are connected'), "an ICMP echo request of that size to each, not to be fragmented", self.ask),
+                Step("arm", Message("Set a timer that puts {former} back", former=self.former), " ".join(timer_argv(self.port, self.former)), self.arm),
+                Step("change", Message("Set {mtu}", mtu=self.mtu), " ".join(set_argv(self.port, self.mtu)), self.change),
+                Step("ask", Message("See whether full frames reach the computers that are connected"), "an ICMP echo request of that size to each, not to be fragmented", self.ask),
             ),
             identity={"kind": "try-mtu", "port": self.port, "mtu": self.mtu, "former": self.former},
-            warnings=(Message('A larger MTU than {usual} helps only if every computer, switch and access point in this network is set to it. Those that are not may lose their connection.', usual=mtu.USUAL),) if self.mtu > mtu.USUAL else (),
-            undo=Message('Do nothing: {former} comes back after {seconds} seconds.', former=self.former, seconds=seconds),
+            warnings=(Message("A larger MTU than {usual} helps only if every computer, switch and access point in this network is set to it. Those that are not may lose their connection.", usual=mtu.USUAL),) if self.mtu > mtu.USUAL else (),
+            undo=Message("Do nothing: {former} comes back after {seconds} seconds.", former=self.former, seconds=seconds),
         )  # fmt: skip
 
     def arm(self, work: Work) -> None:

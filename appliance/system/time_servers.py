@@ -57,7 +57,7 @@ class SetTimeServers(Operation, tag="set-time-servers"):
 
     @property
     def title(self) -> str:
-        return Message('Set the clock from {servers}', servers=', '.join(self.servers[:3])) if self.servers else Message("Set the clock from Debian's servers")  # fmt: skip
+        return Message("Set the clock from {servers}", servers=", ".join(self.servers[:3])) if self.servers else Message("Set the clock from Debian's servers")  # fmt: skip
 
     @property
     def subject(self) -> str:
@@ -81,13 +81,13 @@ class SetTimeServers(Operation, tag="set-time-servers"):
         return Plan(
             summary=summary,
             steps=(
-                Step("servers", Message('Store the servers') if self.servers else Message("Remove Larder's list of servers"), f"write {FILE}" if self.servers else f"rm {FILE}", self.store, (str(FILE),)),
-                command_step("service", Message('Have the clock set from the network'), ("timedatectl", "set-ntp", "true"), timeout=60),
-                command_step("restart", Message('Ask the servers now'), ("systemctl", "restart", SERVICE), timeout=60),
+                Step("servers", Message("Store the servers") if self.servers else Message("Remove Larder's list of servers"), f"write {FILE}" if self.servers else f"rm {FILE}", self.store, (str(FILE),)),
+                command_step("service", Message("Have the clock set from the network"), ("timedatectl", "set-ntp", "true"), timeout=60),
+                command_step("restart", Message("Ask the servers now"), ("systemctl", "restart", SERVICE), timeout=60),
             ),
             identity={"kind": "set-time-servers", "servers": list(self.servers)},
-            warnings=(Message('If the clock is wrong now, it jumps to the right time. Schedules use the right time from then on.'),),
-            undo=Message('You can set the earlier servers again at any time.'),
+            warnings=(Message("If the clock is wrong now, it jumps to the right time. Schedules use the right time from then on."),),
+            undo=Message("You can set the earlier servers again at any time."),
         )  # fmt: skip
 
     def text(self) -> str:
@@ -120,4 +120,4 @@ class SetTimeServers(Operation, tag="set-time-servers"):
         return FILE.parent.exists() and not service_start.services_before((SERVICE,), FILE.parent)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return Message('The System page shows which servers are set and whether one answers. Set them again if something is missing.')  # fmt: skip
+        return Message("The System page shows which servers are set and whether one answers. Set them again if something is missing.")  # fmt: skip
