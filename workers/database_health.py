@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 from django.db import connections
 
@@ -10,6 +11,8 @@ from appliance.alerts.rules import Fault
 from appliance.errors import explain_error
 
 NAMES = {"default": "settings", "inventory": "inventory"}
+LOOKS_EVERY = timedelta(minutes=1)  # how often the alert rules look, so how long the end of a fault may be unknown
+_unusable: list[datetime] = []  # when a database was last seen to be unusable
 
 
 def database_error(alias: str) -> str:
@@ -41,3 +44,13 @@ def database_faults() -> Iterator[Fault]:
 
 def database_fault(name: str, why: str) -> Fault:
     return Fault("records.failing", name, f"Larder cannot use its database of {name}.", f"SQLite says: {why}")
+
+
+def seen_unusable(now: datetime) -> None:
+    """Note that a database cannot be used now."""
+    _unusable[:] = [now]
+
+
+def was_unusable(at: datetime) -> bool:
+    """Whether a database could perhaps not be used at a moment: before the last fault or until the look after it."""
+    return any(at <= seen + LOOKS_EVERY for seen in _unusable)

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -71,6 +71,11 @@ def evaluate_alerts(now: datetime | None = None) -> bool:
         # Whatever else fails now fails for that. What still fails afterwards says so again.
         found = [*unusable, *(fault for fault in found if fault.kind != "source.stopped")]
         guard.failing.clear()
+        database_health.seen_unusable(now)
+    else:
+        found = [
+            fault for fault in found if fault.kind != "source.stopped" or not met_unusable(sources.get(fault.subject))
+        ]
     faults = lasting_faults(found, seen.open, note_first_seen(found))
     silent = parts.get("silent disks", silent_disks) or []
     try:
@@ -97,6 +102,14 @@ def evaluate_alerts(now: datetime | None = None) -> bool:
 def is_read(sources: dict[str, Source], name: str) -> bool:
     """Whether a source could be read the last time."""
     return name in sources and not sources[name].error and sources[name].checked is not None
+
+
+def met_unusable(row: Source | None) -> bool:
+    """Whether a source was last read while a database could not be used, so that its error may be of that alone. The next
+    reading tells."""
+    if row is None or row.checked is None or not row.error:
+        return False
+    return database_health.was_unusable(row.checked - timedelta(seconds=row.seconds))
 
 
 def unread_sources(sources: dict[str, Source]) -> list[str]:

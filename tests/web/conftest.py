@@ -30,7 +30,7 @@ from web.inventory import store
 from web.jobs import queue
 from web.jobs.models import Job
 from web.system import service_status
-from workers import background, direct_mail, guard, pending_faults
+from workers import background, database_health, direct_mail, guard, pending_faults
 
 HERE = Path(__file__).parent
 PASSWORD = "correct horse battery"
@@ -71,6 +71,7 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a process keeps from request to request begins anew."""
     monkeypatch.setattr(first_run, "known_set_up", False)
+    monkeypatch.setattr(database_health, "_unusable", [])
     monkeypatch.setattr(guard, "failing", {})
     monkeypatch.setattr(guard, "_logged", {})
     monkeypatch.setattr(guard, "_noted_well", set())

@@ -199,6 +199,17 @@ def test_what_failed_only_because_a_database_could_not_be_used_is_not_told_after
     assert told() == {"latency": sources.SOURCES["latency"].failing}
 
 
+def test_reading_that_met_a_database_that_could_not_be_used_is_not_told_when_it_ends_after_it(monkeypatch):
+    with monkeypatch.context() as patch:
+        locked = database_health.database_fault("inventory", "database is locked")
+        patch.setattr(database_health, "database_faults", lambda: iter([locked]))
+        assert told("records.failing")
+    store.checked("latency", changed=False, seconds=30, error="database is locked")
+    assert told() == {}
+    store.checked("latency", changed=False, error="it cannot be read", at=timezone.now() + timedelta(minutes=2))
+    assert told() == {"latency": sources.SOURCES["latency"].failing}
+
+
 def test_a_tick_does_every_stage(due):
     tick.tick()
     assert due == list(BREAKS)
