@@ -23,7 +23,6 @@ if _folder / "run" != paths.RUN:
 
 from web.settings import *  # noqa: E402, F403
 
-OFFER_PAIRING = True
 BOX_NAME = "recorded"
 ALLOWED_HOSTS = ["localhost", "127.0.0.1"]  # type: ignore[assignment]
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.dev"]  # noqa: F405
