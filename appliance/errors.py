@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from appliance.message import Message
+from appliance.message import Message, join_messages
 
 
 class Reason:
@@ -86,11 +86,15 @@ class Bug(LarderError):
 
 def explain_error(error: BaseException) -> str:
     """One sentence or two for a page or a mail, from an error and what caused it. Never a stack trace."""
-    if isinstance(error, (Refused, Failed)):
-        return str(error)
+    if isinstance(error, Refused):
+        return join_messages([reason.message for reason in error.reasons])
+    if isinstance(error, Failed):
+        return join_messages([error.what, error.said], ": ")
     if isinstance(error, Cancelled):
-        return "Stopped because you asked for it."
+        return Message("Stopped because you asked for it.")
     cause = error.__cause__
     if isinstance(cause, LarderError):
         return explain_error(cause)
-    return f"Something went wrong in Larder ({type(error).__name__}). The details are in the system's journal."
+    return Message(
+        "Something went wrong in Larder ({error}). The details are in the system's journal.", error=type(error).__name__
+    )

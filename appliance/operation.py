@@ -19,6 +19,7 @@ import msgspec
 from appliance import command
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
+from appliance.message import Message
 from appliance.strict_struct import StrictStruct
 
 
@@ -87,7 +88,7 @@ class Operation(StrictStruct, tag_field="kind"):
     """Base of all operations. Subclasses validate their fields in ``__post_init__`` through ``appliance.names``."""
 
     # What the record says where the effect is there although Larder was ended meanwhile.
-    settled: ClassVar[str] = "Larder was interrupted meanwhile; looking afterwards, everything is there."
+    settled: ClassVar[str] = Message("Larder was interrupted meanwhile; looking afterwards, everything is there.")
 
     @property
     def title(self) -> str:
@@ -160,7 +161,7 @@ class Operation(StrictStruct, tag_field="kind"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         """The state after an interruption or failure in ``step``, and what to do next."""
-        return "Look at the page, then start it again if something is missing."
+        return Message("Look at the page, then start it again if something is missing.")
 
     def clean_up(self, work: Work) -> None:
         """Remove what it has made so far, because the person asked to stop. Called under its locks."""

@@ -18,6 +18,7 @@ import msgspec
 
 from appliance.errors import Failed
 from appliance.facts.box import Facts
+from appliance.message import plain_text
 from appliance.strict_struct import StrictStruct
 
 LONGEST_REQUEST = 1024 * 1024  # bytes; thousands of snapshots by name and guid
@@ -52,7 +53,7 @@ class Request(StrictStruct, tag_field="verb"):
 
     def answer(self, exchange: Exchange) -> None:
         """Send the facts; overridden by what sends more than one message, a file or an outcome. Raises Refused, Failed."""
-        exchange.send({"facts": msgspec.to_builtins(self.read())})
+        exchange.send({"facts": msgspec.to_builtins(self.read(), enc_hook=plain_text)})
 
 
 def verb_of(request: Request | type[Request]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import http.cookiejar
+import json
 import re
 import ssl
 import time
@@ -18,6 +19,8 @@ from appliance.pools.vdevs import retry
 from deploy.image.machine import Machine, MachineError, wait_for
 
 NAME, PASSWORD = "admin", "correct horse battery"
+# Signing in costs an emulated box seven seconds: the cookies of whoever set it up are kept in it, and saved with its states.
+COOKIES = "/root/visitor-cookies"
 
 # What opens at a term (templates/inc/help.html) names pools and folders as examples, and tests wait for such names.
 HELP = re.compile(r'<span class="help-text" popover.*?</a></span>', re.DOTALL)
@@ -56,14 +59,17 @@ class Visitor:
         self.appliance = appliance
         trust = ssl.create_default_context()
         trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE  # self-made at the first boot
-        cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
-        self.opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=trust), cookies)
+        self.cookies = http.cookiejar.CookieJar()
+        keep = urllib.request.HTTPCookieProcessor(self.cookies)
+        self.opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=trust), keep)
 
     @classmethod
     def of_new(cls, appliance: Machine) -> Visitor:
         """Signed in as the administrator of an appliance that may not be set up yet; its first facts are on the pages."""
         found = cls(appliance)
-        found.set_up()
+        if not found.go_on():
+            found.set_up()
+            found.keep_cookies()
         found.wait_until("/disks/", *(disk.serial for disk in appliance.disks))
         return found
 
@@ -104,6 +110,20 @@ class Visitor:
         answer = self.post("/setup/", code=code, username=NAME, password=PASSWORD, again=PASSWORD)
         assert answer.status == 200, answer.words
         assert "/setup/" not in answer.url, answer.words
+
+    def keep_cookies(self) -> None:
+        fields = [{key: value for key, value in vars(cookie).items() if key != "_rest"} for cookie in self.cookies]
+        self.appliance.put(COOKIES, json.dumps(fields), mode="0600")
+
+    def go_on(self) -> bool:
+        """Take up the session that is kept in the box; whether there is one and it still holds."""
+        kept = self.appliance.run("cat", COOKIES, check=False)
+        if not kept:
+            return False
+        self.cookies.clear()
+        for fields in json.loads(kept):
+            self.cookies.set_cookie(http.cookiejar.Cookie(**fields, rest={}))
+        return "/login/" not in self.get("/jobs/").url
 
     def sign_in(self) -> None:
         answer = self.post("/login/", login=NAME, password=PASSWORD)

@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.utils.cache import patch_vary_headers
 from django.utils.http import parse_etags
+from django.utils.translation import get_language
 from django_htmx.http import HTMX_STOP_POLLING, reswap, retarget, trigger_client_event
 
 from web.inventory.models import Source
@@ -22,7 +23,9 @@ from web.system import service_status
 def tag(request: HttpRequest, sources: list[Source], trouble: str) -> str:
     """An entity tag that moves when any fact, job or progress has changed; one query for all of it, made before."""
     versions = sorted((source.name, source.version) for source in sources if not source.name.startswith("looking"))
-    return f'"{hashlib.sha256(f"{request.get_full_path()}{versions}{trouble}".encode()).hexdigest()[:20]}"'
+    return (
+        f'"{hashlib.sha256(f"{get_language()}{request.get_full_path()}{versions}{trouble}".encode()).hexdigest()[:20]}"'
+    )
 
 
 def respond(request: HttpRequest, template: str, build: Callable[[], dict[str, Any]]) -> HttpResponse:

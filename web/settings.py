@@ -54,6 +54,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "web.system.htmx.lead_htmx",
     "web.system.caching.stored_nowhere",
+    "web.language.as_the_browser_asks",
     "web.system.error_pages.faults_in_words",
     "web.agent.BusyPage",
     "web.system.timezone.in_the_zone_of_the_box",
@@ -61,6 +62,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "web.language.as_the_user_chose",
     "web.accounts.preferences.in_chosen_units",
     "web.accounts.first_run.until_set_up",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
@@ -205,11 +207,12 @@ STORAGES = {
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-gb"
-# Off until a catalogue is complete: Django then loads none, and every message is the English one of the source.
+# Off until a Dutch speaker has read that catalogue: none is loaded, and every message is the one of the source.
 OFFER_LANGUAGES = environment.flag("LARDER_OFFER_LANGUAGES", default=False)
 USE_I18N = OFFER_LANGUAGES
 LANGUAGES = [("en-gb", "English"), ("nl", "Nederlands")]
 LOCALE_PATHS = [BASE_DIR / "web" / "locale"]
+FORMAT_MODULE_PATH = ["web.formats"]
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 500
 

@@ -35,7 +35,13 @@ def lazy_format(message: str, **arguments: object) -> str:
 def message_text(message: Message) -> str:
     """A message of ``appliance/`` in the language of the reader, with its arguments as they are."""
     said = gettext(message.template)
-    return said.format_map(message.arguments) if message.arguments else said
+    values = {name: text_of(value) for name, value in message.arguments.items()}
+    return said.format_map(values) if values else said
+
+
+def text_of(text: str) -> str:
+    """A text in the language of the reader where it is a message, else as it is."""
+    return message_text(text) if isinstance(text, Message) else text
 
 
 def reason_text(reason: Reason) -> str:

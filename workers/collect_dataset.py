@@ -6,6 +6,7 @@ import msgspec
 
 from appliance import agent_client
 from appliance.facts.datasets import DatasetDetail
+from appliance.message import plain_text
 from web.inventory import store
 from web.inventory.models import DatasetDetailRow, DatasetRow
 from web.jobs.models import Job
@@ -30,7 +31,7 @@ def collect_dataset(key: str) -> None:
         if not (found := answer.get("facts")):
             return bool(DatasetDetailRow.objects.filter(key=key).delete()[0])
         detail = msgspec.convert(found, DatasetDetail)
-        facts = msgspec.json.encode(detail).decode()
+        facts = msgspec.json.encode(detail, enc_hook=plain_text).decode()
         if DatasetDetailRow.objects.filter(key=key, facts=facts).exists():
             return False
         DatasetDetailRow.objects.update_or_create(key=key, defaults={"name": detail.name, "facts": facts})

@@ -21,12 +21,14 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from appliance.errors import explain_error
 from web.alerts import smtp_password
 from web.alerts.models import Alert, MailSettings, Message
 from web.database import is_unusable
 from web.inventory import store
+from web.language import in_language
 from workers import guard, mail_problems, mail_text, weekly_report
 from workers.celery import app
 
@@ -109,7 +111,8 @@ def send_group(rows: list[Message], now: datetime) -> int:
     """Send these together; how many went out. Raises ReceiverUnreachable, with the rows put off like after any other failure."""
     mail = MailSettings.load_row()
     try:
-        answer = by_mail(rows, mail) if rows[0].way == "mail" else by_webhook(rows[0], mail)
+        with in_language(mail.language):
+            answer = by_mail(rows, mail) if rows[0].way == "mail" else by_webhook(rows[0], mail)
     except NotSent as problem:
         put_off(rows, now, str(problem))
         if str(problem)[:500] != rows[0].answer:  # the same answer for three days is one line
@@ -162,8 +165,9 @@ def by_mail(rows: list[Message], mail: MailSettings) -> str:
                 told, box=box, base=mail.address.rstrip("/"), sender=sender, to=to, key=key
             )
         else:
-            text = f"This is the test that you asked for. Mail from {mail_text.plain_text(box)} reaches you."
-            message = mail_text.build_mail(mail_text.name_subject(box, "test"), text, f"<p>{mail_text.plain_text(text)}</p>", box=box, sender=sender, to=to, key=key)  # fmt: skip
+            said = gettext("This is the test that you asked for. Mail from {box} reaches you.")
+            text = said.format(box=mail_text.plain_text(box))
+            message = mail_text.build_mail(mail_text.name_subject(box, gettext("test")), text, mail_text.as_page([("", text)]), box=box, sender=sender, to=to, key=key)  # fmt: skip
         with mail_server(mail) as smtp:
             refused = smtp.send_message(message, from_addr=sender, to_addrs=to)
     except (OSError, smtplib.SMTPException, ValueError) as problem:
@@ -212,8 +216,8 @@ def by_webhook(row: Message, mail: MailSettings) -> str:
     target = public_address(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), private=mail.webhook_private)  # fmt: skip
     alert = row.alert
     box = str(settings.BOX_NAME)
-    title = mail_text.subject_of(alert, row.event, box) if alert else mail_text.name_subject(box, "test")
-    text = "\n\n".join(text for _head, text in mail_text.alert_paragraphs(alert, row.event) if text) if alert else "This is the test that you asked for."  # fmt: skip
+    title = mail_text.subject_of(alert, row.event, box) if alert else mail_text.name_subject(box, gettext("test"))
+    text = "\n\n".join(text for _head, text in mail_text.alert_paragraphs(alert, row.event) if text) if alert else gettext("This is the test that you asked for.")  # fmt: skip
     head = {"Content-Type": "text/plain; charset=utf-8", "Title": title.encode("ascii", "replace").decode(), "Priority": "5" if alert and alert.severity == "critical" else "3"}  # fmt: skip
     if alert and mail.address:
         head["Click"] = mail_text.alert_address(mail.address.rstrip("/"), alert)

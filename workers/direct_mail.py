@@ -12,6 +12,7 @@ from django.utils import timezone
 from appliance.alerts.rules import Fault
 from web.alerts import reconcile
 from web.alerts.models import Alert, MailSettings, Message
+from web.language import in_language
 from workers import background, deliver, guard, mail_text
 
 log = logging.getLogger(__name__)
@@ -73,11 +74,12 @@ def send_mails(faults: list[Fault]) -> None:
 
 def send_one(fault: Fault, mail_settings: MailSettings, to: list[str]) -> None:
     now = timezone.now()
-    alert = Alert(kind=fault.kind, subject=fault.subject, severity="critical", summary=fault.summary[:400], detail=fault.detail, first_seen=now)  # fmt: skip
+    alert = Alert(kind=fault.kind, subject=fault.subject, severity="critical", summary=fault.summary, detail=fault.detail, first_seen=now)  # fmt: skip
     key = hashlib.sha256(f"{fault.kind} {fault.subject} {now.timestamp()}".encode()).hexdigest()[:20]
     sender = mail_settings.sender or mail_settings.user
     # Without a link: an alert that is not stored has no page.
-    letter = mail_text.build_alert_mail([(alert, "raised")], box=str(settings.BOX_NAME), base="", sender=sender, to=to, key=f"straight-{key}")  # fmt: skip
+    with in_language(mail_settings.language):
+        letter = mail_text.build_alert_mail([(alert, "raised")], box=str(settings.BOX_NAME), base="", sender=sender, to=to, key=f"straight-{key}")  # fmt: skip
     with deliver.mail_server(mail_settings) as smtp:
         smtp.send_message(letter, from_addr=sender, to_addrs=to)
     _told.add(fault.key)

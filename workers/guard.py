@@ -16,6 +16,8 @@ Item = TypeVar("Item")
 MOST_NAMED = 5
 # Current failures by name. The alert rules read this too, in case a note could not be written.
 failing: dict[str, str] = {}
+# Parts of which no error stands in the database, as far as this process knows: the clock asks once, not at every tick.
+_noted_well: set[str] = set()
 _logged: dict[str, str] = {}
 
 
@@ -57,9 +59,12 @@ def note_outcome(name: str, error: str) -> None:
     remember_error(name, error)
     try:
         if error:
+            _noted_well.discard(name)
             store.checked(name, changed=False, error=error)
-        elif Source.objects.filter(name=name).exclude(error="").exists():
-            store.checked(name, changed=False)
+        elif name not in _noted_well:
+            if Source.objects.filter(name=name).exclude(error="").exists():
+                store.checked(name, changed=False)
+            _noted_well.add(name)
     except Exception as problem:
         log.warning("how %s went could not be noted: %s", name, words_of(problem))
 

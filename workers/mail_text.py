@@ -8,15 +8,20 @@ from collections.abc import Iterable
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 
+from django.utils.formats import date_format
+from django.utils.translation import gettext, ngettext
+
 from appliance.schedule import box_zone
 from web.alerts.models import Alert
+from web.translation import text_of
 
 LONGEST_SUBJECT = 160
 
 
 def plain_text(text: str) -> str:
     """One line without invisible characters: a disk's name must not make headers."""
-    return re.sub(r"\s+", " ", "".join(letter if letter.isprintable() else " " for letter in text)).strip()
+    letters = (letter if letter.isprintable() else " " for letter in text_of(text))
+    return re.sub(r"\s+", " ", "".join(letters)).strip()
 
 
 def name_subject(box: str, text: str) -> str:
@@ -26,20 +31,23 @@ def name_subject(box: str, text: str) -> str:
 
 def subject_of(alert: Alert, event: str, box: str) -> str:
     """``Larder attic: Disk in bay 3 (WD20EARS …1234) is failing``, or ``Larder attic: resolved: Disk in bay 3 …``."""
-    return name_subject(box, f"resolved: {alert.summary}" if event == "cleared" else alert.summary)
+    if event == "cleared":
+        return name_subject(box, gettext("resolved: {alert}").format(alert=text_of(alert.summary)))
+    return name_subject(box, alert.summary)
 
 
 def alert_paragraphs(alert: Alert, event: str) -> list[tuple[str, str]]:
     """Headings and texts in reading order."""
     kind = alert.kind_info
     if event == "cleared":
-        lasted = f"It began on {alert.first_seen.astimezone(box_zone()):%d %B %Y at %H:%M}."
-        return [("", f"Resolved: {plain_text(alert.summary)}"), ("", lasted)]
+        began = alert.first_seen.astimezone(box_zone())
+        lasted = gettext("It began on {day} at {time}.").format(day=date_format(began, "d F Y"), time=f"{began:%H:%M}")
+        return [("", gettext("Resolved: {alert}").format(alert=plain_text(alert.summary))), ("", lasted)]
     return [
         ("", plain_text(alert.summary)),
         ("", plain_text(alert.detail)),
-        ("What it means", kind.meaning),
-        ("What to do", kind.todo),
+        (gettext("What it means"), text_of(kind.meaning)),
+        (gettext("What to do"), text_of(kind.todo)),
     ]
 
 
@@ -50,16 +58,20 @@ def alert_address(base: str, alert: Alert) -> str:
 def build_alert_mail(alerts: Iterable[tuple[Alert, str]], *, box: str, base: str, sender: str, to: list[str], key: str) -> EmailMessage:  # fmt: skip
     """A mail about one alert or a day's alerts. ``key`` gives every retry the same Message-ID."""
     alerts = list(alerts)
-    title = subject_of(*alerts[0], box) if len(alerts) == 1 else name_subject(box, f"{len(alerts)} notices")
+    title = subject_of(*alerts[0], box) if len(alerts) == 1 else name_subject(box, count_notices(len(alerts)))
     texts, pages = [], []
     for alert, event in alerts:
         told = [(head, text) for head, text in alert_paragraphs(alert, event) if text]
         texts.append(as_text(told))
         pages.append(as_page(told))
         if link := alert_address(base, alert):
-            texts[-1] += f"\n\nSee it and go on:\n{link}"
-            pages[-1] += f'<p><a href="{html.escape(link)}">{html.escape(alert.kind_info.button)}</a></p>'
+            texts[-1] += f"\n\n{gettext('See it and go on:')}\n{link}"
+            pages[-1] += f'<p><a href="{html.escape(link)}">{html.escape(text_of(alert.kind_info.button))}</a></p>'
     return build_mail(title, "\n\n----\n\n".join(texts), "<hr>".join(pages), box=box, sender=sender, to=to, key=key)
+
+
+def count_notices(count: int) -> str:
+    return ngettext("{count} notice", "{count} notices", count).format(count=count)
 
 
 def as_text(parts: list[tuple[str, str]]) -> str:
@@ -84,6 +96,7 @@ def build_mail(title: str, text: str, page: str, *, box: str, sender: str, to: l
     message["Message-ID"] = f"<{re.sub(r'[^A-Za-z0-9-]', '-', key)}.larder@{domain}>" if key else make_msgid()
     message["Auto-Submitted"] = "auto-generated"
     message["X-Larder-Box"] = plain_text(box)
-    message.set_content(f"{text}\n\n-- \nLarder on {plain_text(box)}\n")
-    message.add_alternative(f'<!doctype html><html><body style="font-family:sans-serif">{page}<p><small>Larder on {html.escape(plain_text(box))}</small></p></body></html>', subtype="html")  # fmt: skip
+    signed = gettext("Larder on {box}").format(box=plain_text(box))
+    message.set_content(f"{text}\n\n-- \n{signed}\n")
+    message.add_alternative(f'<!doctype html><html><body style="font-family:sans-serif">{page}<p><small>{html.escape(signed)}</small></p></body></html>', subtype="html")  # fmt: skip
     return message

@@ -23,6 +23,7 @@ from appliance import agent_client
 from appliance.agent import delayed_jobs
 from appliance.agent.registry import decode_operation
 from appliance.errors import Failed, Refused, explain_error
+from appliance.message import Message, messages_by_text
 from web.inventory import store
 from web.inventory.models import Progress
 from web.jobs.models import Job
@@ -44,7 +45,7 @@ ENDS = {
     state.value
     for state in (Job.State.DONE, Job.State.FAILED, Job.State.REFUSED, Job.State.CANCELLED, Job.State.INTERRUPTED)
 }
-NEVER_BEGUN = "It was interrupted before it began. Nothing was changed."
+NEVER_BEGUN = Message("It was interrupted before it began. Nothing was changed.")
 SECONDS_BEFORE_SENDING_AGAIN = 20
 _mine: set[str] = set()
 _mine_lock = threading.Lock()
@@ -125,7 +126,8 @@ def claim_and_run(job_id: str) -> None:
         try:
             outcome = follow_job(job_id, request)
         except Refused as refusal:
-            outcome = {"state": Job.State.REFUSED, "text": str(refusal)}
+            said = explain_error(refusal)
+            outcome = {"state": Job.State.REFUSED, "text": said, "messages": messages_by_text(said)}
         else:
             # Pages should be current when the job ends, so its end waits a while for the readings but does not depend on them.
             background.wait_for(lambda: refresh_after_job(job_id), SECONDS_FOR_FACTS)
@@ -204,8 +206,10 @@ def finish_job(job_id: str, outcome: dict[str, Any]) -> None:
     """Store the outcome of a job; has no effect on a finished one."""
     state = outcome.get("state", "")
     text = outcome.get("text", "")
+    messages = outcome.get("messages", {})
     if state == "unknown":
         state, text = Job.State.INTERRUPTED, NEVER_BEGUN
+        messages = messages_by_text(text)
     if state == Job.State.WAITING:
         starts = datetime.fromisoformat(outcome["until"])
         Job.objects.filter(pk=job_id, state=Job.State.RUNNING).update(state=state, starts=starts, worker="")
@@ -218,6 +222,10 @@ def finish_job(job_id: str, outcome: dict[str, Any]) -> None:
     Job.objects.filter(pk=job_id, state=Job.State.RUNNING).update(
         state=state, text=text, done=outcome.get("done", []), log=outcome.get("notes", []), finished=timezone.now()
     )
+    if settings.OFFER_LANGUAGES and messages:
+        row = Job.objects.get(pk=job_id)
+        row.said |= messages
+        row.save(update_fields=["said"])
     Progress.objects.filter(job=job_id).delete()
     store.touch("jobs")
     try:

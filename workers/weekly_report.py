@@ -6,6 +6,7 @@ from collections import Counter
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.utils.translation import gettext, ngettext
 
 from appliance.facts import vdev_state
 from web.alerts import pool_usage
@@ -13,10 +14,17 @@ from web.alerts.models import Alert
 from web.inventory.box import read_box
 from web.inventory.models import DiskRow
 from web.pools.models import WorkReport
+from web.translation import lazy_text
 from workers.mail_text import name_subject, plain_text
 
 WEEK = timedelta(days=7)
-WORDS = {"healthy": "well", "watch": "to be looked at", "failing": "failing", "unknown": "silent about themselves", "": "not asked yet"}  # fmt: skip
+WORDS = {
+    "healthy": lazy_text("{count} well"),
+    "watch": lazy_text("{count} to be looked at"),
+    "failing": lazy_text("{count} failing"),
+    "unknown": lazy_text("{count} silent about themselves"),
+    "": lazy_text("{count} not asked yet"),
+}
 MOST = 20
 
 
@@ -25,16 +33,16 @@ def build_report(now: datetime) -> tuple[str, list[tuple[str, str]]]:
     waiting = [
         plain_text(row.summary) for row in Alert.objects.exclude(state=Alert.State.CLEARED).exclude(severity="notice")
     ]
-    count = f"{len(waiting)} {'thing needs' if len(waiting) == 1 else 'things need'} you"
-    title = name_subject(str(settings.BOX_NAME), count if waiting else "all is well this week")
+    count = ngettext("{count} thing needs you", "{count} things need you", len(waiting)).format(count=len(waiting))
+    title = name_subject(str(settings.BOX_NAME), count if waiting else gettext("all is well this week"))
     parts = [
-        ("", "These wait for you." if waiting else "All is well."),
-        ("Open alerts", join_lines(waiting)),
-        ("Pools", join_lines(pool_lines(now))),
-        ("Disks", disk_summary()),
-        ("Checks and rebuildings of this week", join_lines(work_lines(now))),
+        ("", gettext("These wait for you.") if waiting else gettext("All is well.")),
+        (gettext("Open alerts"), join_lines(waiting)),
+        (gettext("Pools"), join_lines(pool_lines(now))),
+        (gettext("Disks"), disk_summary()),
+        (gettext("Checks and rebuildings of this week"), join_lines(work_lines(now))),
         (
-            "Began and ended this week",
+            gettext("Began and ended this week"),
             join_lines([plain_text(row.summary) for row in Alert.objects.filter(cleared__gte=now - WEEK)]),
         ),
     ]
@@ -42,14 +50,16 @@ def build_report(now: datetime) -> tuple[str, list[tuple[str, str]]]:
 
 
 def join_lines(lines: list[str]) -> str:
-    more = [f"and {len(lines) - MOST} more"] if len(lines) > MOST else []
+    more = [gettext("and {count} more").format(count=len(lines) - MOST)] if len(lines) > MOST else []
     return "\n".join([*lines[:MOST], *more])
 
 
 def pool_lines(now: datetime) -> list[str]:
     found = [card.pool for card in read_box().cards]
     filled = {
-        one.guid: f", {one.percent} % full. {one.forecast_text}".rstrip()
+        one.guid: gettext(", {percent} % full. {forecast}")
+        .format(percent=one.percent, forecast=one.forecast_text)
+        .rstrip()
         for one in pool_usage.usage_of_pools(found, now)
     }
     return [
@@ -60,10 +70,17 @@ def pool_lines(now: datetime) -> list[str]:
 def disk_summary() -> str:
     """``4 well, 1 to be looked at``"""
     count = Counter(DiskRow.objects.values_list("verdict", flat=True))
-    return ", ".join(f"{count[state]} {word}" for state, word in WORDS.items() if count[state])
+    return ", ".join(str(words).format(count=count[state]) for state, words in WORDS.items() if count[state])
 
 
 def work_lines(now: datetime) -> list[str]:
-    words = {"scrub": "checked", "resilver": "rebuilt"}
-    rows = WorkReport.objects.filter(ended__gte=now - WEEK, kind__in=words)
-    return [f"{plain_text(row.pool)} was {words[row.kind]}: {row.errors or 'no'} errors" for row in rows[:100] if row.outcome == "finished"]  # fmt: skip
+    rows = WorkReport.objects.filter(ended__gte=now - WEEK, kind__in=("scrub", "resilver"))
+    return [work_line(row) for row in rows[:100] if row.outcome == "finished"]
+
+
+def work_line(row: WorkReport) -> str:
+    if row.kind == "scrub":
+        said = gettext("{pool} was checked: {count} errors") if row.errors else gettext("{pool} was checked: no errors")
+    else:
+        said = gettext("{pool} was rebuilt: {count} errors") if row.errors else gettext("{pool} was rebuilt: no errors")
+    return said.format(pool=plain_text(row.pool), count=row.errors)

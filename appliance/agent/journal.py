@@ -18,6 +18,7 @@ from typing import Any
 
 from appliance.agent.former_tags import with_tag_of_today
 from appliance.errors import Refused
+from appliance.message import Message
 from appliance.names import job_id
 from appliance.system import atomic_file, locks, paths
 
@@ -42,6 +43,7 @@ class Record:
     notes: tuple[str, ...] = ()
     ended: bool = False  # its end is written down and stays as it is
     waiting: dict[str, Any] = field(default_factory=dict)  # until when it waits for want of a proof; see brake.py
+    messages: dict[str, Any] = field(default_factory=dict)  # by the English text in ``text`` and ``notes``
 
     @property
     def unfinished(self) -> str:
@@ -75,6 +77,8 @@ class Journal:
     def write(self, entry: str, **more: object) -> None:
         """Append a line and wait until it is on the disk."""
         line = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "entry": entry, **more}
+        if isinstance(text := more.get("text"), Message):
+            line["message"] = text.as_json()
         os.write(self.handle, json.dumps(line).encode() + b"\n")
         os.fsync(self.handle)
 
@@ -113,7 +117,10 @@ def read_journal(job: str) -> Record | None:
     under_way = "running" if running else "interrupted"
     state, text, ended = under_way, "", False
     waiting: dict[str, Any] = {}
+    messages: dict[str, Any] = {}
     for entry in lines(job):
+        if "message" in entry:
+            messages[entry["text"]] = entry["message"]
         match entry.get("entry"):
             case "began":
                 operation, steps = with_tag_of_today(entry["operation"]), tuple(entry["steps"])
@@ -128,7 +135,7 @@ def read_journal(job: str) -> Record | None:
                 notes.append(entry["text"])
             case "ended":
                 state, text, ended, waiting = entry["state"], entry["text"], True, {}
-    return Record(job, state, operation, steps, tuple(begun), tuple(done), text, tuple(notes), ended, waiting)
+    return Record(job, state, operation, steps, tuple(begun), tuple(done), text, tuple(notes), ended, waiting, messages)
 
 
 def take(job: str) -> Journal | None:

@@ -22,13 +22,15 @@ from appliance.command import CommandTimedOut
 from appliance.disks import probe
 from appliance.errors import Cancelled, LarderError, Reason, Refused, explain_error
 from appliance.facts.box import Facts
+from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, checked_plan
 from appliance.request import Send
 from appliance.system import locks, paths
 
 SECONDS_BETWEEN_LOOKS = 0.3
 LARGEST_SECRET = 4096
-LOOK_FIRST = "Look at what is there before you start it again."
+LONGEST_NOTE = 2000
+LOOK_FIRST = Message("Look at what is there before you start it again.")
 SECRET_GONE = Reason(
     "secret-gone", "The passphrase or password is no longer at hand. Start again and type it once more."
 )
@@ -102,8 +104,8 @@ class Running:
             self.send({"percent": now[0], "phrase": phrase})
 
     def note(self, text: str) -> None:
-        self.journal.write("note", text=text[:2000])
-        self.send({"note": text[:2000]})
+        self.journal.write("note", text=text if len(text) <= LONGEST_NOTE else text[:LONGEST_NOTE])
+        self.send({"note": text[:LONGEST_NOTE]})
 
     def secret(self) -> str:
         return take_secret(self.journal.job, frozenset({0, paths.RUN.stat().st_uid, paths.SECRETS.stat().st_uid}))
@@ -170,9 +172,9 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
         work.file.unlink(missing_ok=True)
         delayed_jobs.hold(record, operation, digest)
     except Refused as refusal:
-        finish(record, work, "failed" if work.step else "refused", str(refusal))
+        finish(record, work, "failed" if work.step else "refused", explain_error(refusal))
     except Cancelled:
-        finish(record, work, "cancelled", "Stopped because you asked for it.")
+        finish(record, work, "cancelled", explain_error(Cancelled()))
     except Exception as error:
         finish(record, work, "failed", explain_failure(operation, work.step, error, read_facts))
     finally:
@@ -232,7 +234,7 @@ def explain_failure(operation: Operation, step: str, error: Exception, read_fact
     # Where a command hangs in the kernel, reading the facts would leave another that hangs.
     hangs = isinstance(error, CommandTimedOut) and error.pid
     advice = "" if hangs else recovery_hint(operation, step, read_facts)
-    return f"{explain_error(error)} {advice}".strip()
+    return join_messages([explain_error(error), advice])
 
 
 def recovery_hint(operation: Operation, step: str, read_facts: Callable[[], Facts]) -> str:
@@ -278,25 +280,34 @@ def settle(job: str, read_facts: Callable[[], Facts]) -> bool:
             return True
         work = Running(record, lambda _message: None)
         if not known.operation:
-            finish(record, work, "interrupted", "It was interrupted before it began. Nothing was changed.")
+            finish(record, work, "interrupted", Message("It was interrupted before it began. Nothing was changed."))
             return True
         if not known.begun:
-            finish(record, work, "interrupted", "It was interrupted before its first step. Nothing was changed.")
+            finish(
+                record, work, "interrupted", Message("It was interrupted before its first step. Nothing was changed.")
+            )
             return True
         try:
             operation = decode_operation(json.dumps(known.operation))
         except Refused:
             # Written by another version of Larder, whose probes are not here any more.
-            said = f"It was interrupted after {len(known.done)} of {len(known.steps)} steps."
-            finish(record, work, "interrupted", f"{said} {LOOK_FIRST}")
+            finish(
+                record,
+                work,
+                "interrupted",
+                join_messages([words_for_steps(len(known.done), len(known.steps)), LOOK_FIRST]),
+            )
             return True
         done, hint = look_back(operation, known.steps, read_facts())
         if done == len(known.steps):
             finish(record, work, "done", operation.settled)
             return True
-        said = f"It was interrupted after {done} of {len(known.steps)} steps. {hint}"
-        finish(record, work, "interrupted", said)
+        finish(record, work, "interrupted", join_messages([words_for_steps(done, len(known.steps)), hint]))
         return True
+
+
+def words_for_steps(done: int, steps: int) -> Message:
+    return Message("It was interrupted after {done} of {steps} steps.", done=done, steps=steps)
 
 
 def look_back(operation: Operation, steps: Sequence[str], facts: Facts) -> tuple[int, str]:
@@ -346,6 +357,9 @@ def outcome(known: Record | None) -> dict[str, Any]:
         "steps": list(known.steps),
         "notes": list(known.notes)[-200:],
         "until": known.waiting.get("until", ""),
+        "messages": {
+            text: known.messages[text] for text in (known.text, *known.notes[-200:]) if text in known.messages
+        },
     }
 
 

@@ -15,6 +15,7 @@ from appliance.disks.health import HealthReason, State
 from appliance.facts import vdev_state
 from appliance.facts.box import Pool, Service, Vdev
 from appliance.formatting import about_days, size_text
+from appliance.message import Message, join_messages
 from appliance.pools import fullness, health
 from appliance.system.network_port import PortStatus
 from appliance.system.system_disk import SystemDisk
@@ -58,7 +59,7 @@ class DiskStatus:
 
     @property
     def serial_text(self) -> str:
-        return f" Its serial number is {self.serial}." if self.serial else ""
+        return Message("Its serial number is {serial}.", serial=self.serial) if self.serial else ""
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,9 @@ class Space:
         """``At this pace it will be 80 % full in about 40 days and 90 % in about 3 months.`` Empty: it does not grow."""
         if self.percent < fullness.NOTICE and self.days_to_notice is not None and self.days is not None:
             notice, warning = about_days(self.days_to_notice), about_days(self.days)
-            return f"At this pace it will be {fullness.NOTICE} % full in about {notice} and {fullness.WARNING} % in about {warning}."
+            return Message("At this pace it will be {notice} % full in about {notice_2} and {warning} % in about {warning_2}.", notice=fullness.NOTICE, notice_2=notice, warning=fullness.WARNING, warning_2=warning)  # fmt: skip
         if self.percent < fullness.WARNING and self.days is not None:
-            return f"At this pace it will be {fullness.WARNING} % full in about {about_days(self.days)}."
+            return Message("At this pace it will be {warning} % full in about {days}.", warning=fullness.WARNING, days=about_days(self.days))  # fmt: skip
         return ""
 
 
@@ -161,29 +162,23 @@ def disk_faults(seen: AlertInput) -> Iterator[Fault]:
         others = [reason for reason in disk.reasons if reason.count != "temperature"]
         grave = [reason for reason in others if reason.state == "failing"]
         looks = [reason for reason in others if reason.state == "watch"]
-        where = f"Disk in {disk.label}"
+        where = Message("Disk in {disk_label}", disk_label=disk.label)
         link, mark = f"/disks/{disk.key}/", sum(reason.value for reason in others)
         said = (grave or looks)[:1]  # in the headline, so not again below it
-        texts = " ".join(reason.text for reason in others if reason not in said)
-        if disk.pool:
-            texts += f" It belongs to the pool {disk.pool}."
-        texts = f"{texts}{disk.serial_text}".strip()
+        pool = Message("It belongs to the pool {pool}.", pool=disk.pool) if disk.pool else ""
+        texts = join_messages([*(reason.text for reason in others if reason not in said), pool, disk.serial_text])
         if grave:
-            yield Fault(
-                "disk.failing", disk.key, f"{where} is failing: {lower_first(grave[0].text)}", texts, link, mark
-            )
+            yield Fault("disk.failing", disk.key, Message("{where} is failing: {lower_first}", where=where, lower_first=lower_first(grave[0].text)), texts, link, mark)  # fmt: skip
         elif looks:
-            yield Fault(
-                "disk.watch", disk.key, f"{where} needs attention: {lower_first(looks[0].text)}", texts, link, mark
-            )
+            yield Fault("disk.watch", disk.key, Message("{where} needs attention: {lower_first}", where=where, lower_first=lower_first(looks[0].text)), texts, link, mark)  # fmt: skip
         for reason in warm:
-            yield Fault("disk.warm", disk.key, f"{where} is too warm.", reason.text, link)
+            yield Fault("disk.warm", disk.key, Message("{where} is too warm.", where=where), reason.text, link)
         if disk.slow:
-            yield Fault("disk.slow", disk.key, f"{where} is slow.", disk.slow + disk.serial_text, link)
+            yield Fault("disk.slow", disk.key, Message("{where} is slow.", where=where), join_messages([disk.slow, disk.serial_text]), link)  # fmt: skip
         if disk.silent and (not disk.away or ("disk.silent", disk.key) in seen.open):
-            yield Fault("disk.silent", disk.key, f"{where} has stopped reporting its health.", f"{disk.silent.rstrip('. ')}.{disk.serial_text}", link)  # fmt: skip
+            yield Fault("disk.silent", disk.key, Message("{where} has stopped reporting its health.", where=where), join_messages([f"{disk.silent.rstrip('. ')}.", disk.serial_text]), link)  # fmt: skip
         if disk.untested:
-            yield Fault("test.overdue", disk.key, f"{where} has an overdue self-test.", disk.untested, f"{link}health/")
+            yield Fault("test.overdue", disk.key, Message("{where} has an overdue self-test.", where=where), disk.untested, f"{link}health/")  # fmt: skip
 
     yield from judge_each(seen.disks, of_disk)
 
@@ -197,19 +192,17 @@ def pool_faults(seen: AlertInput) -> Iterator[Fault]:
         if pool.state in {"SUSPENDED", *vdev_state.UNUSABLE}:
             yield Fault("pool.stopped", guid, headline, away, link)
         elif broken and all(one.state == "OFFLINE" for one in broken):
-            yield Fault("pool.offline", guid, f"{pool.name} runs without a disk that was taken offline.", away, link, len(broken))  # fmt: skip
+            yield Fault("pool.offline", guid, Message("{pool} runs without a disk that was taken offline.", pool=pool.name), away, link, len(broken))  # fmt: skip
         elif broken and pool.failures_left == 0:
             yield Fault("pool.no-redundancy", guid, headline, away, link, len(broken))
         elif broken:
             yield Fault("pool.degraded", guid, headline, away, link, len(broken))
         helpers = [one for one in pool.devices() if one.state in vdev_state.LOST and one.role in {"spare", "cache"}]
         for one in helpers:
-            yield Fault("pool.helper", f"{guid}/{one.guid}", f"{pool.name}: the {one.role} disk {seen.names(one)} does not work.", "", link)  # fmt: skip
+            yield Fault("pool.helper", f"{guid}/{one.guid}", Message("{pool}: the {role} disk {names} does not work.", pool=pool.name, role=one.role, names=seen.names(one)), "", link)  # fmt: skip
         if pool.errors:
-            count = f"{pool.errors} {'place' if pool.errors == 1 else 'places'}"
-            yield Fault(
-                "pool.damaged", guid, f"{pool.name} has damaged files: {count}.", "", f"{link}reports/", pool.errors
-            )
+            count = Message("1 place") if pool.errors == 1 else Message("{count} places", count=pool.errors)
+            yield Fault("pool.damaged", guid, Message("{pool} has damaged files: {count}.", pool=pool.name, count=count), "", f"{link}reports/", pool.errors)  # fmt: skip
 
     yield from judge_each(seen.pools, of_pool)
 
@@ -223,14 +216,18 @@ def device_faults(seen: AlertInput) -> Iterator[Fault]:
             subject = f"{pool.guid}/{device.guid}"
             if device.state in vdev_state.LOST and ("pool.errors", subject) not in seen.open:
                 continue
-            advice = " By its own figures it is failing: replace it." if vdev_tree.link_of(device) in failing else ""
+            advice = (
+                Message(" By its own figures it is failing: replace it.")
+                if vdev_tree.link_of(device) in failing
+                else ""
+            )
             counts = (device.read_errors, device.write_errors, device.checksum_errors)
             if any(counts):
                 told = ", ".join(f"{count} {what}" for count, what in zip(counts, SUMS, strict=True) if count)
-                yield Fault("pool.errors", subject, f"{pool.name}: {seen.names(device)} made errors.", f"Counted: {told}.{advice}", f"/pools/{pool.guid}/", sum(counts))  # fmt: skip
+                yield Fault("pool.errors", subject, Message("{pool}: {names} made errors.", pool=pool.name, names=seen.names(device)), Message("Counted: {told}.{advice}", told=told, advice=advice), f"/pools/{pool.guid}/", sum(counts))  # fmt: skip
 
             if device.slow_ios >= STALLS:
-                yield Fault("pool.stalls", subject, f"{pool.name}: {seen.names(device)} was very slow to answer.", f"Counted: {device.slow_ios} requests of more than 30 seconds.{advice}", f"/pools/{pool.guid}/", device.slow_ios)  # fmt: skip
+                yield Fault("pool.stalls", subject, Message("{pool}: {names} was very slow to answer.", pool=pool.name, names=seen.names(device)), Message("Counted: {slow_ios} requests of more than 30 seconds.{advice}", slow_ios=device.slow_ios, advice=advice), f"/pools/{pool.guid}/", device.slow_ios)  # fmt: skip
 
     yield from judge_each(seen.pools, of_pool)
 
@@ -249,13 +246,13 @@ def scan_faults(seen: AlertInput) -> Iterator[Fault]:
         )
         if scan and scan.state == "finished" and scan.ended and (scan.errors or well):
             subject = f"{pool.guid}/{scan.ended:%Y%m%d%H%M%S}"
-            what = "scrub" if scan.kind == "scrub" else "rebuild"
+            what = Message("scrub") if scan.kind == "scrub" else Message("rebuild")
             if scan.errors:
-                yield Fault("scan.errors", subject, f"{pool.name}: the {what} ended with {scan.errors} {'error' if scan.errors == 1 else 'errors'}.", "", link, scan.errors)  # fmt: skip
+                yield Fault("scan.errors", subject, Message("{pool}: the {what} ended with {errors} {what_2}.", pool=pool.name, what=what, errors=scan.errors, what_2=Message("error") if scan.errors == 1 else Message("errors")), "", link, scan.errors)  # fmt: skip
             elif scan.kind == "scrub" and scan.repaired:
-                yield Fault("pool.repaired", subject, f"{pool.name} repaired itself.", f"The scrub rewrote {size_text(scan.repaired)}; no errors are left.", link)  # fmt: skip
+                yield Fault("pool.repaired", subject, Message("{pool} repaired itself.", pool=pool.name), Message("The scrub rewrote {repaired}; no errors are left.", repaired=size_text(scan.repaired)), link)  # fmt: skip
             elif scan.kind == "resilver" and scan.repaired:
-                yield Fault("pool.rebuilt", subject, f"{pool.name} was rebuilt.", f"{size_text(scan.repaired)} were written; no errors are left.", link)  # fmt: skip
+                yield Fault("pool.rebuilt", subject, Message("{pool} was rebuilt.", pool=pool.name), Message("{repaired} were written; no errors are left.", repaired=size_text(scan.repaired)), link)  # fmt: skip
 
     yield from seen.overdue
     yield from judge_each(seen.pools, of_pool)
@@ -267,11 +264,11 @@ def space_faults(seen: AlertInput) -> Iterator[Fault]:
         for mark, kind in FULL_KINDS:
             page = f"/pools/{space.guid}/growth/" if mark == fullness.NOTICE else f"/pools/{space.guid}/"
             if space.percent >= mark or ((kind, subject) in seen.open and space.percent >= mark - HYSTERESIS):
-                yield Fault(kind, subject, f"{space.pool} is {space.percent} % full.", f"{size_text(space.free)} are free. {fullness.classify(space.percent).meaning} {space.forecast_text}".strip(), page)  # fmt: skip
+                yield Fault(kind, subject, Message("{pool} is {percent} % full.", pool=space.pool, percent=space.percent), join_messages([Message("{free} are free.", free=size_text(space.free)), fullness.classify(space.percent).meaning, space.forecast_text]), page)  # fmt: skip
                 break
         within = SOON_STILL if ("pool.filling", subject) in seen.open else SOON
         if space.percent < fullness.WARNING and space.days is not None and space.days <= within:
-            yield Fault("pool.filling", subject, f"{space.pool} fills up fast.", f"{space.forecast_text} {size_text(space.free)} are free.", f"/pools/{space.guid}/growth/")  # fmt: skip
+            yield Fault("pool.filling", subject, Message("{pool} fills up fast.", pool=space.pool), Message("{forecast_text} {free} are free.", forecast_text=space.forecast_text, free=size_text(space.free)), f"/pools/{space.guid}/growth/")  # fmt: skip
 
     yield from judge_each(seen.spaces, of_one)
 
@@ -281,40 +278,43 @@ def silence_faults(seen: AlertInput) -> Iterator[Fault]:
     for service in seen.services:
         if not service.present or service.active in UP:
             continue
-        protocol, state = FILE_SERVERS.get(service.unit), f"{service.unit} is {service.active or 'not known'}."
+        protocol, state = (
+            FILE_SERVERS.get(service.unit),
+            Message("{unit} is {active}.", unit=service.unit, active=service.active or Message("not known")),
+        )
         if kind := SERVICES.get(service.unit):
             yield Fault(kind, service.unit, f"{KINDS[kind].name}.", state)
         elif protocol in seen.shared:
-            yield Fault("service.shares", service.unit, f"Folders shared over {protocol.upper()} cannot be reached.", state, "/folders/")  # fmt: skip
+            yield Fault("service.shares", service.unit, Message("Folders shared over {protocol} cannot be reached.", protocol=protocol.upper()), state, "/folders/")  # fmt: skip
     for name in seen.unhooked:
-        yield Fault("hook.missing", name.lower(), f"{name} does not report to Larder.")
+        yield Fault("hook.missing", name.lower(), Message("{name} does not report to Larder.", name=name))
     if says := kernel_module.known_fault(seen.module):
-        yield Fault("zfs.faulty", "zfs", f"ZFS {seen.module} is known to spoil files.", says)
+        yield Fault("zfs.faulty", "zfs", Message("ZFS {module} is known to spoil files.", module=seen.module), says)
     for name, last, error in seen.checked:
         if seen.now - last > LATE_AFTER.get(name, LATE) or error:
-            yield Fault("source.stopped", name, source_text(name).failing if error else f"The {source_text(name).name} were not read lately.", error)  # fmt: skip
+            yield Fault("source.stopped", name, source_text(name).failing if error else Message("The {name} were not read lately.", name=source_text(name).name), error)  # fmt: skip
     for name, error in seen.failing:
         yield Fault("source.stopped", name, source_text(name).failing, error)
     if seen.mail_fails:
-        yield Fault("mail.failing", "mail", "Mail cannot be sent.", seen.mail_fails, "/alerts/mail/")
+        yield Fault("mail.failing", "mail", Message("Mail cannot be sent."), seen.mail_fails, "/alerts/mail/")
 
 
 def missing_pool_faults(seen: AlertInput) -> Iterator[Fault]:
     for guid, name in seen.missing:
-        yield Fault("pool.missing", guid, f"{name} is not there.", "", "/pools/import/")
+        yield Fault("pool.missing", guid, Message("{name} is not there.", name=name), "", "/pools/import/")
 
 
 def box_faults(seen: AlertInput) -> Iterator[Fault]:
     """Faults of the system disk, and restarts of the worker."""
     for disk in seen.system:
         if disk.read_only:
-            yield Fault("system.readonly", disk.place, f"The system disk takes no writes ({disk.place}).")
+            yield Fault("system.readonly", disk.place, Message("The system disk takes no writes ({place}).", place=disk.place))  # fmt: skip
         elif disk.percent >= SYSTEM_FULL or (
             ("system.full", disk.place) in seen.open and disk.percent >= SYSTEM_FULL - HYSTERESIS
         ):
-            yield Fault("system.full", disk.place, f"The system disk is {disk.percent} % full ({disk.place}).", f"{size_text(disk.free)} are free.", mark=disk.percent)  # fmt: skip
+            yield Fault("system.full", disk.place, Message("The system disk is {percent} % full ({place}).", percent=disk.percent, place=disk.place), Message("{free} are free.", free=size_text(disk.free)), mark=disk.percent)  # fmt: skip
     if (last := seen.restarted) and abs(seen.now - last.at) < TOLD_FOR:
-        yield Fault("worker.restarted", "worker", "Larder's background worker hung and was restarted.", f"{f'It hung in: {source_text(last.stage).name}. ' if last.stage else ''}Restarts since the box started: {last.count}.", mark=last.count)  # fmt: skip
+        yield Fault("worker.restarted", "worker", Message("Larder's background worker hung and was restarted."), Message("{what}Restarts since the box started: {count}.", what=Message("It hung in: {name}. ", name=source_text(last.stage).name) if last.stage else "", count=last.count), mark=last.count)  # fmt: skip
 
 
 def port_faults(seen: AlertInput) -> Iterator[Fault]:
@@ -322,18 +322,18 @@ def port_faults(seen: AlertInput) -> Iterator[Fault]:
 
     def of_port(port: PortStatus) -> Iterator[Fault]:
         if port.half_duplex:
-            yield Fault("port.half-duplex", port.name, f"Network port {port.name} runs at half duplex.", port.slow, "/system/")  # fmt: skip
+            yield Fault("port.half-duplex", port.name, Message("Network port {port} runs at half duplex.", port=port.name), port.slow, "/system/")  # fmt: skip
         elif port.slow:
-            yield Fault("port.slow", port.name, f"Network port {port.name} is slower than it can be.", port.slow, "/system/")  # fmt: skip
+            yield Fault("port.slow", port.name, Message("Network port {port} is slower than it can be.", port=port.name), port.slow, "/system/")  # fmt: skip
         if port.losses or (port.unsure and ("port.losses", port.name) in seen.open):
-            yield Fault("port.losses", port.name, f"Network port {port.name} loses data.", port.losses, "/system/")
+            yield Fault("port.losses", port.name, Message("Network port {port} loses data.", port=port.name), port.losses, "/system/")  # fmt: skip
 
     yield from judge_each(seen.ports, of_port)
 
 
 def waiting_job_faults(seen: AlertInput) -> Iterator[Fault]:
     for one, page in seen.waiting:
-        yield Fault("job.waiting", one.job, f"{one.title}: starts at {one.at}.", f"It was started without your password. The job number is {one.job}.", page)  # fmt: skip
+        yield Fault("job.waiting", one.job, Message("{one_title}: starts at {at}.", one_title=one.title, at=one.at), Message("It was started without your password. The job number is {job}.", job=one.job), page)  # fmt: skip
 
 
 RULES: tuple[Callable[[AlertInput], Iterator[Fault]], ...] = (disk_faults, pool_faults, device_faults, scan_faults, space_faults, silence_faults, box_faults, port_faults, missing_pool_faults, waiting_job_faults)  # fmt: skip

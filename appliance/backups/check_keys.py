@@ -20,6 +20,7 @@ from appliance.datasets.encryption.unlock import KEY_FILES, encode_key
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work, never
 
 PREFIX = "keys "  # of the note that holds the result, for whoever keeps it
@@ -45,7 +46,7 @@ class CheckBackupKeys(BackupOperation, tag="check-backup-keys"):
 
     @property
     def title(self) -> str:
-        return f"Try the key of the backup of {self.dataset}"
+        return Message("Try the key of the backup of {dataset}", dataset=self.dataset)
 
     def wants_secret(self) -> bool:
         return self.typed
@@ -62,12 +63,15 @@ class CheckBackupKeys(BackupOperation, tag="check-backup-keys"):
     def plan(self, facts: Facts) -> Plan:
         found = self.copies(facts)
         argvs = [shlex.join(["zfs", "load-key", "-n", "-L", "prompt", "--", root_of(copy)]) for _one, copy in found]
-        what = "The key that you give" if self.typed else "The key that this box stores"
+        copies = (
+            Message("1 encrypted copy") if len(found) == 1 else Message("{count} encrypted copies", count=len(found))
+        )
+        what = Message("The key that you give") if self.typed else Message("The key that this box stores")
         return Plan(
-            summary=f"{what} is tried on {len(found)} encrypted cop{'y' if len(found) == 1 else 'ies'}. Nothing is unlocked.",
-            steps=(Step("try", "Try it on each copy", "\n".join(argvs), partial(self.try_all, found, StoredKeys.of(found, facts)), (self.target,)),),
+            summary=Message("{what} is tried on {copies}. Nothing is unlocked.", what=what, copies=copies),
+            steps=(Step("try", Message("Try it on each copy"), "\n".join(argvs), partial(self.try_all, found, StoredKeys.of(found, facts)), (self.target,)),),
             identity={"operation": msgspec.to_builtins(self), "datasets": [copy.guid for _one, copy in found]},
-            undo="Nothing is changed.",
+            undo=Message("Nothing is changed."),
             key_file=all(copy.key_format in KEY_FILES for _one, copy in found),
         )  # fmt: skip
 
@@ -86,11 +90,17 @@ class CheckBackupKeys(BackupOperation, tag="check-backup-keys"):
             else:
                 untried.append(one.name)
         work.note(result_line(PREFIX, KeyCheck(opened, len(found), tuple(wrong[:SHOWN]), tuple(untried[:SHOWN]))))
-        work.note(f"{opened} of {len(found)} copies open.")
+        work.note(Message("{opened} of {count} copies open.", opened=opened, count=len(found)))
         if wrong:
-            raise Failed(f"The stored key does not open the copy of {wrong[0]}", "Store the right key, and try again.")
+            raise Failed(
+                Message("The stored key does not open the copy of {wrong}", wrong=wrong[0]),
+                Message("Store the right key, and try again."),
+            )
         if untried and self.typed:
-            raise Failed(f"This does not open the copy of {untried[0]}", "Look whether it is the right one.")
+            raise Failed(
+                Message("This does not open the copy of {untried}", untried=untried[0]),
+                Message("Look whether it is the right one."),
+            )
 
     @staticmethod
     def opens(copy: Dataset, secret: str) -> bool:
@@ -105,7 +115,7 @@ class CheckBackupKeys(BackupOperation, tag="check-backup-keys"):
         return False  # that a key was tried can be seen nowhere
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "Nothing was changed. Try it again."
+        return Message("Nothing was changed. Try it again.")
 
 
 def root_of(copy: Dataset) -> str:

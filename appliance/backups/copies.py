@@ -19,6 +19,7 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import CopyMark, parse_copy_mark
 from appliance.facts.datasets import Dataset
+from appliance.message import Message
 from appliance.operation import Work
 from appliance.snapshots import bookmarks
 from appliance.zfs import list_snapshots
@@ -177,11 +178,14 @@ def settle(work: Work, name: str, wanted: dict[str, str]) -> None:
     """Set what is not set on a copy, and read it back. Raises Failed where it is still different."""
     differs = differing(name, wanted)
     if differs:
-        work.note(f"Set on {name}: {', '.join(sorted(differs))}.")
+        work.note(Message("Set on {name}: {sorted}.", name=name, sorted=", ".join(sorted(differs))))
         pairs = [f"{key}={value}" for key, value in differs.items()]
         command.run(["zfs", "set", "-u", *pairs, name], timeout=SECONDS)
     if left := differing(name, wanted):
-        raise Failed(f"{name} was not kept out of use", f"{', '.join(sorted(left))} could not be set.")
+        raise Failed(
+            Message("{name} was not kept out of use", name=name),
+            Message("{sorted} could not be set.", sorted=", ".join(sorted(left))),
+        )
 
 
 def differing(name: str, wanted: dict[str, str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from appliance.backups.transfer import Transfer, find_snapshot, run_transfer
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Bookmark, Snapshot
+from appliance.message import Message
 from appliance.operation import Work
 from appliance.snapshots.bookmarks import read_bookmarks
 from appliance.zfs import libzfs, list_snapshots
@@ -86,7 +87,7 @@ def let_go_here(work: Work, one: DatasetCopy, arrived: int, expired: Iterable[st
     past = [found.name for found in own_snapshots(here, marks) if found.txg < at and found.guid not in bases]
     for going in (past, list(expired)):
         for left in libzfs.destroy_snapshots(going):
-            work.note(f"{left.name} stays: {left.why}")
+            work.note(Message("{left} stays: {why}", left=left.name, why=left.why))
     for mark in [mark for mark in marks if mark.short.startswith(one.bookmark_prefix)][:-BOOKMARKS]:
         libzfs.destroy_bookmark(mark.name)
 
@@ -106,7 +107,7 @@ def withdraw(work: Work, one: DatasetCopy) -> None:
     marks = [mark for mark in read_bookmarks([name]) if mark.short.startswith(one.bookmark_prefix)]
     mine = [found for found in own_snapshots(list_snapshots.list_snapshots([name]), marks) if found.short == one.short]
     for left in libzfs.destroy_snapshots([found.name for found in mine]):
-        work.note(f"{left.name} stays: {left.why}")
+        work.note(Message("{left} stays: {why}", left=left.name, why=left.why))
     for mark in marks:
         if mark.guid in {found.guid for found in mine}:
             libzfs.destroy_bookmark(mark.name)

@@ -13,6 +13,7 @@ from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.formatting import size_text
+from appliance.message import Message
 from appliance.operation import Loss, Operation, Plan, command_step, never
 from appliance.snapshots.take import dataset_missing, pool_stopped
 
@@ -49,7 +50,7 @@ class DiscardReceived(Operation, tag="discard-received"):
 
     @property
     def title(self) -> str:
-        return f"Discard what an interrupted run left at {self.copy}"
+        return Message("Discard what an interrupted run left at {copy}", copy=self.copy)
 
     @property
     def subject(self) -> str:
@@ -79,12 +80,14 @@ class DiscardReceived(Operation, tag="discard-received"):
         size = received_size(dataset, facts) if dataset else 0
         argv = ["zfs", "receive", "-A", self.copy]
         return Plan(
-            summary=f"What has arrived of an interrupted copy is discarded, which frees about {size_text(size)}. The complete "
-            "copies stay. The next run sends it again from the beginning.",
-            steps=(command_step("discard", "Discard what has arrived", argv, affects=[self.copy]),),
+            summary=Message(
+                "What has arrived of an interrupted copy is discarded, which frees about {size}. The complete copies stay. The next run sends it again from the beginning.",
+                size=size_text(size),
+            ),
+            steps=(command_step("discard", Message("Discard what has arrived"), argv, affects=[self.copy]),),
             identity={"operation": msgspec.to_builtins(self)},
-            losses=(Loss(f"What has arrived at {self.copy} of a copy that is not complete", size),),
-            undo="The next run of the backup sends it again.",
+            losses=(Loss(Message("What has arrived at {copy} of a copy that is not complete", copy=self.copy), size),),
+            undo=Message("The next run of the backup sends it again."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -92,4 +95,4 @@ class DiscardReceived(Operation, tag="discard-received"):
         return dataset is None or not is_half_received(dataset)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "It is still there. Discard it again."
+        return Message("It is still there. Discard it again.")

@@ -29,6 +29,7 @@ from appliance.errors import Cancelled, Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.formatting import duration_text, size_text
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work, never
 from appliance.zfs import list_snapshots, private_mount
 
@@ -64,7 +65,7 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
     """Restore the newest copy of every folder of a backup to ``pool``, compare each file, and remove it all."""
 
     needs_proof = never
-    settled = "Larder was interrupted meanwhile; what was restored for the test is gone again."
+    settled = Message("Larder was interrupted meanwhile; what was restored for the test is gone again.")
 
     pool: str
 
@@ -74,7 +75,7 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
 
     @property
     def title(self) -> str:
-        return f"Test restoring the backup of {self.dataset}"
+        return Message("Test restoring the backup of {dataset}", dataset=self.dataset)
 
     @property
     def scratch(self) -> str:
@@ -125,30 +126,42 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
         text = f"zfs destroy -r -- {self.scratch}"
         keys = StoredKeys.of(parts, facts)
         steps = [
-            Step("prepare", "Make a folder to restore to", shlex.join(argv), partial(self.prepare, run), (self.scratch,)),
+            Step("prepare", Message("Make a folder to restore to"), shlex.join(argv), partial(self.prepare, run), (self.scratch,)),
             *(self.restore_step(one, copy, run, facts) for one, copy in parts),
-            Step("compare", "Compare every file", "mount -t zfs -o ro SNAPSHOT, seen by nobody else", self.tidily(partial(self.compare_all, run, keys)), (self.scratch,)),
-            Step("remove", "Remove what was restored", text, self.remove, (self.scratch,)),
+            Step("compare", Message("Compare every file"), "mount -t zfs -o ro SNAPSHOT, seen by nobody else", self.tidily(partial(self.compare_all, run, keys)), (self.scratch,)),
+            Step("remove", Message("Remove what was restored"), text, self.remove, (self.scratch,)),
         ]  # fmt: skip
-        count = f"{self.dataset} and {len(parts) - 1} folders below it are" if len(parts) > 1 else f"{self.dataset} is"
+        count = (
+            Message("{dataset} and {number} folders below it are", dataset=self.dataset, number=len(parts) - 1)
+            if len(parts) > 1
+            else Message("{dataset} is", dataset=self.dataset)
+        )
         return Plan(
-            summary=f"{count} restored out of the newest copy, about {size_text(self.size(facts))}, to {self.scratch}, where "
-            "nobody sees it. Every name, size, owner, access right, attribute and content is compared with the original. Then "
-            "all of it is removed.",
+            summary=Message(
+                "{count} restored out of the newest copy, about {size}, to {scratch}, where nobody sees it. Every name, size, owner, access right, attribute and content is compared with the original. Then all of it is removed.",
+                count=count,
+                size=size_text(self.size(facts)),
+                scratch=self.scratch,
+            ),
             steps=tuple(steps),
             identity={
                 "operation": msgspec.to_builtins(self),
                 "datasets": [(one.guid, copy.guid) for one, copy in parts],
             },
             warnings=tuple(self.warnings(parts, keys)),
-            undo="Nothing of yours is changed. You can stop it at any time.",
+            undo=Message("Nothing of yours is changed. You can stop it at any time."),
         )
 
     def warnings(self, parts: list[tuple[Dataset, Dataset]], keys: StoredKeys) -> Iterator[str]:
         if closed := [one.name for one, copy in parts if is_raw(copy) and not keys.should_have(one)]:
-            yield f"Restored, but not compared, since this box does not store the key: {', '.join(closed[:5])}."
+            yield Message(
+                "Restored, but not compared, since this box does not store the key: {closed}.",
+                closed=", ".join(closed[:5]),
+            )
         if volumes := [one.name for one, copy in parts if copy.kind == "volume"]:
-            yield f"Restored, but not compared, since volumes have no files: {', '.join(volumes[:5])}."
+            yield Message(
+                "Restored, but not compared, since volumes have no files: {volumes}.", volumes=", ".join(volumes[:5])
+            )
 
     # --- the steps ----------------------------------------------------------------------------------------------------
     def tidily(self, act: Callable[[Work], None]) -> Callable[[Work], None]:
@@ -163,7 +176,7 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
                 try:
                     drill_scratch.remove_scratch(self.scratch, work)
                 except (Failed, Refused) as error:
-                    work.note(f"{self.scratch} stays for now: {error}")
+                    work.note(Message("{scratch} stays for now: {error}", scratch=self.scratch, error=error))
                 raise
 
         return run
@@ -182,7 +195,7 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
         def restore(work: Work) -> None:
             newest = max(list_snapshots.list_snapshots([copy.name]), key=lambda found: found.txg, default=None)
             if newest is None:
-                raise Failed(f"{copy.name} has no complete copy", "Run the backup first.")
+                raise Failed(Message("{copy} has no complete copy", copy=copy.name), Message("Run the backup first."))
             flags = send_flags(read_features(self.pool), raw=raw, into_encrypted=encrypted)
             part = Rehearsed(copy, place, newest.short, flags, place, newest.guid, self.key)
             run.moved += run_transfer(work, part, newest.guid)
@@ -192,7 +205,9 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
         shown = Rehearsed(copy, place, "NEWEST", ("-w",) if raw else ("-L", "-e", "-c"), place, 0, self.key)
         full = match.Decision("full")
         text = f"{shlex.join(shown.sender(full))} | {shlex.join(shown.receiver(full))}"
-        return Step(f"restore-{copy.guid}", f"Restore {one.name}", text, self.tidily(restore), (place,))
+        return Step(
+            f"restore-{copy.guid}", Message("Restore {one}", one=one.name), text, self.tidily(restore), (place,)
+        )
 
     def compare_all(self, run: DrillRun, keys: StoredKeys, work: Work) -> None:
         """Compare every part, note what was found, and fail where something is different."""
@@ -201,20 +216,30 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
             why = self.compare_part(one, part, keys, result, gone, work)
             if why:
                 skipped.append(one.name)
-                work.note(f"{one.name} was restored, but not compared: {why}.")
+                work.note(Message("{one} was restored, but not compared: {why}.", one=one.name, why=why))
         for line in result.differences:
-            work.note(f"Different: {line}")
+            work.note(Message("Different: {line}", line=line))
         found = Rehearsal(
             int(run.seconds), len(run.parts), run.moved, result.files, result.size, result.different,
             tuple(result.differences[:5]), tuple(skipped[:5]), tuple(gone[:5]),
         )  # fmt: skip
         work.note(result_line(PREFIX, found))
         work.note(
-            f"{size_text(run.moved)} restored in {duration_text(int(run.seconds))}; {result.files} files compared, {size_text(result.size)}."
+            Message(
+                "{moved} restored in {duration_text}; {files} files compared, {size}.",
+                moved=size_text(run.moved),
+                duration_text=duration_text(int(run.seconds)),
+                files=result.files,
+                size=size_text(result.size),
+            )
         )
         if result.different:
             raise Failed(
-                f"{result.different} differences between {self.dataset} and what its copy restores",
+                Message(
+                    "{different} differences between {dataset} and what its copy restores",
+                    different=result.different,
+                    dataset=self.dataset,
+                ),
                 "; ".join(result.differences[:5]),
             )
 
@@ -257,8 +282,11 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.dataset(self.scratch):
-            return f"{self.scratch} is left of it; Larder removes it. Start the test again to have a result."
-        return "Nothing of it is left. Start the test again to have a result."
+            return Message(
+                "{scratch} is left of it; Larder removes it. Start the test again to have a result.",
+                scratch=self.scratch,
+            )
+        return Message("Nothing of it is left. Start the test again to have a result.")
 
     def clean_up(self, work: Work) -> None:
         drill_scratch.remove_scratch(self.scratch, work)

@@ -20,6 +20,7 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.formatting import size_text
+from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.snapshots.take import dataset_missing, pool_stopped
 from appliance.zfs import list_snapshots
@@ -78,9 +79,12 @@ def remove_scratch(name: str, work: Work) -> None:
         # An interrupted first receive may not have its properties yet, and has no snapshot.
         is_half_made = one != name and TOKEN in values and not any(list_snapshots.list_snapshots([one]))
         if not key or (values.get(user_properties.DRILL) != key and not is_half_made):
-            raise Failed(f"{name} was not removed", f"No drill of this backup has made {one}.")
+            raise Failed(
+                Message("{name} was not removed", name=name),
+                Message("No drill of this backup has made {one}.", one=one),
+            )
     command.run(["zfs", "destroy", "-r", "--", name], timeout=staging.SECONDS_TO_DESTROY)
-    work.note(f"{name} was removed")
+    work.note(Message("{name} was removed", name=name))
 
 
 class RemoveDrill(Operation, tag="remove-drill"):
@@ -98,7 +102,7 @@ class RemoveDrill(Operation, tag="remove-drill"):
 
     @property
     def title(self) -> str:
-        return f"Remove the drill's folder {self.scratch}"
+        return Message("Remove the drill's folder {scratch}", scratch=self.scratch)
 
     @property
     def subject(self) -> str:
@@ -130,18 +134,21 @@ class RemoveDrill(Operation, tag="remove-drill"):
             remove_scratch(self.scratch, work)
 
         return Plan(
-            summary=f"{self.scratch}, which a drill made and did not remove, is destroyed. That frees {size_text(size)}. The "
-            "copies and the originals stay.",
+            summary=Message(
+                "{scratch}, which a drill made and did not remove, is destroyed. That frees {size}. The copies and the originals stay.",
+                scratch=self.scratch,
+                size=size_text(size),
+            ),
             steps=(Step("remove", self.title, f"zfs destroy -r -- {self.scratch}", remove, (self.scratch,)),),
             identity={"operation": msgspec.to_builtins(self)},
-            undo="Nothing is lost: a drill restores what the copy still has.",
+            undo=Message("Nothing is lost: a drill restores what the copy still has."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
         return facts.dataset(self.scratch) is None
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return f"{self.scratch} is still there. Larder tries again."
+        return Message("{scratch} is still there. Larder tries again.", scratch=self.scratch)
 
 
 def not_of_drill(name: str) -> Reason:

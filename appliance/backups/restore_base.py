@@ -25,6 +25,7 @@ from appliance.facts.box import Facts
 from appliance.facts.copy_mark import CopyMark, parse_copy_mark
 from appliance.facts.datasets import Dataset
 from appliance.formatting import size_text
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work
 from appliance.snapshots import policy
 from appliance.snapshots.take import SnapshotsOperation
@@ -41,7 +42,7 @@ class FolderRestore(SnapshotsOperation):
     ``token`` names the folder that it receives into, so that the same restore goes on there and another one never does.
     """
 
-    settled = "Larder was interrupted meanwhile; looking afterwards, the folder is restored."
+    settled = Message("Larder was interrupted meanwhile; looking afterwards, the folder is restored.")
 
     copy: str
     guid: int
@@ -164,13 +165,19 @@ class FolderRestore(SnapshotsOperation):
         """The plan around the steps that copy. ``said``: its other sentences."""
         parent, staging = facts.dataset(self.parent), self.staging(facts)
         text = shlex.join(staging.create_argv)
-        prepare = Step("prepare", "Make a folder to receive into", text, staging.create, (self.stage,))
-        place = Step("place", f"Put it at {self.target}", staging.command_text(), staging.put_in_place, (self.target,))
+        prepare = Step("prepare", Message("Make a folder to receive into"), text, staging.create, (self.stage,))
+        place = Step(
+            "place",
+            Message("Put it at {target}", target=self.target),
+            staging.command_text(),
+            staging.put_in_place,
+            (self.target,),
+        )
         return Plan(
             steps=(prepare, *copies, place),
             identity={"operation": msgspec.to_builtins(self), "parent": parent.guid if parent else 0,
                       "unshare": staging.unshare},
-            undo=f"{self.target} can be destroyed. The copy stays.",
+            undo=Message("{target} can be destroyed. The copy stays.", target=self.target),
             **said,
         )  # fmt: skip
 
@@ -193,14 +200,18 @@ class FolderRestore(SnapshotsOperation):
     def arrival_warnings(self, facts: Facts, raw: Sequence[bool]) -> Iterator[str]:
         """What becomes of the original, and which key is needed. ``raw``: of each dataset whether it comes encrypted."""
         if original := self.original(facts):
-            yield f"{original.name} is still there and stays as it is. Both use space."
+            yield Message("{original} is still there and stays as it is. Both use space.", original=original.name)
         else:
-            yield "A new backup of it makes a new copy under another name: this copy stays that of the folder that is gone."
+            yield Message(
+                "A new backup of it makes a new copy under another name: this copy stays that of the folder that is gone."
+            )
         if any(raw):
-            yield "Encrypted folders come back locked. Each is unlocked by itself, with the passphrase or key file that the original had when this copy was made."
+            yield Message(
+                "Encrypted folders come back locked. Each is unlocked by itself, with the passphrase or key file that the original had when this copy was made."
+            )
         parent = facts.dataset(self.parent)
         if parent and parent.encryption != "off" and not all(raw):
-            yield f"It is encrypted with the key of {parent.encryption_root}."
+            yield Message("It is encrypted with the key of {encryption_root}.", encryption_root=parent.encryption_root)
 
     def place_warnings(self, facts: Facts) -> Iterator[str]:
         """What its place means for the new folder."""
@@ -208,12 +219,16 @@ class FolderRestore(SnapshotsOperation):
         if parent is None:
             return
         if parent.share:
-            yield f"It is not shared, although {self.parent} is."
+            yield Message("It is not shared, although {parent} is.", parent=self.parent)
         if schedule_there := policy.parent_policy(parent):
-            yield f"It follows the snapshot schedule of {self.parent}: {schedule_there.sentence}."
+            yield Message(
+                "It follows the snapshot schedule of {parent}: {sentence}.",
+                parent=self.parent,
+                sentence=schedule_there.sentence,
+            )
         for above in facts.datasets:
             if f"{self.target}/".startswith(f"{above.name}/") and any(task.below for task in tasks.tasks_of(above)):
-                yield f"The backup of {above.name} copies it too, from its next run on."
+                yield Message("The backup of {above} copies it too, from its next run on.", above=above.name)
 
     # --- after an interruption ------------------------------------------------------------------------------------------
     def probe(self, step: str, facts: Facts) -> bool:
@@ -228,10 +243,15 @@ class FolderRestore(SnapshotsOperation):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.dataset(self.stage):
-            return f"What has arrived is kept in {self.stage}. Start the restore again to go on there, or destroy that folder to give up."
+            return Message(
+                "What has arrived is kept in {stage}. Start the restore again to go on there, or destroy that folder to give up.",
+                stage=self.stage,
+            )
         if self.is_placed(facts):
-            return f"{self.target} has everything, but is not ready. Start the restore again to finish it."
-        return "Nothing was restored. Start the restore again."
+            return Message(
+                "{target} has everything, but is not ready. Start the restore again to finish it.", target=self.target
+            )
+        return Message("Nothing was restored. Start the restore again.")
 
     def clean_up(self, work: Work) -> None:
         made = {self.moved(name, f"{self.stage}/{self.name}") for name, _guid in self.sources()}

@@ -20,6 +20,7 @@ from appliance.facts.box import Facts
 from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset, Snapshot
 from appliance.formatting import names_text, size_text
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work, never
 from appliance.snapshots.take import pool_stopped
 
@@ -43,7 +44,7 @@ class RestoreFolder(FolderRestore, tag="restore-folder"):
 
     @property
     def title(self) -> str:
-        return f"Restore {self.target} from its backup"
+        return Message("Restore {target} from its backup", target=self.target)
 
     def locks(self) -> tuple[str, ...]:
         # Not the pools: it takes hours. No run of the backup may prune the copy meanwhile.
@@ -90,13 +91,18 @@ class RestoreFolder(FolderRestore, tag="restore-folder"):
     def plan(self, facts: Facts) -> Plan:
         staging = self.staging(facts)
         count = len(staging.parts)
-        what = f"{self.copy} and {count - 1} below it" if count > 1 else self.copy
+        what = Message("{copy} and {number} below it", copy=self.copy, number=count - 1) if count > 1 else self.copy
         newest = find(*self.snapshots[0], facts)
         return self.plan_of(
             facts,
             [self.copy_step(one, staging, facts) for one in staging.parts],
-            summary=f"{what}: everything as it was on {moment_text(newest.created if newest else None)}, about "
-            f"{size_text(self.size(facts))}, is copied to {self.target}. The copy stays as it is.",
+            summary=Message(
+                "{what}: everything as it was on {moment_text}, about {size}, is copied to {target}. The copy stays as it is.",
+                what=what,
+                moment_text=moment_text(newest.created if newest else None),
+                size=size_text(self.size(facts)),
+                target=self.target,
+            ),
             warnings=tuple(self.warnings(facts)),
             details=self.details(staging),
         )
@@ -119,14 +125,14 @@ class RestoreFolder(FolderRestore, tag="restore-folder"):
 
         def run(work: Work) -> None:
             if staging.is_placed():
-                work.note(f"{one.place} is there already")
+                work.note(Message("{place} is there already", place=one.place))
                 return
             flags = send_flags(read_features(self.parent.split("/", 1)[0]), raw=one.raw, into_encrypted=encrypted)
             run_transfer(work, replace(one, flags=flags), one.guid)
 
         decision = match.Decision("full")
         text = f"{shlex.join(one.sender(decision))} | {shlex.join(one.receiver(decision))}"
-        return Step(f"copy-{one.guid}", f"Copy {one.source.name}", text, run, (one.target,))
+        return Step(f"copy-{one.guid}", Message("Copy {source}", source=one.source.name), text, run, (one.target,))
 
     def warnings(self, facts: Facts) -> Iterator[str]:
         """What the owner should know before."""
@@ -136,12 +142,18 @@ class RestoreFolder(FolderRestore, tag="restore-folder"):
         chosen = {name.partition("@")[0] for name, _guid in self.snapshots}
         left = [one.name for one in facts.below(self.copy) if one.copy_of and one.name not in chosen]
         if left:
-            yield f"Left out, since there is no copy of that moment or an earlier one: {names_text(left, NAMED)}."
+            yield Message(
+                "Left out, since there is no copy of that moment or an earlier one: {names_text}.",
+                names_text=names_text(left, NAMED),
+            )
         yield from self.earlier(facts)
         sources = [found for name in chosen if (found := facts.dataset(name))]
         yield from self.arrival_warnings(facts, [is_raw(one) for one in sources])
         if parent.encryption == "off" and any(one.encryption != "off" and not is_raw(one) for one in sources):
-            yield f"{self.copy} is encrypted by its pool, as the original was not. The restored folder is not encrypted."
+            yield Message(
+                "{copy} is encrypted by its pool, as the original was not. The restored folder is not encrypted.",
+                copy=self.copy,
+            )
         yield from self.place_warnings(facts)
 
     def earlier(self, facts: Facts) -> Iterator[str]:
@@ -150,7 +162,10 @@ class RestoreFolder(FolderRestore, tag="restore-folder"):
         older = [(name, find(name, guid, facts)) for name, guid in self.snapshots if name.partition("@")[2] != short]
         if older:
             named = [f"{name.partition('@')[0]} ({moment_text(one.created if one else None)})" for name, one in older]
-            yield f"Not copied again since, mostly because nothing had changed, and restored as of an earlier moment: {names_text(named, NAMED)}."
+            yield Message(
+                "Not copied again since, mostly because nothing had changed, and restored as of an earlier moment: {names_text}.",
+                names_text=names_text(named, NAMED),
+            )
 
     def original(self, facts: Facts) -> Dataset | None:
         """The folder that this is a copy of, where it is still there."""

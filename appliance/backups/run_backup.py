@@ -26,6 +26,7 @@ from appliance.errors import Failed, Reason, Refused
 from appliance.facts import user_properties
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Dataset
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work, never
 from appliance.recovery import refresh
 from appliance.zfs import kstat
@@ -47,7 +48,7 @@ class RunBackup(BackupOperation, tag="run-backup"):
     """Copy a folder as its task says. ``moment`` names the snapshot, so that the same run is never another."""
 
     needs_proof = never
-    settled = "Larder was interrupted meanwhile; looking afterwards, every copy is complete."
+    settled = Message("Larder was interrupted meanwhile; looking afterwards, every copy is complete.")
 
     moment: str  # as in snapshot_names.FORMAT
 
@@ -58,7 +59,7 @@ class RunBackup(BackupOperation, tag="run-backup"):
 
     @property
     def title(self) -> str:
-        return f"Back up {self.dataset}"
+        return Message("Back up {dataset}", dataset=self.dataset)
 
     @classmethod
     def of(cls, dataset: Dataset, task: BackupTask, pool: Pool, moment: str) -> Self:
@@ -88,27 +89,32 @@ class RunBackup(BackupOperation, tag="run-backup"):
             self.snapshot_step(tree, targets, run),
         ]
         if argv := copies.missing_home(self.target, facts):
-            steps.append(Step("prepare", f"Make the folder for copies in {pool.name}", shlex.join(argv), partial(run_quietly, argv), (argv[-1],)))  # fmt: skip
+            steps.append(Step("prepare", Message("Make the folder for copies in {pool}", pool=pool.name), shlex.join(argv), partial(run_quietly, argv), (argv[-1],)))  # fmt: skip
         steps += [self.copy_step(one, targets[one.guid], task, pool, facts, run) for one in tree]
         steps.append(
             Step(
                 "check",
-                "Look whether every folder was copied",
+                Message("Look whether every folder was copied"),
                 shlex.join(["zfs", "set", f"{user_properties.COPIED}=…", targets[dataset.guid]]),
                 partial(self.report, run, dataset, targets[dataset.guid], len(tree)),
             )
         )
-        count = f"{len(tree)} folders" if len(tree) > 1 else "It"
-        verb = "are" if len(tree) > 1 else "is"
+        count = Message("{count} folders", count=len(tree)) if len(tree) > 1 else Message("It")
+        verb = Message("are") if len(tree) > 1 else Message("is")
         return Plan(
-            summary=f"{count} {verb} copied to {self.target}. Only what has changed since the last copy is sent.",
+            summary=Message(
+                "{count} {verb} copied to {target}. Only what has changed since the last copy is sent.",
+                count=count,
+                verb=verb,
+                target=self.target,
+            ),
             steps=tuple(steps),
             identity={
                 "operation": msgspec.to_builtins(self),
                 "task": msgspec.to_builtins(task),
                 "datasets": [one.guid for one in tree],
             },
-            undo="The copy stays until the backup's own retention no longer keeps it.",
+            undo=Message("The copy stays until the backup's own retention no longer keeps it."),
         )
 
     def snapshot_step(self, tree: list[Dataset], targets: dict[int, str], run: Run) -> Step:
@@ -122,7 +128,7 @@ class RunBackup(BackupOperation, tag="run-backup"):
 
         more = " …" if len(wanted) > NAMED else ""
         text = shlex.join(["zfs", "snapshot", "--", *wanted[:NAMED]]) + more
-        return Step("snapshot", "Take a snapshot of everything at the same moment", text, take, tuple(wanted))
+        return Step("snapshot", Message("Take a snapshot of everything at the same moment"), text, take, tuple(wanted))
 
     def copy_step(self, one: Dataset, target: str, task: BackupTask, pool: Pool, facts: Facts, run: Run) -> Step:
         encrypted = self.is_encrypted_at(target, facts)
@@ -131,7 +137,7 @@ class RunBackup(BackupOperation, tag="run-backup"):
             if one.guid in run.unchanged:
                 return
             if kstat.is_stopped(pool.name):  # asked for anything, it would keep the job waiting in the kernel
-                run.failures[one.guid] = f"{one.name}: {pool.name} has stopped."
+                run.failures[one.guid] = Message("{one}: {pool} has stopped.", one=one.name, pool=pool.name)
                 return
             flags = send_flags(read_features(pool.name), raw=one.encryption != "off", into_encrypted=encrypted)
             copy = DatasetCopy(one, target, self.short, flags, task)
@@ -145,7 +151,7 @@ class RunBackup(BackupOperation, tag="run-backup"):
 
         flags = ("-w",) if one.encryption != "off" else ("-L", "-e", "-c")
         shown = DatasetCopy(one, target, self.short, flags, task)
-        return Step(f"copy-{one.guid}", f"Copy {one.name}", shown.command_text(facts), send, (target,))
+        return Step(f"copy-{one.guid}", Message("Copy {one}", one=one.name), shown.command_text(facts), send, (target,))
 
     def report(self, run: Run, top: Dataset, copy: str, count: int, work: Work) -> None:
         """Mark up to when the copies are complete, and fail with the folders that were not copied."""
@@ -154,11 +160,14 @@ class RunBackup(BackupOperation, tag="run-backup"):
             self.mark_copy(run, copy, work)
         failures = list(run.failures.values())
         if failures:
-            more = f" And {len(failures) - NAMED} more." if len(failures) > NAMED else ""
-            raise Failed(f"{len(failures)} of {count} folders were not copied", " ".join(failures[:NAMED]) + more)
-        work.note(f"{count} of {count} folders copied.")
+            more = Message(" And {number} more.", number=len(failures) - NAMED) if len(failures) > NAMED else ""
+            raise Failed(
+                Message("{count} of {count_2} folders were not copied", count=len(failures), count_2=count),
+                " ".join(failures[:NAMED]) + more,
+            )
+        work.note(Message("{count} of {count} folders copied.", count=count))
         if run.record:
-            raise Failed("Every folder was copied", run.record[0])
+            raise Failed(Message("Every folder was copied"), run.record[0])
 
     def mark_copy(self, run: Run, copy: str, work: Work) -> None:
         """Without the mark the copies count as old as their newest snapshots, so a run that cannot set it is not lost."""
@@ -168,7 +177,7 @@ class RunBackup(BackupOperation, tag="run-backup"):
         try:
             command.run(["zfs", "set", f"{user_properties.COPIED}={mark.text}", copy], timeout=120)
         except Failed as error:
-            work.note(f"{copy} was not marked: {error}")
+            work.note(Message("{copy} was not marked: {error}", copy=copy, error=error))
 
     def is_encrypted_at(self, target: str, facts: Facts) -> bool:
         """Whether ZFS encrypts what lies there: the copy, or what it will be made in."""
@@ -203,7 +212,7 @@ class RunBackup(BackupOperation, tag="run-backup"):
         return {one.guid for one in facts.snapshots_of(target)}
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "What was sent stays. The next run goes on from there."
+        return Message("What was sent stays. The next run goes on from there.")
 
 
 def run_quietly(argv: list[str], _work: Work) -> None:

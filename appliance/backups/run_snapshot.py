@@ -9,6 +9,7 @@ from datetime import datetime
 from appliance.backups import unchanged
 from appliance.backups.copy_dataset import PREFIX
 from appliance.facts.datasets import Dataset, Snapshot
+from appliance.message import Message
 from appliance.operation import Work
 from appliance.zfs import libzfs, list_snapshots
 
@@ -29,7 +30,13 @@ class RunSnapshot:
         """Take back the snapshots and bookmarks of the folders with these guids: they have nothing new."""
         left_out = [one.name for one in tree if one.guid in set(guids)]
         if left_out:
-            work.note(f"Nothing new in {len(left_out)} of {len(tree)} folders: their copies are complete.")
+            work.note(
+                Message(
+                    "Nothing new in {count} of {count_2} folders: their copies are complete.",
+                    count=len(left_out),
+                    count_2=len(tree),
+                )
+            )
             unchanged.drop_snapshots(work, [self.mine[name].name for name in left_out])
             libzfs.destroy_bookmarks([self.marks[name] for name in left_out])
 

@@ -18,6 +18,7 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import CopyMark, parse_copy_mark
 from appliance.facts.datasets import Dataset
+from appliance.message import Message
 from appliance.operation import Operation, Plan, command_step, never
 from appliance.snapshots.take import dataset_missing, pool_stopped
 
@@ -48,7 +49,7 @@ class SetCopyAside(Operation, tag="set-copy-aside"):
 
     @property
     def title(self) -> str:
-        return f"Set the copy {self.copy} aside"
+        return Message("Set the copy {copy} aside", copy=self.copy)
 
     @property
     def subject(self) -> str:
@@ -89,16 +90,29 @@ class SetCopyAside(Operation, tag="set-copy-aside"):
         rename = ["zfs", "rename", "-u", self.copy, self.target]
         # In this order: interrupted in between, the copy is nobody's, and a run is refused instead of going on with it.
         return Plan(
-            summary=f"The copy is kept as {self.target}, with all its snapshots. The next run of the backup makes a new copy, which sends everything again.",
+            summary=Message(
+                "The copy is kept as {target}, with all its snapshots. The next run of the backup makes a new copy, which sends everything again.",
+                target=self.target,
+            ),
             steps=(
-                command_step("unmark", "Take it out of its backup", unmark, affects=[self.copy]),
+                command_step("unmark", Message("Take it out of its backup"), unmark, affects=[self.copy]),
                 command_step(
-                    "rename", f"Rename it to {self.target}", rename, affects=[self.copy], undo="Rename it back"
+                    "rename",
+                    Message("Rename it to {target}", target=self.target),
+                    rename,
+                    affects=[self.copy],
+                    undo=Message("Rename it back"),
                 ),
             ),
             identity={"operation": msgspec.to_builtins(self)},
-            warnings=(f"Until you destroy {self.target}, both copies use space in {dataset.pool}.",),
-            undo="Nothing is destroyed.",
+            warnings=(
+                Message(
+                    "Until you destroy {target}, both copies use space in {pool}.",
+                    target=self.target,
+                    pool=dataset.pool,
+                ),
+            ),
+            undo=Message("Nothing is destroyed."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -109,4 +123,4 @@ class SetCopyAside(Operation, tag="set-copy-aside"):
         return dataset is not None and dataset.name == self.target
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The copy is still there. Set it aside again."
+        return Message("The copy is still there. Set it aside again.")

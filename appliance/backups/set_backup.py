@@ -15,6 +15,7 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import parse_copy_mark
 from appliance.formatting import size_text
+from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, command_step
 from appliance.snapshots.take import dataset_missing, pool_stopped
 
@@ -37,7 +38,11 @@ class SetBackup(Operation, tag="set-backup"):
 
     @property
     def title(self) -> str:
-        return f"Set the backups of {self.dataset}" if self.tasks else f"Stop backing up {self.dataset}"
+        return (
+            Message("Set the backups of {dataset}", dataset=self.dataset)
+            if self.tasks
+            else Message("Stop backing up {dataset}", dataset=self.dataset)
+        )
 
     @property
     def subject(self) -> str:
@@ -101,11 +106,13 @@ class SetBackup(Operation, tag="set-backup"):
         else:
             argv = ["zfs", "inherit", user_properties.BACKUP, self.dataset]
         return Plan(
-            summary=" ".join(self.sentences(facts)),
-            steps=(command_step("set", self.title, argv, affects=[self.dataset], undo="Set it again as it was"),),
+            summary=join_messages([*self.sentences(facts)]),
+            steps=(
+                command_step("set", self.title, argv, affects=[self.dataset], undo=Message("Set it again as it was")),
+            ),
             identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
             warnings=tuple(self.warnings(facts)),
-            undo="The backups can be set again as they were. Copies that were made stay.",
+            undo=Message("The backups can be set again as they were. Copies that were made stay."),
         )
 
     def sentences(self, facts: Facts) -> Iterator[str]:
@@ -113,21 +120,23 @@ class SetBackup(Operation, tag="set-backup"):
             pool, remote = task.find_pool(facts), facts.remote(task.remote)
             place = task.root(pool) if pool else task.path
             if remote:
-                place = f"{remote.root}/{task.path} on {remote.host}"
-            what = f"{self.dataset} and all folders below it" if task.below else self.dataset
-            yield f"{what}: copied to {place} {task.when}."
+                place = Message("{root}/{task_path} on {host}", root=remote.root, task_path=task.path, host=remote.host)
+            what = Message("{dataset} and all folders below it", dataset=self.dataset) if task.below else self.dataset
+            yield Message("{what}: copied to {place} {when}.", what=what, place=place, when=task.when)
             if task.remote:
-                yield "Copies are never destroyed from here: how long they stay is decided on that computer."
+                yield Message("Copies are never destroyed from here: how long they stay is decided on that computer.")
             else:
-                yield f"{task.keep.sentence} are kept."
+                yield Message("{sentence} are kept.", sentence=task.keep.sentence)
             if task.speed:
                 yield f"Speed: {task.speed}."
             if task.drill:
-                yield "Once a month the whole folder is restored as a test, compared and removed again."
+                yield Message("Once a month the whole folder is restored as a test, compared and removed again.")
             if task.removable:
-                yield "Its pool is imported when you connect the disk, and released when the copy is complete."
+                yield Message("Its pool is imported when you connect the disk, and released when the copy is complete.")
         if not self.tasks:
-            yield f"No more copies of {self.dataset} are made. The copies that exist stay where they are."
+            yield Message(
+                "No more copies of {dataset} are made. The copies that exist stay where they are.", dataset=self.dataset
+            )
 
     def warnings(self, facts: Facts) -> Iterator[str]:
         """What the owner should know before the first run."""
@@ -137,22 +146,29 @@ class SetBackup(Operation, tag="set-backup"):
             top = facts.dataset(pool.name) if pool else None
             if dataset and pool and top and task.key not in before and dataset.used > top.available:
                 yield (
-                    f"{self.dataset} uses {size_text(dataset.used)}, and {pool.name} has {size_text(top.available)} free. "
-                    "The first copy may not fit."
+                    Message(
+                        "{dataset} uses {used}, and {pool} has {available} free. The first copy may not fit.",
+                        dataset=self.dataset,
+                        used=size_text(dataset.used),
+                        pool=pool.name,
+                        available=size_text(top.available),
+                    )
                 )
             if (
                 dataset
                 and task.key not in before
                 and any(one.encryption != "off" for one in tasks.members(dataset, task, facts))
             ):
-                yield "Encrypted folders are copied encrypted. Without their passphrase or key file the copy is worthless, so keep that outside of this box."
+                yield Message(
+                    "Encrypted folders are copied encrypted. Without their passphrase or key file the copy is worthless, so keep that outside of this box."
+                )
 
     def probe(self, step: str, facts: Facts) -> bool:
         dataset = facts.dataset(self.dataset)
         return dataset is not None and tasks.tasks_of(dataset) == self.tasks
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The backups are unchanged. Set them again."
+        return Message("The backups are unchanged. Set them again.")
 
 
 def check_remote(task: BackupTask, facts: Facts) -> Iterator[Reason]:

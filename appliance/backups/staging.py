@@ -19,6 +19,7 @@ from appliance.datasets import access_note
 from appliance.errors import Failed
 from appliance.facts import user_properties
 from appliance.facts.copy_mark import CopyMark
+from appliance.message import Message
 from appliance.operation import Work
 from appliance.shares.settings import ShareSetting
 from appliance.snapshots.policy import Policy
@@ -108,11 +109,11 @@ class Staging:
 
     def create(self, work: Work) -> None:
         if is_there(self.name) or self.is_placed():
-            work.note(f"{self.name} is there already")
+            work.note(Message("{name} is there already", name=self.name))
             return
         command.run(self.create_argv, timeout=SECONDS)
         if not is_there(self.name):
-            raise Failed(f"{self.name} was not made")
+            raise Failed(Message("{name} was not made", name=self.name))
 
     def is_placed(self) -> bool:
         """Whether what this restore has received has its name already: the snapshot is there, and the mark as well."""
@@ -124,13 +125,15 @@ class Staging:
         """Rename, then make usable. Interrupted anywhere, it can be done again: the mark of the first goes last."""
         if not self.is_placed():
             if missing := [one.source.name for one in self.parts if not has_arrived(one.target, one.guid)]:
-                raise Failed(f"{missing[0]} has not arrived", "Start the restore again.")
+                raise Failed(
+                    Message("{missing} has not arrived", missing=missing[0]), Message("Start the restore again.")
+                )
             if self.mountpoint:
                 mountpoints.refuse_taken(self.mountpoint)
             for argv in self.before_argvs:
                 command.run(argv, timeout=SECONDS)
             command.run(self.rename_argv, timeout=SECONDS)
-            work.note(f"{self.target} is there")
+            work.note(Message("{target} is there", target=self.target))
         if is_there(self.name):
             command.run(self.remove_argv, timeout=SECONDS)
         closed = list[str]()
@@ -140,7 +143,10 @@ class Staging:
             self.note_access(one)
             command.run(["zfs", "inherit", user_properties.COPY_OF, one.place], timeout=SECONDS)
             if copies.read_values(one.place, (user_properties.COPY_OF,)):
-                raise Failed(f"{one.place} still counts as a copy", "Its mark could not be removed.")
+                raise Failed(
+                    Message("{place} still counts as a copy", place=one.place),
+                    Message("Its mark could not be removed."),
+                )
 
     def note_access(self, one: Restored) -> None:
         """Say again who may use it, as the files themselves still do. The note names the dataset that it is of."""
@@ -158,7 +164,11 @@ class Staging:
         if locked or not self.mountpoint or f"{one.place}/".startswith(tuple(f"{name}/" for name in closed)):
             closed.append(one.place)
             command.run(mount.remember_argv(one.place), timeout=SECONDS)
-            work.note(f"{one.place} is locked: unlock it to see its files" if locked else f"{one.place} is not mounted")
+            work.note(
+                Message("{place} is locked: unlock it to see its files", place=one.place)
+                if locked
+                else Message("{place} is not mounted", place=one.place)
+            )
             return
         mount.mount_new(one.place, work)
 
@@ -174,7 +184,9 @@ def is_there(name: str) -> bool:
     """Whether the folder to receive into exists, with its mark. Raises Failed where something else has its name."""
     values = copies.read_values(name, ("guid", user_properties.COPY_OF))
     if values and values.get(user_properties.COPY_OF) != MARK:
-        raise Failed(f"{name} is not a folder that a restore has made", "Nothing was changed in it.")
+        raise Failed(
+            Message("{name} is not a folder that a restore has made", name=name), Message("Nothing was changed in it.")
+        )
     return bool(values)
 
 
@@ -186,9 +198,12 @@ def remove_stage(name: str, made: set[str], work: Work) -> None:
     argv = ["zfs", "list", "-H", "-o", "name", "-r", "-t", "filesystem,volume", name]
     found = set(command.run(argv, timeout=SECONDS).stdout.splitlines())
     if other := sorted(found - made - {name}):
-        raise Failed(f"{name} was not removed", f"{other[0]} is in it, and this restore has not made it.")
+        raise Failed(
+            Message("{name} was not removed", name=name),
+            Message("{other} is in it, and this restore has not made it.", other=other[0]),
+        )
     command.run(["zfs", "destroy", "-r", "--", name], timeout=SECONDS_TO_DESTROY)
-    work.note(f"{name} was removed, with what had arrived in it")
+    work.note(Message("{name} was removed, with what had arrived in it", name=name))
 
 
 def has_arrived(name: str, guid: int) -> bool:

@@ -13,6 +13,7 @@ from appliance import command
 from appliance.backups import copies
 from appliance.errors import Failed
 from appliance.facts.datasets import Dataset, Snapshot
+from appliance.message import Message
 from appliance.operation import Work
 from appliance.zfs import libzfs, list_snapshots
 
@@ -28,7 +29,11 @@ def find_unchanged(
         values = read_below(root, {*LOOKED_AT, *(key for one in tree for key in copies.properties_of(one))})
         newest = newest_guids(targets[one.guid] for one in tree if targets[one.guid] in values)
     except Failed as error:
-        work.note(f"Larder could not find out which folders have nothing new, so all are looked at: {error}")
+        work.note(
+            Message(
+                "Larder could not find out which folders have nothing new, so all are looked at: {error}", error=error
+            )
+        )
         return set()
     here: dict[str, list[Snapshot]] = {}
     for snapshot in taken:
@@ -86,4 +91,4 @@ def newest_guids(names: Iterable[str]) -> dict[str, int]:
 def drop_snapshots(work: Work, names: Iterable[str]) -> None:
     """Destroy the snapshots that a run took of datasets that it leaves out: nothing continues from them."""
     for left in libzfs.destroy_snapshots(names):
-        work.note(f"{left.name} stays: {left.why}")
+        work.note(Message("{left} stays: {why}", left=left.name, why=left.why))

@@ -14,6 +14,7 @@ from appliance.backups.compare import Sample, TreeComparison, compare_trees
 from appliance.errors import Failed, LarderError, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.formatting import size_text
+from appliance.message import Message, plain_text
 from appliance.operation import Plan, Step, Work, never
 from appliance.zfs import list_snapshots, private_mount
 
@@ -43,7 +44,7 @@ def result_line(prefix: str, found: msgspec.Struct) -> str:
             for key in found.__struct_fields__
             if isinstance(value := getattr(found, key), tuple)
         }
-        line = f"{prefix}{msgspec.json.encode(msgspec.structs.replace(found, **cut)).decode()}"
+        line = f"{prefix}{msgspec.json.encode(msgspec.structs.replace(found, **cut), enc_hook=plain_text).decode()}"
         if len(line) <= LONGEST_NOTE:
             break
     return line
@@ -66,7 +67,7 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
 
     @property
     def title(self) -> str:
-        return f"Compare the backup of {self.dataset} with the originals"
+        return Message("Compare the backup of {dataset} with the originals", dataset=self.dataset)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -78,12 +79,16 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
         tree = tasks.members(dataset, task, facts)
         targets = self.targets(dataset, task, facts)
         pairs = [(one.name, targets[one.guid]) for one in tree if one.kind == "filesystem"]
-        part = "every file" if self.cycle == 1 else f"one file in {self.cycle}, and those that changed lately,"
+        part = (
+            Message("every file")
+            if self.cycle == 1
+            else Message("one file in {cycle}, and those that changed lately,", cycle=self.cycle)
+        )
         return Plan(
-            summary=f"Every name in the newest copy is compared with the original, and {part} is read on both sides.",
-            steps=(Step("compare", f"Compare {self.dataset} with {self.target}", "mount -t zfs -o ro SNAPSHOT, for both sides, seen by nobody else", partial(self.compare_all, pairs), (self.target,)),),
+            summary=Message("Every name in the newest copy is compared with the original, and {part} is read on both sides.", part=part),
+            steps=(Step("compare", Message("Compare {dataset} with {target}", dataset=self.dataset, target=self.target), "mount -t zfs -o ro SNAPSHOT, for both sides, seen by nobody else", partial(self.compare_all, pairs), (self.target,)),),
             identity={"operation": msgspec.to_builtins(self), "datasets": [one.guid for one in tree]},
-            undo="Nothing is changed.",
+            undo=Message("Nothing is changed."),
         )  # fmt: skip
 
     def compare_all(self, pairs: list[tuple[str, str]], work: Work) -> None:
@@ -93,24 +98,37 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
             try:
                 self.compare_pair(original, copy, result, work)
             except (Failed, OSError) as error:
-                why = str(error) if isinstance(error, LarderError) else (error.strerror or "it cannot be read")
+                why = str(error) if isinstance(error, LarderError) else error.strerror or Message("it cannot be read")
                 skipped.append(original)
-                work.note(f"{original} was not compared: {why}.")
+                work.note(Message("{original} was not compared: {why}.", original=original, why=why))
         for line in result.differences:
-            work.note(f"Different: {line}")
+            work.note(Message("Different: {line}", line=line))
         found = Comparison(
             result.files, result.size, result.total, result.entries, result.different, tuple(result.differences[:5]), tuple(skipped[:5])
         )  # fmt: skip
         work.note(result_line(PREFIX, found))
         work.note(
-            f"{result.entries} names compared; {result.files} files read on both sides, {size_text(result.size)}."
+            Message(
+                "{entries} names compared; {files} files read on both sides, {size}.",
+                entries=result.entries,
+                files=result.files,
+                size=size_text(result.size),
+            )
         )
         if result.different:
             raise Failed(
-                f"{result.different} differences between {self.dataset} and its copy", "; ".join(result.differences[:5])
+                Message(
+                    "{different} differences between {dataset} and its copy",
+                    different=result.different,
+                    dataset=self.dataset,
+                ),
+                "; ".join(result.differences[:5]),
             )
         if len(skipped) == len(pairs):
-            raise Failed("Nothing could be compared", f"{skipped[0]} or its copy cannot be opened.")
+            raise Failed(
+                Message("Nothing could be compared"),
+                Message("{skipped} or its copy cannot be opened.", skipped=skipped[0]),
+            )
 
     def compare_pair(self, original: str, copy: str, result: TreeComparison, work: Work) -> None:
         ours, theirs = newest_common(original, copy)
@@ -121,7 +139,7 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
         return False  # whether files were compared can be seen nowhere
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "Nothing was changed. Start the comparison again."
+        return Message("Nothing was changed. Start the comparison again.")
 
 
 def compare_opened(name: str, here: int, there: int, sample: Sample, result: TreeComparison, work: Work) -> None:
@@ -147,7 +165,10 @@ def newest_common(original: str, copy: str) -> tuple[str, str]:
     theirs = {one.guid: one.name for one in list_snapshots.list_snapshots([copy])}
     found = [one for one in list_snapshots.list_snapshots([original]) if one.guid in theirs]
     if not found:
-        raise Failed(f"{original} and its copy have no snapshot in common", "Run the backup first.")
+        raise Failed(
+            Message("{original} and its copy have no snapshot in common", original=original),
+            Message("Run the backup first."),
+        )
     newest = max(found, key=lambda one: one.txg)
     names.existing_snapshot(newest.name)
     return newest.name, theirs[newest.guid]

@@ -17,6 +17,7 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.files.posix_acl import ORDER, Level
+from appliance.message import Message
 from appliance.operation import Work
 from appliance.system.accounts import people_number
 
@@ -147,4 +148,10 @@ def rewrite_note(dataset: Dataset, note: AccessNote, work: Work) -> None:
     try:
         command.run(set_note_argv(dataset.name, note), timeout=60)
     except command.CommandFailed as failed:
-        work.note(f"{dataset.name} could not be changed and keeps its old list of users: {failed.said}")
+        work.note(
+            Message(
+                "{dataset} could not be changed and keeps its old list of users: {said}",
+                dataset=dataset.name,
+                said=failed.said,
+            )
+        )

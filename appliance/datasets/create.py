@@ -18,6 +18,7 @@ from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.formatting import size_text
+from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work, command_step, never
 from appliance.system.accounts import PEOPLE
 from appliance.zfs import mount, mountpoints
@@ -58,7 +59,7 @@ class CreateDataset(Operation, tag="create-dataset"):
 
     @property
     def title(self) -> str:
-        return f"Create the folder {self.full_name}"
+        return Message("Create the folder {full_name}", full_name=self.full_name)
 
     @property
     def subject(self) -> str:
@@ -105,8 +106,17 @@ class CreateDataset(Operation, tag="create-dataset"):
         place = self.mountpoint_in(parent) if parent else ""
         preset = presets.PRESETS[self.preset]
         return Plan(
-            summary=f"The folder {self.full_name}: {preset.title.lower()}."
-            + (f" It never takes up more than {size_text(self.limit)}." if self.limit else ""),
+            summary=join_messages(
+                [
+                    Message(
+                        "The folder {full_name}: {preset_title}.",
+                        full_name=self.full_name,
+                        preset_title=preset.title.lower(),
+                    ),
+                    Message(" It never takes up more than {limit}.", limit=size_text(self.limit)) if self.limit else "",
+                ],
+                "",
+            ),
             steps=(
                 self.create_step(place),
                 mount.mount_step(self.full_name, place, new=True),
@@ -114,8 +124,11 @@ class CreateDataset(Operation, tag="create-dataset"):
                 top_step("mode", "Keep everyone else out", ["chmod", "2770"], self.full_name, place),
             ),
             identity={"operation": msgspec.to_builtins(self), "parent": parent.guid if parent else 0},
-            undo="It can be destroyed again.",
-            details={"Why so": preset.why, **({"Encrypted": f"by a {self.key}"} if self.key else {})},
+            undo=Message("It can be destroyed again."),
+            details={
+                Message("Why so"): preset.why,
+                **({Message("Encrypted"): Message("by a {key}", key=self.key)} if self.key else {}),
+            },
             key_file=self.key == "key file",
         )
 
@@ -125,7 +138,7 @@ class CreateDataset(Operation, tag="create-dataset"):
             settings += ["encryption=aes-256-gcm", f"keyformat={KEY_FORMATS[self.key]}", "keylocation=prompt"]
         options = [word for setting in settings for word in ("-o", setting)]
         argv = ["zfs", "create", *mount.NOT_YET, *options, "--", self.full_name]
-        title, undo = f"Create {self.full_name}", "The folder can be destroyed while it is empty."
+        title, undo = f"Create {self.full_name}", Message("The folder can be destroyed while it is empty.")
         if self.key:
             step = key_step("create", title, argv, KEY_FORMATS[self.key], self.full_name, undo)
         else:
@@ -153,9 +166,13 @@ class CreateDataset(Operation, tag="create-dataset"):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         dataset = facts.dataset(self.full_name)
         if dataset and not dataset.mounted:
-            return f"{self.full_name} is there, but not mounted. Destroy it, look what else is at its mountpoint, and create it again."
-        if dataset:
-            return (
-                f"{self.full_name} is there, but users may not be able to write to it. Destroy it and create it again."
+            return Message(
+                "{full_name} is there, but not mounted. Destroy it, look what else is at its mountpoint, and create it again.",
+                full_name=self.full_name,
             )
-        return f"{self.full_name} is not there. Create it again."
+        if dataset:
+            return Message(
+                "{full_name} is there, but users may not be able to write to it. Destroy it and create it again.",
+                full_name=self.full_name,
+            )
+        return Message("{full_name} is not there. Create it again.", full_name=self.full_name)

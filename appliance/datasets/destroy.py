@@ -11,6 +11,7 @@ from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.formatting import size_text
+from appliance.message import Message
 from appliance.operation import Loss, Plan, Step, Work, always
 from appliance.shares import teardown
 from appliance.zfs import system_datasets
@@ -31,7 +32,7 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
 
     @property
     def title(self) -> str:
-        return f"Destroy {self.dataset}"
+        return Message("Destroy {dataset}", dataset=self.dataset)
 
     def locks(self) -> tuple[str, ...]:
         return (*super().locks(), "shares")
@@ -89,16 +90,20 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
             teardown.run_unmounting(
                 argv, self.dataset, [dataset.mountpoint for dataset in going if dataset.mounted], serve_again=True
             )
-            work.note(f"{self.dataset} is destroyed")
+            work.note(Message("{dataset} is destroyed", dataset=self.dataset))
 
         freed = self.freed_space(going)
         return Plan(
-            summary=f"{self.dataset} and everything in it is gone for good. About {size_text(freed)} come back.",
+            summary=Message(
+                "{dataset} and everything in it is gone for good. About {freed} come back.",
+                dataset=self.dataset,
+                freed=size_text(freed),
+            ),
             steps=(
                 *teardown.stop_step(shares, frozenset(dataset.guid for dataset in going)),
                 Step(
                     "destroy",
-                    f"Destroy {self.dataset}",
+                    Message("Destroy {dataset}", dataset=self.dataset),
                     shlex.join(argv),
                     destroy,
                     tuple(dataset.name for dataset in going),
@@ -112,14 +117,14 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
             },
             losses=tuple(self.list_losses(going, facts)),
             warnings=(
-                *(("Its snapshots go with it: they are no copy.",) if detail and detail.snapshots else ()),
+                *((Message("Its snapshots go with it: they are no copy."),) if detail and detail.snapshots else ()),
                 *teardown.disk_warnings(shares),
             ),
-            undo="Nothing brings it back, unless the pool has a checkpoint from before.",
+            undo=Message("Nothing brings it back, unless the pool has a checkpoint from before."),
             type_to_confirm=self.dataset,
             details={
-                "Snapshots": f"{detail.snapshots}{self.name_examples(detail.named)}" if detail else "",
-                "Space that comes back": size_text(freed),
+                Message("Snapshots"): f"{detail.snapshots}{self.name_examples(detail.named)}" if detail else "",
+                Message("Space that comes back"): size_text(freed),
                 **teardown.review_facts(facts, shares),
             },
         )
@@ -137,13 +142,21 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
 
     def list_losses(self, going: list[Dataset], facts: Facts) -> Iterator[Loss]:
         for dataset in going[:MOST_LISTED]:
-            yield Loss(f"the {'volume' if dataset.kind == 'volume' else 'folder'} {dataset.name}", dataset.referenced)
+            yield Loss(
+                Message(
+                    "the {what} {dataset}",
+                    what=Message("volume") if dataset.kind == "volume" else Message("folder"),
+                    dataset=dataset.name,
+                ),
+                dataset.referenced,
+            )
         if len(going) > MOST_LISTED:
             yield Loss(
-                f"{len(going) - MOST_LISTED} more folders", sum(dataset.referenced for dataset in going[MOST_LISTED:])
+                Message("{number} more folders", number=len(going) - MOST_LISTED),
+                sum(dataset.referenced for dataset in going[MOST_LISTED:]),
             )
         for share in teardown.shares_at(facts, going):
-            yield Loss(f"the share {share.name}")
+            yield Loss(Message("the share {share}", share=share.name))
 
     def probe(self, step: str, facts: Facts) -> bool:
         gone = facts.dataset_of(self.guid) is None
@@ -151,10 +164,14 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.dataset_of(self.guid) is None:
-            return f"{self.dataset} is destroyed."
+            return Message("{dataset} is destroyed.", dataset=self.dataset)
         off = (
             ""
             if teardown.shares_at(facts, facts.below(self.dataset))
-            else " Its shares are off: switch them on if it stays."
+            else Message(" Its shares are off: switch them on if it stays.")
         )
-        return f"{self.dataset} is still there; some of what was below it, or of its snapshots, may be gone.{off}"
+        return Message(
+            "{dataset} is still there; some of what was below it, or of its snapshots, may be gone.{off}",
+            dataset=self.dataset,
+            off=off,
+        )

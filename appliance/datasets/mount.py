@@ -11,6 +11,7 @@ from appliance.datasets import reasons
 from appliance.datasets.base import DatasetOperation
 from appliance.errors import Reason
 from appliance.facts.box import Facts
+from appliance.message import Message, join_messages
 from appliance.operation import Plan, Step, Work, never
 from appliance.shares import publish, teardown
 from appliance.zfs import mount as zfs_mount
@@ -28,7 +29,7 @@ class MountDataset(DatasetOperation, tag="mount-dataset"):
 
     @property
     def title(self) -> str:
-        return f"Mount {self.dataset}"
+        return Message("Mount {dataset}", dataset=self.dataset)
 
     def locks(self) -> tuple[str, ...]:
         return (*super().locks(), "shares")
@@ -65,11 +66,16 @@ class MountDataset(DatasetOperation, tag="mount-dataset"):
             step, run=mount, command_text="\n".join([step.command_text, *([shlex.join(later)] if later else [])])
         )
         return Plan(
-            summary=f"The files of {self.dataset} can be reached at {place}"
-            + (", from now on after each start of the box too." if noauto else "."),
+            summary=join_messages(
+                [
+                    Message("The files of {dataset} can be reached at {place}", dataset=self.dataset, place=place),
+                    Message(", from now on after each start of the box too.") if noauto else ".",
+                ],
+                "",
+            ),
             steps=(step,),
             identity={**self.plan_identity(), "place": place},
-            undo="It can be unmounted at any time.",
+            undo=Message("It can be unmounted at any time."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -77,7 +83,7 @@ class MountDataset(DatasetOperation, tag="mount-dataset"):
         return dataset is not None and dataset.mounted
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "It is not mounted. Look whether something else is at its mountpoint."
+        return Message("It is not mounted. Look whether something else is at its mountpoint.")
 
 
 class UnmountDataset(DatasetOperation, tag="unmount-dataset"):
@@ -87,7 +93,7 @@ class UnmountDataset(DatasetOperation, tag="unmount-dataset"):
 
     @property
     def title(self) -> str:
-        return f"Unmount {self.dataset}"
+        return Message("Unmount {dataset}", dataset=self.dataset)
 
     def locks(self) -> tuple[str, ...]:
         return (*super().locks(), "shares")
@@ -110,26 +116,30 @@ class UnmountDataset(DatasetOperation, tag="unmount-dataset"):
 
         def unmount(work: Work) -> None:
             teardown.run_unmounting(argv, self.dataset, [dataset.mountpoint for dataset in mounted], serve_again=True)
-            work.note(f"{self.dataset} is unmounted")
+            work.note(Message("{dataset} is unmounted", dataset=self.dataset))
             if shares:
                 publish.tell_network(work.note)
 
         return Plan(
-            summary=f"The files of {self.dataset} and of {len(mounted) - 1} mounted below it cannot be reached until it is mounted again. Nothing is erased.",
+            summary=Message(
+                "The files of {dataset} and of {number} mounted below it cannot be reached until it is mounted again. Nothing is erased.",
+                dataset=self.dataset,
+                number=len(mounted) - 1,
+            ),
             steps=(
                 *teardown.close_step(shares),
                 Step(
                     "unmount",
-                    "Unmount it",
+                    Message("Unmount it"),
                     shlex.join(argv),
                     unmount,
                     tuple(dataset.name for dataset in mounted),
-                    "Mount it again",
+                    Message("Mount it again"),
                 ),
             ),
             identity={**self.plan_identity(), "mounted": sorted(dataset.guid for dataset in mounted)},
-            warnings=("Its shares answer nobody meanwhile.",) if shares else (),
-            undo="Mount it again at any time. The next start of the box mounts it by itself.",
+            warnings=(Message("Its shares answer nobody meanwhile."),) if shares else (),
+            undo=Message("Mount it again at any time. The next start of the box mounts it by itself."),
             details=teardown.review_facts(facts, shares),
         )
 
@@ -139,4 +149,8 @@ class UnmountDataset(DatasetOperation, tag="unmount-dataset"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         dataset = self.find_dataset(facts)
-        return f"{self.dataset} is {'still' if dataset and dataset.mounted else 'not'} mounted."
+        return Message(
+            "{dataset} is {what} mounted.",
+            dataset=self.dataset,
+            what=Message("still") if dataset and dataset.mounted else Message("not"),
+        )

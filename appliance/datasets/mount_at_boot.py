@@ -12,6 +12,7 @@ import sys
 from appliance import command
 from appliance.datasets.encryption.unlock_at_boot import JournalWork
 from appliance.errors import LarderError, explain_error
+from appliance.message import Message
 from appliance.zfs import mount, mountpoints, status
 
 
@@ -29,11 +30,17 @@ def main() -> None:
             mount.mount_dataset(dataset.name, work)
         except mountpoints.Blocked as blocked:
             failures += 1
-            work.note(f"{dataset.name} was left unmounted: {blocked}")
+            work.note(Message("{dataset} was left unmounted: {blocked}", dataset=dataset.name, blocked=blocked))
             command.run(["zfs", "set", "-u", "canmount=noauto", dataset.name], timeout=60, accept=range(256))
         except LarderError as error:
             failures += 1
-            work.note(f"{dataset.name} was not mounted: {explain_error(error)}")
+            work.note(
+                Message(
+                    "{dataset} was not mounted: {explain_error}",
+                    dataset=dataset.name,
+                    explain_error=explain_error(error),
+                )
+            )
     sys.exit(1 if failures else 0)
 
 

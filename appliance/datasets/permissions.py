@@ -22,6 +22,7 @@ from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Account
 from appliance.files import traversal
 from appliance.files.posix_acl import ACCESS, DEFAULT, Access, Level
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.snapshots.take import SnapshotsOperation, before_step
 from appliance.system.accounts import PEOPLE, UIDS, group_number
@@ -54,7 +55,7 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
 
     @property
     def title(self) -> str:
-        return f"Set who may use {self.dataset}"
+        return Message("Set who may use {dataset}", dataset=self.dataset)
 
     @property
     def subject(self) -> str:
@@ -123,13 +124,13 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
                 *((before_step(self.dataset, self.before, "before setting who may use it"),) if self.before else ()),
                 command_step(
                     "kind",
-                    "Let the file system store access lists",
+                    Message("Let the file system store access lists"),
                     ["zfs", "set", "acltype=posix", "aclinherit=passthrough", self.dataset],
                 ),
                 self.note_step("begun", "Note the list of users with the folder", note),
                 Step(
                     "apply",
-                    "Apply it to every file and folder in it",
+                    Message("Apply it to every file and folder in it"),
                     f"for each below {place}, by descriptor: chgrp {PEOPLE}; chmod; set {ACCESS} (folders also {DEFAULT})",
                     lambda work: apply_note(dataset, note, facts, work),
                     (self.dataset,),
@@ -140,9 +141,11 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
             ),
             identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid, "numbers": numbers},
             warnings=tuple(warn_blocked_above(self, facts)),
-            undo="It can be set again at any time. The snapshot keeps the files with the rights that they had; it stays until you destroy it."
+            undo=Message(
+                "It can be set again at any time. The snapshot keeps the files with the rights that they had; it stays until you destroy it."
+            )
             if self.before
-            else "It can be set again at any time. The rights from before are not kept.",
+            else Message("It can be set again at any time. The rights from before are not kept."),
         )
 
     def make_note(self, guid: int, *, done: bool = False) -> AccessNote:
@@ -164,10 +167,14 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if step == "apply":
-            return "Some files follow the new rules, the rest still the old ones. Set it again: it starts over, and doing it twice does no harm."
+            return Message(
+                "Some files follow the new rules, the rest still the old ones. Set it again: it starts over, and doing it twice does no harm."
+            )
         if step == "before":
-            return "Nothing was changed. Set it again; if the pool is full, destroy old snapshots first, or continue without one."
-        return "Look at who may use the folder, and set it again."
+            return Message(
+                "Nothing was changed. Set it again; if the pool is full, destroy old snapshots first, or continue without one."
+            )
+        return Message("Look at who may use the folder, and set it again.")
 
 
 def summarise_access(operation: SetAccess, facts: Facts) -> str:
@@ -187,7 +194,11 @@ def summarise_access(operation: SetAccess, facts: Facts) -> str:
     if refused:
         parts.append(f"{', '.join(refused)} can do neither")
     text = "; ".join(parts) or "nobody can use it from another computer"
-    return f"{operation.dataset}: {text}. It applies to everything in it, over SMB, NFS and AFP. Folders below it that are datasets of their own keep their rules."
+    return Message(
+        "{dataset}: {text}. It applies to everything in it, over SMB, NFS and AFP. Folders below it that are datasets of their own keep their rules.",
+        dataset=operation.dataset,
+        text=text,
+    )
 
 
 def warn_blocked_above(operation: SetAccess, facts: Facts) -> Iterator[str]:
@@ -205,7 +216,11 @@ def warn_blocked_above(operation: SetAccess, facts: Facts) -> Iterator[str]:
             if here.level_of(account.name, facts) != "none" and note.level_of(account.name, facts) == "none"
         ]
         if excluded:
-            yield f"{', '.join(excluded)} may not enter {parent.name}, which contains it, and so cannot reach it."
+            yield Message(
+                "{excluded} may not enter {parent}, which contains it, and so cannot reach it.",
+                excluded=", ".join(excluded),
+                parent=parent.name,
+            )
 
 
 def apply_note(dataset: Dataset, note: AccessNote, facts: Facts, work: Work) -> None:
@@ -232,7 +247,7 @@ def apply_access(dataset: str, place: str, access: Access, demoted: frozenset[in
         for entry in traversal.walk_tree(root):
             apply_to_entry(entry, people, encoded, demoted)
             pace.count_one()
-    work.note(f"{pace.done} files and folders follow the new rules")
+    work.note(Message("{done} files and folders follow the new rules", done=pace.done))
 
 
 def apply_to_entry(
@@ -261,7 +276,7 @@ def private_steps(dataset: str, name: str) -> tuple[Step, Step]:
         try:
             uid = pwd.getpwnam(name).pw_uid
         except KeyError as error:
-            raise Failed(f"The user {name} is gone") from error
+            raise Failed(Message("The user {name} is gone", name=name)) from error
         apply_access(dataset, place, Access("none", {uid: "change"}), frozenset(), work)
         note = AccessNote(guid=int(guid), people={name: "change"}, done=True).with_numbers(
             Facts(accounts=(Account(name, uid),))
@@ -279,10 +294,10 @@ def private_steps(dataset: str, name: str) -> tuple[Step, Step]:
 
     commands = f"{shlex.join(create)}\n{mount.mount_text(dataset, new=True)}"
     return (
-        Step("home", f"Create the folder {dataset}", commands, create_home, (dataset,)),
+        Step("home", Message("Create the folder {dataset}", dataset=dataset), commands, create_home, (dataset,)),
         Step(
             "private",
-            f"Let only {name} in",
+            Message("Let only {name} in", name=name),
             f"set {ACCESS} and {DEFAULT} of {dataset}\nzfs set {user_properties.ACCESS}=… {dataset}",
             let_in_owner,
             (dataset,),

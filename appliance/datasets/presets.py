@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from appliance.facts import user_properties
+from appliance.message import Message
 
 Name = Literal["general", "media", "photos", "documents", "backups", "machines"]
 
@@ -34,14 +35,14 @@ class Preset:
 # recordsize (zfsprops(7)) is the largest block of a file. Large blocks suit files that are written once and read whole, small
 # blocks suit files that are changed inside. zstd needs more processor time than lz4, which pays off where data compresses
 # well and is written once; lz4 gives up early on data that does not compress. zfsconcepts(7), OpenZFS workload tuning guide.
-LARGE = PresetProperty("recordsize", "1M", "Large pieces: such files are written once and read whole.")
-MEDIUM = PresetProperty("recordsize", "128K", "Medium pieces: good for files of every size.")
+LARGE = PresetProperty("recordsize", "1M", Message("Large pieces: such files are written once and read whole."))
+MEDIUM = PresetProperty("recordsize", "128K", Message("Medium pieces: good for files of every size."))
 LIGHT = PresetProperty(
-    "compression", "lz4", "Light compression: it costs next to nothing where files are compressed already."
+    "compression", "lz4", Message("Light compression: it costs next to nothing where files are compressed already.")
 )
-FIRM = PresetProperty("compression", "zstd", "Stronger compression: text and office files take up about half.")
-QUIET = PresetProperty("atime", "off", "Reading a file writes nothing.")
-ORDINARY = PresetProperty("sync", "standard", "Programs decide which writes must be on disk at once.")
+FIRM = PresetProperty("compression", "zstd", Message("Stronger compression: text and office files take up about half."))
+QUIET = PresetProperty("atime", "off", Message("Reading a file writes nothing."))
+ORDINARY = PresetProperty("sync", "standard", Message("Programs decide which writes must be on disk at once."))
 
 PRESETS: dict[str, Preset] = {
     "general": Preset("A bit of everything", (MEDIUM, LIGHT, QUIET, ORDINARY)),
@@ -52,20 +53,28 @@ PRESETS: dict[str, Preset] = {
         "Backups, Time Machine",
         (
             LARGE,
-            PresetProperty("compression", "zstd", "Stronger compression: a backup is written once and seldom read."),
+            PresetProperty(
+                "compression", "zstd", Message("Stronger compression: a backup is written once and seldom read.")
+            ),
             QUIET,
             ORDINARY,
         ),
-        limit="A backup program fills whatever it is given. Set a limit, for example twice the disk that is backed up.",
+        limit=Message(
+            "A backup program fills whatever it is given. Set a limit, for example twice the disk that is backed up."
+        ),
     ),
     "machines": Preset(
         "Virtual machines",
         (
-            PresetProperty("recordsize", "64K", "Small pieces: a machine changes its disk image here and there."),
+            PresetProperty(
+                "recordsize", "64K", Message("Small pieces: a machine changes its disk image here and there.")
+            ),
             LIGHT,
             QUIET,
             PresetProperty(
-                "sync", "standard", "What a machine wants on disk is on disk before it goes on: a power cut harms none."
+                "sync",
+                "standard",
+                Message("What a machine wants on disk is on disk before it goes on: a power cut harms none."),
             ),
         ),
     ),

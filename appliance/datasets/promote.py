@@ -9,6 +9,7 @@ from appliance import command
 from appliance.datasets.base import DatasetOperation
 from appliance.errors import Reason
 from appliance.facts.box import Facts
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work
 from appliance.snapshots import policy, retention
 
@@ -26,7 +27,7 @@ class PromoteDataset(DatasetOperation, tag="promote-dataset"):
 
     @property
     def title(self) -> str:
-        return f"Make {self.dataset} independent"
+        return Message("Make {dataset} independent", dataset=self.dataset)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -41,22 +42,27 @@ class PromoteDataset(DatasetOperation, tag="promote-dataset"):
 
         def promote(work: Work) -> None:
             command.run(argv, timeout=300)
-            work.note(f"{self.dataset} is independent")
+            work.note(Message("{dataset} is independent", dataset=self.dataset))
 
         return Plan(
-            summary=f"{self.dataset} was made from {origin} as of {snapshot}. It takes over that snapshot and all before it; {origin} then depends on {self.dataset}, and can be destroyed without it.",
+            summary=Message(
+                "{dataset} was made from {origin} as of {snapshot}. It takes over that snapshot and all before it; {origin} then depends on {dataset}, and can be destroyed without it.",
+                dataset=self.dataset,
+                origin=origin,
+                snapshot=snapshot,
+            ),
             steps=(
                 Step(
                     "promote",
-                    "Exchange who depends on whom",
+                    Message("Exchange who depends on whom"),
                     shlex.join(argv),
                     promote,
                     (self.dataset, origin),
-                    f"Make {origin} independent again",
+                    Message("Make {origin} independent again", origin=origin),
                 ),
             ),
             identity={**self.plan_identity(), "origin": dataset.origin if dataset else ""},
-            undo=f"Make {origin} independent again, which gives the snapshots back.",
+            undo=Message("Make {origin} independent again, which gives the snapshots back.", origin=origin),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -64,4 +70,6 @@ class PromoteDataset(DatasetOperation, tag="promote-dataset"):
         return dataset is not None and not dataset.origin
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "Nothing was changed. A snapshot of the same name in both is a common reason: rename one of them."
+        return Message(
+            "Nothing was changed. A snapshot of the same name in both is a common reason: rename one of them."
+        )

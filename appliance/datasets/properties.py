@@ -11,10 +11,11 @@ from appliance.datasets.property_words import KNOWN, WARNINGS, Name, read_proper
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.formatting import size_text
+from appliance.message import Message
 from appliance.operation import Plan, command_step, never
 
 LARGEST_SIZE = 2**63 - 1
-BACK = "It can be set back at any time."
+BACK = Message("It can be set back at any time.")
 
 
 class SetDatasetProperty(DatasetOperation, tag="set-dataset-property"):
@@ -39,7 +40,7 @@ class SetDatasetProperty(DatasetOperation, tag="set-dataset-property"):
 
     @property
     def title(self) -> str:
-        return f"Change a setting of {self.dataset}"
+        return Message("Change a setting of {dataset}", dataset=self.dataset)
 
     @property
     def needs_review(self) -> bool:
@@ -78,11 +79,13 @@ class SetDatasetProperty(DatasetOperation, tag="set-dataset-property"):
         value = value_text(self.name, self.value)
         shown = ("none" if self.value == "0" else self.value) if words.is_size else self.value
         return Plan(
-            summary=f"{words.title}: {value}. {words.meaning}",
+            summary=Message(
+                "{words_title}: {value}. {meaning}", words_title=words.title, value=value, meaning=words.meaning
+            ),
             steps=(
                 command_step(
                     "set",
-                    f"Set “{words.title}” to {value}",
+                    Message("Set “{words_title}” to {value}", words_title=words.title, value=value),
                     ["zfs", "set", "--", f"{self.name}={shown}", self.dataset],
                     affects=[self.dataset],
                     undo=BACK,
@@ -101,7 +104,10 @@ class SetDatasetProperty(DatasetOperation, tag="set-dataset-property"):
         dataset = self.find_dataset(facts)
         if dataset is None:
             return self.reason_missing(facts).text
-        return f"It is “{value_text(self.name, read_property(dataset, self.name).value)}” now. Set it again if that is not what you want."
+        return Message(
+            "It is “{value_text}” now. Set it again if that is not what you want.",
+            value_text=value_text(self.name, read_property(dataset, self.name).value),
+        )
 
 
 class InheritDatasetProperty(DatasetOperation, tag="inherit-dataset-property"):
@@ -124,7 +130,7 @@ class InheritDatasetProperty(DatasetOperation, tag="inherit-dataset-property"):
 
     @property
     def title(self) -> str:
-        return f"Take a setting of {self.dataset} from above"
+        return Message("Take a setting of {dataset} from above", dataset=self.dataset)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -140,17 +146,26 @@ class InheritDatasetProperty(DatasetOperation, tag="inherit-dataset-property"):
         dataset, words = self.find_dataset(facts), KNOWN[self.name]
         above = facts.dataset(self.dataset.rsplit("/", 1)[0]) if not self.is_pool else None
         then = (
-            f"{value_text(self.name, read_property(above, self.name).value)}, as in {above.name}"
+            Message(
+                "{value_text}, as in {above}",
+                value_text=value_text(self.name, read_property(above, self.name).value),
+                above=above.name,
+            )
             if above
-            else "what ZFS has by itself"
+            else Message("what ZFS has by itself")
         )
         now = value_text(self.name, read_property(dataset, self.name).value) if dataset else ""
         return Plan(
-            summary=f"{words.title}: {then}, no longer {now}. It follows when that changes.",
+            summary=Message(
+                "{words_title}: {then}, no longer {now}. It follows when that changes.",
+                words_title=words.title,
+                then=then,
+                now=now,
+            ),
             steps=(
                 command_step(
                     "inherit",
-                    f"Take “{words.title}” from above",
+                    Message("Take “{words_title}” from above", words_title=words.title),
                     ["zfs", "inherit", "--", self.name, self.dataset],
                     affects=[self.dataset],
                     undo=BACK,
@@ -165,4 +180,4 @@ class InheritDatasetProperty(DatasetOperation, tag="inherit-dataset-property"):
         return dataset is not None and read_property(dataset, self.name).source not in {"local", "received"}
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "Its settings page says where each value comes from now."
+        return Message("Its settings page says where each value comes from now.")

@@ -7,6 +7,7 @@ from typing import Literal
 
 from appliance.facts.datasets import Dataset, Property
 from appliance.formatting import binary_text, size_text
+from appliance.message import Message
 
 KIB = 2**10
 
@@ -29,38 +30,38 @@ class DatasetPropertyWords:
 SWITCH = {"on": "on", "off": "off"}
 # zfsprops(7), OpenZFS 2.3.
 KNOWN: dict[str, DatasetPropertyWords] = {
-    "quota": DatasetPropertyWords("Limit, with subfolders and snapshots", "This folder, its snapshots and everything below it never use more than this.", inherits=False, only="filesystem"),
-    "refquota": DatasetPropertyWords("Limit for the files", "The files in this folder never use more than this. Snapshots and folders below do not count.", inherits=False, only="filesystem"),
-    "reservation": DatasetPropertyWords("Reserved space, with subfolders and snapshots", "This much of the pool is kept for this folder, its snapshots and everything below it.", inherits=False),
-    "refreservation": DatasetPropertyWords("Reserved space for the files", "This much of the pool is kept for the files here. Snapshots need space in addition.", inherits=False),
+    "quota": DatasetPropertyWords("Limit, with subfolders and snapshots", Message("This folder, its snapshots and everything below it never use more than this."), inherits=False, only="filesystem"),
+    "refquota": DatasetPropertyWords("Limit for the files", Message("The files in this folder never use more than this. Snapshots and folders below do not count."), inherits=False, only="filesystem"),
+    "reservation": DatasetPropertyWords("Reserved space, with subfolders and snapshots", Message("This much of the pool is kept for this folder, its snapshots and everything below it."), inherits=False),
+    "refreservation": DatasetPropertyWords("Reserved space for the files", Message("This much of the pool is kept for the files here. Snapshots need space in addition."), inherits=False),
     "compression": DatasetPropertyWords(
-        "Compression", "Files use less space. Applies to what is written from now on.",
+        "Compression", Message("Files use less space. Applies to what is written from now on."),
         {"lz4": "fast (lz4)", "zstd": "stronger (zstd)", "on": "ZFS default (lz4)", "off": "off"},
     ),
     "recordsize": DatasetPropertyWords(
-        "Record size", "Large records suit films and photos, small ones databases and virtual machines. Applies to new files.",
+        "Record size", Message("Large records suit films and photos, small ones databases and virtual machines. Applies to new files."),
         {str(size * KIB): binary_text(size * KIB) for size in (16, 32, 64, 128, 256, 512, 1024)}, only="filesystem",
     ),
-    "atime": DatasetPropertyWords("Access times", "Stores when each file was last read. Every read then causes a write, and hardly any program needs it.", SWITCH, only="filesystem"),
+    "atime": DatasetPropertyWords("Access times", Message("Stores when each file was last read. Every read then causes a write, and hardly any program needs it."), SWITCH, only="filesystem"),
     "sync": DatasetPropertyWords(
-        "Synchronous writes", "Whether a write is done only when it is on disk. Databases ask for that where it matters.",
+        "Synchronous writes", Message("Whether a write is done only when it is on disk. Databases ask for that where it matters."),
         {"standard": "when programs ask for it", "always": "always (slow)", "disabled": "never: a power cut loses the last seconds"},
     ),
-    "readonly": DatasetPropertyWords("Read-only", "Nobody can change anything in it, neither over a share nor on the box.", SWITCH),
-    "snapdir": DatasetPropertyWords("Snapshot folder", "Whether the folder .zfs, which contains every snapshot, is listed. It can always be opened by name.", {"hidden": "hidden", "visible": "visible"}, only="filesystem"),
-    "copies": DatasetPropertyWords("Copies of each file", "Additional copies survive bad sectors, but not a failed disk. Files use two or three times the space.", {"1": "one", "2": "two", "3": "three"}),
-    "dedup": DatasetPropertyWords("Deduplication", "Stores identical blocks once. It needs a lot of memory and slows a small box down. Switching it off applies to what is written from now on.", {"off": "off"}),
-    "logbias": DatasetPropertyWords("Use of the log", "Whether synchronous writes go to the pool’s log device, if it has one.", {"latency": "use the log (lower latency)", "throughput": "bypass the log"}),
-    "primarycache": DatasetPropertyWords("Memory cache", "What ZFS keeps in memory for the next read.", {"all": "everything", "metadata": "metadata only", "none": "nothing (very slow)"}),
+    "readonly": DatasetPropertyWords("Read-only", Message("Nobody can change anything in it, neither over a share nor on the box."), SWITCH),
+    "snapdir": DatasetPropertyWords("Snapshot folder", Message("Whether the folder .zfs, which contains every snapshot, is listed. It can always be opened by name."), {"hidden": "hidden", "visible": "visible"}, only="filesystem"),
+    "copies": DatasetPropertyWords("Copies of each file", Message("Additional copies survive bad sectors, but not a failed disk. Files use two or three times the space."), {"1": "one", "2": "two", "3": "three"}),
+    "dedup": DatasetPropertyWords("Deduplication", Message("Stores identical blocks once. It needs a lot of memory and slows a small box down. Switching it off applies to what is written from now on."), {"off": "off"}),
+    "logbias": DatasetPropertyWords("Use of the log", Message("Whether synchronous writes go to the pool’s log device, if it has one."), {"latency": "use the log (lower latency)", "throughput": "bypass the log"}),
+    "primarycache": DatasetPropertyWords("Memory cache", Message("What ZFS keeps in memory for the next read."), {"all": "everything", "metadata": "metadata only", "none": "nothing (very slow)"}),
 }  # fmt: skip  # a table, one property a row
 Name = Literal[
     "quota", "refquota", "reservation", "refreservation", "compression", "recordsize", "atime", "sync", "readonly",
     "snapdir", "copies", "dedup", "logbias", "primarycache",
 ]  # fmt: skip  # a list of words
 WARNINGS = {
-    ("sync", "disabled"): "A power cut loses the last seconds of writes, even those that a program believes are safe. Databases and virtual machines may be damaged.",
-    ("primarycache", "none"): "Every read goes to the disks, even if the same data was just read.",
-    ("readonly", "on"): "Programs that are writing to it now will get an error.",
+    ("sync", "disabled"): Message("A power cut loses the last seconds of writes, even those that a program believes are safe. Databases and virtual machines may be damaged."),
+    ("primarycache", "none"): Message("Every read goes to the disks, even if the same data was just read."),
+    ("readonly", "on"): Message("Programs that are writing to it now will get an error."),
 }  # fmt: skip  # a table, one value a row
 
 

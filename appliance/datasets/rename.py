@@ -15,6 +15,7 @@ from appliance.errors import LarderError, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work
 from appliance.shares import teardown
 from appliance.snapshots import policy, retention
@@ -75,7 +76,7 @@ class DatasetMove:
         for dataset in reversed(self.mounted_family):
             if self.place:
                 mountpoints.remove_folder(dataset.mountpoint)
-        work.note(f"{self.name} is {self.target} now")
+        work.note(Message("{name} is {target} now", name=self.name, target=self.target))
 
     def mount_family(self, work: Work) -> None:
         for dataset in self.mounted_family:
@@ -89,7 +90,7 @@ class DatasetMove:
             try:
                 zfs_mount.mount_dataset(dataset.name, work)
             except LarderError as error:
-                work.note(f"{dataset.name} was not mounted again: {error}")
+                work.note(Message("{dataset} was not mounted again: {error}", dataset=dataset.name, error=error))
         with suppress(LarderError):
             teardown.serve_datasets(status.read_datasets(), work.note)
 
@@ -98,7 +99,7 @@ class DatasetMove:
         for dataset in reversed(self.mounted_family):
             command.run(unmount_argv(self.new_name_of(dataset.name)), timeout=600, accept=range(256))
         command.run(self.rename_argv(back=True), timeout=600)
-        work.note(f"It is called {self.name} again")
+        work.note(Message("It is called {name} again", name=self.name))
         self.mount_back(work)
 
 
@@ -129,7 +130,7 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
 
     @property
     def title(self) -> str:
-        return f"Rename {self.dataset} to {self.target}"
+        return Message("Rename {dataset} to {target}", dataset=self.dataset, target=self.target)
 
     def locks(self) -> tuple[str, ...]:
         return (*super().locks(), "shares")
@@ -227,14 +228,19 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
         )
         moved = Step(
             "rename",
-            f"Rename it to {self.target}",
+            Message("Rename it to {target}", target=self.target),
             move.command_text(),
             move.move_dataset,
             tuple(dataset.name for dataset in family),
-            "Rename it back",
+            Message("Rename it back"),
         )
         return Plan(
-            summary=f"{self.dataset} becomes {self.target}, with {len(family) - 1} below it, its snapshots and settings.",
+            summary=Message(
+                "{dataset} becomes {target}, with {number} below it, its snapshots and settings.",
+                dataset=self.dataset,
+                target=self.target,
+                number=len(family) - 1,
+            ),
             steps=(*teardown.close_step(shares), moved, *teardown.serve_step(shares)),
             identity={
                 **self.plan_identity(),
@@ -242,13 +248,13 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
                 **teardown.connected_computers(shares),
             },
             warnings=tuple(self.list_warnings(facts, shares)),
-            undo="It can be renamed back at any time.",
+            undo=Message("It can be renamed back at any time."),
             details=teardown.review_facts(facts, shares),
         )
 
     def list_warnings(self, facts: Facts, shares: list[Share]) -> Iterator[str]:
         if shares:
-            yield "Clients that have a file of it open are disconnected. The shares keep their names."
+            yield Message("Clients that have a file of it open are disconnected. The shares keep their names.")
             yield from teardown.disk_warnings(shares)
         if dataset := self.find_dataset(facts):
             yield from policy.describe_move(dataset, facts.dataset(self.parent))
@@ -262,7 +268,7 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         now = facts.dataset_of(self.guid)
         if now is None:
-            return f"{self.dataset} is no longer there."
-        shares = " Look whether its shares are on." if step != "rename" else ""
-        mounted = "" if now.mounted or not now.can_mount else " It is not mounted: mount it."
-        return f"It is called {now.name} now.{mounted}{shares}"
+            return Message("{dataset} is no longer there.", dataset=self.dataset)
+        shares = Message(" Look whether its shares are on.") if step != "rename" else ""
+        mounted = "" if now.mounted or not now.can_mount else Message(" It is not mounted: mount it.")
+        return Message("It is called {now} now.{mounted}{shares}", now=now.name, mounted=mounted, shares=shares)

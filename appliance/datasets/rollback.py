@@ -19,6 +19,7 @@ from appliance.facts.copy_mark import is_continued
 from appliance.facts.datasets import Snapshot
 from appliance.facts.sharing import Share
 from appliance.formatting import size_text
+from appliance.message import Message
 from appliance.operation import Loss, Plan, Step, Work, always
 from appliance.pools.checkpoint import COSTS, TakeCheckpoint
 from appliance.shares import teardown
@@ -39,7 +40,9 @@ class RollBack(SnapshotOperation, tag="roll-back"):
 
     @property
     def title(self) -> str:
-        return f"Roll {self.dataset} back to {self.snapshot.partition('@')[2]}"
+        return Message(
+            "Roll {dataset} back to {partition}", dataset=self.dataset, partition=self.snapshot.partition("@")[2]
+        )
 
     def locks(self) -> tuple[str, ...]:
         return (self.dataset.split("/", 1)[0], "shares")
@@ -124,11 +127,15 @@ class RollBack(SnapshotOperation, tag="roll-back"):
     def plan(self, facts: Facts) -> Plan:
         newer, shares = self.newer_snapshots(facts), self.served_shares(facts)
         dataset, found = facts.dataset(self.dataset), self.find_snapshot(facts)
-        moment = f"{found.created:%d %B %Y, %H:%M} UTC" if found else ""
+        moment = Message("{created} UTC", created=f"{found.created:%d %B %Y, %H:%M}") if found else ""
         # Data that is in none of the remaining snapshots: written since the newest one, and unique to those destroyed.
         written = (dataset.written if dataset else 0) + sum(snapshot.written for snapshot in newer)
         return Plan(
-            summary=f"{self.dataset} becomes what it was on {moment}. Folders below it that have snapshots of their own stay as they are.",
+            summary=Message(
+                "{dataset} becomes what it was on {moment}. Folders below it that have snapshots of their own stay as they are.",
+                dataset=self.dataset,
+                moment=moment,
+            ),
             steps=(self.rollback_step(newer, facts),),
             identity={
                 **self.plan_identity(),
@@ -138,32 +145,43 @@ class RollBack(SnapshotOperation, tag="roll-back"):
             },
             losses=tuple(self.list_losses(newer, moment)),
             warnings=tuple(self.list_warnings(facts, shares)),
-            undo="The pool keeps a checkpoint of the moment before. Going back to it puts the whole pool back."
+            undo=Message("The pool keeps a checkpoint of the moment before. Going back to it puts the whole pool back.")
             if self.way_back
-            else "It cannot be undone.",
+            else Message("It cannot be undone."),
             type_to_confirm=self.dataset,
             details={
-                "Written since": f"about {size_text(written)}, deleted files not counted",
-                "Newer snapshots": str(len(newer)),
+                Message("Written since"): Message(
+                    "about {written}, deleted files not counted", written=size_text(written)
+                ),
+                Message("Newer snapshots"): str(len(newer)),
                 **teardown.review_facts(facts, shares),
             },
         )
 
     def list_losses(self, newer: list[Snapshot], moment: str) -> Iterator[Loss]:
-        yield Loss(f"everything written to {self.dataset} after {moment}")
+        yield Loss(Message("everything written to {dataset} after {moment}", dataset=self.dataset, moment=moment))
         if newer:
             yield Loss(f"{self.dataset}: {list_names([snapshot.short for snapshot in newer])}")
 
     def list_warnings(self, facts: Facts, shares: list[Share]) -> Iterator[str]:
         if shares:
-            yield "Its shares pause meanwhile. Clients that have a file of it open are disconnected. Save open files elsewhere first."
+            yield Message(
+                "Its shares pause meanwhile. Clients that have a file of it open are disconnected. Save open files elsewhere first."
+            )
             yield from teardown.disk_warnings(shares)
         dataset = facts.dataset(self.dataset)
         if dataset and read_note(dataset):
-            yield "Who may use its files also returns to the state of then. Check that afterwards, and set it again if it has changed since."
+            yield Message(
+                "Who may use its files also returns to the state of then. Check that afterwards, and set it again if it has changed since."
+            )
         if self.way_back:
-            yield f"A checkpoint of the whole pool is taken first. {COSTS} Discard it on the pool's page when all is well."
-        yield "To have back only some files, look into the snapshot and restore those. To keep both, make a folder from the snapshot."
+            yield Message(
+                "A checkpoint of the whole pool is taken first. {costs} Discard it on the pool's page when all is well.",
+                costs=COSTS,
+            )
+        yield Message(
+            "To have back only some files, look into the snapshot and restore those. To keep both, make a folder from the snapshot."
+        )
 
     def rollback_step(self, newer: list[Snapshot], facts: Facts) -> Step:
         """The only step, so that the job cannot be stopped while the shares are paused."""
@@ -179,7 +197,9 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         ]
         return Step(
             "rollback",
-            f"Put {self.dataset} back to {self.snapshot.partition('@')[2]}",
+            Message(
+                "Put {dataset} back to {partition}", dataset=self.dataset, partition=self.snapshot.partition("@")[2]
+            ),
             "\n".join(shown),
             lambda work: self.roll_back(work, newer, facts),
             (self.dataset,),
@@ -204,7 +224,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
             if self.way_back:
                 work.progress(20, "Taking a checkpoint of the pool")
                 libzfs.take_checkpoint(self.dataset.split("/", 1)[0])
-                work.note("The pool keeps a checkpoint of the moment before")
+                work.note(Message("The pool keeps a checkpoint of the moment before"))
             self.restore_snapshot(work, newer)
         finally:
             if again:
@@ -217,32 +237,44 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         work.progress(40, f"Destroying {len(newer)} newer snapshots")
         if left := libzfs.destroy_snapshots([snapshot.name for snapshot in newer]):
             raise Failed(
-                "A newer snapshot could not be destroyed",
+                Message("A newer snapshot could not be destroyed"),
                 "; ".join(f"{snapshot.name}: {snapshot.why}" for snapshot in left[:5]),
             )
         for name in bookmarks:
             libzfs.destroy_bookmark(name)
-            work.note(f"The bookmark {name} was newer and is gone")
+            work.note(Message("The bookmark {name} was newer and is gone", name=name))
         libzfs.rollback_to(self.dataset, self.snapshot)
         dataset = next((dataset for dataset in status.read_datasets() if dataset.name == self.dataset), None)
         if dataset and (said := read_note(dataset)):
             # The files may have older rights than the note says.
             rewrite_note(dataset, msgspec.structs.replace(said, done=False), work)
-        work.note(f"{self.dataset} is as {self.snapshot} is")
+        work.note(Message("{dataset} is as {snapshot} is", dataset=self.dataset, snapshot=self.snapshot))
 
     def check_newer(self, newer: list[Snapshot]) -> list[str]:
         """Return the newer bookmarks. Raises Failed if the snapshot is gone, or a newer one appeared or cannot be destroyed."""
-        nothing = "Nothing was destroyed, and the files are as they were"
+        nothing = Message("Nothing was destroyed, and the files are as they were")
         every = list(list_snapshots.list_snapshots([self.dataset]))
         found = next((snapshot for snapshot in every if snapshot.guid == self.guid), None)
         if found is None:
-            raise Failed(f"The snapshot {self.snapshot} is no longer there. {nothing}")
+            raise Failed(
+                Message(
+                    "The snapshot {snapshot} is no longer there. {nothing}", snapshot=self.snapshot, nothing=nothing
+                )
+            )
         now = [snapshot for snapshot in every if snapshot.txg > found.txg]
         known = {snapshot.guid for snapshot in newer}
         if more := [snapshot.name for snapshot in now if snapshot.guid not in known]:
-            raise Failed(f"{more[0]} was taken meanwhile. {nothing}. Look at what would be lost, and roll back again")
+            raise Failed(
+                Message(
+                    "{more} was taken meanwhile. {nothing}. Look at what would be lost, and roll back again",
+                    more=more[0],
+                    nothing=nothing,
+                )
+            )
         if said := describe_blocks(now):
-            raise Failed(f"A newer snapshot cannot be destroyed. {nothing}", "; ".join(said[:5]))
+            raise Failed(
+                Message("A newer snapshot cannot be destroyed. {nothing}", nothing=nothing), "; ".join(said[:5])
+            )
         return libzfs.newer_bookmarks(self.dataset, found.txg)
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -257,12 +289,17 @@ class RollBack(SnapshotOperation, tag="roll-back"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         shares = (
-            " Its shares may be paused: look at the folder, and switch them on there."
+            Message(" Its shares may be paused: look at the folder, and switch them on there.")
             if self.shares_left_paused(facts)
             else ""
         )
         if self.newer_snapshots(facts):
-            return f"{self.dataset} was not put back; its files are as they were before.{shares} Roll it back again, or leave it so."
-        return (
-            f"No newer snapshot is there any more. If its files are not as they were then, roll it back again.{shares}"
+            return Message(
+                "{dataset} was not put back; its files are as they were before.{shares} Roll it back again, or leave it so.",
+                dataset=self.dataset,
+                shares=shares,
+            )
+        return Message(
+            "No newer snapshot is there any more. If its files are not as they were then, roll it back again.{shares}",
+            shares=shares,
         )

@@ -17,6 +17,7 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work
 from appliance.shares import approved, publish, teardown
 from appliance.shares.iscsi import chap, configfs, serve, targets
@@ -36,7 +37,11 @@ class SetTarget(DatasetOperation, tag="set-target"):
 
     @property
     def title(self) -> str:
-        return f"Share {self.dataset} over iSCSI" if self.iscsi else f"Stop sharing {self.dataset} over iSCSI"
+        return (
+            Message("Share {dataset} over iSCSI", dataset=self.dataset)
+            if self.iscsi
+            else Message("Stop sharing {dataset} over iSCSI", dataset=self.dataset)
+        )
 
     def wants_secret(self) -> bool:
         return self.new_secret and bool(self.iscsi and self.iscsi.user)
@@ -109,21 +114,27 @@ class SetTarget(DatasetOperation, tag="set-target"):
         secret = [self.secret_step()] if self.wants_secret() else []
         argv = self.set_argv()
         return Plan(
-            summary=f"{self.dataset} can be used as a disk by another computer, as {self.iscsi.iqn}."
+            summary=Message(
+                "{dataset} can be used as a disk by another computer, as {iqn}.",
+                dataset=self.dataset,
+                iqn=self.iscsi.iqn,
+            )
             if self.iscsi
-            else f"{self.dataset} is no longer reachable over iSCSI. What is on it stays.",
+            else Message("{dataset} is no longer reachable over iSCSI. What is on it stays.", dataset=self.dataset),
             steps=(
                 *secret,
                 Step(
                     "property",
-                    "Keep the setting with the volume",
+                    Message("Keep the setting with the volume"),
                     shlex.join(argv),
                     lambda _work: self.keep(argv),
                     (self.dataset,),
                 ),
                 Step(
                     "serve",
-                    "Have the kernel serve it, and ask whether it does" if self.iscsi else "Stop serving it",
+                    Message("Have the kernel serve it, and ask whether it does")
+                    if self.iscsi
+                    else Message("Stop serving it"),
                     f"write {configfs.ROOT}",
                     lambda work: self.serve(work, volume, former),
                     (device_of(self.dataset),),
@@ -131,9 +142,9 @@ class SetTarget(DatasetOperation, tag="set-target"):
             ),
             identity={**self.plan_identity(), **teardown.connected_computers(shares)},
             warnings=(*teardown.disk_warnings(shares), *self.list_warnings()),
-            undo="It can be switched on again. What is on the volume stays."
+            undo=Message("It can be switched on again. What is on the volume stays.")
             if not self.iscsi
-            else "It can be switched off at any time.",
+            else Message("It can be switched off at any time."),
             details=self.describe(shares),
         )
 
@@ -156,10 +167,14 @@ class SetTarget(DatasetOperation, tag="set-target"):
         if self.iscsi is None:
             return
         if self.iscsi.open_to_all:
-            who = "calls itself by one of these names" if self.iscsi.initiators else "reaches this box"
-            yield f"Every computer that {who} can read, change and erase the whole volume, without a secret."
-        yield "Nothing is encrypted on the way. Use it only in a network that you trust."
-        yield "One computer at a time: two that use the volume at once destroy its file system."
+            who = (
+                Message("calls itself by one of these names") if self.iscsi.initiators else Message("reaches this box")
+            )
+            yield Message(
+                "Every computer that {who} can read, change and erase the whole volume, without a secret.", who=who
+            )
+        yield Message("Nothing is encrypted on the way. Use it only in a network that you trust.")
+        yield Message("One computer at a time: two that use the volume at once destroy its file system.")
 
     def set_argv(self) -> list[str]:
         if self.iscsi is None:
@@ -170,10 +185,10 @@ class SetTarget(DatasetOperation, tag="set-target"):
         def store(work: Work) -> None:
             secrets = chap.parse_secrets(work.secret())
             if bool(secrets.back) != bool(self.iscsi and self.iscsi.back_user):
-                raise Failed("A secret is missing for one of the two ways. Type them again")
+                raise Failed(Message("A secret is missing for one of the two ways. Type them again"))
             chap.store_secrets(self.guid, secrets)
 
-        return Step("secret", "Store the secret", f"write {chap.secrets_path(self.guid)}", store)
+        return Step("secret", Message("Store the secret"), f"write {chap.secrets_path(self.guid)}", store)
 
     def keep(self, argv: list[str]) -> None:
         self.now()
@@ -184,7 +199,7 @@ class SetTarget(DatasetOperation, tag="set-target"):
         for dataset in status.read_datasets():
             if dataset.guid == self.guid and dataset.name == self.dataset:
                 return dataset
-        raise Failed(f"{self.dataset} has changed meanwhile. Look at its page again")
+        raise Failed(Message("{dataset} has changed meanwhile. Look at its page again", dataset=self.dataset))
 
     def serve(self, work: Work, before: Dataset | None, former: chap.Secrets | None) -> None:
         was_agreed = self.guid in approved.read_approved()
@@ -192,7 +207,7 @@ class SetTarget(DatasetOperation, tag="set-target"):
         try:
             publish.publish_shares(publish.agreed_facts(), [ISCSI], changed={device_of(self.dataset)}, note=work.note)
             if self.iscsi and not serve.is_served(self.iscsi.iqn, device_of(self.dataset)):
-                raise Failed(f"{self.iscsi.iqn} is in the settings and is not served")
+                raise Failed(Message("{iqn} is in the settings and is not served", iqn=self.iscsi.iqn))
         except LarderError:
             approved.set_approved(self.guid, share=was_agreed)
             if former:
@@ -201,7 +216,13 @@ class SetTarget(DatasetOperation, tag="set-target"):
             raise
         if self.iscsi is None:
             chap.delete_secrets(self.guid)
-        work.note(f"{self.dataset} is {'served' if self.iscsi else 'no longer served'} over iSCSI")
+        work.note(
+            Message(
+                "{dataset} is {what} over iSCSI",
+                dataset=self.dataset,
+                what=Message("served") if self.iscsi else Message("no longer served"),
+            )
+        )
 
     def put_back(self, before: Dataset | None) -> None:
         """The property as it was before, and what was served with it."""
@@ -225,4 +246,4 @@ class SetTarget(DatasetOperation, tag="set-target"):
         return ((ISCSI, device_of(self.dataset)) in here) == (self.iscsi is not None)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The page of the volume shows whether it is served. Set it again if that is not as you want it."
+        return Message("The page of the volume shows whether it is served. Set it again if that is not as you want it.")

@@ -11,6 +11,7 @@ from appliance.datasets.base import DatasetOperation
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.formatting import size_text
+from appliance.message import Message
 from appliance.operation import Plan, command_step, never
 
 PROPERTY = {"user": "userquota", "group": "groupquota"}
@@ -38,7 +39,11 @@ class SetUserQuota(DatasetOperation, tag="set-user-quota"):
 
     @property
     def title(self) -> str:
-        return f"Limit {self.who} in {self.dataset}" if self.size else f"Lift the limit of {self.who} in {self.dataset}"
+        return (
+            Message("Limit {who} in {dataset}", who=self.who, dataset=self.dataset)
+            if self.size
+            else Message("Lift the limit of {who} in {dataset}", who=self.who, dataset=self.dataset)
+        )
 
     def load_extra_facts(self, facts: Facts) -> Facts:
         return dataset_detail.add_detail(facts, self.find_dataset(facts))
@@ -54,20 +59,25 @@ class SetUserQuota(DatasetOperation, tag="set-user-quota"):
             yield reasons.dataset_locked(self.dataset)
 
     def plan(self, facts: Facts) -> Plan:
-        value = size_text(self.size) if self.size else "no limit"
+        value = size_text(self.size) if self.size else Message("no limit")
         word = str(self.size) if self.size else "none"
         return Plan(
-            summary=f"{self.who} in {self.dataset}: {value}. Files above the limit stay, but no more can be added.",
+            summary=Message(
+                "{who} in {dataset}: {value}. Files above the limit stay, but no more can be added.",
+                who=self.who,
+                dataset=self.dataset,
+                value=value,
+            ),
             steps=(
                 command_step(
                     "set",
-                    f"Set the limit of {self.who} to {value}",
+                    Message("Set the limit of {who} to {value}", who=self.who, value=value),
                     ["zfs", "set", "--", f"{PROPERTY[self.of]}@{self.who}={word}", self.dataset],
                     affects=[self.dataset],
                 ),
             ),
             identity=self.plan_identity(),
-            undo="It can be set back at any time.",
+            undo=Message("It can be set back at any time."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -76,6 +86,6 @@ class SetUserQuota(DatasetOperation, tag="set-user-quota"):
         return detail is not None and quotas.get((self.of, self.who), 0) == self.size
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return (
+        return Message(
             "The list of who uses space shows the current limits. Check that there is a user of that name on this box."
         )

@@ -13,6 +13,7 @@ from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.formatting import binary_text, size_text
+from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, command_step, never
 
 KIB, MIB = 2**10, 2**20
@@ -73,7 +74,7 @@ class CreateVolume(Operation, tag="create-volume"):
 
     @property
     def title(self) -> str:
-        return f"Create the volume {self.full_name}"
+        return Message("Create the volume {full_name}", full_name=self.full_name)
 
     @property
     def subject(self) -> str:
@@ -113,22 +114,38 @@ class CreateVolume(Operation, tag="create-volume"):
         ]
         over = self.thin and self.size > free
         return Plan(
-            summary=f"The volume {self.full_name} of {size_text(self.size)}, at /dev/zvol/{self.full_name}. "
-            + (
-                "It uses space in the pool only as data is written."
-                if self.thin
-                else "Its full size is reserved from the beginning."
+            summary=join_messages(
+                [
+                    Message(
+                        "The volume {full_name} of {size}, at /dev/zvol/{full_name}. ",
+                        full_name=self.full_name,
+                        size=size_text(self.size),
+                    ),
+                    Message("It uses space in the pool only as data is written.")
+                    if self.thin
+                    else Message("Its full size is reserved from the beginning."),
+                ],
+                "",
             ),
             steps=(
-                command_step("create", f"Create {self.full_name}", argv, affects=[self.full_name], undo="Destroy it"),
+                command_step(
+                    "create",
+                    Message("Create {full_name}", full_name=self.full_name),
+                    argv,
+                    affects=[self.full_name],
+                    undo=Message("Destroy it"),
+                ),
             ),
             identity={"operation": msgspec.to_builtins(self), "parent": parent.guid if parent else 0},
             warnings=(
-                f"Only {size_text(free)} are free. When the pool is full, whatever uses the volume sees its disk fail.",
+                Message(
+                    "Only {free} are free. When the pool is full, whatever uses the volume sees its disk fail.",
+                    free=size_text(free),
+                ),
             )
             if over
             else (),
-            undo="It can be destroyed again.",
+            undo=Message("It can be destroyed again."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -137,7 +154,11 @@ class CreateVolume(Operation, tag="create-volume"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         there = facts.dataset(self.full_name) is not None
-        return f"{self.full_name} is {'there' if there else 'not there. Create it again'}."
+        return Message(
+            "{full_name} is {what}.",
+            full_name=self.full_name,
+            what=Message("there") if there else Message("not there. Create it again"),
+        )
 
 
 def block_of(volume: Dataset) -> int:
@@ -159,7 +180,7 @@ class GrowVolume(DatasetOperation, tag="grow-volume"):
 
     @property
     def title(self) -> str:
-        return f"Make {self.dataset} larger"
+        return Message("Make {dataset} larger", dataset=self.dataset)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -195,17 +216,22 @@ class GrowVolume(DatasetOperation, tag="grow-volume"):
         volume = self.find_dataset(facts)
         before = volume.volsize if volume else 0
         return Plan(
-            summary=f"{self.dataset} grows from {size_text(before)} to {size_text(self.size)}. What uses the volume then has to extend its file system.",
+            summary=Message(
+                "{dataset} grows from {before} to {size}. What uses the volume then has to extend its file system.",
+                dataset=self.dataset,
+                before=size_text(before),
+                size=size_text(self.size),
+            ),
             steps=(
                 command_step(
                     "grow",
-                    "Make it larger",
+                    Message("Make it larger"),
                     ["zfs", "set", "--", f"volsize={self.size}", self.dataset],
                     affects=[self.dataset],
                 ),
             ),
             identity={**self.plan_identity(), "before": before},
-            undo="It cannot be made smaller again.",
+            undo=Message("It cannot be made smaller again."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -214,4 +240,8 @@ class GrowVolume(DatasetOperation, tag="grow-volume"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         volume = self.find_dataset(facts)
-        return f"It has {size_text(volume.volsize)} now." if volume else self.reason_missing(facts).text
+        return (
+            Message("It has {volsize} now.", volsize=size_text(volume.volsize))
+            if volume
+            else self.reason_missing(facts).text
+        )

@@ -12,6 +12,7 @@ from appliance.errors import Failed
 from appliance.facts.box import Disk
 from appliance.formatting import disk_label
 from appliance.layout.geometry import LABEL, MIB
+from appliance.message import Message
 from appliance.operation import Step, Work
 
 
@@ -39,14 +40,16 @@ def erase_step(disks: Iterable[Disk]) -> Step:
         udev.settle_udev()
         for (disk, path), argv in zip(targets, commands, strict=True):
             if not Path(path).exists():
-                raise Failed(f"{disk_label(disk)} vanished before it could be erased")
+                raise Failed(Message("{disk} vanished before it could be erased", disk=disk_label(disk)))
             command.run(argv, timeout=60)
             zero_ends(path)
-            work.note(f"Erased the signatures on {path}")
+            work.note(Message("Erased the signatures on {path}", path=path))
         udev.reread_disks(sorted({disk.path for disk, _path in targets}))
 
     shown = "\n".join(f"{shlex.join(argv)}\nzeros over the first and last MiB of {argv[-1]}" for argv in commands)
-    return Step("erase", "Erase what the chosen disks hold", shown, act, tuple(path for _disk, path in targets))
+    return Step(
+        "erase", Message("Erase what the chosen disks hold"), shown, act, tuple(path for _disk, path in targets)
+    )
 
 
 def zero_ends(path: str) -> None:

@@ -32,6 +32,7 @@ from appliance.facts import vdev_state
 from appliance.facts.box import Disk, Facts, Pool
 from appliance.formatting import disk_label, disk_size, link_label, time_left
 from appliance.layout.geometry import MIB
+from appliance.message import Message, join_messages
 from appliance.operation import Loss, Operation, Plan, Step, Work, always
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
@@ -45,6 +46,17 @@ SECONDS_BETWEEN_WORDS = 2.0
 BLKGETSIZE64 = 0x80081272
 # Attributes that count bad sectors: reallocated, reported uncorrectable, pending, offline uncorrectable.
 SECTOR_COUNTS = {5: "reallocated", 187: "reported unreadable", 197: "pending", 198: "unreadable offline"}
+
+
+# By how much is erased.
+REACH = {
+    "full": Message("Every sector is written once. It takes many hours on a large disk and can be stopped."),
+    "quick": Message("The rest of its bytes stay until something is written over them."),
+}
+UNDO = {
+    "full": Message("Nothing can bring back what it held."),
+    "quick": Message("Do not count on getting anything back."),
+}
 
 
 class EraseDisk(Operation, tag="erase-disk"):
@@ -64,7 +76,7 @@ class EraseDisk(Operation, tag="erase-disk"):
     @property
     def title(self) -> str:
         name = link_label(self.disk.rsplit("/", 1)[-1])
-        return f"Erase all of {name}" if self.how == "full" else f"Erase {name}"
+        return Message("Erase all of {name}", name=name) if self.how == "full" else Message("Erase {name}", name=name)
 
     @property
     def subject(self) -> str:
@@ -109,7 +121,7 @@ class EraseDisk(Operation, tag="erase-disk"):
         steps.append(
             Step(
                 "ends",
-                "Clear the tables at both ends of the disk",
+                Message("Clear the tables at both ends of the disk"),
                 f"zeros over the first and last {ENDS // MIB} MiB of {self.disk}",
                 self.clear_ends,
                 (self.disk,),
@@ -119,7 +131,7 @@ class EraseDisk(Operation, tag="erase-disk"):
             steps = [
                 Step(
                     "before",
-                    "Read the drive's error counts",
+                    Message("Read the drive's error counts"),
                     shlex.join(counts_argv(self.disk)),
                     lambda work: self.note_counts(work, "Before"),
                     (),
@@ -127,14 +139,14 @@ class EraseDisk(Operation, tag="erase-disk"):
                 *steps,
                 Step(
                     "zero",
-                    f"Write zeros over all of {label}",
+                    Message("Write zeros over all of {label}", label=label),
                     f"zeros over all {disk.size} bytes of {self.disk}, past the cache",
                     self.write_zeros,
                     (self.disk,),
                 ),
                 Step(
                     "after",
-                    "Read the drive's error counts again",
+                    Message("Read the drive's error counts again"),
                     shlex.join(counts_argv(self.disk)),
                     lambda work: self.note_counts(work, "After"),
                     (),
@@ -143,21 +155,17 @@ class EraseDisk(Operation, tag="erase-disk"):
         away = self.out_of_use(facts, disk) if disk.blocked else None
         held = [use.text for use in disk.uses] or ["has no recognised content"]
         return Plan(
-            summary=f"{label} is empty afterwards."
-            + (
-                " Every sector is written once. It takes many hours on a large disk and can be stopped."
-                if self.how == "full"
-                else " The rest of its bytes stay until something is written over them."
-            ),
+            summary=join_messages([Message("{label} is empty afterwards.", label=label), REACH[self.how]]),
             steps=tuple(steps),
             identity={"operation": msgspec.to_builtins(self), "disk": disk.identity},
-            losses=tuple(Loss(f"{label} {text}", disk.size) for text in held),
-            undo="Nothing can bring back what it held."
-            if self.how == "full"
-            else "Do not count on getting anything back.",
+            losses=tuple(Loss(Message("{label} {text}", label=label, text=text), disk.size) for text in held),
+            undo=UNDO[self.how],
             warnings=(offline_warning(away[0]),) if away else (),
             type_to_confirm=confirm_text(disk),
-            details={"Serial number": disk.serial or "not reported", "Size": disk_size(disk.size)},
+            details={
+                Message("Serial number"): disk.serial or Message("not reported"),
+                Message("Size"): disk_size(disk.size),
+            },
         )
 
     def clear_ends(self, work: Work) -> None:
@@ -167,7 +175,7 @@ class EraseDisk(Operation, tag="erase-disk"):
                 for _done in target.write_zeros(start, end):
                     pass
         reread_disks([self.disk])
-        work.note("The tables at both ends are cleared")
+        work.note(Message("The tables at both ends are cleared"))
 
     def write_zeros(self, work: Work) -> None:
         began, told = time.monotonic(), 0.0
@@ -179,14 +187,14 @@ class EraseDisk(Operation, tag="erase-disk"):
                     told = now
                     work.progress(done * 100 // target.size, progress_text(done, target.size, now - began))
             for offset in target.bad:
-                work.note(f"The sector at byte {offset} could not be written")
+                work.note(Message("The sector at byte {offset} could not be written", offset=offset))
         reread_disks([self.disk])
         if target.bad:
-            raise Failed(f"{len(target.bad)} sectors could not be written even once. Do not use this disk again")
-        work.note("Every sector was written")
+            raise Failed(Message("{count} sectors could not be written even once. Do not use this disk again", count=len(target.bad)))  # fmt: skip
+        work.note(Message("Every sector was written"))
 
     def note_counts(self, work: Work, when: str) -> None:
-        work.note(f"{when}: {sector_counts_text(self.disk)}")
+        work.note(Message("{when}: {sector_counts_text}", when=when, sector_counts_text=sector_counts_text(self.disk)))
 
     def probe(self, step: str, facts: Facts) -> bool:
         # Nothing shows whether every sector was written, so an interrupted full erase is never taken as done.
@@ -196,8 +204,8 @@ class EraseDisk(Operation, tag="erase-disk"):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         disk = facts.disk(self.disk)
         if disk is None:
-            return "The disk does not answer any more. Look at its cables, then erase it again or take it out."
-        return f"{disk_label(disk)} is partly erased. Nothing on it can be relied on: plan it again to erase it from the beginning."
+            return Message("The disk does not answer any more. Look at its cables, then erase it again or take it out.")
+        return Message("{disk} is partly erased. Nothing on it can be relied on: plan it again to erase it from the beginning.", disk=disk_label(disk))  # fmt: skip
 
 
 def copy_refusals(pool: Pool, place: Place) -> Iterator[Reason]:
@@ -234,8 +242,11 @@ def copy_refusals(pool: Pool, place: Place) -> Iterator[Reason]:
 
 def offline_warning(pool: Pool) -> str:
     left = pool.failures_left
-    survives = f"survives {left} more failed {'disk' if left == 1 else 'disks'}" if left else "survives no failed disk"
-    return f"It is offline in {pool.name}. Afterwards it can only return as a new disk, with a rebuild. Until then {pool.name} {survives}."
+    survives = Message("survives no failed disk")
+    if left:
+        disks = Message("disk") if left == 1 else Message("disks")
+        survives = Message("survives {left} more failed {what}", left=left, what=disks)
+    return Message("It is offline in {pool}. Afterwards it can only return as a new disk, with a rebuild. Until then {pool} {survives}.", pool=pool.name, survives=survives)  # fmt: skip
 
 
 def confirm_text(disk: Disk) -> str:
@@ -269,15 +280,13 @@ class ExclusiveDisk:
             self.handle = self.open_direct(flags)
         except OSError as error:
             if error.errno == errno.EBUSY:
-                raise Failed(
-                    "Something has begun to use this disk. Nothing more was written to it", str(error)
-                ) from error
-            raise Failed("The disk could not be opened", str(error)) from error
+                raise Failed(Message("Something has begun to use this disk. Nothing more was written to it"), str(error)) from error  # fmt: skip
+            raise Failed(Message("The disk could not be opened"), str(error)) from error
         try:
             self.size = self.size_of(self.handle)
         except OSError as error:
             os.close(self.handle)
-            raise Failed("The disk does not report its size", str(error)) from error
+            raise Failed(Message("The disk does not report its size"), str(error)) from error
         return self
 
     def open_direct(self, flags: int) -> int:
@@ -320,7 +329,7 @@ class ExclusiveDisk:
                 if self.is_gone():
                     raise Failed(GONE, str(error)) from error
                 if error.errno != errno.EIO:
-                    raise Failed("The disk takes no more writes", str(error)) from error
+                    raise Failed(Message("The disk takes no more writes"), str(error)) from error
                 return 0
 
     def is_gone(self) -> bool:
@@ -337,13 +346,13 @@ class ExclusiveDisk:
                 continue
             self.bad.append(offset)
             if len(self.bad) >= MOST_BAD:
-                raise Failed(f"{MOST_BAD} sectors could not be written; the disk is failing. Do not use it again")
+                raise Failed(Message("{most_bad} sectors could not be written; the disk is failing. Do not use it again", most_bad=MOST_BAD))  # fmt: skip
 
     def sync_range(self, start: int, end: int) -> None:
         try:
             os.fdatasync(self.handle)
         except OSError as error:
-            raise Failed(GONE if self.is_gone() else "The disk lost what was written to it", str(error)) from error
+            raise Failed(GONE if self.is_gone() else Message("The disk lost what was written to it"), str(error)) from error  # fmt: skip
         if not self.direct:
             os.posix_fadvise(self.handle, start, end - start, os.POSIX_FADV_DONTNEED)
 

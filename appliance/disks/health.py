@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from appliance.disks.smart import NOT_UNDERSTOOD, SWITCHED_OFF, UNANSWERED, Reading, SelfTest
+from appliance.message import Message
 
 State = Literal["healthy", "watch", "failing", "unknown", "asleep"]
 WORST_FIRST: tuple[State, ...] = ("failing", "watch", "unknown", "healthy", "asleep")
@@ -70,14 +71,14 @@ NOTHING = Before()
 
 
 WORDS: dict[State, str] = {
-    "healthy": "It reports no problem, and none of its counts is a concern.",
-    "watch": "It works, but needs attention.",
-    "failing": "It is failing.",
-    "unknown": "It does not report its health.",
-    "asleep": "It is sleeping and is not woken to be read.",
+    "healthy": Message("It reports no problem, and none of its counts is a concern."),
+    "watch": Message("It works, but needs attention."),
+    "failing": Message("It is failing."),
+    "unknown": Message("It does not report its health."),
+    "asleep": Message("It is sleeping and is not woken to be read."),
 }
-UNCOUNTED = "It reports no problem, but none of the counts that would warn before it fails."
-UNSAID = "None of its counts is a concern. It does not report an overall status."
+UNCOUNTED = Message("It reports no problem, but none of the counts that would warn before it fails.")
+UNSAID = Message("None of its counts is a concern. It does not report an overall status.")
 # Each count: singular, plural, from how many the disk needs attention, and from how many it is failing (0: never).
 COUNTS: dict[str, tuple[str, str, int, int]] = {
     "pending": ("sector cannot be read", "sectors cannot be read", 1, MANY_UNREADABLE),
@@ -96,12 +97,12 @@ ACCEPTABLE = {*COUNTS, "used"}  # values that can be accepted
 SINCE_FIRST_SEEN = ("crc", "timeouts")
 # NVMe base specification, figure "SMART / Health Information", critical warning.
 WARNINGS: tuple[tuple[int, State, str], ...] = (
-    (1, "failing", "Its spare memory is used up."),
-    (2, "watch", "It is warmer or colder than it should be."),
-    (4, "failing", "It reports that it has become unreliable because of memory errors."),
-    (8, "failing", "It accepts no more writes and can only be read."),
-    (16, "failing", "Its protection against a power cut has failed."),
-    (32, "failing", "Its persistent memory region has become unreliable."),
+    (1, "failing", Message("Its spare memory is used up.")),
+    (2, "watch", Message("It is warmer or colder than it should be.")),
+    (4, "failing", Message("It reports that it has become unreliable because of memory errors.")),
+    (8, "failing", Message("It accepts no more writes and can only be read.")),
+    (16, "failing", Message("Its protection against a power cut has failed.")),
+    (32, "failing", Message("Its persistent memory region has become unreliable.")),
 )
 
 
@@ -136,8 +137,13 @@ def silence_reason(reading: Reading, before: Before) -> HealthReason:
     known = next((reason for reason in before.reasons if reason.count == "silence"), None)
     if known or not before.known:
         return known or HealthReason("unknown", no_answer_text(reading))
-    what = "none of the counts by which it is judged" if reading.answered else "nothing of its health"
-    return HealthReason("unknown", f"It has reported {what} since {before.now}.", "silence", since=before.now)
+    what = Message("none of the counts by which it is judged") if reading.answered else Message("nothing of its health")
+    return HealthReason(
+        "unknown",
+        Message("It has reported {what} since {now}.", what=what, now=before.now),
+        "silence",
+        since=before.now,
+    )
 
 
 def kept_reasons(
@@ -147,7 +153,13 @@ def kept_reasons(
     for reason in before.reasons:
         quiet = reason.count in ACCEPTABLE and reason.value <= accepted.get(reason.count, 0)
         if reason.state in {"failing", "watch"} and not (quiet or reason.count in found or is_about(reading, reason)):
-            text = reason.text if reason.since else f"{reason.text} It has not reported this again since {before.now}."
+            text = (
+                reason.text
+                if reason.since
+                else Message(
+                    "{reason_text} It has not reported this again since {now}.", reason_text=reason.text, now=before.now
+                )
+            )
             yield replace(reason, text=text, since=reason.since or before.now)
 
 
@@ -172,12 +184,12 @@ def is_about(reading: Reading, reason: HealthReason) -> bool:
 def no_answer_text(reading: Reading) -> str:
     """Why a disk reports nothing; that alone is no fault of the disk."""
     if "USB bridge" in reading.message or "Unknown USB" in reading.message:
-        return "Its USB case does not pass on the disk's health data."
+        return Message("Its USB case does not pass on the disk's health data.")
     if reading.message.startswith((UNANSWERED, NOT_UNDERSTOOD)):
         return reading.message
     if reading.message == SWITCHED_OFF:
-        return "Its self-monitoring (SMART) is off. Turn it on with “sudo smartctl -s on” and the disk’s name."
-    return "It does not report its health. Disks behind some USB cases and RAID cards cannot."
+        return Message("Its self-monitoring (SMART) is off. Turn it on with “sudo smartctl -s on” and the disk’s name.")
+    return Message("It does not report its health. Disks behind some USB cases and RAID cards cannot.")
 
 
 def own_verdict_reasons(reading: Reading) -> Iterator[HealthReason]:
@@ -185,9 +197,11 @@ def own_verdict_reasons(reading: Reading) -> Iterator[HealthReason]:
     told = [HealthReason(state, text, f"warning{bit}", bit) for bit, state, text in WARNINGS if warning & bit]
     yield from told
     if reading.passed is False and not told:
-        yield HealthReason("failing", "It reports that it is failing.", "passed")
+        yield HealthReason("failing", Message("It reports that it is failing."), "passed")
     for name in reading.failing:
-        yield HealthReason("failing", f"Its value “{name}” is below the limit of its maker.", f"attribute {name}")
+        yield HealthReason(
+            "failing", Message("Its value “{name}” is below the limit of its maker.", name=name), f"attribute {name}"
+        )
 
 
 def selftest_reasons(reading: Reading) -> Iterator[HealthReason]:
@@ -200,7 +214,7 @@ def selftest_reasons(reading: Reading) -> Iterator[HealthReason]:
                 break  # it read the whole disk, so older results no longer matter
     for test in newest.values():
         if test.passed is False:
-            yield HealthReason("failing", f"Its {test.kind if test.kind != 'other' else 'own'} self-test failed: {test.text.lower() or 'no reason given'}.", f"self_test {test.kind}")  # fmt: skip
+            yield HealthReason("failing", Message("Its {kind} self-test failed: {test_text}.", kind=test.kind if test.kind != "other" else Message("own"), test_text=test.text.lower() or Message("no reason given")), f"self_test {test.kind}")  # fmt: skip
 
 
 def count_reasons(reading: Reading, accepted: Mapping[str, int]) -> Iterator[HealthReason]:
@@ -214,10 +228,17 @@ def count_reasons(reading: Reading, accepted: Mapping[str, int]) -> Iterator[Hea
         yield HealthReason(state, f"{value} {one if value == 1 else many}.", name, value)
     spare, least = reading.counts.get("spare"), reading.counts.get("spare_limit", 0)
     if spare is not None and 0 < least <= 100 and spare < least:
-        yield HealthReason("failing", f"Only {spare} % of its spare memory is left.", "spare", 100 - min(spare, 100))
+        yield HealthReason(
+            "failing",
+            Message("Only {spare} % of its spare memory is left.", spare=spare),
+            "spare",
+            100 - min(spare, 100),
+        )
     used = reading.counts.get("used", 0)
     if 100 <= used < MOST_USED and used > accepted.get("used", 0):
-        yield HealthReason("watch", f"It has been written {used} % as much as its maker promised.", "used", used)
+        yield HealthReason(
+            "watch", Message("It has been written {used} % as much as its maker promised.", used=used), "used", used
+        )
 
 
 def heat_reasons(reading: Reading, rotational: bool, warm: bool) -> Iterator[HealthReason]:
@@ -227,4 +248,6 @@ def heat_reasons(reading: Reading, rotational: bool, warm: bool) -> Iterator[Hea
     mark = min(limit, reading.trip - NEAR_TRIP) if reading.trip else limit
     now = reading.temperature
     if now is not None and now >= mark - (COOLED if warm else 0):
-        yield HealthReason("watch", f"It is {now} °C warm; {limit} °C is its limit.", "temperature")
+        yield HealthReason(
+            "watch", Message("It is {now} °C warm; {limit} °C is its limit.", now=now, limit=limit), "temperature"
+        )

@@ -15,6 +15,7 @@ from appliance import command
 from appliance.errors import Failed, Reason
 from appliance.facts import vdev_state
 from appliance.facts.box import Disk, Pool, Use
+from appliance.message import Message
 
 BY_ID = Path("/dev/disk/by-id")
 BY_PATH = Path("/dev/disk/by-path")
@@ -82,9 +83,9 @@ def uses_of(
     for pool in {
         pool_of[part["name"]].guid: pool_of[part["name"]] for part in parts if part["name"] in pool_of
     }.values():
-        yield Use("pool", f"part of the pool {pool.name}", str(pool.guid), pool.name)
+        yield Use("pool", f"is part of the pool {pool.name}", str(pool.guid), pool.name)
     if any(part.get("type") not in {"disk", "part"} for part in parts):
-        yield Use("raid", "part of a RAID set, a logical volume or an encrypted volume")
+        yield Use("raid", "is part of a RAID set, a logical volume or an encrypted volume")
     seen: set[tuple[str, str]] = set()
     for part in parts:
         kind, label, identity = part.get("fstype") or "", part.get("label") or "", part.get("uuid") or ""
@@ -103,7 +104,7 @@ def uses_of(
                 "exported", f"holds the pool {label or 'without a name'}, which is not in use here", identity, label
             )
         elif kind in {"linux_raid_member", "LVM2_member"}:
-            yield Use("raid", f"part of a set of disks ({kind})", identity)
+            yield Use("raid", f"is part of a set of disks ({kind})", identity)
         else:
             yield Use("old", f"holds {kind} data" + (f" called {label}" if label else ""), identity)
     if not seen and not mounts and row.get("pttype") and not any(part["name"] in pool_of for part in parts):
@@ -175,6 +176,6 @@ def read_disks(pools: Iterable[Pool]) -> tuple[Disk, ...]:
     try:
         listing = json.loads(result.stdout)
     except ValueError as error:
-        raise Failed("lsblk printed something that is not JSON", result.stdout[:200]) from error
+        raise Failed(Message("lsblk printed something that is not JSON"), result.stdout[:200]) from error
     found = disks_from(listing, read_links(), pools, read_links(BY_PATH))
     return tuple(sorted(found, key=lambda disk: disk.path or disk.name))

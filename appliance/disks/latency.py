@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from appliance.message import Message
+
 DISKSTATS = Path("/proc/diskstats")
 ENOUGH = 50  # requests between two samples; fewer say nothing
 SLOW_FROM = 20.0  # ms: healthy rotating disks take up to this long
@@ -55,4 +57,8 @@ def outlier_text(own: float | None, others: list[float]) -> str:
     usual = median(others)
     if own < SLOW_FROM or own < usual * TIMES_SLOWER:
         return ""
-    return f"It takes {own:.0f} ms per request, the other disks of its group {usual:.1f} ms."
+    return Message(
+        "It takes {own} ms per request, the other disks of its group {usual} ms.",
+        own=f"{own:.0f}",
+        usual=f"{usual:.1f}",
+    )

@@ -19,6 +19,7 @@ from appliance import names
 from appliance.disks import query
 from appliance.disks.inventory import missing_disk
 from appliance.errors import Failed, Refused
+from appliance.message import Message
 from appliance.request import Exchange, Request, Send
 
 SECONDS = 30
@@ -58,7 +59,7 @@ def switch_light(path: str) -> Iterator[str]:
         return
     try:
         if query.query_disk(path, ["ledctl", f"locate=/dev/{name}"], timeout=SECONDS_TO_SWITCH, part=LAMP).status:
-            raise Failed("ledctl cannot switch that lamp")
+            raise Failed(Message("ledctl cannot switch that lamp"))
     except Failed:
         # ledctl is missing or failed: only the disk's own light is left.
         yield "blink"
@@ -82,14 +83,14 @@ def show_disk(path: str, send: Send) -> None:
 def write_switch(path: str, switch: Path, to: str) -> None:
     """Write to a lamp's switch, by a command: an enclosure that does not answer blocks the writer in the kernel."""
     if query.query_disk(path, ["tee", str(switch)], timeout=SECONDS_TO_SWITCH, given=to, part=LAMP).status:
-        raise Failed("The lamp of the bay cannot be switched")
+        raise Failed(Message("The lamp of the bay cannot be switched"))
 
 
 def blink_by_command(path: str) -> None:
     """Blink with the disk in a separate process, so that a hang blocks nobody. Raises Failed."""
     argv = [sys.executable, "-I", "-m", "appliance.disks.locate", path]
     if query.query_disk(path, argv, timeout=SECONDS + SECONDS_TO_SWITCH).status:
-        raise Failed("The disk cannot be read, so its light shows nothing")
+        raise Failed(Message("The disk cannot be read, so its light shows nothing"))
 
 
 def blink_disk(path: str, *, seconds: float = SECONDS) -> int:
@@ -97,7 +98,7 @@ def blink_disk(path: str, *, seconds: float = SECONDS) -> int:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     except OSError as error:
-        raise Failed("The disk cannot be opened", str(error)) from error
+        raise Failed(Message("The disk cannot be opened"), str(error)) from error
     read = 0
     begun = time.monotonic()
     try:

@@ -16,6 +16,7 @@ from appliance.facts.box import Disk
 from appliance.formatting import disk_label
 from appliance.layout.choices import rest_mirrors
 from appliance.layout.geometry import MIB
+from appliance.message import Message
 from appliance.operation import Step, Work
 
 BLOCK = Path("/sys/class/block")
@@ -70,17 +71,17 @@ def partition_step(cuts: Sequence[Cut], labels: Sequence[str]) -> Step:
     def act(work: Work) -> None:
         for cut, argvs in commands:
             if not Path(cut.disk.path).exists():
-                raise Failed(f"{disk_label(cut.disk)} vanished before it could be partitioned")
+                raise Failed(Message("{disk} vanished before it could be partitioned", disk=disk_label(cut.disk)))
             zap, make = argvs
             command.run(zap, timeout=60, accept=range(256))  # it fails on a damaged table but still clears it
             command.run(make, timeout=60)
-            work.note(f"Partitioned {cut.disk.path}")
+            work.note(Message("Partitioned {disk_path}", disk_path=cut.disk.path))
         for cut in cuts:
             wait_for(cut)
 
     return Step(
         "partition",
-        "Partition the disks into equal parts",
+        Message("Partition the disks into equal parts"),
         "\n".join(shlex.join(argv) for _cut, argvs in commands for argv in argvs),
         act,
         tuple(cut.disk.path for cut in cuts),
@@ -99,7 +100,7 @@ def wait_for(cut: Cut) -> None:
         if seen == 2:
             return
         time.sleep(SECONDS_BETWEEN_LOOKS)
-    raise Failed(f"The partitions of {disk_label(cut.disk)} did not appear")
+    raise Failed(Message("The partitions of {disk} did not appear", disk=disk_label(cut.disk)))
 
 
 def has_partitions(cut: Cut) -> bool:

@@ -17,6 +17,7 @@ from appliance.disks.disk_request import DiskRequest
 from appliance.errors import Failed
 from appliance.facts.box import Disk, Facts, Use
 from appliance.layout.geometry import MIB
+from appliance.message import plain_text
 from appliance.request import Exchange
 
 NOTHING, AMBIVALENT = 2, 8  # blkid(8), exit status of --probe
@@ -68,4 +69,6 @@ class ReadContent(DiskRequest, tag="read-content"):
     """What disks hold that look empty: somebody is about to take them, so they are woken and read."""
 
     def answer(self, exchange: Exchange) -> None:
-        exchange.send({"facts": msgspec.to_builtins(probe_disks(exchange.read_facts(), self.disks))})
+        exchange.send(
+            {"facts": msgspec.to_builtins(probe_disks(exchange.read_facts(), self.disks), enc_hook=plain_text)}
+        )

@@ -12,9 +12,10 @@ from appliance.disks.inventory import missing_disk
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
 from appliance.formatting import disk_label
+from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, never
 
-TOLD = {"short": "It takes about two minutes.", "long": "It reads the whole disk, which takes hours. The disk answers a little slower meanwhile; a restart ends the test."}  # fmt: skip
+TOLD = {"short": Message("It takes about two minutes."), "long": Message("It reads the whole disk, which takes hours. The disk answers a little slower meanwhile; a restart ends the test.")}  # fmt: skip
 
 
 class StartSelfTest(Operation, tag="start-self-test"):
@@ -31,7 +32,7 @@ class StartSelfTest(Operation, tag="start-self-test"):
 
     @property
     def title(self) -> str:
-        return f"Start a {self.test} self-test"
+        return Message("Start a {test} self-test", test=self.test)
 
     @property
     def subject(self) -> str:
@@ -48,10 +49,18 @@ class StartSelfTest(Operation, tag="start-self-test"):
         disk = facts.disk(self.disk)
         label = disk_label(disk) if disk else self.disk
         return Plan(
-            summary=f"{label} tests itself. {TOLD[self.test]}",
-            steps=(Step("start", f"Start the {self.test} self-test", shlex.join(self.argv), self.act, (self.disk,)),),
+            summary=Message("{label} tests itself. {told}", label=label, told=TOLD[self.test]),
+            steps=(
+                Step(
+                    "start",
+                    Message("Start the {test} self-test", test=self.test),
+                    shlex.join(self.argv),
+                    self.act,
+                    (self.disk,),
+                ),
+            ),
             identity={"disk": disk.identity if disk else self.disk, "test": self.test, "wake": self.wake},
-            undo="Nothing on the disk is changed.",
+            undo=Message("Nothing on the disk is changed."),
         )
 
     @property
@@ -67,23 +76,24 @@ class StartSelfTest(Operation, tag="start-self-test"):
         """Start the test unless one runs. Bits 1 to 4 of smartctl's exit status say that the disk refused it (smartctl(8))."""
         answer = read_selftests(self.disk, *self.standby_options)
         if smart.is_asleep(answer):
-            work.note("The disk is sleeping and is not woken. It is tested another night.")
+            work.note(Message("The disk is sleeping and is not woken. It is tested another night."))
             return
         if answer is not None and smart.test_left(answer) is not None:
-            raise Failed("A self-test of this disk is under way already")
+            raise Failed(Message("A self-test of this disk is under way already"))
         result = query.query_disk(self.disk, self.argv, timeout=60)
         if result.status & 7:
             raise Failed(
-                "The disk did not take the self-test", result.stderr or "its case or controller may not pass it on"
+                Message("The disk did not take the self-test"),
+                result.stderr or "its case or controller may not pass it on",
             )
-        work.note("The self-test has started. The disk's page shows its progress.")
+        work.note(Message("The self-test has started. The disk's page shows its progress."))
 
     def probe(self, step: str, facts: Facts) -> bool:
         answer = read_selftests(self.disk, *self.standby_options)
         return answer is not None and smart.test_left(answer) is not None
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "Look at the disk's health page: it says whether a test runs, and how the last one ended."
+        return Message("Look at the disk's health page: it says whether a test runs, and how the last one ended.")
 
 
 def read_selftests(path: str, *more: str) -> object:

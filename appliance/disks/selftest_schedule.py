@@ -12,6 +12,7 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Literal
 
 from appliance.disks.smart import SelfTest
+from appliance.message import Message
 from appliance.schedule import AHEAD, Schedule
 
 Kind = Literal["short", "long"]
@@ -124,5 +125,5 @@ def overdue_text(disk: SelfTestCandidate, plan: SelfTestSchedule, since: datetim
     if disk.ended is not None and timedelta(hours=disk.ended) < LATE_AFTER * period:
         return ""
     if disk.ended is None:
-        return "No long test is in its log, though one should have ended by now."
-    return f"Its last long test ended {disk.ended // 24} days of use ago."
+        return Message("No long test is in its log, though one should have ended by now.")
+    return Message("Its last long test ended {ended} days of use ago.", ended=disk.ended // 24)

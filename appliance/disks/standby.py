@@ -10,6 +10,7 @@ from pathlib import Path
 
 from appliance.disks import query, smart
 from appliance.errors import Failed, Reason, Refused, explain_error
+from appliance.message import Message
 
 MINUTES = (0, 10, 20, 30, 60, 120)  # 0: never
 MARGIN = 60  # seconds that a drive may be late
@@ -42,8 +43,8 @@ def set_timer(path: str, minutes: int) -> str:
     if smart.is_asleep(answer):
         return ASLEEP
     if result.status & 7:
-        return (
-            smart.smartctl_messages(answer) or "It did not take the command. Its case or controller may not pass it on."
+        return smart.smartctl_messages(answer) or Message(
+            "It did not take the command. Its case or controller may not pass it on."
         )
     return TOLD
 

@@ -179,7 +179,7 @@ class Use:
     """Why a disk is not simply free."""
 
     kind: str  # system, pool, mounted, swap, raid, exported, old; of a disk that was read: unknown, differs, unreadable
-    text: str  # "holds the system", "part of the pool tank", "an ext4 file system called photos"
+    text: str  # "holds the system", "is part of the pool tank", "holds ext4 data called photos"
     identity: str = ""  # what it is beyond its name: a pool's guid, a file system's UUID
     pool: str = ""
 

@@ -8,7 +8,9 @@ import msgspec
 
 from appliance import names
 from appliance.errors import Reason
+from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool
+from appliance.message import Message
 from appliance.operation import Operation
 from appliance.pools.import_pool import pool_guid
 
@@ -53,3 +55,18 @@ class PoolOperation(Operation):
 def missing_pool(pool: str) -> Reason:
     """The reason against changing a pool that is no longer imported."""
     return Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=pool)
+
+
+def pool_trouble(pool: Pool) -> str:
+    """Why the disks of a pool cannot be changed now; empty where they can."""
+    if pool.state == "SUSPENDED":
+        return Message("{pool} has stopped because its disks do not answer. Reconnect them first.", pool=pool.name)
+    if pool.rebuilding:
+        return Message("{pool} is rebuilding. Wait until the rebuild has ended.", pool=pool.name)
+    busy = next((work for work in pool.work if work.kind in {"expand", "remove"} and work.under_way), None)
+    if busy:
+        doing = Message("is being expanded") if busy.kind == "expand" else Message("is giving up a disk")
+        return Message("{pool} {doing}. Wait until that has ended.", pool=pool.name, doing=doing)
+    if any(device.state not in vdev_state.WORKING for device in pool.devices() if device.role == "normal"):
+        return Message("A disk does not work. Replace it first.")
+    return ""

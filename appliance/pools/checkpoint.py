@@ -10,6 +10,7 @@ from appliance import command
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts, Pool
 from appliance.formatting import size_text
+from appliance.message import Message
 from appliance.operation import Loss, Plan, Step, Work, always, never
 from appliance.pools import discover
 from appliance.pools.base import PoolOperation
@@ -19,13 +20,15 @@ from appliance.shares import teardown
 from appliance.zfs import libzfs, status
 from appliance.zfs import mount as zfs_mount
 
-COSTS = "While it is kept, no disk can be added to or taken from a mirror or removed from the pool, and what you delete frees no space."
+COSTS = Message(
+    "While it is kept, no disk can be added to or taken from a mirror or removed from the pool, and what you delete frees no space."
+)
 
 
 def taken_at(pool: Pool) -> str:
     """When the checkpoint was taken, for identities and sentences."""
     kept = pool.checkpoint
-    return f"{kept.taken:%d %B %Y, %H:%M} UTC" if kept and kept.taken else "an unknown time"
+    return f"{kept.taken:%d %B %Y, %H:%M} UTC" if kept and kept.taken else Message("an unknown time")
 
 
 class TakeCheckpoint(PoolOperation, tag="take-checkpoint"):
@@ -35,7 +38,7 @@ class TakeCheckpoint(PoolOperation, tag="take-checkpoint"):
 
     @property
     def title(self) -> str:
-        return f"Take a checkpoint of {self.pool}"
+        return Message("Take a checkpoint of {pool}", pool=self.pool)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -61,20 +64,23 @@ class TakeCheckpoint(PoolOperation, tag="take-checkpoint"):
             libzfs.take_checkpoint(self.pool)
 
         return Plan(
-            summary=f"The checkpoint records {self.pool} as it is now: every folder, every snapshot, every setting. You can return to it until you discard it.",
+            summary=Message(
+                "The checkpoint records {pool} as it is now: every folder, every snapshot, every setting. You can return to it until you discard it.",
+                pool=self.pool,
+            ),
             steps=(
                 Step(
                     "take",
-                    f"Take a checkpoint of {self.pool}",
+                    Message("Take a checkpoint of {pool}", pool=self.pool),
                     shlex.join(["zpool", "checkpoint", self.pool]),
                     act,
                     (self.pool,),
-                    "Discard it",
+                    Message("Discard it"),
                 ),
             ),
             identity=self.identity(),
             warnings=(COSTS,),
-            undo="Discard it when the risky act has gone well. Do not leave it for long.",
+            undo=Message("Discard it when the risky act has gone well. Do not leave it for long."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -82,7 +88,7 @@ class TakeCheckpoint(PoolOperation, tag="take-checkpoint"):
         return bool(pool and pool.checkpoint and pool.checkpoint.state == "exists")
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return f"{self.pool} has no checkpoint. Take it again."
+        return Message("{pool} has no checkpoint. Take it again.", pool=self.pool)
 
 
 class DiscardCheckpoint(PoolOperation, tag="discard-checkpoint"):
@@ -92,7 +98,7 @@ class DiscardCheckpoint(PoolOperation, tag="discard-checkpoint"):
 
     @property
     def title(self) -> str:
-        return f"Discard the checkpoint of {self.pool}"
+        return Message("Discard the checkpoint of {pool}", pool=self.pool)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -107,22 +113,26 @@ class DiscardCheckpoint(PoolOperation, tag="discard-checkpoint"):
 
         def act(work: Work) -> None:
             libzfs.discard_checkpoint(self.pool)
-            work.note("ZFS frees its space in the background")
+            work.note(Message("ZFS frees its space in the background"))
 
         return Plan(
-            summary=f"{self.pool} stays as it is now. Going back to {taken_at(pool)} is no longer possible.",
+            summary=Message(
+                "{pool} stays as it is now. Going back to {taken_at} is no longer possible.",
+                pool=self.pool,
+                taken_at=taken_at(pool),
+            ),
             steps=(
                 Step(
                     "discard",
-                    "Discard the checkpoint",
+                    Message("Discard the checkpoint"),
                     shlex.join(["zpool", "checkpoint", "--discard", self.pool]),
                     act,
                     (self.pool,),
                 ),
             ),
             identity={**self.identity(), "taken": taken_at(pool)},
-            undo="A discarded checkpoint cannot be recovered.",
-            details={"Space that comes back": size_text(kept.size)} if kept else {},
+            undo=Message("A discarded checkpoint cannot be recovered."),
+            details={Message("Space that comes back"): size_text(kept.size)} if kept else {},
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -130,7 +140,7 @@ class DiscardCheckpoint(PoolOperation, tag="discard-checkpoint"):
         return pool is not None and (pool.checkpoint is None or pool.checkpoint.state == "discarding")
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return f"The checkpoint of {self.pool} is still there. Discard it again."
+        return Message("The checkpoint of {pool} is still there. Discard it again.", pool=self.pool)
 
 
 class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
@@ -140,7 +150,7 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
 
     @property
     def title(self) -> str:
-        return f"Put {self.pool} back to its checkpoint"
+        return Message("Put {pool} back to its checkpoint", pool=self.pool)
 
     def locks(self) -> tuple[str, ...]:
         return (self.pool, str(self.guid), "shares")
@@ -176,33 +186,47 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
 
     def plan(self, facts: Facts) -> Plan:
         pool = self.find_pool(facts)
-        moment = taken_at(pool) if pool else "its checkpoint"
+        moment = taken_at(pool) if pool else Message("its checkpoint")
         # Where its folders are now they may be again; a pool from elsewhere may have had other places then.
         also = frozenset(one.mountpoint for one in facts.datasets if one.pool == self.pool and one.mounted)
         steps = [*shares_step(self.pool, facts, forget=False), export_step(self.pool)] if pool else []
         return Plan(
-            summary=f"Everything in {self.pool} becomes as it was on {moment}: files, folders, snapshots, settings.",
+            summary=Message(
+                "Everything in {pool} becomes as it was on {moment}: files, folders, snapshots, settings.",
+                pool=self.pool,
+                moment=moment,
+            ),
             steps=(
                 *steps,
                 Step(
-                    "rewind", f"Bring {self.pool} in as it was then", shlex.join(self.argv()), self.rewind, (self.pool,)
+                    "rewind",
+                    Message("Bring {pool} in as it was then", pool=self.pool),
+                    shlex.join(self.argv()),
+                    self.rewind,
+                    (self.pool,),
                 ),
                 Step(
                     "mount",
-                    "Mount its folders where they are now",
+                    Message("Mount its folders where they are now"),
                     f"{zfs_mount.QUIET_TEXT}, for each folder that says otherwise\n{zfs_mount.mount_text('DATASET')}, for each folder\n{shlex.join(self.remember_argv())}",
                     lambda work: self.mount(work, also),
                 ),
-                Step("serve", "Serve its shares again", "\n".join(teardown.publish_commands()), self.serve),
+                Step("serve", Message("Serve its shares again"), "\n".join(teardown.publish_commands()), self.serve),
             ),
             identity={**self.identity(), "taken": moment},
             losses=(
                 Loss(
-                    f"everything written to {self.pool} after {moment}, in every folder, with every snapshot taken since"
+                    Message(
+                        "everything written to {pool} after {moment}, in every folder, with every snapshot taken since",
+                        pool=self.pool,
+                        moment=moment,
+                    )
                 ),
             ),
-            warnings=("Nobody can reach it meanwhile. Encrypted folders ask for their passphrase again afterwards.",),
-            undo="It cannot be undone. The checkpoint itself is used up by it.",
+            warnings=(
+                Message("Nobody can reach it meanwhile. Encrypted folders ask for their passphrase again afterwards."),
+            ),
+            undo=Message("It cannot be undone. The checkpoint itself is used up by it."),
             type_to_confirm=self.pool,
             details=connection_facts(self.pool, facts),
         )
@@ -212,7 +236,8 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
             command.run(self.argv(), timeout=900)
         except command.CommandFailed as failed:
             raise Failed(
-                f"{self.pool} could not be put back; it is exported and keeps its checkpoint", failed.said
+                Message("{pool} could not be put back; it is exported and keeps its checkpoint", pool=self.pool),
+                failed.said,
             ) from failed
 
     def remember_argv(self) -> list[str]:
@@ -247,9 +272,16 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         pool = facts.pool_of(self.guid)
         if pool is None:
-            return f"{self.pool} is exported and keeps its checkpoint. Plan this again to go on, or bring the pool in as it was."
+            return Message(
+                "{pool} is exported and keeps its checkpoint. Plan this again to go on, or bring the pool in as it was.",
+                pool=self.pool,
+            )
         if pool.checkpoint:
-            return f"{self.pool} is as it was, with its checkpoint; its shares may be off. Plan this again, or switch its shares on at their folders."
-        return (
-            f"{self.pool} was put back to its checkpoint. Look whether its folders are mounted and its shares are on."
+            return Message(
+                "{pool} is as it was, with its checkpoint; its shares may be off. Plan this again, or switch its shares on at their folders.",
+                pool=self.pool,
+            )
+        return Message(
+            "{pool} was put back to its checkpoint. Look whether its folders are mounted and its shares are on.",
+            pool=self.pool,
         )

@@ -18,6 +18,7 @@ from appliance.formatting import disk_label, size_text
 from appliance.layout.choices import NOTABLY_UNEQUAL, LayoutChoice, rest_size
 from appliance.layout.descriptions import explain_layout
 from appliance.layout.geometry import LEAST_DISKS, MIB, PARTITION_MARGIN, parity_of, usable_bytes
+from appliance.message import Message, join_messages
 from appliance.operation import Loss, Operation, Plan, Step, Work, if_lost
 from appliance.pools import create_checks
 from appliance.pools.vdevs import aux_rules, retry
@@ -96,7 +97,9 @@ class CreatePool(Operation, tag="create-pool"):
 
     @property
     def title(self) -> str:
-        return f"Create the pool {self.name}" + (f" and the pool {self.rest}" if self.rest else "")
+        if self.rest:
+            return Message("Create the pool {name} and the pool {rest}", name=self.name, rest=self.rest)
+        return Message("Create the pool {name}", name=self.name)
 
     @property
     def subject(self) -> str:
@@ -165,22 +168,36 @@ class CreatePool(Operation, tag="create-pool"):
         shape, cuts = self.disk_sizes(facts), self.plan_cuts(facts)
         full = [disk for disk in disks if disk.uses]
         holds = usable_bytes(self.layout, shape, self.ashift, margin=0 if self.partition else PARTITION_MARGIN)
-        made = f"{LAYOUT_NAMES[self.layout].lower()} of {len(self.disks)} disks" if self.disks[1:] else "one disk alone"
-        summary = f"The pool {self.name}: {made}, about {size_text(holds)} for files."
+        made = (
+            Message(
+                "{layout_names} of {count} disks", layout_names=LAYOUT_NAMES[self.layout].lower(), count=len(self.disks)
+            )
+            if self.disks[1:]
+            else Message("one disk alone")
+        )
+        summary: str = Message(
+            "The pool {name}: {made}, about {holds} for files.", name=self.name, made=made, holds=size_text(holds)
+        )
         rests = [cut.rest for cut in cuts if cut.rest]
         if rests:
             pairs = [[cut.rest for cut in group] for group in mirrors_of(cuts)] if self.rest_mirror else []
             second = usable_bytes("mirror" if pairs else "stripe", pairs or [rests], self.ashift, margin=0)
-            summary += f" The pool {self.rest}: what is left of the larger disks, about {size_text(second)}, {'mirrored' if pairs else 'protected by nothing'}."
+            more = Message(
+                "The pool {rest}: what is left of the larger disks, about {second}, {what}.",
+                rest=self.rest,
+                second=size_text(second),
+                what=Message("mirrored") if pairs else Message("protected by nothing"),
+            )
+            summary = join_messages([summary, more])
         return Plan(
             summary=summary,
             steps=tuple(self.steps(full, shape, cuts)),
             identity={"operation": msgspec.to_builtins(self), "disks": [disk.identity for disk in disks]},
             losses=tuple(Loss(f"{disk_label(disk)} {use.text}", disk.size) for disk in full for use in disk.uses),
             warnings=tuple(self.warnings(facts, shape)),
-            undo="Nothing can bring back what the disks held before."
+            undo=Message("Nothing can bring back what the disks held before.")
             if full
-            else "The pool can be destroyed again; the disks are empty now.",
+            else Message("The pool can be destroyed again; the disks are empty now."),
             type_to_confirm=self.name if full else "",
             details=self.plan_details(facts),
             key_file=self.key_file,
@@ -210,17 +227,17 @@ class CreatePool(Operation, tag="create-pool"):
         every = [size for group in shape for size in group]
         if self.layout != "stripe" and max(every) - min(every) > NOTABLY_UNEQUAL * max(every):
             lost = sum(size - min(group) for group in shape for size in group)
-            yield f"The disks differ in size. Each counts only as much as the smallest of its group, so {size_text(lost)} would not be used."
+            yield Message("The disks differ in size. Each counts only as much as the smallest of its group, so {lost} would not be used.", lost=size_text(lost))  # fmt: skip
         if self.layout == "stripe":
-            yield "One failed disk loses everything in this pool. Keep a copy elsewhere."
+            yield Message("One failed disk loses everything in this pool. Keep a copy elsewhere.")
         if self.rest_mirror:
-            yield f"{self.name} and {self.rest} are on the same disks: a failed disk has to be replaced in both."
+            yield Message("{name} and {rest} are on the same disks: a failed disk has to be replaced in both.", name=self.name, rest=self.rest)  # fmt: skip
         elif self.rest:
-            yield f"One failed disk that {self.rest} is on loses everything in {self.rest}. Only for what you can do without."
+            yield Message("One failed disk that {rest} is on loses everything in {rest}. Only for what you can do without.", rest=self.rest)  # fmt: skip
         if self.layout == "raidz1" and max(every) >= 4 * 10**12:
-            yield "After one failure, rebuilding such large disks takes a day or more, and a second failure in that time loses everything. raidz2 survives it."
+            yield Message("After one failure, rebuilding such large disks takes a day or more, and a second failure in that time loses everything. raidz2 survives it.")  # fmt: skip
         if self.ashift == 9:
-            yield "Sectors of 512 bytes (ashift 9) are slow on nearly every disk sold since 2011 and cannot be changed later."
+            yield Message("Sectors of 512 bytes (ashift 9) are slow on nearly every disk sold since 2011 and cannot be changed later.")  # fmt: skip
         found = [[disk for path in paths if (disk := facts.disk(path))] for paths in (self.logs, self.cache)]
         yield from aux_rules.aux_warnings(*found)
 
@@ -241,9 +258,11 @@ class CreatePool(Operation, tag="create-pool"):
         yield self.create_step("create", self.name, vdevs, secret, ["-f"] if force else [])
         if self.rest:
             yield self.rest_step(cuts, secret)
-        both = f"{self.name} and {self.rest}" if self.rest else self.name
+        both = Message("{name} and {rest}", name=self.name, rest=self.rest) if self.rest else self.name
         shown = shlex.join(status.READ_POOLS)
-        yield Step("verify", f"Read {both} back and see that every disk is in it", shown, self.verify_pools)
+        yield Step(
+            "verify", Message("Read {both} back and see that every disk is in it", both=both), shown, self.verify_pools
+        )
 
     def rest_step(self, cuts: list[Cut], secret: Callable[[Work], str]) -> Step:
         if not self.rest_mirror:
@@ -282,17 +301,24 @@ class CreatePool(Operation, tag="create-pool"):
             for line in (result.stdout + result.stderr).splitlines():
                 work.note(line)
 
-        return Step(step, f"Create {name}", shlex.join(argv), act, tuple(vdevs), f"Destroy {name}")
+        return Step(
+            step,
+            Message("Create {name}", name=name),
+            shlex.join(argv),
+            act,
+            tuple(vdevs),
+            Message("Destroy {name}", name=name),
+        )
 
     def verify_pools(self, work: Work) -> None:
         found = {pool.name: pool for pool in status.read_pools()}
         for name in filter(None, (self.name, self.rest)):
             pool = found.get(name)
             if pool is None or not self.made_of_our_disks(pool):
-                raise Failed(f"{name} does not consist of the disks that were chosen")
+                raise Failed(Message("{name} does not consist of the disks that were chosen", name=name))
             if pool.state != "ONLINE":
-                raise Failed(f"{name} was made but is {pool.state}", pool.status)
-            work.note(f"{name} is online with {len(list(pool.devices()))} disks")
+                raise Failed(Message("{name} was made but is {state}", name=name, state=pool.state), pool.status)
+            work.note(Message("{name} is online with {count} disks", name=name, count=len(list(pool.devices()))))
 
     def made_of_our_disks(self, pool: Pool) -> bool:
         """Whether the pool has the disks that this operation gives it: all, or second partitions of some."""
@@ -323,18 +349,23 @@ class CreatePool(Operation, tag="create-pool"):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         pool = facts.pool(self.name)
         if pool is not None and self.made_of_our_disks(pool):
-            said = f"{self.name} is there and its state is {pool.state.lower()}. Look at its page."
+            said: str = Message(
+                "{name} is there and its state is {state}. Look at its page.", name=self.name, state=pool.state.lower()
+            )
             if self.rest and facts.pool(self.rest) is None:
-                said += f" {self.rest} is not there: the second partitions of the larger disks are still empty."
+                more = Message(
+                    "{rest} is not there: the second partitions of the larger disks are still empty.", rest=self.rest
+                )
+                said = join_messages([said, more])
             return said
         gone = [path.rsplit("/", 1)[-1] for path in self.all_disks if facts.disk(path) is None]
         if gone:
-            return f"{self.name} is not there, and {', '.join(gone)} does not answer. Put the disk back or choose others, then create the pool again."
+            return Message("{name} is not there, and {gone} does not answer. Put the disk back or choose others, then create the pool again.", name=self.name, gone=", ".join(gone))  # fmt: skip
         if any(use.pool == self.name for disk in facts.disks if disk.path in self.all_disks for use in disk.uses):
-            return f"{self.name} is not in use; its disks carry traces of it that hold nothing of yours. Create it again on the same disks: Larder will show the traces and erase them."
+            return Message("{name} is not in use; its disks carry traces of it that hold nothing of yours. Create it again on the same disks: Larder will show the traces and erase them.", name=self.name)  # fmt: skip
         if step != "partition" and any(map(has_partitions, self.plan_cuts(facts))):
-            return f"{self.name} is not there; its disks are partitioned and hold nothing of yours. Create it again on the same disks: Larder will show the partitions and erase them."
-        return f"{self.name} is not there, and nothing of it is left on the disks. Create it again when you like."
+            return Message("{name} is not there; its disks are partitioned and hold nothing of yours. Create it again on the same disks: Larder will show the partitions and erase them.", name=self.name)  # fmt: skip
+        return Message("{name} is not there, and nothing of it is left on the disks. Create it again when you like.", name=self.name)  # fmt: skip
 
 
 def asked_once() -> Callable[[Work], str]:

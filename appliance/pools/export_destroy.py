@@ -9,6 +9,7 @@ from dataclasses import replace
 from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.formatting import size_text
+from appliance.message import Message
 from appliance.operation import Loss, Plan, Step, Work, always, never
 from appliance.pools import features
 from appliance.pools.base import PoolOperation
@@ -42,9 +43,16 @@ def export_step(pool: str) -> Step:
 
     def act(work: Work) -> None:
         run_unmounting(argv, pool)
-        work.note(f"{pool} is exported: every disk of it may be taken out")
+        work.note(Message("{pool} is exported: every disk of it may be taken out", pool=pool))
 
-    return Step("export", f"Unmount and export {pool}", shlex.join(argv), act, (pool,), f"Bring {pool} in again")
+    return Step(
+        "export",
+        Message("Unmount and export {pool}", pool=pool),
+        shlex.join(argv),
+        act,
+        (pool,),
+        Message("Bring {pool} in again", pool=pool),
+    )
 
 
 class ExportPool(PoolOperation, tag="export-pool"):
@@ -54,7 +62,7 @@ class ExportPool(PoolOperation, tag="export-pool"):
 
     @property
     def title(self) -> str:
-        return f"Export {self.pool}"
+        return Message("Export {pool}", pool=self.pool)
 
     def locks(self) -> tuple[str, ...]:
         return (self.pool, str(self.guid), "shares")
@@ -66,7 +74,11 @@ class ExportPool(PoolOperation, tag="export-pool"):
         folders = sum(one.pool == self.pool for one in facts.datasets)
         shares = teardown.shares_of_pool(facts, self.pool)
         return Plan(
-            summary=f"{self.pool} and its {folders} folders are no longer reachable on this box. Nothing is erased; the disks can then be taken out.",
+            summary=Message(
+                "{pool} and its {folders} folders are no longer reachable on this box. Nothing is erased; the disks can then be taken out.",
+                pool=self.pool,
+                folders=folders,
+            ),
             steps=(*shares_step(self.pool, facts, forget=True), export_step(self.pool)),
             identity={
                 **self.identity(),
@@ -74,12 +86,14 @@ class ExportPool(PoolOperation, tag="export-pool"):
                 **teardown.connected_computers(shares),
             },
             warnings=(
-                "Users with open files in this pool lose their connection. Ask them to save their work first.",
+                Message("Users with open files in this pool lose their connection. Ask them to save their work first."),
                 *teardown.disk_warnings(shares),
             )
             if shares
             else (),
-            undo="Bring it in again at any time, here or on another system. Its shares are then offered, not switched on.",
+            undo=Message(
+                "Bring it in again at any time, here or on another system. Its shares are then offered, not switched on."
+            ),
             details=connection_facts(self.pool, facts),
         )
 
@@ -89,13 +103,13 @@ class ExportPool(PoolOperation, tag="export-pool"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.pool_of(self.guid) is None:
-            return f"{self.pool} is exported."
+            return Message("{pool} is exported.", pool=self.pool)
         stopped = (
             ""
             if teardown.shares_of_pool(facts, self.pool)
-            else " Its shares are off: switch them on at their folders if it stays."
+            else Message(" Its shares are off: switch them on at their folders if it stays.")
         )
-        return f"{self.pool} is still in use here.{stopped}"
+        return Message("{pool} is still in use here.{stopped}", pool=self.pool, stopped=stopped)
 
 
 class DestroyPool(PoolOperation, tag="destroy-pool"):
@@ -105,7 +119,7 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
 
     @property
     def title(self) -> str:
-        return f"Destroy {self.pool}"
+        return Message("Destroy {pool}", pool=self.pool)
 
     def locks(self) -> tuple[str, ...]:
         return (self.pool, str(self.guid), "shares")
@@ -129,24 +143,32 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
 
         def act(work: Work) -> None:
             run_unmounting(argv, self.pool)
-            work.note(f"{self.pool} is destroyed; its disks still hold it until something else is written to them")
+            work.note(
+                Message(
+                    "{pool} is destroyed; its disks still hold it until something else is written to them",
+                    pool=self.pool,
+                )
+            )
 
         detail, shares = facts.detail(self.guid), teardown.shares_of_pool(facts, self.pool)
         datasets = [one for one in facts.datasets if one.pool == self.pool]
         kept = sum(one.used_by_snapshots for one in datasets)
-        counted = f"{detail.snapshots}, holding {size_text(kept)}" if detail else f"holding {size_text(kept)}"
+        held = Message("holding {kept}", kept=size_text(kept))
+        counted = Message("{count}, {held}", count=detail.snapshots, held=held) if detail else held
         told = {"Folders": str(len(datasets)), "Snapshots": counted, **connection_facts(self.pool, facts)}
         return Plan(
-            summary=f"{self.pool} and everything in it is given up, and its disks are free for something else.",
+            summary=Message(
+                "{pool} and everything in it is given up, and its disks are free for something else.", pool=self.pool
+            ),
             steps=(
                 *shares_step(self.pool, facts, forget=True),
                 Step(
                     "destroy",
-                    f"Unmount and destroy {self.pool}",
+                    Message("Unmount and destroy {pool}", pool=self.pool),
                     shlex.join(argv),
                     act,
                     (self.pool,),
-                    "Bring it back while its disks are untouched",
+                    Message("Bring it back while its disks are untouched"),
                 ),
             ),
             identity={
@@ -155,8 +177,10 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
                 **teardown.connected_computers(shares),
             },
             losses=tuple(self.losses(facts)),
-            warnings=("Its snapshots go with it: they are no copy.", *teardown.disk_warnings(shares)),
-            undo="It can be recovered with “Import a pool”, as long as nothing is written to its disks. A new pool on one of them ends that.",
+            warnings=(Message("Its snapshots go with it: they are no copy."), *teardown.disk_warnings(shares)),
+            undo=Message(
+                "It can be recovered with “Import a pool”, as long as nothing is written to its disks. A new pool on one of them ends that."
+            ),
             type_to_confirm=self.pool,
             details=told,
         )
@@ -164,14 +188,15 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
     def losses(self, facts: Facts) -> Iterator[Loss]:
         datasets = [one for one in facts.datasets if one.pool == self.pool]
         for dataset in datasets[:MOST_LISTED]:
-            what = "the volume" if dataset.kind == "volume" else "the folder"
-            yield Loss(f"{what} {dataset.name}", dataset.referenced)
+            what = Message("the volume") if dataset.kind == "volume" else Message("the folder")
+            yield Loss(Message("{what} {dataset}", what=what, dataset=dataset.name), dataset.referenced)
         if len(datasets) > MOST_LISTED:
             yield Loss(
-                f"{len(datasets) - MOST_LISTED} more folders", sum(one.referenced for one in datasets[MOST_LISTED:])
+                Message("{number} more folders", number=len(datasets) - MOST_LISTED),
+                sum(one.referenced for one in datasets[MOST_LISTED:]),
             )
         for share in teardown.shares_of_pool(facts, self.pool):
-            yield Loss(f"the share {share.name}")
+            yield Loss(Message("the share {share}", share=share.name))
 
     def probe(self, step: str, facts: Facts) -> bool:
         gone = facts.pool_of(self.guid) is None
@@ -179,10 +204,10 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.pool_of(self.guid) is None:
-            return f"{self.pool} is destroyed. It can be recovered while its disks are untouched."
+            return Message("{pool} is destroyed. It can be recovered while its disks are untouched.", pool=self.pool)
         stopped = (
             ""
             if teardown.shares_of_pool(facts, self.pool)
-            else " Its shares are off: switch them on at their folders if it stays."
+            else Message(" Its shares are off: switch them on at their folders if it stays.")
         )
-        return f"{self.pool} is still there, with everything in it.{stopped}"
+        return Message("{pool} is still there, with everything in it.{stopped}", pool=self.pool, stopped=stopped)

@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from appliance.message import Message
+
 Level = Literal["", "notice", "warning", "critical"]
 
 NOTICE, WARNING, CRITICAL, FULL = 80, 90, 96, 99  # per cent, rounded down
@@ -31,13 +33,20 @@ class Fullness:
 
 ENOUGH = Fullness(0, "")
 TABLE = (
-    Fullness(FULL, "critical", "full", "What is in it is safe, but nothing more can be written."),
-    Fullness(CRITICAL, "critical", "almost out of space", "Writing is very slow now, and fails when it is full."),
-    Fullness(WARNING, "warning", "nearly full", "Writing becomes slow, and fails when it is full."),
-    Fullness(NOTICE, "notice", "filling up", f"There is room left. From {WARNING} % on it becomes slow."),
+    Fullness(FULL, "critical", "full", Message("What is in it is safe, but nothing more can be written.")),
+    Fullness(
+        CRITICAL, "critical", "almost out of space", Message("Writing is very slow now, and fails when it is full.")
+    ),
+    Fullness(WARNING, "warning", "nearly full", Message("Writing becomes slow, and fails when it is full.")),
+    Fullness(
+        NOTICE,
+        "notice",
+        "filling up",
+        Message("There is room left. From {warning} % on it becomes slow.", warning=WARNING),
+    ),
     ENOUGH,
 )
-ADVICE = "Delete what is not needed, also old snapshots that still hold it, or add disks."
+ADVICE = Message("Delete what is not needed, also old snapshots that still hold it, or add disks.")
 
 
 def percent_used(used: int, total: int) -> int:

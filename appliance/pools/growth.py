@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from appliance.facts import vdev_state
 from appliance.facts.box import Pool
 from appliance.formatting import disk_size, size_text
 from appliance.layout import growth as layout_growth
@@ -17,6 +16,8 @@ from appliance.layout import risk
 from appliance.layout.descriptions import number_word
 from appliance.layout.geometry import LEAST_DISKS
 from appliance.layout.growth import DataGroup
+from appliance.message import Message
+from appliance.pools.base import pool_trouble
 from appliance.pools.create import describe_survival
 from appliance.pools.growth_disks import gather_disks, partitions, unequal_note, usual_disk, whole_disk
 from appliance.pools.growth_plan import members_of
@@ -26,7 +27,7 @@ from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place, partition_bytes
 
 EXPANSION = "raidz_expansion"  # the feature of a pool
-UNKNOWN = (
+UNKNOWN = Message(
     "Larder cannot calculate this pool: the size of one of its groups is not known, or it is of a kind such as draid."
 )
 
@@ -111,26 +112,15 @@ def missing_places(facts: GrowthFacts, count: int) -> str:
     if count <= facts.places:
         return ""
     known = (
-        "no free bay"
+        Message("no free bay")
         if not facts.places
-        else f"room for {facts.places} more {'disk' if facts.places == 1 else 'disks'}"
+        else Message(
+            "room for {places} more {what}",
+            places=facts.places,
+            what=Message("disk") if facts.places == 1 else Message("disks"),
+        )
     )
-    return f"It needs room for {count} more {'disk' if count == 1 else 'disks'}, and Larder knows of {known}."
-
-
-def pool_trouble(pool: Pool) -> str:
-    """Why the disks of a pool cannot be changed now; empty where they can."""
-    if pool.state == "SUSPENDED":
-        return f"{pool.name} has stopped because its disks do not answer. Reconnect them first."
-    if pool.rebuilding:
-        return f"{pool.name} is rebuilding. Wait until the rebuild has ended."
-    busy = next((work for work in pool.work if work.kind in {"expand", "remove"} and work.under_way), None)
-    if busy:
-        doing = "is being expanded" if busy.kind == "expand" else "is giving up a disk"
-        return f"{pool.name} {doing}. Wait until that has ended."
-    if any(device.state not in vdev_state.WORKING for device in pool.devices() if device.role == "normal"):
-        return "A disk does not work. Replace it first."
-    return ""
+    return Message("It needs room for {count} more {what}, and Larder knows of {known}.", count=count, what=Message("disk") if count == 1 else Message("disks"), known=known)  # fmt: skip
 
 
 def protection_text(groups: Sequence[DataGroup]) -> str:
@@ -138,32 +128,37 @@ def protection_text(groups: Sequence[DataGroup]) -> str:
     shape = [(group.width, group.parity) for group in groups]
     survives = risk.failures_survived(shape)
     if not survives:
-        return "Survives no failed disk: each one that fails loses all files of the pool."
+        return Message("Survives no failed disk: each one that fails loses all files of the pool.")
     odds = risk.loss_probability(shape, survives + 1)
-    lost = "" if odds == 1 else f" in {risk.percent_text(odds)} of cases"
-    return f"Survives {describe_survival(survives)}. If {number_word(survives + 1)} fail at once, all is lost{lost}."
+    lost = "" if odds == 1 else Message(" in {percent_text} of cases", percent_text=risk.percent_text(odds))
+    return Message("Survives {survived}. If {number_word} fail at once, all is lost{lost}.", survived=describe_survival(survives), number_word=number_word(survives + 1), lost=lost)  # fmt: skip
 
 
 # --- the ways ----------------------------------------------------------------------------------------------------------
 def clean_up(facts: GrowthFacts) -> Way:
     """Delete snapshots and copies that no backup uses."""
     name, freed = facts.pool.name, min(facts.held + facts.orphaned, facts.used)
-    way = Way("clean", "Only clean up", "Nothing to buy, and no disk changes.")
+    way = Way("clean", "Only clean up", Message("Nothing to buy, and no disk changes."))
     if not freed:
-        return replace(way, reason="No snapshot holds deleted or changed files, and no old copy is left.")
+        return replace(way, reason=Message("No snapshot holds deleted or changed files, and no old copy is left."))
     notes = []
     if facts.held:
         notes.append(
-            f"Snapshots hold {size_text(facts.held)} that are not in the folders any more. All of them would have to go to free that."
+            Message(
+                "Snapshots hold {held} that are not in the folders any more. All of them would have to go to free that.",
+                held=size_text(facts.held),
+            )
         )
     if facts.orphaned:
-        notes.append(f"Copies that no backup uses any more hold {size_text(facts.orphaned)}.")
+        notes.append(
+            Message("Copies that no backup uses any more hold {orphaned}.", orphaned=size_text(facts.orphaned))
+        )
     return replace(
         way,
         total=facts.total,
         freed=freed,
-        protection=f"{name} stays as it is, but deleted snapshots cannot bring back files.",
-        undo="No: deleted snapshots and copies are gone for good.",
+        protection=Message("{name} stays as it is, but deleted snapshots cannot bring back files.", name=name),
+        undo=Message("No: deleted snapshots and copies are gone for good."),
         notes=tuple(notes),
     )
 
@@ -175,7 +170,7 @@ def expand_raidz(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
     way = Way(
         "expand",
         "Expand the raidz by a disk",
-        "One more disk joins the raidz, and ZFS spreads the data over all of them.",
+        Message("One more disk joins the raidz, and ZFS spreads the data over all of them."),
     )
     if reason := expansion_reason(facts, groups, any_raidz=bool(raidz)):
         return replace(way, reason=reason)
@@ -188,14 +183,19 @@ def expand_raidz(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
     weight = Fraction(group.space[0], sum(one.space[0] for one in groups) or 1)
     estimate = estimate_expansion(pool, facts.past, rotational=facts.rotational)
     old = max(facts.used - facts.held, 0)
-    notes = [f"A disk larger than {disk_size(disk)} adds no more: the smallest of the raidz counts."]
+    notes = [Message("A disk larger than {disk} adds no more: the smallest of the raidz counts.", disk=disk_size(disk))]
     if share < 1:
         notes.append(
-            f"Older files keep {group.width - group.parity} parts of data for {group.parity} of parity until they are written again; new ones have {group.width + 1 - group.parity} for {group.parity}. ZFS goes on showing space with the old ratio, so new files seem smaller."
+            Message(
+                "Older files keep {width} parts of data for {parity} of parity until they are written again; new ones have {width_2} for {parity}. ZFS goes on showing space with the old ratio, so new files seem smaller.",
+                width=group.width - group.parity,
+                parity=group.parity,
+                width_2=group.width + 1 - group.parity,
+            )
         )
     return replace(
         way,
-        title=f"Expand the {group.layout} by a disk",
+        title=Message("Expand the {layout} by a disk", layout=group.layout),
         gain=gain,
         total=facts.total + gain,
         share=1 - weight * (1 - share),
@@ -205,9 +205,13 @@ def expand_raidz(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
         rebuilds=1,
         estimate=estimate,
         hindrance=missing_places(facts, 1),
-        meanwhile=f"Files stay available, and {pool.name} survives {describe_survival(group.parity)} all the time. If one fails, the expansion waits until it is replaced.",
+        meanwhile=Message(
+            "Files stay available, and {pool} survives {survived} all the time. If one fails, the expansion waits until it is replaced.",
+            pool=pool.name,
+            survived=describe_survival(group.parity),
+        ),
         protection=protection_text(after),
-        undo="No: a raidz never becomes narrower, and ZFS older than 2.3 can no longer import the pool.",
+        undo=Message("No: a raidz never becomes narrower, and ZFS older than 2.3 can no longer import the pool."),
         targets=(vdev.guid,),
         notes=tuple(notes),
     )
@@ -218,16 +222,16 @@ def expansion_reason(facts: GrowthFacts, groups: Sequence[DataGroup], *, any_rai
     vdevs = data_groups(facts.pool)
     if not any(vdev.kind == "raidz" for vdev in vdevs):
         if any(vdev.kind == "mirror" for vdev in vdevs):
-            return "Only a raidz can be expanded. A disk added to a mirror is one more copy of the same files, which gives no room."
-        return "Only a raidz can be expanded. A disk added to a single one makes it a mirror, which protects but gives no room."
+            return Message("Only a raidz can be expanded. A disk added to a mirror is one more copy of the same files, which gives no room.")  # fmt: skip
+        return Message("Only a raidz can be expanded. A disk added to a single one makes it a mirror, which protects but gives no room.")  # fmt: skip
     if EXPANSION in facts.features_off:
-        return f"The feature {EXPANSION} is off in this pool. Upgrade the pool on its page first."
+        return Message("The feature {expansion} is off in this pool. Upgrade the pool on its page first.", expansion=EXPANSION)  # fmt: skip
     if trouble := pool_trouble(facts.pool):
         return trouble
     if not groups or not any_raidz:
         return UNKNOWN
     if min(group.width for group in groups if group.layout.startswith("raidz")) >= MOST_RAIDZ:
-        return f"Its raidz has {MOST_RAIDZ} disks, the most that ZFS allows."
+        return Message("Its raidz has {most_raidz} disks, the most that ZFS allows.", most_raidz=MOST_RAIDZ)
     return ""
 
 
@@ -236,7 +240,7 @@ def add_group(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
     way = Way(
         "group",
         "Add a group of disks",
-        "Another group (vdev) adds its room at once. Files that are there stay where they are.",
+        Message("Another group (vdev) adds its room at once. Files that are there stay where they are."),
     )
     if reason := pool_trouble(facts.pool) or ("" if groups else UNKNOWN):
         return replace(way, reason=reason)
@@ -247,23 +251,27 @@ def add_group(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
     after = [*groups, new]
     gain = added_bytes(groups, after)
     has_raidz = any(group.layout.startswith("raidz") for group in after)
-    name = "another disk" if first.layout == "stripe" else f"another {first.layout} of {width}"
+    name = (
+        Message("another disk")
+        if first.layout == "stripe"
+        else Message("another {layout} of {width}", layout=first.layout, width=width)
+    )
     notes = [*filter(None, [unequal_note(sizes)])]
     if first.layout == "stripe":
-        notes.append("The more disks without protection, the sooner one of them fails.")
+        notes.append(Message("The more disks without protection, the sooner one of them fails."))
     return replace(
         way,
-        title=f"Add {name}",
+        title=Message("Add {name}", name=name),
         gain=gain,
         total=facts.total + gain,
         disks=width,
         bought=bought,
         hindrance=missing_places(facts, width),
-        meanwhile="There is no rebuild. The room is there at once.",
+        meanwhile=Message("There is no rebuild. The room is there at once."),
         protection=protection_text(after),
-        undo="No: a pool with a raidz keeps its groups for good."
+        undo=Message("No: a pool with a raidz keeps its groups for good.")
         if has_raidz
-        else "Yes: the group can be removed again as long as the others have room for its files.",
+        else Message("Yes: the group can be removed again as long as the others have room for its files."),
         notes=tuple(notes),
     )
 
@@ -274,7 +282,9 @@ def replace_disks(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
     way = Way(
         "replace",
         "Replace the disks by larger ones",
-        "One disk after the other is replaced and rebuilt. A group grows once its last small disk is replaced.",
+        Message(
+            "One disk after the other is replaced and rebuilt. A group grows once its last small disk is replaced."
+        ),
     )
     if reason := pool_trouble(pool) or ("" if groups else UNKNOWN):
         return replace(way, reason=reason)
@@ -282,22 +292,24 @@ def replace_disks(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
     counts = [layout_growth.count_smaller(group, part) for group in groups]
     count = sum(counts)
     if not count:
-        return replace(way, reason=f"No disk of {pool.name} is smaller than {disk_size(size)}. Choose a larger disk.")
+        reason = Message("No disk of {pool} is smaller than {size}. Choose a larger disk.", pool=pool.name, size=disk_size(size))  # fmt: skip
+        return replace(way, reason=reason)
     after = [layout_growth.enlarge_group(group, part) for group in groups]
     gain = added_bytes(groups, after)
     own = [one for one in sorted(facts.free, reverse=True) if partition_bytes(one) >= part][:count]
     parity = min(group.parity for group, small in zip(groups, counts, strict=True) if small)
-    every = "all " if count == sum(group.width for group in groups) and count > 1 else ""
+    every = Message("all ") if count == sum(group.width for group in groups) and count > 1 else ""
     disks = (
-        f"{every}{count} disks"
+        Message("{every}{count} disks", every=every, count=count)
         if count > 1
-        else "the disk"
+        else Message("the disk")
         if groups[0].width == len(groups) == 1
-        else "the smaller disk"
+        else Message("the smaller disk")
     )
+    title = Message("Replace {disks} by {by} of {size}", disks=disks, by=Message("ones") if count > 1 else Message("one"), size=disk_size(size))  # fmt: skip
     return replace(
         way,
-        title=f"Replace {disks} by {'ones' if count > 1 else 'one'} of {disk_size(size)}",
+        title=title,
         gain=gain,
         total=facts.total + gain,
         disks=count,
@@ -308,7 +320,9 @@ def replace_disks(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
         meanwhile=replacing_risk(facts, parity),
         protection=protection_text(after),
         targets=tuple(guid for guid, own_part in member_parts(pool) if own_part < part),
-        undo="No: once a group uses the larger disks, smaller ones cannot take their places. The old disks are free then.",
+        undo=Message(
+            "No: once a group uses the larger disks, smaller ones cannot take their places. The old disks are free then."
+        ),
         notes=tuple(replacing_notes(groups, after)),
     )
 
@@ -324,20 +338,18 @@ def single_disk_hindrance(facts: GrowthFacts, parity: int) -> str:
     """A disk that nothing protects cannot come out before the new one is complete."""
     if parity or facts.places:
         return ""
-    return "The old disk has to stay in until the new one is rebuilt, because no other disk holds its files, and Larder knows of no free bay."
+    return Message("The old disk has to stay in until the new one is rebuilt, because no other disk holds its files, and Larder knows of no free bay.")  # fmt: skip
 
 
 def replacing_risk(facts: GrowthFacts, parity: int) -> str:
     """What a failure during one of the rebuilds does."""
     if facts.places:
-        return f"With the new disk in a free bay, the old one stays in use until its rebuild has ended: {facts.pool.name} survives {describe_survival(parity)} all the time."
+        return Message("With the new disk in a free bay, the old one stays in use until its rebuild has ended: {pool} survives {survived} all the time.", pool=facts.pool.name, survived=describe_survival(parity))  # fmt: skip
     if not parity:
-        return "If the old disk fails before the rebuild has ended, everything is lost."
+        return Message("If the old disk fails before the rebuild has ended, everything is lost.")
     left = describe_survival(parity - 1)
-    loses = " One more failure loses everything in its group, and with it the pool." if parity == 1 else ""
-    return (
-        f"Without a free bay the old disk has to come out first: during each rebuild its group survives {left}.{loses}"
-    )
+    loses = Message(" One more failure loses everything in its group, and with it the pool.") if parity == 1 else ""
+    return Message("Without a free bay the old disk has to come out first: during each rebuild its group survives {left}.{loses}", left=left, loses=loses)  # fmt: skip
 
 
 def replacing_notes(groups: Sequence[DataGroup], after: Sequence[DataGroup]) -> Iterator[str]:
@@ -345,15 +357,17 @@ def replacing_notes(groups: Sequence[DataGroup], after: Sequence[DataGroup]) -> 
     if len(groups) > 1 and (pairs := [(old, new) for old, new in zip(groups, after, strict=True) if old != new]):
         old, new = pairs[0]
         one = added_bytes(groups, [new if group is old else group for group in groups])
-        yield f"Each group grows by itself: with the {old.width} disks of the first one replaced, there are {size_text(one)} more."
+        yield Message("Each group grows by itself: with the {width} disks of the first one replaced, there are {one} more.", width=old.width, one=size_text(one))  # fmt: skip
     if any(max(group.parts) - min(group.parts) > max(group.parts) // 50 for group in after):
-        yield "Some disks are larger than the new ones. The smallest of each group counts."
+        yield Message("Some disks are larger than the new ones. The smallest of each group counts.")
 
 
 def second_pool(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
     """Create another pool of the same kind beside this one."""
     way = Way(
-        "pool", "Create a second pool", "It is independent: this pool stays as it is, and folders are moved by you."
+        "pool",
+        "Create a second pool",
+        Message("It is independent: this pool stays as it is, and folders are moved by you."),
     )
     if not groups:
         return replace(way, reason=UNKNOWN)
@@ -362,18 +376,25 @@ def second_pool(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
     sizes, bought = gather_disks(facts.free, width, facts.new_disk or usual_disk(groups))
     new = layout_growth.new_group(first.layout, partitions(sizes))
     gain = layout_growth.pool_bytes([new])
-    name = "of one disk" if first.layout == "stripe" else f"as {first.layout} of {width}"
-    notes = ["Its room is its own: one pool can be full while the other is empty."]
+    name = (
+        Message("of one disk")
+        if first.layout == "stripe"
+        else Message("as {layout} of {width}", layout=first.layout, width=width)
+    )
+    notes = [Message("Its room is its own: one pool can be full while the other is empty.")]
     return replace(
         way,
-        title=f"Create a second pool {name}",
+        title=Message("Create a second pool {name}", name=name),
         gain=gain,
         total=facts.total + gain,
         disks=width,
         bought=bought,
         hindrance=missing_places(facts, width),
-        meanwhile="There is no rebuild. Moving folders to it takes as long as copying them.",
-        protection=f"{protection_text([new])} That is the second pool; this one stays as it is.",
-        undo="Yes: the second pool can be destroyed once it is empty.",
+        meanwhile=Message("There is no rebuild. Moving folders to it takes as long as copying them."),
+        protection=Message(
+            "{protection_text} That is the second pool; this one stays as it is.",
+            protection_text=protection_text([new]),
+        ),
+        undo=Message("Yes: the second pool can be destroyed once it is empty."),
         notes=(*notes, *filter(None, [unequal_note(sizes)])),
     )

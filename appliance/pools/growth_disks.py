@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from appliance.formatting import disk_size
 from appliance.layout.geometry import PARTITION_MARGIN
 from appliance.layout.growth import DataGroup
+from appliance.message import Message
 from appliance.zfs.vdev_tree import partition_bytes
 
 SIZES = tuple(
@@ -57,4 +58,4 @@ def unequal_note(sizes: Sequence[int]) -> str:
     """That the smallest of new disks counts; empty where they are equal."""
     if max(sizes) - min(sizes) <= max(sizes) // 50:
         return ""
-    return f"The disks differ in size. Each counts as {disk_size(min(sizes))}, the smallest."
+    return Message("The disks differ in size. Each counts as {sizes}, the smallest.", sizes=disk_size(min(sizes)))

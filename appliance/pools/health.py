@@ -10,6 +10,7 @@ from typing import Literal
 from appliance.facts import vdev_state
 from appliance.facts.box import Pool, Vdev
 from appliance.formatting import capitalize_opening
+from appliance.message import Message, join_messages
 from appliance.pools import fullness
 from appliance.zfs import vdev_tree
 
@@ -65,15 +66,34 @@ def of_space(name: str, used: int, total: int) -> PoolHealth | None:
     found = fullness.classify(percent)
     if not found.level:
         return None
-    meaning = f"{percent} % of its space is used. {found.meaning}"
-    return PoolHealth(LEVEL_STATES[found.level], f"{name} is {found.word}.", meaning, fullness.ADVICE, found.word)
+    meaning = Message("{percent} % of its space is used. {meaning}", percent=percent, meaning=found.meaning)
+    return PoolHealth(
+        LEVEL_STATES[found.level],
+        Message("{name} is {found_word}.", name=name, found_word=found.word),
+        meaning,
+        fullness.ADVICE,
+        found.word,
+    )
 
 
 def survives_text(pool: Pool) -> str:
     left = pool.failures_left
     if left == 0:
-        return "one more failed disk would lose data"
-    return "it survives one more failed disk" if left == 1 else f"it survives {left} more failed disks"
+        return Message("one more failed disk would lose data")
+    return (
+        Message("it survives one more failed disk")
+        if left == 1
+        else Message("it survives {left} more failed disks", left=left)
+    )
+
+
+def safety_text(left: int) -> str:
+    """What a pool without any fault survives."""
+    if not left:
+        return Message("One failed disk would lose everything in it. Keep a copy elsewhere.")
+    if left == 1:
+        return Message("It survives one more failed disk.")
+    return Message("It survives {left} more failed disks.", left=left)
 
 
 def being_replaced(pool: Pool) -> set[int]:
@@ -106,24 +126,29 @@ def of_pool(
         "; ".join(f"{label(device)} {vdev_state.describe(device.state).phrase}" for device in broken[:3])
     )
     if pool.state == "SUSPENDED":
-        return PoolHealth("failed", f"{pool.name} has stopped.", f"Too many of its disks do not answer, so ZFS holds every read and write. {said}.".strip(), "Bring the disks back (cables, power), then start the pool again below. Do not pull more disks, and do not switch the box off: what was being written waits in its memory.")  # fmt: skip
+        return PoolHealth("failed", Message("{pool} has stopped.", pool=pool.name), Message("Too many of its disks do not answer, so ZFS holds every read and write. {said}.", said=said), Message("Bring the disks back (cables, power), then start the pool again below. Do not pull more disks, and do not switch the box off: what was being written waits in its memory."))  # fmt: skip
     if pool.state in vdev_state.UNUSABLE:
-        return PoolHealth("failed", f"{pool.name} cannot be used.", f"Too few of its disks answer. {said}.", "Put missing disks back. Nothing is erased as long as you do not make a new pool on them.")  # fmt: skip
+        return PoolHealth("failed", Message("{pool} cannot be used.", pool=pool.name), Message("Too few of its disks answer. {said}.", said=said), Message("Put missing disks back. Nothing is erased as long as you do not make a new pool on them."))  # fmt: skip
     if stale_degraded_after_removal(pool):
-        return PoolHealth("attention", f"{pool.name} is complete.", "A disk that was away has left the pool for good, and ZFS still counts it.", "Check the pool once: ZFS then looks at all its disks again.", "to be checked")  # fmt: skip
+        return PoolHealth("attention", Message("{pool} is complete.", pool=pool.name), Message("A disk that was away has left the pool for good, and ZFS still counts it."), Message("Check the pool once: ZFS then looks at all its disks again."), "to be checked")  # fmt: skip
     if pool.state == "DEGRADED" or broken:
         if pool.rebuilding and pool.scan:
-            said = ". ".join(
-                filter(None, [said, f"It is rebuilding, {pool.scan.percent} % done; files stay available"])
-            )
-        left = "it survives only one more failed disk" if pool.failures_left == 1 else survives_text(pool)
+            percent = pool.scan.percent
+            doing = Message("It is rebuilding, {percent} % done; files stay available", percent=percent)
+            said = join_messages([said, doing], ". ")
+        left = Message("it survives only one more failed disk") if pool.failures_left == 1 else survives_text(pool)
         replaced = being_replaced(pool) if pool.rebuilding else set()
         waiting = [device for device in broken if device.guid not in replaced]
-        advice = "Put the disk back or replace it soon." if waiting or not broken else ""
-        state = "is degraded" if pool.state == "DEGRADED" else "needs attention"
-        return PoolHealth("attention", f"{pool.name} {state}: {left}.", f"{said}." if said else pool.status, advice)
+        advice = Message("Put the disk back or replace it soon.") if waiting or not broken else ""
+        state = Message("is degraded") if pool.state == "DEGRADED" else Message("needs attention")
+        return PoolHealth(
+            "attention",
+            Message("{pool} {state}: {left}.", pool=pool.name, state=state, left=left),
+            Message("{said}.", said=said) if said else pool.status,
+            advice,
+        )
     if pool.errors:
-        return PoolHealth("failed", f"{pool.name} has damaged files.", f"{pool.errors} errors could not be repaired.", "Restore the damaged files from a snapshot or another copy.")  # fmt: skip
+        return PoolHealth("failed", Message("{pool} has damaged files.", pool=pool.name), Message("{errors} errors could not be repaired.", errors=pool.errors), Message("Restore the damaged files from a snapshot or another copy."))  # fmt: skip
     space = of_space(pool.name, used, total)
     if space and space.state == "failed":
         return space
@@ -131,19 +156,21 @@ def of_pool(
     if worn:
         errors = sum(device.read_errors + device.write_errors + device.checksum_errors for device in worn)
         if not settled:
-            return PoolHealth("attention", f"{pool.name} reported errors.", f"{errors} errors on {', '.join(label(device) for device in worn[:3])}. Larder is checking whether every disk still answers.", "Wait a minute.", "checking")  # fmt: skip
-        return PoolHealth("attention", f"{pool.name} repaired itself.", f"{errors} errors on {', '.join(label(device) for device in worn[:3])} were put right from the other disks. Nothing was lost.", "If it happens again, that disk is wearing out.")  # fmt: skip
+            return PoolHealth("attention", Message("{pool} reported errors.", pool=pool.name), Message("{errors} errors on {label}. Larder is checking whether every disk still answers.", errors=errors, label=", ".join(label(device) for device in worn[:3])), Message("Wait a minute."), "checking")  # fmt: skip
+        return PoolHealth("attention", Message("{pool} repaired itself.", pool=pool.name), Message("{errors} errors on {label} were put right from the other disks. Nothing was lost.", errors=errors, label=", ".join(label(device) for device in worn[:3])), Message("If it happens again, that disk is wearing out."))  # fmt: skip
     if space and space.state == "attention":
         return space
     if pool.scan and pool.scan.state == "scanning":
-        what = "is rebuilding" if pool.scan.kind == "resilver" else "is being checked"
-        return PoolHealth("working", f"{pool.name} {what}.", "Files stay available.")
+        what = Message("is rebuilding") if pool.scan.kind == "resilver" else Message("is being checked")
+        return PoolHealth(
+            "working", Message("{pool} {what}.", pool=pool.name, what=what), Message("Files stay available.")
+        )
     if not settled:
-        return PoolHealth("attention", f"{pool.name} reported a problem.", "A disk of it made an error or changed its state a moment ago. Larder is checking whether every disk still answers.", "Wait a minute.", "checking")  # fmt: skip
-    safety = f"{survives_text(pool).capitalize()}." if pool.failures_left else "One failed disk would lose everything in it. Keep a copy elsewhere."  # fmt: skip
+        return PoolHealth("attention", Message("{pool} reported a problem.", pool=pool.name), Message("A disk of it made an error or changed its state a moment ago. Larder is checking whether every disk still answers."), Message("Wait a minute."), "checking")  # fmt: skip
+    safety = safety_text(pool.failures_left)
     if space:
-        return replace(space, meaning=f"{space.meaning} {safety}")
-    return PoolHealth("healthy", f"{pool.name} is healthy.", safety)
+        return replace(space, meaning=join_messages([space.meaning, safety]))
+    return PoolHealth("healthy", Message("{pool} is healthy.", pool=pool.name), safety)
 
 
 def of_device(device: Vdev) -> Health:

@@ -12,6 +12,7 @@ from appliance import command, names
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts, Pool
 from appliance.facts.importable import Importable
+from appliance.message import Message, join_messages
 from appliance.operation import Loss, Operation, Plan, Step, Work, if_lost
 from appliance.pools import discover
 from appliance.shares import approved
@@ -21,10 +22,11 @@ from appliance.zfs import status
 CACHE = "/etc/zfs/zpool.cache"
 LARGEST_GUID = 2**64 - 1
 LONGEST_SEARCH = 14 * 24 * 3600
-SEARCH_MEANS = "Each earlier state that is tried has everything in the pool read. Of a large pool that takes many hours, and it cannot be stopped."
-READ_FIRST = (
-    "Import it read-only first: that changes nothing on its disks, shows what is left, and lets you copy it."
-    " Without read-only everything newer is given up for good."
+SEARCH_MEANS = Message(
+    "Each earlier state that is tried has everything in the pool read. Of a large pool that takes many hours, and it cannot be stopped."
+)
+READ_FIRST = Message(
+    "Import it read-only first: that changes nothing on its disks, shows what is left, and lets you copy it. Without read-only everything newer is given up for good."
 )
 
 
@@ -58,7 +60,7 @@ class ImportPool(Operation, tag="import-pool"):
 
     @property
     def title(self) -> str:
-        return f"Recover {self.name}" if self.destroyed else f"Import {self.name}"
+        return Message("Recover {name}", name=self.name) if self.destroyed else Message("Import {name}", name=self.name)
 
     @property
     def subject(self) -> str:
@@ -201,7 +203,13 @@ class ImportPool(Operation, tag="import-pool"):
         assert found is not None  # noqa: S101  # check said so
         home = zfs_mount.home_of(self.name)
         return Plan(
-            summary=f"The pool {self.name}{' comes back' if self.destroyed else ' is used on this box'}{', read-only' if self.read_only else ''}. Its folders appear below {home}.",
+            summary=Message(
+                "The pool {name}{what}{what_2}. Its folders appear below {home}.",
+                name=self.name,
+                what=Message(" comes back") if self.destroyed else Message(" is used on this box"),
+                what_2=Message(", read-only") if self.read_only else "",
+                home=home,
+            ),
             steps=tuple(self.plan_steps(found, home)),
             identity={
                 "operation": msgspec.to_builtins(self),
@@ -210,9 +218,9 @@ class ImportPool(Operation, tag="import-pool"):
             },
             losses=tuple(self.losses(found)),
             warnings=tuple(self.warnings(found)),
-            undo="What is given up by going back cannot be had again."
-            if self.goes_back and not self.read_only
-            else f"Export {self.name} again at any time.",
+            undo=Message("What is given up by going back cannot be had again.")
+            if self.goes_back and (not self.read_only)
+            else Message("Export {name} again at any time.", name=self.name),
             type_to_confirm=self.name
             if self.force or (self.goes_back and not self.read_only) or self.without_log
             else "",
@@ -231,18 +239,20 @@ class ImportPool(Operation, tag="import-pool"):
         steps = [
             Step(
                 "import",
-                f"Take {self.name} into use, with nothing mounted yet",
+                Message("Take {name} into use, with nothing mounted yet", name=self.name),
                 shlex.join(self.argv()),
                 self.bring_in,
                 (self.name,),
-                f"Export {self.name}",
+                Message("Export {name}", name=self.name),
             ),
         ]
         if not self.read_only:
             steps.append(
                 Step(
                     "tame",
-                    f"Keep its folders below {home}, and let nothing of it share itself or run as root",
+                    Message(
+                        "Keep its folders below {home}, and let nothing of it share itself or run as root", home=home
+                    ),
                     f"{zfs_mount.QUIET_TEXT}, for each folder that says otherwise\n{self.place_text}, for each folder that wants to be mounted outside {home}",
                     lambda work: self.tame_folders(work, found.name),
                     (self.name,),
@@ -251,7 +261,7 @@ class ImportPool(Operation, tag="import-pool"):
         steps.append(
             Step(
                 "mount",
-                "Mount its folders",
+                Message("Mount its folders"),
                 f"{zfs_mount.mount_text('DATASET')}, for each folder below {home}",
                 self.mount,
                 (home,),
@@ -261,7 +271,7 @@ class ImportPool(Operation, tag="import-pool"):
             steps.append(
                 Step(
                     "keep",
-                    "Bring it in again at each start of the box",
+                    Message("Bring it in again at each start of the box"),
                     shlex.join(self.remember_argv()),
                     self.import_at_start,
                 )
@@ -271,28 +281,46 @@ class ImportPool(Operation, tag="import-pool"):
     def losses(self, found: Importable) -> Iterator[Loss]:
         if self.last_resort and found.rewind and not self.read_only:
             yield Loss(
-                f"everything written to the pool after the newest moment that is whole: at best {found.rewind.as_of}, at worst {found.rewind.at_worst}"
+                Message(
+                    "everything written to the pool after the newest moment that is whole: at best {as_of}, at worst {at_worst}",
+                    as_of=found.rewind.as_of,
+                    at_worst=found.rewind.at_worst,
+                )
             )
         elif self.rewind and found.rewind and not self.read_only:
-            lost = f", about {found.rewind.lost}" if found.rewind.lost else ""
-            yield Loss(f"everything written to the pool after {found.rewind.as_of}{lost}")
+            lost = Message(", about {lost}", lost=found.rewind.lost) if found.rewind.lost else ""
+            yield Loss(
+                Message("everything written to the pool after {as_of}{lost}", as_of=found.rewind.as_of, lost=lost)
+            )
         if self.without_log:
-            yield Loss("what programs wrote last and only the missing log device holds, usually a few seconds")
+            yield Loss(Message("what programs wrote last and only the missing log device holds, usually a few seconds"))
 
     def warnings(self, found: Importable) -> Iterator[str]:
         if self.force:
             yield used_by_other_system().text
         if self.last_resort:
-            yield SEARCH_MEANS if self.read_only else f"{SEARCH_MEANS} {READ_FIRST}"
+            yield SEARCH_MEANS if self.read_only else join_messages([SEARCH_MEANS, READ_FIRST])
         if found.state == "DEGRADED":
-            yield "Some of its disks are missing or damaged. It can be used, but it may survive no further failure."
+            yield Message(
+                "Some of its disks are missing or damaged. It can be used, but it may survive no further failure."
+            )
         if self.read_only:
-            yield "Read-only: nothing on its disks is changed, and it is not imported again at the next start. Folders appear below the pool's own folder under the whole path that they had."
+            yield Message(
+                "Read-only: nothing on its disks is changed, and it is not imported again at the next start. Folders appear below the pool's own folder under the whole path that they had."
+            )
         elif self.move_folders:
-            yield f"Folders that belong outside {zfs_mount.home_of(self.name)} are moved below it. That is written to the pool: a system that starts from it may start no more."
+            yield Message(
+                "Folders that belong outside {home} are moved below it. That is written to the pool: a system that starts from it may start no more.",
+                home=zfs_mount.home_of(self.name),
+            )
         else:
-            yield f"Folders that belong outside {zfs_mount.home_of(self.name)} stay unmounted, and are marked so (canmount=noauto)."
-        yield "Shares that its folders bring along are offered afterwards. None is switched on by itself. Encrypted folders ask for their passphrase afterwards."
+            yield Message(
+                "Folders that belong outside {home} stay unmounted, and are marked so (canmount=noauto).",
+                home=zfs_mount.home_of(self.name),
+            )
+        yield Message(
+            "Shares that its folders bring along are offered afterwards. None is switched on by itself. Encrypted folders ask for their passphrase afterwards."
+        )
 
     def bring_in(self, work: Work) -> None:
         try:
@@ -301,7 +329,7 @@ class ImportPool(Operation, tag="import-pool"):
             said = failed.said
             if "previously in use from another system" in said or "may be in use" in said:
                 raise Refused(used_by_other_system()) from failed
-            raise Failed(f"{self.name} could not be imported", said) from failed
+            raise Failed(Message("{name} could not be imported", name=self.name), said) from failed
         for line in (result.stdout + result.stderr).splitlines():
             work.note(line)
         # It may carry the guid of a folder that was agreed to here: the agreement was not about this disk.
@@ -351,8 +379,14 @@ class ImportPool(Operation, tag="import-pool"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if pool := facts.pool_of(self.guid):
-            return f"{pool.name} is in use, but not all of its folders are where they belong, and it is not imported again at the next start. Export it, then import it again."
-        return f"{self.name} is not in use, and its disks are as they were. Search for pools again, then import it."
+            return Message(
+                "{pool} is in use, but not all of its folders are where they belong, and it is not imported again at the next start. Export it, then import it again.",
+                pool=pool.name,
+            )
+        return Message(
+            "{name} is not in use, and its disks are as they were. Search for pools again, then import it.",
+            name=self.name,
+        )
 
 
 def pool_guid(guid: int) -> int:

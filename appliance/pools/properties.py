@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 from appliance import command, names
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts, PoolProperties
+from appliance.message import Message
 from appliance.operation import Plan, command_step, never
 from appliance.pools.scrub import MaintenanceOperation, check_pool
 from appliance.zfs.scan_status import parse_number
@@ -33,22 +34,28 @@ class PoolPropertyWords:
 KNOWN: dict[str, PoolPropertyWords] = {
     "autotrim": PoolPropertyWords(
         "Trim as files are deleted",
-        "Solid state disks stay fast when they learn which blocks are free. On cheap ones this costs speed; a trim once a month does nearly as well. Hard disks need neither.",
+        Message(
+            "Solid state disks stay fast when they learn which blocks are free. On cheap ones this costs speed; a trim once a month does nearly as well. Hard disks need neither."
+        ),
         {"on": "on", "off": "off"},
     ),
     "autoexpand": PoolPropertyWords(
         "Grow when all disks of a group are larger",
-        "After the last small disk of a group has been replaced with a larger one, the new space is used at once. It cannot shrink again.",
+        Message(
+            "After the last small disk of a group has been replaced with a larger one, the new space is used at once. It cannot shrink again."
+        ),
         {"on": "on", "off": "off"},
     ),
     "autoreplace": PoolPropertyWords(
         "Rebuild onto a new disk in the same slot by itself",
-        "A new disk in the place of a failed one is erased and used without asking. Leave it off unless nobody ever puts a disk with data into this box.",
+        Message(
+            "A new disk in the place of a failed one is erased and used without asking. Leave it off unless nobody ever puts a disk with data into this box."
+        ),
         {"on": "on", "off": "off"},
     ),
     "failmode": PoolPropertyWords(
         "When too many disks fail",
-        "What ZFS does when the pool cannot work any more.",
+        Message("What ZFS does when the pool cannot work any more."),
         {
             "wait": "everything waits until the disks are back: nothing is lost silently",
             "continue": "new writes fail at once, reads go on where they can",
@@ -57,13 +64,17 @@ KNOWN: dict[str, PoolPropertyWords] = {
         switch=False,
     ),
     "comment": PoolPropertyWords(
-        "Note", "A few words that travel with the disks: whose they are, what they hold.", {}, switch=False
+        "Note", Message("A few words that travel with the disks: whose they are, what they hold."), {}, switch=False
     ),
 }
 
 WARNINGS = {
-    "autoreplace": "From then on, whatever disk is put in the place of a failed one is erased without a question, also one that holds somebody's files.",
-    "autoexpand": "When all disks of a group are larger, the pool grows at once. Smaller disks can then no longer replace them.",
+    "autoreplace": Message(
+        "From then on, whatever disk is put in the place of a failed one is erased without a question, also one that holds somebody's files."
+    ),
+    "autoexpand": Message(
+        "When all disks of a group are larger, the pool grows at once. Smaller disks can then no longer replace them."
+    ),
 }
 
 
@@ -95,7 +106,7 @@ class SetPoolProperty(MaintenanceOperation, tag="set-pool-property"):
 
     name: Name
     value: str
-    verb: ClassVar[str] = "Change a setting of"
+    verb: ClassVar[str] = Message("Change a setting of")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -136,18 +147,25 @@ class SetPoolProperty(MaintenanceOperation, tag="set-pool-property"):
         what = KNOWN[self.name].title
         step = command_step(
             "set",
-            f"Set “{what}” to “{self.value}”" if self.value else f"Clear “{what}”",
+            Message("Set “{what}” to “{value}”", what=what, value=self.value)
+            if self.value
+            else Message("Clear “{what}”", what=what),
             # zpool set takes no “--” before its operands (zpool_do_set looks at argv[1] itself).
             ["zpool", "set", f"{self.name}={self.value}", self.pool],
             affects=[self.pool],
-            undo="It can be set back at any time.",
+            undo=Message("It can be set back at any time."),
         )
         return Plan(
-            summary=f"{what}: {self.value or 'nothing'}. {KNOWN[self.name].meaning}",
+            summary=Message(
+                "{what}: {value}. {meaning}",
+                what=what,
+                value=self.value or Message("nothing"),
+                meaning=KNOWN[self.name].meaning,
+            ),
             steps=(step,),
             identity=self.identity(facts),
             warnings=(WARNINGS[self.name],) if self.grave else (),
-            undo="It can be set back at any time.",
+            undo=Message("It can be set back at any time."),
         )
 
     @property
@@ -160,4 +178,4 @@ class SetPoolProperty(MaintenanceOperation, tag="set-pool-property"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         now = facts.properties_of(self.pool).get(self.name, "not known")
-        return f"It is {now or 'empty'} now. Set it again if that is not what you want."
+        return Message("It is {now} now. Set it again if that is not what you want.", now=now or Message("empty"))

@@ -11,6 +11,7 @@ from appliance import names
 from appliance.errors import Reason
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, LongWork, Pool
+from appliance.message import Message
 from appliance.operation import Operation, Plan, command_step, never
 from appliance.pools.base import missing_pool
 from appliance.pools.progress import unix_time
@@ -49,7 +50,7 @@ class MaintenanceOperation(Operation):
 
     @property
     def title(self) -> str:
-        return f"{self.verb} {self.pool}"
+        return Message("{verb} {pool}", verb=self.verb, pool=self.pool)
 
     @property
     def subject(self) -> str:
@@ -66,7 +67,7 @@ class StartScrub(MaintenanceOperation, tag="start-scrub"):
     needs_proof = never
 
     before: int = 0
-    verb: ClassVar[str] = "Check"
+    verb: ClassVar[str] = Message("Check")
 
     @classmethod
     def of(cls, pool: Pool) -> StartScrub:
@@ -91,20 +92,23 @@ class StartScrub(MaintenanceOperation, tag="start-scrub"):
         work = work_of(facts.pool(self.pool), "scrub")
         paused = bool(work and work.state == "paused")
         return Plan(
-            summary=f"The check of {self.pool} goes on where it was paused."
+            summary=Message("The check of {pool} goes on where it was paused.", pool=self.pool)
             if paused
-            else f"Everything in {self.pool} is read once; what has gone bad on one disk is repaired from the others. Files stay available.",
+            else Message(
+                "Everything in {pool} is read once; what has gone bad on one disk is repaired from the others. Files stay available.",
+                pool=self.pool,
+            ),
             steps=(
                 command_step(
                     "start",
-                    f"{'Go on with' if paused else 'Begin'} the check (scrub)",
+                    Message("{what} the check (scrub)", what=Message("Go on with") if paused else Message("Begin")),
                     ["zpool", "scrub", "--", self.pool],
                     affects=[self.pool],
-                    undo="It can be stopped at any time.",
+                    undo=Message("It can be stopped at any time."),
                 ),
             ),
             identity=self.identity(facts) | {"paused": paused},
-            undo="It can be paused and stopped at any time.",
+            undo=Message("It can be paused and stopped at any time."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -113,8 +117,8 @@ class StartScrub(MaintenanceOperation, tag="start-scrub"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if self.probe(step, facts):
-            return f"{self.pool} is being checked. Nothing is missing."
-        return f"{self.pool} is not being checked. Start it again when you like."
+            return Message("{pool} is being checked. Nothing is missing.", pool=self.pool)
+        return Message("{pool} is not being checked. Start it again when you like.", pool=self.pool)
 
 
 class PauseScrub(MaintenanceOperation, tag="pause-scrub"):
@@ -122,7 +126,7 @@ class PauseScrub(MaintenanceOperation, tag="pause-scrub"):
 
     needs_proof = never
 
-    verb: ClassVar[str] = "Pause the check of"
+    verb: ClassVar[str] = Message("Pause the check of")
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from check_pool(self.pool, facts)
@@ -132,13 +136,13 @@ class PauseScrub(MaintenanceOperation, tag="pause-scrub"):
 
     def plan(self, facts: Facts) -> Plan:
         step = command_step(
-            "pause", "Pause the check (scrub)", ["zpool", "scrub", "-p", "--", self.pool], affects=[self.pool]
+            "pause", Message("Pause the check (scrub)"), ["zpool", "scrub", "-p", "--", self.pool], affects=[self.pool]
         )
         return Plan(
-            summary=f"The check of {self.pool} pauses until you resume it, even after a restart.",
+            summary=Message("The check of {pool} pauses until you resume it, even after a restart.", pool=self.pool),
             steps=(step,),
             identity=self.identity(facts),
-            undo="It can go on at any time, from where it was.",
+            undo=Message("It can go on at any time, from where it was."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -146,7 +150,7 @@ class PauseScrub(MaintenanceOperation, tag="pause-scrub"):
         return work is None or work.state != "running"
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return f"Look at the page of {self.pool}: it says whether the check runs or is paused."
+        return Message("Look at the page of {pool}: it says whether the check runs or is paused.", pool=self.pool)
 
 
 class StopScrub(MaintenanceOperation, tag="stop-scrub"):
@@ -154,7 +158,7 @@ class StopScrub(MaintenanceOperation, tag="stop-scrub"):
 
     needs_proof = never
 
-    verb: ClassVar[str] = "Stop the check of"
+    verb: ClassVar[str] = Message("Stop the check of")
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from check_pool(self.pool, facts)
@@ -165,13 +169,18 @@ class StopScrub(MaintenanceOperation, tag="stop-scrub"):
     def plan(self, facts: Facts) -> Plan:
         work = work_of(facts.pool(self.pool), "scrub")
         step = command_step(
-            "stop", "Stop the check (scrub)", ["zpool", "scrub", "-s", "--", self.pool], affects=[self.pool]
+            "stop", Message("Stop the check (scrub)"), ["zpool", "scrub", "-s", "--", self.pool], affects=[self.pool]
         )
         return Plan(
-            summary=f"The check of {self.pool} ends before it is done. What was repaired until now stays repaired; the rest is unchecked. If it is due by its schedule, it starts again in the next hours set there.",
+            summary=Message(
+                "The check of {pool} ends before it is done. What was repaired until now stays repaired; the rest is unchecked. If it is due by its schedule, it starts again in the next hours set there.",
+                pool=self.pool,
+            ),
             steps=(step,),
             identity=self.identity(facts) | {"began": unix_time(work.started) if work else 0},
-            undo="It can be started again from the beginning. To continue later from where it is, pause it instead.",
+            undo=Message(
+                "It can be started again from the beginning. To continue later from where it is, pause it instead."
+            ),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -179,4 +188,4 @@ class StopScrub(MaintenanceOperation, tag="stop-scrub"):
         return work is None or not work.under_way
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return f"Look at the page of {self.pool}: it says whether the check still runs."
+        return Message("Look at the page of {pool}: it says whether the check still runs.", pool=self.pool)

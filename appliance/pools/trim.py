@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from appliance.errors import Reason
 from appliance.facts.box import Facts, Pool
+from appliance.message import Message
 from appliance.operation import Plan, command_step, never
 from appliance.pools.progress import unix_time
 from appliance.pools.scrub import MaintenanceOperation, check_pool, work_of
@@ -18,7 +19,7 @@ class StartTrim(MaintenanceOperation, tag="start-trim"):
     needs_proof = never
 
     before: int = 0
-    verb: ClassVar[str] = "Trim"
+    verb: ClassVar[str] = Message("Trim")
 
     @classmethod
     def of(cls, pool: Pool) -> StartTrim:
@@ -41,16 +42,19 @@ class StartTrim(MaintenanceOperation, tag="start-trim"):
     def plan(self, facts: Facts) -> Plan:
         step = command_step(
             "start",
-            f"Trim the free space of {self.pool}",
+            Message("Trim the free space of {pool}", pool=self.pool),
             ["zpool", "trim", "--", self.pool],
             affects=[self.pool],
-            undo="It can be stopped at any time.",
+            undo=Message("It can be stopped at any time."),
         )
         return Plan(
-            summary=f"The disks of {self.pool} are told which of their blocks are free, which keeps solid state disks fast. Files are not touched.",
+            summary=Message(
+                "The disks of {pool} are told which of their blocks are free, which keeps solid state disks fast. Files are not touched.",
+                pool=self.pool,
+            ),
             steps=(step,),
             identity=self.identity(facts),
-            undo="It can be stopped at any time.",
+            undo=Message("It can be stopped at any time."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -59,8 +63,8 @@ class StartTrim(MaintenanceOperation, tag="start-trim"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if self.probe(step, facts):
-            return f"{self.pool} is being trimmed. Nothing is missing."
-        return f"{self.pool} is not being trimmed. Start it again when you like."
+            return Message("{pool} is being trimmed. Nothing is missing.", pool=self.pool)
+        return Message("{pool} is not being trimmed. Start it again when you like.", pool=self.pool)
 
 
 class StopTrim(MaintenanceOperation, tag="stop-trim"):
@@ -68,7 +72,7 @@ class StopTrim(MaintenanceOperation, tag="stop-trim"):
 
     needs_proof = never
 
-    verb: ClassVar[str] = "Stop trimming"
+    verb: ClassVar[str] = Message("Stop trimming")
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from check_pool(self.pool, facts)
@@ -77,12 +81,14 @@ class StopTrim(MaintenanceOperation, tag="stop-trim"):
             yield Reason("trim-not-running", "{pool} is not being trimmed at the moment.", pool=self.pool)
 
     def plan(self, facts: Facts) -> Plan:
-        step = command_step("stop", "Stop trimming", ["zpool", "trim", "-c", "--", self.pool], affects=[self.pool])
+        step = command_step(
+            "stop", Message("Stop trimming"), ["zpool", "trim", "-c", "--", self.pool], affects=[self.pool]
+        )
         return Plan(
-            summary=f"The trimming of {self.pool} ends before it is done. Nothing is lost by that.",
+            summary=Message("The trimming of {pool} ends before it is done. Nothing is lost by that.", pool=self.pool),
             steps=(step,),
             identity=self.identity(facts),
-            undo="It can be started again at any time.",
+            undo=Message("It can be started again at any time."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -90,4 +96,4 @@ class StopTrim(MaintenanceOperation, tag="stop-trim"):
         return work is None or not work.under_way
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return f"Look at the page of {self.pool}: it says whether it is still being trimmed."
+        return Message("Look at the page of {pool}: it says whether it is still being trimmed.", pool=self.pool)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from appliance import command
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work, never
 from appliance.pools import features
 from appliance.pools.base import PoolOperation
@@ -21,7 +22,7 @@ class UpgradePool(PoolOperation, tag="upgrade-pool"):
 
     @property
     def title(self) -> str:
-        return f"Upgrade {self.pool}"
+        return Message("Upgrade {pool}", pool=self.pool)
 
     def load_extra_facts(self, facts: Facts) -> Facts:
         pool = self.find_pool(facts)
@@ -60,19 +61,35 @@ class UpgradePool(PoolOperation, tag="upgrade-pool"):
             pool = facts.pool_of(self.guid)
             left = features.read_pool_detail(pool).features_off if pool else ()
             if left:
-                raise Failed(f"{self.pool} still lacks {', '.join(left)}")
+                raise Failed(Message("{pool} still lacks {left}", pool=self.pool, left=", ".join(left)))
 
         return Plan(
-            summary=f"{self.pool} gets {len(detail.features_off)} features of the ZFS on this box. Its files stay as they are.",
-            steps=(Step("upgrade", f"Switch on the new features of {self.pool}", shlex.join(argv), act, (self.pool,)),),
+            summary=Message(
+                "{pool} gets {count} features of the ZFS on this box. Its files stay as they are.",
+                pool=self.pool,
+                count=len(detail.features_off),
+            ),
+            steps=(
+                Step(
+                    "upgrade",
+                    Message("Switch on the new features of {pool}", pool=self.pool),
+                    shlex.join(argv),
+                    act,
+                    (self.pool,),
+                ),
+            ),
             identity={**self.identity(), "features": list(detail.features_off)},
             warnings=(
-                "It cannot be undone. Systems with an older ZFS (an older NAS, an old rescue stick, FreeBSD or macOS of some years ago) may then read this pool no more. If its disks may have to go to such a system, do not upgrade.",
-                "Nothing is wrong with a pool that is not upgraded. Upgrade when you want one of the features, and when you are sure that you will not go back to an older system.",
+                Message(
+                    "It cannot be undone. Systems with an older ZFS (an older NAS, an old rescue stick, FreeBSD or macOS of some years ago) may then read this pool no more. If its disks may have to go to such a system, do not upgrade."
+                ),
+                Message(
+                    "Nothing is wrong with a pool that is not upgraded. Upgrade when you want one of the features, and when you are sure that you will not go back to an older system."
+                ),
             ),
-            undo="There is no way back.",
+            undo=Message("There is no way back."),
             type_to_confirm=self.pool,
-            details={"New features": ", ".join(detail.features_off)},
+            details={Message("New features"): ", ".join(detail.features_off)},
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -80,4 +97,4 @@ class UpgradePool(PoolOperation, tag="upgrade-pool"):
         return detail is not None and not detail.features_off
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return f"{self.pool} works as before, with some features still off. Upgrade it again."
+        return Message("{pool} works as before, with some features still off. Upgrade it again.", pool=self.pool)

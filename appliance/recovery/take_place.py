@@ -146,7 +146,7 @@ class TakePlace(Operation, tag="take-place"):
             "Passwords": "those that they had" if self.sealed else "",
             "Restored afterwards": bring_users.listed(copied),
             "Name of this box": f"stays {read_host_name()}. Change it under System if other computers look for {record.host}.",
-            "Backups": "those that the folders had wait until you set them on this box",
+            "Backups": "wait until you set them up again on this box",
         }
         return {name: value for name, value in lines.items() if value}
 

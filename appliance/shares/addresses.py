@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from appliance.message import Message
 from appliance.shares.settings import ShareSetting
 
 
@@ -41,27 +42,32 @@ def smb_addresses(host: str, name: str) -> Iterator[AddressWay]:
         "Windows",
         f"\\\\{host}\\{name}",
         (
-            "Open the Explorer, put the address where the path stands at the top, and press Enter.",
-            "Sign in with the name and password of an account of this box. Let Windows remember them.",
-            "To give it a letter: right-click “This PC”, “Map network drive”.",
+            Message("Open the Explorer, put the address where the path stands at the top, and press Enter."),
+            Message("Sign in with the name and password of an account of this box. Let Windows remember them."),
+            Message("To give it a letter: right-click “This PC”, “Map network drive”."),
         ),
     )
-    yield AddressWay("Mac", url, ("In the Finder choose Go, “Connect to Server…”, and put the address there.", "Choose “Registered user” and sign in."))  # fmt: skip
+    yield AddressWay("Mac", url, (Message("In the Finder choose Go, “Connect to Server…”, and put the address there."), Message("Choose “Registered user” and sign in.")))  # fmt: skip
     yield AddressWay(
-        "iPhone and iPad", url, ("In Files, on “Browse”, tap the three dots, then “Connect to Server”.", "Put the address there and sign in as registered user.")
+        "iPhone and iPad", url, (Message("In Files, on “Browse”, tap the three dots, then “Connect to Server”."), Message("Put the address there and sign in as registered user."))
     )  # fmt: skip
     yield AddressWay(
         "Android",
         url,
-        ("Use a file manager that knows SMB, for example Material Files or CX File Explorer.", f"Add a network place: server {host}, folder {name}."),
+        (Message("Use a file manager that knows SMB, for example Material Files or CX File Explorer."), Message("Add a network place: server {host}, folder {name}.", host=host, name=name)),
     )  # fmt: skip
     yield AddressWay(
-        "Linux, on the desktop", url, ("In Files (GNOME) choose “Other Locations”, in Dolphin (KDE) the line at the top.", "Put the address there.")
+        "Linux, on the desktop", url, (Message("In Files (GNOME) choose “Other Locations”, in Dolphin (KDE) the line at the top."), Message("Put the address there."))
     )  # fmt: skip
     yield AddressWay(
         "Linux, in a terminal",
         f"sudo mount -t cifs {shell_quoted(f'//{host}/{name}')} {shell_quoted(f'/mnt/{name}')} -o username=NAME,uid=$(id -u),gid=$(id -g)",
-        (f"Make the place once: sudo mkdir -p {shell_quoted(f'/mnt/{name}')}. It needs the package cifs-utils.",),
+        (
+            Message(
+                "Make the place once: sudo mkdir -p {shell_quoted}. It needs the package cifs-utils.",
+                shell_quoted=shell_quoted(f"/mnt/{name}"),
+            ),
+        ),
     )
 
 
@@ -71,22 +77,22 @@ def nfs_addresses(host: str, path: str) -> Iterator[AddressWay]:
     yield AddressWay(
         "Linux (NFS 4)",
         f"sudo mkdir -p {shell_quoted(place)} && sudo mount -t nfs -o vers=4.2 {source} {shell_quoted(place)}",
-        ("It needs the package nfs-common (Debian, Ubuntu) or nfs-utils (Fedora).", f"At every start: {fstab_line(host, path)} as a line of /etc/fstab."),
+        (Message("It needs the package nfs-common (Debian, Ubuntu) or nfs-utils (Fedora)."), Message("At every start: {fstab_line} as a line of /etc/fstab.", fstab_line=fstab_line(host, path))),
     )  # fmt: skip
     yield AddressWay(
         "Linux (NFS 3)",
         f"sudo mkdir -p {shell_quoted(place)} && sudo mount -t nfs -o vers=3 {source} {shell_quoted(place)}",
-        ("Only for what cannot do NFS 4.",),
+        (Message("Only for what cannot do NFS 4."),),
     )
     mac = f"/Volumes/{place.removeprefix('/mnt/')}"
     yield AddressWay(
         "Mac, in a terminal",
         f"sudo mkdir -p {shell_quoted(mac)} && sudo mount -t nfs -o vers=4,resvport {source} {shell_quoted(mac)}",
-        ("A Mac with macOS 10.15 or later makes such a place in its own home folder instead.",),
+        (Message("A Mac with macOS 10.15 or later makes such a place in its own home folder instead."),),
     )
-    yield AddressWay("Mac, in the Finder", f"nfs://{host}{quote(path)}", ("Choose Go, “Connect to Server…”, and put the address there.",))  # fmt: skip
+    yield AddressWay("Mac, in the Finder", f"nfs://{host}{quote(path)}", (Message("Choose Go, “Connect to Server…”, and put the address there."),))  # fmt: skip
     yield AddressWay(
-        "Media players (Kodi, VLC)", f"nfs://{host}{quote(path)}", ("Add a network place of the kind NFS.",)
+        "Media players (Kodi, VLC)", f"nfs://{host}{quote(path)}", (Message("Add a network place of the kind NFS."),)
     )
 
 
@@ -105,8 +111,10 @@ def afp_addresses(host: str, name: str) -> Iterator[AddressWay]:
         "Mac with Mac OS X 10.4 to macOS 15",
         f"afp://{host}/{quote(name)}",
         (
-            "In the Finder choose Go, “Connect to Server…”, and put the address there.",
-            "A Mac with OS X 10.9 or later is better served by SMB; newer ones than macOS 15 may not know AFP any more.",
+            Message("In the Finder choose Go, “Connect to Server…”, and put the address there."),
+            Message(
+                "A Mac with OS X 10.9 or later is better served by SMB; newer ones than macOS 15 may not know AFP any more."
+            ),
         ),
     )
 

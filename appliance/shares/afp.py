@@ -31,6 +31,7 @@ from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share
+from appliance.message import Message
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.settings import Afp, Part, Protocol, wanted_shares
 from appliance.shares.template import Template
@@ -112,7 +113,7 @@ def parse_config(text: str) -> configparser.RawConfigParser:
     try:
         parser.read_string(text)
     except configparser.Error as error:
-        raise Failed("netatalk would not take these settings", str(error)) from error
+        raise Failed(Message("netatalk would not take these settings"), str(error)) from error
     return parser
 
 
@@ -123,20 +124,20 @@ def check_config(path: Path) -> None:
     """
     if not DROP_IN.exists():
         raise Failed(
-            "netatalk on this box is set up by hand",
+            Message("netatalk on this box is set up by hand"),
             f"its unit does not name {CONFIG}. Larder leaves it alone. To hand it over, run Larder's installation with LARDER_TAKE=netatalk.",
         )
     text = path.read_text(encoding="utf-8")
     parser = parse_config(text)
     common = dict(parser.items("Global")) if parser.has_section("Global") else {}
     if common != GLOBAL or any(line.endswith("\\") for line in text.splitlines()):
-        raise Failed("netatalk's common settings are not those that Larder writes")
+        raise Failed(Message("netatalk's common settings are not those that Larder writes"))
     for name in parser.sections():
         if name == "Global":
             continue
         names.check_share_name(name)
         if unknown := set(parser[name]) - VOLUME:
-            raise Failed("netatalk does not know these settings", ", ".join(sorted(unknown)))
+            raise Failed(Message("netatalk does not know these settings"), ", ".join(sorted(unknown)))
         names.served_path(parser[name].get("path", ""))
 
 
@@ -217,7 +218,7 @@ class AfpServing:
         until = time.monotonic() + SECONDS_TO_START
         while "DHX2" not in login_methods():
             if time.monotonic() > until:
-                raise Failed("netatalk was started and does not answer on its port")
+                raise Failed(Message("netatalk was started and does not answer on its port"))
             time.sleep(0.5)
 
     def served(self) -> frozenset[tuple[str, str]]:

@@ -11,6 +11,7 @@ from appliance import names
 from appliance.errors import Failed, LarderError, Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
+from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work
 from appliance.shares import approved, publish
 from appliance.shares.iscsi import configfs
@@ -30,6 +31,12 @@ from appliance.shares.settings import (
 from appliance.zfs import status
 
 Offer = tuple[Dataset, ShareSetting]
+
+
+def summary_text(count: int, pool: str) -> str:
+    if count == 1:
+        return Message("1 folder of {pool} can be reached from other computers again.", pool=pool)
+    return Message("{count} folders of {pool} can be reached from other computers again.", count=count, pool=pool)
 
 
 def offered_shares(facts: Facts, pool: str) -> list[Offer]:
@@ -81,7 +88,7 @@ class ApproveShares(Operation, tag="approve-shares"):
 
     @property
     def title(self) -> str:
-        return f"Switch on the shares that {self.pool} brought along"
+        return Message("Switch on the shares that {pool} brought along", pool=self.pool)
 
     @property
     def subject(self) -> str:
@@ -129,22 +136,30 @@ class ApproveShares(Operation, tag="approve-shares"):
         warnings = []
         if unknown:
             warnings.append(
-                f"This box has no {', '.join(unknown)}. They are let in as soon as an account or group of that name is made."
+                Message(
+                    "This box has no {unknown}. They are let in as soon as an account or group of that name is made.",
+                    unknown=", ".join(unknown),
+                )
             )
         if guests:
-            warnings.append(f"Everybody in your network reaches {', '.join(guests)}, without a password.")
+            warnings.append(
+                Message("Everybody in your network reaches {guests}, without a password.", guests=", ".join(guests))
+            )
         open_disks = [d.name for d, setting in offers if d.kind == "volume" and lays_open(setting.iscsi)]
         if open_disks:
             warnings.append(
-                f"Every computer in your network can read, change and erase {', '.join(open_disks)}, without a secret."
+                Message(
+                    "Every computer in your network can read, change and erase {open_disks}, without a secret.",
+                    open_disks=", ".join(open_disks),
+                )
             )
         protocols = [one for one in CALLED if any(getattr(setting, one) for _dataset, setting in offers)]
         return Plan(
-            summary=f"{len(offers)} folder{'s' if len(offers) > 1 else ''} of {self.pool} can be reached from other computers again.",
+            summary=summary_text(len(offers), self.pool),
             steps=(
                 Step(
                     "serve",
-                    "Have them served, and ask the daemons whether they are",
+                    Message("Have them served, and ask the daemons whether they are"),
                     "\n".join(written_by(one) for one in protocols),
                     lambda work: self.serve(work, offers, protocols),
                     tuple(said),
@@ -156,7 +171,7 @@ class ApproveShares(Operation, tag="approve-shares"):
             },
             warnings=tuple(warnings),
             details=said,
-            undo="Each can be switched off at its folder.",
+            undo=Message("Each can be switched off at its folder."),
         )
 
     @staticmethod
@@ -175,7 +190,7 @@ class ApproveShares(Operation, tag="approve-shares"):
         for dataset, setting in offers:
             # What was read and agreed to is what is served: a setting that changed meanwhile is another.
             if dataset.guid not in now or setting_of(now[dataset.guid]) != setting:
-                raise Failed(f"{dataset.name} has changed meanwhile. Look at its share again")
+                raise Failed(Message("{dataset} has changed meanwhile. Look at its share again", dataset=dataset.name))
         try:
             for dataset, _setting in offers:
                 approved.set_approved(dataset.guid, share=True)
@@ -190,10 +205,10 @@ class ApproveShares(Operation, tag="approve-shares"):
                 approved.set_approved(dataset.guid, share=dataset.guid in before)
             raise
         for dataset, _setting in offers:
-            work.note(f"{dataset.name} is served")
+            work.note(Message("{dataset} is served", dataset=dataset.name))
 
     def probe(self, step: str, facts: Facts) -> bool:
         return not offered_shares(facts, self.pool)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The switches of its folders show what is really served. Agree again if some are missing."
+        return Message("The switches of its folders show what is really served. Agree again if some are missing.")

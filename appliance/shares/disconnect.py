@@ -11,6 +11,7 @@ from pathlib import Path
 
 from appliance import command
 from appliance.errors import Failed
+from appliance.message import Message
 from appliance.operation import Work
 from appliance.shares import connections
 from appliance.shares.connections import Connection
@@ -29,7 +30,7 @@ def end_connections(found: Collection[Connection]) -> None:
     until = time.monotonic() + SECONDS_TO_END
     while left := sorted({one.name for one in connections.read_connections(protocols) if one.identity in ended}):
         if time.monotonic() > until:
-            raise Failed(f"The connection of {' and of '.join(left)} does not end")
+            raise Failed(Message("The connection of {left} does not end", left=" and of ".join(left)))
         time.sleep(0.2)
 
 
@@ -63,11 +64,15 @@ def ask_to_end(one: Connection) -> None:
     except (FileNotFoundError, ProcessLookupError):
         return
     except OSError as error:
-        raise Failed(f"The connection of {one.name} could not be ended", str(error)) from error
+        raise Failed(Message("The connection of {one} could not be ended", one=one.name), str(error)) from error
 
 
 def disconnect_user(name: str, work: Work) -> None:
     """Disconnect an account everywhere; nothing to do where nobody is connected. NFS knows no accounts. Raises Failed."""
     found = [one for one in connections.read_connections(WITH_USERS) if one.user.lower() == name]
     end_connections(found)
-    work.note(f"{len(found)} connections were ended" if found else f"{name} was not connected")
+    work.note(
+        Message("{count} connections were ended", count=len(found))
+        if found
+        else Message("{name} was not connected", name=name)
+    )

@@ -22,6 +22,7 @@ from appliance import command
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
+from appliance.message import Message
 from appliance.shares import afp
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.settings import Nfs, Part, Protocol, wanted_shares
@@ -124,10 +125,10 @@ def check_announcement(path: Path) -> None:
     try:
         root = ElementTree.fromstring(path.read_text(encoding="utf-8"))  # noqa: S314 - rendered by Larder itself
     except ElementTree.ParseError as error:
-        raise Failed("Avahi would not take the announcement", str(error)) from error
+        raise Failed(Message("Avahi would not take the announcement"), str(error)) from error
     kinds = [kind.text for kind in root.iter("type")]
     if root.tag != "service-group" or not kinds or not set(kinds) <= KINDS:
-        raise Failed("That is not an announcement that Larder makes", ", ".join(map(str, kinds)))
+        raise Failed(Message("That is not an announcement that Larder makes"), ", ".join(map(str, kinds)))
 
 
 def announcement_file(name: str) -> OwnedFile:

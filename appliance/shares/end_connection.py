@@ -9,6 +9,7 @@ import msgspec
 from appliance import names
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
+from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.shares import connections, disconnect
 from appliance.shares.connections import Connection
@@ -33,7 +34,7 @@ class EndConnection(Operation, tag="end-connection"):
 
     @property
     def title(self) -> str:
-        return f"Disconnect {self.who or self.machine} from {SPOKEN[self.protocol]}"
+        return Message("Disconnect {who} from {spoken}", who=self.who or self.machine, spoken=SPOKEN[self.protocol])
 
     @property
     def subject(self) -> str:
@@ -48,8 +49,8 @@ class EndConnection(Operation, tag="end-connection"):
     def plan(self, facts: Facts) -> Plan:
         text = disconnect.describe_end(self.protocol, self.id)
         return Plan(
-            summary="What it was just writing may be incomplete. It can connect again at once.",
-            steps=(Step("end", "End the connection", text, self.end),),
+            summary=Message("What it was just writing may be incomplete. It can connect again at once."),
+            steps=(Step("end", Message("End the connection"), text, self.end),),
             identity={"operation": msgspec.to_builtins(self)},
         )
 
@@ -61,13 +62,13 @@ class EndConnection(Operation, tag="end-connection"):
     def end(self, work: Work) -> None:
         one = self.found()
         if one is None:
-            work.note("It had ended already")
+            work.note(Message("It had ended already"))
             return
         disconnect.end_connections([one])
-        work.note("It is disconnected")
+        work.note(Message("It is disconnected"))
 
     def probe(self, step: str, facts: Facts) -> bool:
         return self.found() is None
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The page of who is connected shows who still is."
+        return Message("The page of who is connected shows who still is.")

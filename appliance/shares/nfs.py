@@ -18,6 +18,7 @@ from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share
+from appliance.message import Message
 from appliance.shares import nfs_access, nfs_export_rules
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.settings import Nfs, Part, Protocol, wanted_shares
@@ -96,7 +97,7 @@ def parse_exports(text: str) -> list[Export]:
             continue
         match = LINE.fullmatch(line)
         if not match:
-            raise Failed("The NFS server would not take this line", line[:300])
+            raise Failed(Message("The NFS server would not take this line"), line[:300])
         path = unquote_path(match["path"])
         found += [
             Export(path, client["host"], frozenset(client["options"].split(",")))
@@ -112,7 +113,7 @@ def check_exports(path: Path) -> None:
         names.served_path(export.path)
         nfs_export_rules.check_client(export.host)
         if unknown := {one for one in export.options - known if not re.fullmatch(r"anon[ug]id=[1-9][0-9]{0,9}", one)}:
-            raise Failed("The NFS server does not know these options", ", ".join(sorted(unknown)))
+            raise Failed(Message("The NFS server does not know these options"), ", ".join(sorted(unknown)))
 
 
 def parse_listed(text: str) -> list[Export]:
@@ -147,12 +148,19 @@ class NfsServing:
         if not isinstance(part, Nfs):
             return
         if part.everybody_as:
-            yield f"Everybody on those computers counts as {part.everybody_as} in this folder, without a password."
+            yield Message(
+                "Everybody on those computers counts as {everybody_as} in this folder, without a password.",
+                everybody_as=part.everybody_as,
+            )
         if part.root:
-            yield "Root on those computers is root in this folder: it can read and change every file."
+            yield Message("Root on those computers is root in this folder: it can read and change every file.")
         if not part.sync:
-            yield "Writes are told to be done before they are on disk: a power cut can lose the last seconds."
-        yield from (f"{host} reaches beyond your home." for host in part.hosts if nfs_export_rules.is_public(host))
+            yield Message("Writes are told to be done before they are on disk: a power cut can lose the last seconds.")
+        yield from (
+            Message("{host} reaches beyond your home.", host=host)
+            for host in part.hosts
+            if nfs_export_rules.is_public(host)
+        )
 
     def take_up(self, shares: tuple[Share, ...]) -> None:
         """Start the server with the first export, stop it with the last; it keeps running for exports that an administrator added."""
@@ -174,7 +182,11 @@ class NfsServing:
 
     def why_not(self, paths: Collection[str] | None = None) -> str:
         unknown = self.unknown(paths)
-        return f"Nobody in the network knows {', '.join(unknown)}. Use its address instead" if unknown else ""
+        return (
+            Message("Nobody in the network knows {unknown}. Use its address instead", unknown=", ".join(unknown))
+            if unknown
+            else ""
+        )
 
     def unknown(self, paths: Collection[str] | None = None) -> tuple[str, ...]:
         """Clients in the file that the server does not serve because nobody knows an address of that name now."""
@@ -235,4 +247,4 @@ def refresh_exports() -> None:
     """Have the server read every file of exports again. Raises Failed where it takes exception to one of them."""
     result = command.run(["exportfs", "-r"], timeout=120, accept=range(256))
     if result.status:
-        raise Failed("The NFS server does not take the exports", result.stderr)
+        raise Failed(Message("The NFS server does not take the exports"), result.stderr)

@@ -14,6 +14,7 @@ from appliance.errors import Failed, LarderError, Reason, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share, SmbPolicy
+from appliance.message import Message
 from appliance.operation import Work
 from appliance.shares import afp, approved, discovery, nfs, smb, smb_security
 from appliance.shares.iscsi import serve, sessions
@@ -196,7 +197,7 @@ def republish_quietly(work: Work) -> None:
     try:
         publish_shares(agreed_facts(), insist=False, note=work.note)
     except LarderError as error:
-        work.note(f"Its shares may not be on: {explain_error(error)}")
+        work.note(Message("Its shares may not be on: {explain_error}", explain_error=explain_error(error)))
 
 
 def missing_in_time(one: Serving, wanted: tuple[Share, ...]) -> set[Share]:

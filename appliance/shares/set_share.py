@@ -16,6 +16,7 @@ from appliance.errors import Failed, LarderError, Reason, Refused
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
+from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work
 from appliance.shares import approved, publish
 from appliance.shares.settings import (
@@ -70,9 +71,9 @@ class SetShare(Operation, tag="set-share"):
     @property
     def title(self) -> str:
         return (
-            f"Share {self.dataset} over {self.spoken}"
+            Message("Share {dataset} over {spoken}", dataset=self.dataset, spoken=self.spoken)
             if self.part
-            else f"Stop sharing {self.dataset} over {self.spoken}"
+            else Message("Stop sharing {dataset} over {spoken}", dataset=self.dataset, spoken=self.spoken)
         )
 
     @property
@@ -144,20 +145,29 @@ class SetShare(Operation, tag="set-share"):
         keep = self.set_argv(dataset, self.setting(dataset))
         name = getattr(self.part, "name", "")
         return Plan(
-            summary=f"{self.dataset} can be reached over {self.spoken}{f' as {name}' if name else ''}."
+            summary=Message(
+                "{dataset} can be reached over {spoken}{what}.",
+                dataset=self.dataset,
+                spoken=self.spoken,
+                what=Message(" as {name}", name=name) if name else "",
+            )
             if self.part
-            else f"{self.dataset} is no longer reachable over {self.spoken}. Its files stay.",
+            else Message(
+                "{dataset} is no longer reachable over {spoken}. Its files stay.",
+                dataset=self.dataset,
+                spoken=self.spoken,
+            ),
             steps=(
                 Step(
                     "property",
-                    "Keep the setting with the folder",
+                    Message("Keep the setting with the folder"),
                     shlex.join(keep),
                     lambda work: self.keep(work, dataset),
                     (self.dataset,),
                 ),
                 Step(
                     "serve",
-                    f"Have {self.spoken} served as it says, and ask whether it is",
+                    Message("Have {spoken} served as it says, and ask whether it is", spoken=self.spoken),
                     f"write {one.owned.path}, checked by its own daemon\nreload {' '.join(one.units)}",
                     lambda work: self.serve(work, dataset),
                     (str(one.owned.path),),
@@ -165,7 +175,7 @@ class SetShare(Operation, tag="set-share"):
             ),
             identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
             warnings=tuple(self.warnings(dataset)),
-            undo="Switch it back at any time.",
+            undo=Message("Switch it back at any time."),
         )
 
     def warnings(self, dataset: Dataset | None) -> Iterator[str]:
@@ -173,7 +183,9 @@ class SetShare(Operation, tag="set-share"):
             yield from publish.SERVING[self.protocol].warnings(self.part)
         setting = self.setting(dataset)
         if self.protocol in {"smb", "afp"} and self.part and setting.smb and setting.afp:
-            yield "What Macs attach to files (tags, colours) is kept in another way while a folder is shared over both SMB and AFP. What was attached before over SMB alone is not seen meanwhile; the files themselves are."
+            yield Message(
+                "What Macs attach to files (tags, colours) is kept in another way while a folder is shared over both SMB and AFP. What was attached before over SMB alone is not seen meanwhile; the files themselves are."
+            )
 
     def served_with(self, dataset: Dataset) -> list[Protocol]:
         """The protocols whose files this changes: Samba has to keep what Macs attach where netatalk looks for it."""
@@ -268,4 +280,4 @@ class SetShare(Operation, tag="set-share"):
         )
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The switch shows what is really served. Move it again if it is not as you want it."
+        return Message("The switch shows what is really served. Move it again if it is not as you want it.")

@@ -16,6 +16,7 @@ import msgspec
 from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.facts.sharing import SmbPolicy
+from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.shares import publish, smb_security
 from appliance.shares.settings import Smb, wanted_shares
@@ -41,7 +42,7 @@ class SetSmbSecurity(Operation, tag="set-smb-security"):
 
     @property
     def title(self) -> str:
-        return "Change how SMB is protected"
+        return Message("Change how SMB is protected")
 
     @property
     def subject(self) -> str:
@@ -64,21 +65,19 @@ class SetSmbSecurity(Operation, tag="set-smb-security"):
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            summary=f"New connections over SMB are signed {WORDS[self.signing]}, and encrypted {WORDS[self.encryption]}. Who is connected now stays so until the next time.",
+            summary=Message("New connections over SMB are signed {words}, and encrypted {words_2}. Who is connected now stays so until the next time.", words=WORDS[self.signing], words_2=WORDS[self.encryption]),
             steps=(
                 Step(
                     "protect",
-                    "Keep the choice, and have Samba take it up",
+                    Message("Keep the choice, and have Samba take it up"),
                     f"write {publish.SERVING['smb'].owned.path}, checked by Samba\nwrite {smb_security.FILE}",
                     self.protect,
                     (str(smb_security.FILE),),
                 ),
             ),
             identity={"operation": msgspec.to_builtins(self)},
-            warnings=("Computers from before 2012 can no longer connect: Windows 7, OS X before 10.11, many old televisions and scanners.",)
-            if self.encryption == "required"
-            else (),
-            undo="Choose otherwise at any time.",
+            warnings=(Message("Computers from before 2012 can no longer connect: Windows 7, OS X before 10.11, many old televisions and scanners."),) if self.encryption == "required" else (),
+            undo=Message("Choose otherwise at any time."),
         )  # fmt: skip
 
     def protect(self, work: Work) -> None:
@@ -86,7 +85,7 @@ class SetSmbSecurity(Operation, tag="set-smb-security"):
         # Samba's file first: what it says is the truth, whenever the power goes.
         publish.publish_shares(replace(publish.agreed_facts(), smb_policy=self.policy), ["smb"], note=work.note)
         smb_security.store_security(self.policy)
-        work.note("Samba has taken it up")
+        work.note(Message("Samba has taken it up"))
 
     def probe(self, step: str, facts: Facts) -> bool:
         one, wanted = publish.SERVING["smb"], publish.agreed_facts()
@@ -95,4 +94,4 @@ class SetSmbSecurity(Operation, tag="set-smb-security"):
         return publish.smb_policy() == self.policy and (unused or one.owned.says(one.render(wanted)))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The page of protection shows what is chosen. Choose again if it is not as you want it."
+        return Message("The page of protection shows what is chosen. Choose again if it is not as you want it.")

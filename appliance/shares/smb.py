@@ -13,6 +13,7 @@ from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share, SmbPolicy
+from appliance.message import Message
 from appliance.shares import samba_defaults
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.samba_defaults import settings_of
@@ -194,7 +195,7 @@ def check_with_samba(path: Path) -> None:
     """Ask Samba whether it would take this file. Raises Failed with Samba's own words."""
     result = command.run(["testparm", "-s", "--suppress-prompt", str(path)], timeout=60, accept=range(256))
     if result.status or "Unknown parameter" in result.stderr or "Ignoring" in result.stderr:
-        raise Failed("Samba does not accept the new settings", result.stderr)
+        raise Failed(Message("Samba does not accept the new settings"), result.stderr)
 
 
 def switched_off(name: str, values: Mapping[str, str]) -> bool:
@@ -255,7 +256,10 @@ class SmbServing:
 
     def warnings(self, part: Part) -> Iterator[str]:
         if isinstance(part, Smb) and part.guest != "no":
-            yield f"Everybody in your network may {'read' if part.guest == 'read' else 'change and delete'} it, without a password."
+            yield Message(
+                "Everybody in your network may {what} it, without a password.",
+                what=Message("read") if part.guest == "read" else Message("change and delete"),
+            )
 
     def why_not(self, paths: Collection[str] | None = None) -> str:
         return ""

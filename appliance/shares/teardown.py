@@ -13,6 +13,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Session, Share
 from appliance.formatting import names_text
+from appliance.message import Message
 from appliance.operation import Step, Work
 from appliance.shares import approved, connections, publish
 from appliance.shares.iscsi import chap, configfs, reconcile
@@ -70,7 +71,10 @@ def disk_warnings(shares: Collection[Share]) -> tuple[str, ...]:
     found = open_targets(shares)
     return (
         (
-            f"{', '.join(found)} uses it as a disk now. That computer sees its disk fail, and what it has not written yet is lost. Shut it down first, or eject the disk there.",
+            Message(
+                "{found} uses it as a disk now. That computer sees its disk fail, and what it has not written yet is lost. Shut it down first, or eject the disk there.",
+                found=", ".join(found),
+            ),
         )
         if found
         else ()
@@ -125,9 +129,13 @@ def close_step(shares: Collection[Share]) -> list[Step]:
 
     def act(work: Work) -> None:
         close_shares(shares)
-        work.note(f"Everybody who had {', '.join(names)} open was disconnected")
+        work.note(Message("Everybody who had {names} open was disconnected", names=", ".join(names)))
 
-    return [Step("close", "End what clients have open", close_commands(shares), act, tuple(names))] if names else []
+    return (
+        [Step("close", Message("End what clients have open"), close_commands(shares), act, tuple(names))]
+        if names
+        else []
+    )
 
 
 def stop_step(shares: Collection[Share], guids: frozenset[int]) -> list[Step]:
@@ -142,7 +150,15 @@ def stop_step(shares: Collection[Share], guids: frozenset[int]) -> list[Step]:
             chap.delete_secrets(guid)
 
     return (
-        [Step("shares", f"Stop the shares {', '.join(names)}", close_commands(shares), act, tuple(names))]
+        [
+            Step(
+                "shares",
+                Message("Stop the shares {names}", names=", ".join(names)),
+                close_commands(shares),
+                act,
+                tuple(names),
+            )
+        ]
         if names
         else []
     )
@@ -159,13 +175,20 @@ def stop_pool_step(pool: str, shares: Iterable[Share], *, forget: bool) -> Step:
         every = status.read_datasets()
         for session in connections.read_sessions():
             if session.share.lower() in {name.lower() for name in closing}:
-                work.note(f"{session.user} at {session.machine} had {session.share} open and was disconnected")
+                work.note(
+                    Message(
+                        "{user} at {machine} had {share} open and was disconnected",
+                        user=session.user,
+                        machine=session.machine,
+                        share=session.share,
+                    )
+                )
         serve_datasets((one for one in every if one.pool != pool), work.note)
         if forget:
             forget_approval(one.guid for one in every if one.pool == pool)
 
     shown = "\n".join([*publish_commands(), *(f"close {name}" for name in closing)])
-    return Step("shares", "Stop its shares and disconnect who uses them", shown, act, tuple(closing))
+    return Step("shares", Message("Stop its shares and disconnect who uses them"), shown, act, tuple(closing))
 
 
 def serve_step(shares: Collection[Share]) -> list[Step]:
@@ -174,7 +197,7 @@ def serve_step(shares: Collection[Share]) -> list[Step]:
     def act(work: Work) -> None:
         serve_datasets(status.read_datasets(), work.note)
 
-    return [Step("serve", "Share it from its new place", "\n".join(publish_commands()), act)] if shares else []
+    return [Step("serve", Message("Share it from its new place"), "\n".join(publish_commands()), act)] if shares else []
 
 
 def all_served(facts: Facts, datasets: Iterable[Dataset]) -> bool:
@@ -225,8 +248,10 @@ def run_unmounting(argv: list[str], name: str, folders: Iterable[str], *, serve_
             with suppress(LarderError):
                 serve_datasets(status.read_datasets(), lambda _text: None)
         who = (
-            f"Still using it: {'; '.join(users[:MOST_PROGRAMS])}."
+            Message("Still using it: {users}.", users="; ".join(users[:MOST_PROGRAMS]))
             if users
-            else "A computer may use it over NFS, or a backup may be running."
+            else Message("A computer may use it over NFS, or a backup may be running.")
         )
-        raise Failed(f"{name} is still in use. {who} Stop that, then try again", failed.said) from failed
+        raise Failed(
+            Message("{name} is still in use. {who} Stop that, then try again", name=name, who=who), failed.said
+        ) from failed

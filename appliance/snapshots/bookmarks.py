@@ -14,6 +14,7 @@ from appliance import names
 from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Bookmark
+from appliance.message import Message
 from appliance.operation import Loss, Plan, Step, always, never
 from appliance.snapshots.hold_clone import SnapshotOperation
 from appliance.snapshots.take import SnapshotsOperation
@@ -59,7 +60,7 @@ class BookmarkSnapshot(SnapshotOperation, tag="bookmark-snapshot"):
 
     @property
     def title(self) -> str:
-        return f"Bookmark the snapshot {self.snapshot}"
+        return Message("Bookmark the snapshot {snapshot}", snapshot=self.snapshot)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -76,25 +77,30 @@ class BookmarkSnapshot(SnapshotOperation, tag="bookmark-snapshot"):
     def plan(self, facts: Facts) -> Plan:
         step = Step(
             "bookmark",
-            "Make the bookmark",
+            Message("Make the bookmark"),
             shlex.join(["zfs", "bookmark", self.snapshot, self.target]),
             lambda _work: libzfs.create_bookmark(self.target, self.snapshot),
             (self.target,),
-            "Destroy the bookmark",
+            Message("Destroy the bookmark"),
         )
         return Plan(
-            summary=f"{self.target} marks the moment of {self.snapshot}. It keeps no files, "
-            "but a backup that was made up to that moment can continue from it.",
+            summary=Message(
+                "{target} marks the moment of {snapshot}. It keeps no files, but a backup that was made up to that moment can continue from it.",
+                target=self.target,
+                snapshot=self.snapshot,
+            ),
             steps=(step,),
             identity=self.plan_identity(),
-            undo="It uses almost no space. It is listed below the folder's snapshots and can be destroyed there.",
+            undo=Message(
+                "It uses almost no space. It is listed below the folder's snapshots and can be destroyed there."
+            ),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
         return any(bookmark.name == self.target for bookmark in read_bookmarks([self.dataset]))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The bookmark was not made. Make it again."
+        return Message("The bookmark was not made. Make it again.")
 
 
 class DestroyBookmark(SnapshotsOperation, tag="destroy-bookmark"):
@@ -114,7 +120,7 @@ class DestroyBookmark(SnapshotsOperation, tag="destroy-bookmark"):
 
     @property
     def title(self) -> str:
-        return f"Destroy the bookmark {self.bookmark}"
+        return Message("Destroy the bookmark {bookmark}", bookmark=self.bookmark)
 
     @property
     def subject(self) -> str:
@@ -138,22 +144,26 @@ class DestroyBookmark(SnapshotsOperation, tag="destroy-bookmark"):
     def plan(self, facts: Facts) -> Plan:
         step = Step(
             "bookmark",
-            "Destroy the bookmark",
+            Message("Destroy the bookmark"),
             shlex.join(["zfs", "destroy", self.bookmark]),
             lambda _work: libzfs.destroy_bookmark(self.bookmark),
             (self.bookmark,),
         )
         return Plan(
-            summary=f"{self.bookmark} is destroyed. No file and no snapshot is lost.",
+            summary=Message("{bookmark} is destroyed. No file and no snapshot is lost.", bookmark=self.bookmark),
             steps=(step,),
             identity={"operation": msgspec.to_builtins(self)},
-            losses=(Loss(f"the bookmark {self.bookmark}"),),
-            warnings=("A backup that should continue from this moment has to start over if the snapshot is gone too.",),
-            undo="It can be made again only while its snapshot exists.",
+            losses=(Loss(Message("the bookmark {bookmark}", bookmark=self.bookmark)),),
+            warnings=(
+                Message(
+                    "A backup that should continue from this moment has to start over if the snapshot is gone too."
+                ),
+            ),
+            undo=Message("It can be made again only while its snapshot exists."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
         return self.find_bookmark(facts) is None
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The bookmark still exists. Destroy it again."
+        return Message("The bookmark still exists. Destroy it again.")

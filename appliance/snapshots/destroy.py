@@ -15,6 +15,7 @@ from appliance import names, schedule
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Snapshot
+from appliance.message import Message
 from appliance.operation import Loss, Plan, Step, Work, always, never
 from appliance.snapshots import policy, retention, space
 from appliance.snapshots.take import SnapshotsOperation
@@ -63,8 +64,8 @@ class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
     @property
     def title(self) -> str:
         if len(self.snapshots) == 1:
-            return f"Destroy the snapshot {self.snapshots[0].name}"
-        return f"Destroy {len(self.snapshots)} snapshots of {self.subject}"
+            return Message("Destroy the snapshot {name}", name=self.snapshots[0].name)
+        return Message("Destroy {count} snapshots of {subject}", count=len(self.snapshots), subject=self.subject)
 
     @property
     def subject(self) -> str:
@@ -118,13 +119,17 @@ class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
         going = self.find_destroyable(facts)
         freed = self.freed_space(facts)
         commands = [shlex.join(["zfs", "destroy", "--", snapshot.name]) for snapshot in going[:NAMED]]
-        of_chosen = f", of {len(chosen)} chosen" if stay else ""
+        of_chosen = Message(", of {count} chosen", count=len(chosen)) if stay else ""
         return Plan(
-            summary=f"{count_snapshots(going)} will be destroyed{of_chosen}. The files in your folders do not change.",
+            summary=Message(
+                "{count_snapshots} will be destroyed{of_chosen}. The files in your folders do not change.",
+                count_snapshots=count_snapshots(going),
+                of_chosen=of_chosen,
+            ),
             steps=(
                 Step(
                     "destroy",
-                    f"Destroy {count_snapshots(going)}",
+                    Message("Destroy {count_snapshots}", count_snapshots=count_snapshots(going)),
                     "\n".join([*commands, *(["…"] if len(going) > NAMED else [])]),
                     lambda work: self.destroy_all(work, going, freed, stay),
                     self.datasets,
@@ -133,16 +138,16 @@ class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
             identity={"snapshots": sorted([chosen.name, chosen.guid] for chosen in self.snapshots)},
             losses=self.list_losses(chosen),
             warnings=tuple(staying_notes(stay)),
-            undo="Files that are only in these snapshots are lost for good.",
+            undo=Message("Files that are only in these snapshots are lost for good."),
             type_to_confirm=self.subject if len(going) > NAMED else "",
-            details={"Space freed": freed.text},
+            details={Message("Space freed"): freed.text},
             title=self.title_for(going) if stay else "",
         )
 
     def title_for(self, going: Sequence[Snapshot]) -> str:
         """A heading that counts only what will really be destroyed."""
         if len(going) == 1:
-            return f"Destroy the snapshot {going[0].name}"
+            return Message("Destroy the snapshot {name}", name=going[0].name)
         return f"Destroy {len(going)} snapshots of {self.subject}"
 
     def list_losses(self, chosen: Sequence[Snapshot]) -> tuple[Loss, ...]:
@@ -155,7 +160,13 @@ class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
         going = sorted(chosen.name for chosen in self.snapshots if chosen.name not in stay)
         by_dataset = groupby(going, lambda name: name.partition("@")[0])
         return tuple(
-            Loss(f"{dataset}: {list_names([name.partition('@')[2] for name in names_])}")
+            Loss(
+                Message(
+                    "{dataset}: {list_names}",
+                    dataset=dataset,
+                    list_names=list_names([name.partition("@")[2] for name in names_]),
+                )
+            )
             for dataset, names_ in by_dataset
         )
 
@@ -170,19 +181,19 @@ class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
 
         left = libzfs.destroy_snapshots([snapshot.name for snapshot in going], before)
         for failure in left:
-            work.note(f"{failure.name} stays: {failure.why}")
-        work.note(f"{total - len(left)} of {total} destroyed.")
+            work.note(Message("{failure} stays: {why}", failure=failure.name, why=failure.why))
+        work.note(Message("{total} of {total_2} destroyed.", total=total - len(left), total_2=total))
         if not left:
-            work.note(f"Space freed: {freed.text}. ZFS frees it in the background.")
+            work.note(Message("Space freed: {freed_text}. ZFS frees it in the background.", freed_text=freed.text))
         if len(left) == total:
-            raise Failed("None of the snapshots was destroyed", f"{left[0].name}: {left[0].why}")
+            raise Failed(Message("None of the snapshots was destroyed"), f"{left[0].name}: {left[0].why}")
 
     def probe(self, step: str, facts: Facts) -> bool:
         return not self.find_destroyable(facts)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         left = len(self.find_destroyable(facts))
-        return f"{left} of them still exist. Destroy them again."
+        return Message("{left} of them still exist. Destroy them again.", left=left)
 
     @classmethod
     def for_pairs(cls, chosen: Iterable[tuple[str, int]]) -> Self:
@@ -201,7 +212,11 @@ class PruneSnapshots(DestroySnapshots, tag="prune-snapshots"):
 
     @property
     def title(self) -> str:
-        return f"Destroy {len(self.snapshots)} snapshots that the schedules of {self.subject} no longer keep"
+        return Message(
+            "Destroy {count} snapshots that the schedules of {subject} no longer keep",
+            count=len(self.snapshots),
+            subject=self.subject,
+        )
 
     def find_chosen(self, facts: Facts) -> list[Snapshot]:
         """The snapshots that the folder's schedule, as the agent reads it, no longer keeps.
@@ -245,11 +260,15 @@ def staying_notes(blocks: Sequence[str]) -> Iterator[str]:
     """The clauses of ``describe_blocks`` as lines for a plan and a job's log: all if they are few, else the first."""
     yield from (f"It stays: {text}" for text in blocks[:NAMED])
     if len(blocks) > NAMED:
-        yield f"{len(blocks) - NAMED} more stay, held or cloned."
+        yield Message("{number} more stay, held or cloned.", number=len(blocks) - NAMED)
 
 
 def count_snapshots(snapshots: Sequence[Snapshot]) -> str:
-    return f"The snapshot {snapshots[0].name}" if len(snapshots) == 1 else f"{len(snapshots)} snapshots"
+    return (
+        Message("The snapshot {name}", name=snapshots[0].name)
+        if len(snapshots) == 1
+        else Message("{count} snapshots", count=len(snapshots))
+    )
 
 
 def list_names(short_names: Sequence[str]) -> str:

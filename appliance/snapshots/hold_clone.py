@@ -14,6 +14,7 @@ from appliance.errors import Reason, Refused
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Snapshot
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work, always, command_step, never
 from appliance.shares.settings import ShareSetting
 from appliance.snapshots.take import SnapshotsOperation, snapshot_exists
@@ -82,30 +83,33 @@ class HoldSnapshot(SnapshotOperation, tag="hold-snapshot"):
 
     @property
     def title(self) -> str:
-        return f"Hold the snapshot {self.snapshot}"
+        return Message("Hold the snapshot {snapshot}", snapshot=self.snapshot)
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            summary=f"{self.snapshot} stays until it is released. No schedule and no other tool can destroy it.",
+            summary=Message(
+                "{snapshot} stays until it is released. No schedule and no other tool can destroy it.",
+                snapshot=self.snapshot,
+            ),
             steps=(
                 Step(
                     "hold",
-                    "Hold the snapshot",
+                    Message("Hold the snapshot"),
                     shlex.join(["zfs", "hold", self.tag, self.snapshot]),
                     lambda _work: libzfs.hold_snapshot(self.snapshot, self.tag),
                     (self.snapshot,),
-                    "Release the snapshot",
+                    Message("Release the snapshot"),
                 ),
             ),
             identity=self.plan_identity(),
-            undo="The snapshot can be released.",
+            undo=Message("The snapshot can be released."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
         return self.find_snapshot(facts) is not None and self.tag in libzfs.read_holds(self.snapshot)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The snapshot is not held. Hold it again."
+        return Message("The snapshot is not held. Hold it again.")
 
 
 class ReleaseSnapshot(SnapshotOperation, tag="release-snapshot"):
@@ -115,7 +119,7 @@ class ReleaseSnapshot(SnapshotOperation, tag="release-snapshot"):
 
     @property
     def title(self) -> str:
-        return f"Release the snapshot {self.snapshot}"
+        return Message("Release the snapshot {snapshot}", snapshot=self.snapshot)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -127,16 +131,18 @@ class ReleaseSnapshot(SnapshotOperation, tag="release-snapshot"):
         def act(work: Work) -> None:
             for tag in libzfs.read_holds(self.snapshot):
                 libzfs.release_hold(self.snapshot, tag)
-                work.note(f"Released: {hold_text(tag)}")
+                work.note(Message("Released: {hold_text}", hold_text=hold_text(tag)))
 
         # Only root may list the tags, so the page that shows this cannot name them.
         text = f"{shlex.join(['zfs', 'release', 'TAG', self.snapshot])}, for the tag of each of its holds"
         return Plan(
-            summary=f"{self.snapshot} can be destroyed again. Releasing it does not destroy it.",
-            steps=(Step("release", "Release all its holds", text, act, (self.snapshot,)),),
+            summary=Message(
+                "{snapshot} can be destroyed again. Releasing it does not destroy it.", snapshot=self.snapshot
+            ),
+            steps=(Step("release", Message("Release all its holds"), text, act, (self.snapshot,)),),
             identity=self.plan_identity(),
-            warnings=("A backup in progress may have set a hold. If so, it has to start over.",),
-            undo="The snapshot can be held again.",
+            warnings=(Message("A backup in progress may have set a hold. If so, it has to start over."),),
+            undo=Message("The snapshot can be held again."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -144,7 +150,7 @@ class ReleaseSnapshot(SnapshotOperation, tag="release-snapshot"):
         return snapshot is None or not snapshot.holds
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The snapshot is still held. Release it again."
+        return Message("The snapshot is still held. Release it again.")
 
 
 def hold_text(tag: str) -> str:
@@ -171,7 +177,7 @@ class RenameSnapshot(SnapshotOperation, tag="rename-snapshot"):
 
     @property
     def title(self) -> str:
-        return f"Rename the snapshot {self.snapshot}"
+        return Message("Rename the snapshot {snapshot}", snapshot=self.snapshot)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -181,19 +187,25 @@ class RenameSnapshot(SnapshotOperation, tag="rename-snapshot"):
     def plan(self, facts: Facts) -> Plan:
         argv = ["zfs", "rename", "--", self.snapshot, self.target]
         return Plan(
-            summary=f"The snapshot gets the name {self.to}.",
+            summary=Message("The snapshot gets the name {to}.", to=self.to),
             steps=(
-                command_step("rename", "Rename the snapshot", argv, affects=[self.snapshot], undo="Rename it back"),
+                command_step(
+                    "rename",
+                    Message("Rename the snapshot"),
+                    argv,
+                    affects=[self.snapshot],
+                    undo=Message("Rename it back"),
+                ),
             ),
             identity=self.plan_identity(),
-            undo="The snapshot can be renamed back.",
+            undo=Message("The snapshot can be renamed back."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
         return any((snapshot.name, snapshot.guid) == (self.target, self.guid) for snapshot in facts.snapshots)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The snapshot still has its old name. Rename it again."
+        return Message("The snapshot still has its old name. Rename it again.")
 
 
 class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
@@ -221,7 +233,7 @@ class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
 
     @property
     def title(self) -> str:
-        return f"Make the folder {self.target} from a snapshot"
+        return Message("Make the folder {target} from a snapshot", target=self.target)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -246,7 +258,13 @@ class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
     def plan_steps(self, place: str, settings: list[str]) -> tuple[Step, ...]:
         later = mount.NOT_YET if place else ()
         argv = ["zfs", "clone", *later, *settings, "--", self.snapshot, self.target]
-        clone = command_step("clone", f"Make {self.target}", argv, affects=[self.target], undo="Destroy it")
+        clone = command_step(
+            "clone",
+            Message("Make {target}", target=self.target),
+            argv,
+            affects=[self.target],
+            undo=Message("Destroy it"),
+        )
         if not place:
             return (clone,)
 
@@ -260,14 +278,20 @@ class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
         # A folder below a shared one is shared with it, but this one may hold files that somebody deleted on purpose.
         above = facts.dataset(self.target.rpartition("/")[0])
         off = ["-o", f"{user_properties.SHARE}={ShareSetting().text()}"] if above and above.share else []
-        unshared = "It is not shared, although the folder above it is." if off else "It is not shared."
+        unshared = (
+            Message("It is not shared, although the folder above it is.") if off else Message("It is not shared.")
+        )
         return Plan(
-            summary=f"{self.target} starts with the content of {self.snapshot}. "
-            f"Only what is changed in it uses space. {unshared}",
+            summary=Message(
+                "{target} starts with the content of {snapshot}. Only what is changed in it uses space. {unshared}",
+                target=self.target,
+                snapshot=self.snapshot,
+                unshared=unshared,
+            ),
             steps=self.plan_steps(self.find_mountpoint(facts), off),
             identity=self.plan_identity(),
-            warnings=(f"As long as it exists, {self.snapshot} cannot be destroyed.",),
-            undo="The folder can be destroyed.",
+            warnings=(Message("As long as it exists, {snapshot} cannot be destroyed.", snapshot=self.snapshot),),
+            undo=Message("The folder can be destroyed."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -276,5 +300,8 @@ class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.dataset(self.target):
-            return f"{self.target} exists, but is not mounted. Look what else is at its mountpoint, then mount it."
-        return f"{self.target} does not exist. Make it again."
+            return Message(
+                "{target} exists, but is not mounted. Look what else is at its mountpoint, then mount it.",
+                target=self.target,
+            )
+        return Message("{target} does not exist. Make it again.", target=self.target)

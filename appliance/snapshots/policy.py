@@ -24,6 +24,7 @@ import msgspec
 from appliance import schedule
 from appliance.errors import Reason, Refused
 from appliance.facts.datasets import Dataset
+from appliance.message import Message
 from appliance.snapshot_names import GRAINS
 from appliance.strict_struct import StrictStruct
 
@@ -159,11 +160,13 @@ def describe_move(dataset: Dataset, parent: Dataset | None) -> Iterator[str]:
     if dataset.policy_source in OWN or now == then:
         return
     if then is None:
-        yield "No automatic snapshots are taken of it there. Those that it has stay."
+        yield Message("No automatic snapshots are taken of it there. Those that it has stay.")
     else:
         yield (
-            f"It follows the snapshot schedule of its new place, which keeps {then.sentence}. "
-            "Automatic snapshots beyond that are destroyed."
+            Message(
+                "It follows the snapshot schedule of its new place, which keeps {sentence}. Automatic snapshots beyond that are destroyed.",
+                sentence=then.sentence,
+            )
         )
 
 

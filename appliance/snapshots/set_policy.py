@@ -10,6 +10,7 @@ from appliance import names
 from appliance.errors import Reason
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
+from appliance.message import Message
 from appliance.operation import Operation, Plan, command_step
 from appliance.snapshots import policy as snapshot_policy
 from appliance.snapshots import retention
@@ -41,8 +42,8 @@ class SetSnapshotPolicy(Operation, tag="set-snapshot-policy"):
     @property
     def title(self) -> str:
         if self.policy is None:
-            return f"Let {self.dataset} follow the snapshot schedule above it"
-        return f"Set the snapshot schedule of {self.dataset}"
+            return Message("Let {dataset} follow the snapshot schedule above it", dataset=self.dataset)
+        return Message("Set the snapshot schedule of {dataset}", dataset=self.dataset)
 
     @property
     def subject(self) -> str:
@@ -65,18 +66,22 @@ class SetSnapshotPolicy(Operation, tag="set-snapshot-policy"):
         dataset = facts.dataset(self.dataset)
         if self.policy is None:
             argv = ["zfs", "inherit", user_properties.POLICY, self.dataset]
-            summary = (
-                f"{self.dataset} follows the folder above it. Snapshots that its own schedule took stay until the "
-                "schedule above no longer keeps them."
+            summary = Message(
+                "{dataset} follows the folder above it. Snapshots that its own schedule took stay until the schedule above no longer keeps them.",
+                dataset=self.dataset,
             )
         else:
             argv = ["zfs", "set", f"{user_properties.POLICY}={self.property_value}", self.dataset]
-            summary = f"Snapshots of {self.dataset}: {self.policy.sentence}."
+            summary = Message(
+                "Snapshots of {dataset}: {sentence}.", dataset=self.dataset, sentence=self.policy.sentence
+            )
         return Plan(
             summary=summary,
-            steps=(command_step("set", self.title, argv, affects=[self.dataset], undo="Set it again as it was"),),
+            steps=(
+                command_step("set", self.title, argv, affects=[self.dataset], undo=Message("Set it again as it was")),
+            ),
             identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
-            undo="The schedule can be set again as it was. Snapshots that expire meanwhile are lost.",
+            undo=Message("The schedule can be set again as it was. Snapshots that expire meanwhile are lost."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -88,4 +93,4 @@ class SetSnapshotPolicy(Operation, tag="set-snapshot-policy"):
         return dataset.policy_source == "local" and snapshot_policy.parse_policy(dataset.policy) == self.policy
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The schedule is unchanged. Set it again."
+        return Message("The schedule is unchanged. Set it again.")

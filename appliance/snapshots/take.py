@@ -15,6 +15,7 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import is_continued
 from appliance.facts.datasets import Dataset
+from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.strict_struct import StrictStruct
 from appliance.zfs import libzfs, list_snapshots
@@ -63,6 +64,12 @@ def snapshot_exists(dataset: str, name: str, *, field: str) -> Reason:
     )
 
 
+def copies_text(copies: int) -> str:
+    if copies == 1:
+        return Message("1 copy that backups made below it: no snapshot is taken of it.")
+    return Message("{copies} copies that backups made below it: no snapshot is taken of these.", copies=copies)
+
+
 class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
     """Keep a dataset as it is now; with ``below``, its whole tree at the same moment."""
 
@@ -81,7 +88,13 @@ class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
 
     @property
     def title(self) -> str:
-        return f"Take a snapshot of {self.dataset}" + (" and all folders below it" if self.below else "")
+        return join_messages(
+            [
+                Message("Take a snapshot of {dataset}", dataset=self.dataset),
+                Message(" and all folders below it") if self.below else "",
+            ],
+            "",
+        )
 
     @property
     def subject(self) -> str:
@@ -131,37 +144,41 @@ class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
         def act(_work: Work) -> None:
             libzfs.take_snapshots(wanted, properties)
 
-        below = f"{len(wanted) - 1} folder{'s' if len(wanted) > 2 else ''} below it"
-        tree = f" and of {below}, all at the same moment" if len(wanted) > 1 else ""
+        below = (
+            Message("{count} folders below it", count=len(wanted) - 1)
+            if len(wanted) > 2
+            else Message("1 folder below it")
+        )
+        tree = Message(" and of {below}, all at the same moment", below=below) if len(wanted) > 1 else ""
         return Plan(
-            summary=f"Take a snapshot of {self.dataset}{tree}. It uses no space until files are changed or deleted.",
+            summary=Message(
+                "Take a snapshot of {dataset}{tree}. It uses no space until files are changed or deleted.",
+                dataset=self.dataset,
+                tree=tree,
+            ),
             steps=(
                 Step(
                     "take",
-                    f"Take the snapshot {self.name}",
+                    Message("Take the snapshot {name}", name=self.name),
                     snapshot_text(wanted, properties),
                     act,
                     tuple(wanted),
-                    "Destroy the snapshot",
+                    Message("Destroy the snapshot"),
                 ),
             ),
             identity={
                 "operation": msgspec.to_builtins(self),
                 "datasets": [member.guid for member in members],
             },
-            warnings=(
-                f"{copies} {'copies' if copies > 1 else 'copy'} that backups made below it: no snapshot is taken of {'these' if copies > 1 else 'it'}.",
-            )
-            if copies
-            else (),
-            undo="The snapshot can be destroyed.",
+            warnings=(copies_text(copies),) if copies else (),
+            undo=Message("The snapshot can be destroyed."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
         return any(snapshot.short == self.name for snapshot in facts.snapshots_of(self.dataset))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The snapshot was not taken. Take it again. If the pool is full, destroy old snapshots first."
+        return Message("The snapshot was not taken. Take it again. If the pool is full, destroy old snapshots first.")
 
 
 def snapshot_text(wanted: list[str], properties: dict[str, str]) -> str:
@@ -175,11 +192,11 @@ def before_step(dataset: str, name: str, note: str) -> Step:
     wanted = f"{dataset}@{name}"
     return Step(
         "before",
-        "Take a snapshot first",
+        Message("Take a snapshot first"),
         snapshot_text([wanted], {user_properties.NOTE: note}),
         lambda _work: libzfs.take_snapshots([wanted], {user_properties.NOTE: note}),
         (wanted,),
-        "Destroy the snapshot",
+        Message("Destroy the snapshot"),
     )
 
 
@@ -218,7 +235,7 @@ class RunSnapshotPolicies(SnapshotsOperation, tag="run-snapshot-policies"):
 
     @property
     def title(self) -> str:
-        return f"Take the snapshots that are due in {self.pool}"
+        return Message("Take the snapshots that are due in {pool}", pool=self.pool)
 
     @property
     def subject(self) -> str:
@@ -256,14 +273,16 @@ class RunSnapshotPolicies(SnapshotsOperation, tag="run-snapshot-policies"):
         def act(work: Work) -> None:
             left = libzfs.take_most_snapshots(wanted, properties)
             for failure in left:
-                work.note(f"{failure.name} was not taken: {failure.why}")
+                work.note(Message("{failure} was not taken: {why}", failure=failure.name, why=failure.why))
             if left and len(left) == len(wanted):
-                raise Failed("No snapshot was taken", f"{left[0].name}: {left[0].why}")
+                raise Failed(Message("No snapshot was taken"), f"{left[0].name}: {left[0].why}")
 
         text = snapshot_text(wanted, properties)
         return Plan(
-            summary=f"Take {len(wanted)} snapshots in {self.pool}, all at the same moment.",
-            steps=(Step("take", "Take the snapshots", text, act, tuple(wanted)),),
+            summary=Message(
+                "Take {count} snapshots in {pool}, all at the same moment.", count=len(wanted), pool=self.pool
+            ),
+            steps=(Step("take", Message("Take the snapshots"), text, act, tuple(wanted)),),
             identity={"operation": msgspec.to_builtins(self)},
         )
 
@@ -273,7 +292,7 @@ class RunSnapshotPolicies(SnapshotsOperation, tag="run-snapshot-policies"):
         return any(snapshot.run == self.run for snapshot in list_snapshots.list_snapshots(datasets))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "No snapshot was taken. The next run follows within minutes."
+        return Message("No snapshot was taken. The next run follows within minutes.")
 
     @classmethod
     def for_targets(cls, pool: str, run: str, moment: str, targets: list[tuple[str, int, tuple[str, ...]]]) -> Self:

@@ -19,6 +19,7 @@ from appliance import __version__, command
 from appliance.errors import Failed
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
+from appliance.message import plain_text
 from appliance.pools import history
 from appliance.system import box_info, journal
 from appliance.system.redaction import Redactor
@@ -80,7 +81,7 @@ def read_versions(_facts: Facts) -> str:
 
 def read_system(_facts: Facts) -> str:
     info = box_info.read_box_info({}, "")
-    shown = msgspec.json.format(msgspec.json.encode(info), indent=2).decode()
+    shown = msgspec.json.format(msgspec.json.encode(info, enc_hook=plain_text), indent=2).decode()
     commands = (
         ["ip", "-brief", "address"],
         ["df", "--human-readable", "--local", "--output=target,fstype,size,used,avail,pcent"],
@@ -133,7 +134,7 @@ def read_folders(_facts: Facts) -> str:
 
 def read_shares(facts: Facts) -> str:
     """Who may use which share, as Larder set it: no password is part of that."""
-    found = [msgspec.to_builtins(one) for one in (*facts.shares, *facts.accounts, *facts.groups)]
+    found = [msgspec.to_builtins(one, enc_hook=plain_text) for one in (*facts.shares, *facts.accounts, *facts.groups)]
     lines = [msgspec.json.encode(one).decode() for one in found]
     return "\n".join([*lines, msgspec.json.encode(facts.smb_policy).decode(), ""])
 

@@ -15,6 +15,7 @@ from appliance import command
 from appliance.errors import Failed
 from appliance.facts import sharing
 from appliance.facts.sharing import Account, Group
+from appliance.message import Message
 from appliance.system import atomic_file, paths
 
 PEOPLE = "larder-people"
@@ -59,7 +60,9 @@ def group_number() -> int:
     try:
         return grp.getgrnam(PEOPLE).gr_gid
     except KeyError as error:
-        raise Failed(f"The group {PEOPLE} is missing from this system; installing Larder makes it") from error
+        raise Failed(
+            Message("The group {people} is missing from this system; installing Larder makes it", people=PEOPLE)
+        ) from error
 
 
 def people_number() -> int:
@@ -74,7 +77,7 @@ def next_number(kind: str, of: range, taken: Iterable[int]) -> int:
     """A number that was never given before, remembered durably before it is used. Raises Failed where none is left."""
     number = free_number(kind, of, taken)
     if number not in of:
-        raise Failed(f"All numbers for a new {kind} have been given")
+        raise Failed(Message("All numbers for a new {kind} have been given", kind=kind))
     note_given(kind, number)
     return number
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from appliance.errors import Reason, Refused
+from appliance.message import Message
 from appliance.system import paths
 
 SECONDS = 90  # until the former value comes back
@@ -108,13 +109,13 @@ def read_status(port: str) -> MtuStatus:
 def describe_manager(port: str) -> str:
     """Why Larder does not change a port's MTU; empty where ifupdown manages it and nothing else sets an MTU."""
     if not (PORTS / port / "device").exists():
-        return "It is not a port of its own, but a bridge, bond or the like, whose MTU depends on its members."
+        return Message("It is not a port of its own, but a bridge, bond or the like, whose MTU depends on its members.")
     stanza = find_stanza(port)
     if stanza is None:
-        return "It is not in /etc/network/interfaces, so something else manages it. Set its MTU there."
+        return Message("It is not in /etc/network/interfaces, so something else manages it. Set its MTU there.")
     if any(line.split()[0] in {"mtu", "bridge_ports", "bond-master"} for line in stanza):
-        return "Its settings in /etc/network/interfaces name an MTU, a bridge or a bond. Change them there."
-    return "" if HOOK.exists() else "Larder was installed here without ifupdown. Install Larder again."
+        return Message("Its settings in /etc/network/interfaces name an MTU, a bridge or a bond. Change them there.")
+    return "" if HOOK.exists() else Message("Larder was installed here without ifupdown. Install Larder again.")
 
 
 def find_stanza(port: str) -> list[str] | None:

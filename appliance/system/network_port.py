@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from appliance.message import Message
+
 SIOCETHTOOL, GLINKSETTINGS = 0x8946, 0x4C
 HEADER = struct.Struct("=IIBBBBBBBbBBBB28x")  # struct ethtool_link_settings without its masks
 MOST_WORDS = 32  # of a mask; the kernel has four
@@ -200,15 +202,23 @@ def describe_speed(speed: int) -> str:
 
 def describe_slow(link: Link) -> str:
     """Which of the ends, or what between them, keeps a link slow."""
-    runs = f"It runs at {describe_speed(link.speed)} and can do {describe_speed(link.supported or link.offered)}."
+    runs = Message(
+        "It runs at {describe_speed} and can do {describe_speed_2}.",
+        describe_speed=describe_speed(link.speed),
+        describe_speed_2=describe_speed(link.supported or link.offered),
+    )
     if 0 < link.offered <= link.speed:
-        return f"{runs} It is set to offer no more."
+        return Message("{runs} It is set to offer no more.", runs=runs)
     if link.partner > link.speed:
-        other = f"The other end offers {describe_speed(link.partner)}"
-        return f"{runs} {other}, so the cable or a plug is the likely cause."
+        other = Message("The other end offers {describe_speed}", describe_speed=describe_speed(link.partner))
+        return Message("{runs} {other}, so the cable or a plug is the likely cause.", runs=runs, other=other)
     if link.partner:
-        return f"{runs} The other end offers no more than {describe_speed(link.partner)}."
-    return f"{runs} The other end does not say what it can do."
+        return Message(
+            "{runs} The other end offers no more than {describe_speed}.",
+            runs=runs,
+            describe_speed=describe_speed(link.partner),
+        )
+    return Message("{runs} The other end does not say what it can do.", runs=runs)
 
 
 def describe_losses(before: Counters, now: Counters, seconds: float) -> str:
@@ -222,4 +232,9 @@ def describe_losses(before: Counters, now: Counters, seconds: float) -> str:
         told.append(f"{dropped} frames were dropped")
     if not told:
         return ""
-    return f"In {max(round(seconds / 60), 1)} minutes {' and '.join(told)}; {passed} passed."
+    return Message(
+        "In {round} minutes {told}; {passed} passed.",
+        round=max(round(seconds / 60), 1),
+        told=" and ".join(told),
+        passed=passed,
+    )

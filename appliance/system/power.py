@@ -9,6 +9,7 @@ from typing import ClassVar
 from appliance import command
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
+from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.system.clock import boot_id
 
@@ -34,7 +35,7 @@ class PowerOperation(Operation):
 
     @property
     def title(self) -> str:
-        return f"{self.verb} the box"
+        return Message("{verb} the box", verb=self.verb)
 
     @property
     def subject(self) -> str:
@@ -49,7 +50,7 @@ class PowerOperation(Operation):
     def plan(self, facts: Facts) -> Plan:
         step = Step(
             "power",
-            f"End all programs in order, export the pools, and {self.ending}",
+            Message("End all programs in order, export the pools, and {ending}", ending=self.ending),
             " ".join(self.argv),
             self.ask_systemd,
         )
@@ -58,7 +59,9 @@ class PowerOperation(Operation):
             summary=self.meaning,
             steps=(step,),
             identity={"kind": self.argv[-1], "boot": self.boot},
-            warnings=(f"Long work on {', '.join(working)} goes on after the start.",) if working else (),
+            warnings=(Message("Long work on {working} goes on after the start.", working=", ".join(working)),)
+            if working
+            else (),
         )
 
     def ask_systemd(self, work: Work) -> None:
@@ -74,26 +77,26 @@ class PowerOperation(Operation):
         return boot_id() != self.boot
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The box was not restarted: it still runs. Try again."
+        return Message("The box was not restarted: it still runs. Try again.")
 
 
 class RestartBox(PowerOperation, tag="restart-box"):
     """Restart the box."""
 
-    settled: ClassVar[str] = "The box has gone down and was started again."
+    settled: ClassVar[str] = Message("The box has gone down and was started again.")
     needs_proof = never
-    verb: ClassVar[str] = "Restart"
+    verb: ClassVar[str] = Message("Restart")
     argv: ClassVar[tuple[str, ...]] = (*IN_A_MOMENT, "systemctl", "reboot")
-    meaning: ClassVar[str] = "Shares and these pages go away for a few minutes and come back after the start."
+    meaning: ClassVar[str] = Message("Shares and these pages go away for a few minutes and come back after the start.")
     ending: ClassVar[str] = "restart"
 
 
 class ShutDownBox(PowerOperation, tag="shut-down-box"):
     """Switch the box off."""
 
-    settled: ClassVar[str] = "The box has gone down, and was started again since."
+    settled: ClassVar[str] = Message("The box has gone down, and was started again since.")
     needs_proof = never
-    verb: ClassVar[str] = "Shut down"
+    verb: ClassVar[str] = Message("Shut down")
     argv: ClassVar[tuple[str, ...]] = (*IN_A_MOMENT, "systemctl", "poweroff")
-    meaning: ClassVar[str] = "Shares and these pages go away. To start the box again, press its power button."
+    meaning: ClassVar[str] = Message("Shares and these pages go away. To start the box again, press its power button.")
     ending: ClassVar[str] = "switch off"

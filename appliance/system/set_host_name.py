@@ -14,6 +14,7 @@ from pathlib import Path
 from appliance import command
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
+from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.system import atomic_file, host_name, service_start
 
@@ -47,7 +48,7 @@ class SetHostName(Operation, tag="set-host-name"):
 
     @property
     def title(self) -> str:
-        return f"Name the box {self.name}"
+        return Message("Name the box {name}", name=self.name)
 
     @property
     def subject(self) -> str:
@@ -70,21 +71,16 @@ class SetHostName(Operation, tag="set-host-name"):
     def plan(self, facts: Facts) -> Plan:
         name, old = self.name, self.former
         return Plan(
-            summary=f"Other computers find the box as {name}: these pages at https://{name}.local/, shares at \\\\{name} on Windows, smb://{name}.local on Macs and {name}.local for NFS. Its addresses, files and users stay as they are.",
+            summary=Message("Other computers find the box as {name}: these pages at https://{name}.local/, shares at \\\\{name} on Windows, smb://{name}.local on Macs and {name}.local for NFS. Its addresses, files and users stay as they are.", name=name),
             steps=(
-                Step("hosts", "Write the name to the box's own list of names", f"write {host_name.HOSTS}", self.write_hosts, (str(host_name.HOSTS),)),
-                Step("name", f"Name the system {name}", shlex.join(self.set_name_argv), self.set_name, (str(host_name.HOSTNAME),)),
-                Step("certificate", "Renew the web certificate for the name, if Larder made it", f"openssl req -x509 -key {KEY} …\nsystemctl reload nginx.service", self.renew_certificate, (str(CERTIFICATE),)),
-                Step("services", "Restart what answers to the name", f"systemctl try-restart {' '.join(SERVICES)}", self.restart_services),
+                Step("hosts", Message("Write the name to the box's own list of names"), f"write {host_name.HOSTS}", self.write_hosts, (str(host_name.HOSTS),)),
+                Step("name", Message("Name the system {name}", name=name), shlex.join(self.set_name_argv), self.set_name, (str(host_name.HOSTNAME),)),
+                Step("certificate", Message("Renew the web certificate for the name, if Larder made it"), f"openssl req -x509 -key {KEY} …\nsystemctl reload nginx.service", self.renew_certificate, (str(CERTIFICATE),)),
+                Step("services", Message("Restart what answers to the name"), f"systemctl try-restart {' '.join(SERVICES)}", self.restart_services),
             ),
             identity={"kind": "set-host-name", "name": name, "former": old},
-            warnings=(
-                f"What was set up with the name {old} on other computers no longer finds the box: network drives, bookmarks, Time Machine, NFS mounts, backups to it. Connect them again with the new name. Connections by the box's address keep working.",
-                "Everybody who has a share open over SMB or AFP loses the connection for some seconds. Windows asks for the password again, because it keeps passwords by the name of the box.",
-                "At the new address you sign in again. If Larder made the web certificate, your browser asks once more whether to trust it. A certificate of your own is not changed: it has to contain the new name.",
-                f"Names that your router gives out, such as {name}.lan, follow when the box next asks it for an address, at the latest after a restart.",
-            ),
-            undo=f"You can change the name back to {old} at any time.",
+            warnings=(Message("What was set up with the name {old} on other computers no longer finds the box: network drives, bookmarks, Time Machine, NFS mounts, backups to it. Connect them again with the new name. Connections by the box's address keep working.", old=old), Message("Everybody who has a share open over SMB or AFP loses the connection for some seconds. Windows asks for the password again, because it keeps passwords by the name of the box."), Message("At the new address you sign in again. If Larder made the web certificate, your browser asks once more whether to trust it. A certificate of your own is not changed: it has to contain the new name."), Message("Names that your router gives out, such as {name}.lan, follow when the box next asks it for an address, at the latest after a restart.", name=name)),
+            undo=Message("You can change the name back to {old} at any time.", old=old),
         )  # fmt: skip
 
     def write_hosts(self, work: Work) -> None:
@@ -122,7 +118,7 @@ class SetHostName(Operation, tag="set-host-name"):
     def renew_certificate(self, work: Work) -> None:
         """The same key with a new certificate, so that a power cut leaves a pair that fits. nginx goes on with it."""
         if not self.is_certificate_stale():
-            work.note("The web certificate is not Larder's, or has the name already: it stays")
+            work.note(Message("The web certificate is not Larder's, or has the name already: it stays"))
             return
         names = f"subjectAltName=DNS:{self.name},DNS:{self.name}.local,DNS:localhost"
         made = command.run(
@@ -144,7 +140,7 @@ class SetHostName(Operation, tag="set-host-name"):
 
     def restart_services(self, work: Work) -> None:
         for service in self.services_before():
-            work.note(f"Restarting {service}")
+            work.note(Message("Restarting {service}", service=service))
             command.run(["systemctl", "try-restart", service], timeout=120)
 
     def services_before(self) -> tuple[str, ...]:
@@ -159,4 +155,7 @@ class SetHostName(Operation, tag="set-host-name"):
         return not (self.is_certificate_stale() if step == "certificate" else self.services_before())
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return f"Name the box {self.name} again: what was done already is only looked at, and what is missing is done."
+        return Message(
+            "Name the box {name} again: what was done already is only looked at, and what is missing is done.",
+            name=self.name,
+        )

@@ -9,6 +9,7 @@ import msgspec
 from appliance import command
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
+from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.system import full_frames, mtu, service_start
 from appliance.system.atomic_file import sync_folder, write_atomically
@@ -59,7 +60,7 @@ class TryMtu(MtuOperation, tag="try-mtu"):
 
     @property
     def title(self) -> str:
-        return f"Try an MTU of {self.mtu} on {self.port}"
+        return Message("Try an MTU of {mtu} on {port}", mtu=self.mtu, port=self.port)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if self.mtu == self.former:
@@ -68,17 +69,15 @@ class TryMtu(MtuOperation, tag="try-mtu"):
     def plan(self, facts: Facts) -> Plan:
         seconds = mtu.SECONDS
         return Plan(
-            summary=f"{self.port} gets an MTU of {self.mtu} for {seconds} seconds. If you confirm on the page of the system that everything still works, it stays. Otherwise {self.former} comes back by itself, also if these pages can no longer be reached.",
+            summary=Message("{port} gets an MTU of {mtu} for {seconds} seconds. If you confirm on the page of the system that everything still works, it stays. Otherwise {former} comes back by itself, also if these pages can no longer be reached.", port=self.port, mtu=self.mtu, seconds=seconds, former=self.former),
             steps=(
-                Step("arm", f"Set a timer that puts {self.former} back", " ".join(timer_argv(self.port, self.former)), self.arm),
-                Step("change", f"Set {self.mtu}", " ".join(set_argv(self.port, self.mtu)), self.change),
-                Step("ask", "See whether full frames reach the computers that are connected", "an ICMP echo request of that size to each, not to be fragmented", self.ask),
+                Step("arm", Message("Set a timer that puts {former} back", former=self.former), " ".join(timer_argv(self.port, self.former)), self.arm),
+                Step("change", Message("Set {mtu}", mtu=self.mtu), " ".join(set_argv(self.port, self.mtu)), self.change),
+                Step("ask", Message("See whether full frames reach the computers that are connected"), "an ICMP echo request of that size to each, not to be fragmented", self.ask),
             ),
             identity={"kind": "try-mtu", "port": self.port, "mtu": self.mtu, "former": self.former},
-            warnings=(
-                f"A larger MTU than {mtu.USUAL} helps only if every computer, switch and access point in this network is set to it. Those that are not may lose their connection.",
-            ) if self.mtu > mtu.USUAL else (),
-            undo=f"Do nothing: {self.former} comes back after {seconds} seconds.",
+            warnings=(Message("A larger MTU than {usual} helps only if every computer, switch and access point in this network is set to it. Those that are not may lose their connection.", usual=mtu.USUAL),) if self.mtu > mtu.USUAL else (),
+            undo=Message("Do nothing: {former} comes back after {seconds} seconds.", former=self.former, seconds=seconds),
         )  # fmt: skip
 
     def arm(self, work: Work) -> None:
@@ -106,7 +105,7 @@ class TryMtu(MtuOperation, tag="try-mtu"):
         try:
             command.run(set_argv(self.port, self.mtu), timeout=30)
             if mtu.read_mtu(self.port) != self.mtu:
-                raise Failed(f"{self.port} did not take an MTU of {self.mtu}")
+                raise Failed(Message("{port} did not take an MTU of {mtu}", port=self.port, mtu=self.mtu))
         except Failed:
             command.run(set_argv(self.port, self.former), timeout=30, accept=range(256))
             command.run(("systemctl", "stop", f"{unit_of(self.port)}.timer"), timeout=30, accept=range(256))
@@ -124,10 +123,10 @@ class TryMtu(MtuOperation, tag="try-mtu"):
                 work.progress(at * 100 // len(clients), f"Asking {address}")
                 if not full_frames.reaches(address, self.mtu):
                     deaf.append(address)
-                    work.note(f"{address} did not answer a full frame")
+                    work.note(Message("{address} did not answer a full frame", address=address))
             tested = bool(clients)
         except (Failed, OSError) as error:
-            work.note(f"The computers that are connected could not be asked: {error}")
+            work.note(Message("The computers that are connected could not be asked: {error}", error=error))
             tested = False
         self.note_trial(msgspec.structs.replace(trial, tested=tested, deaf=tuple(deaf)))
 
@@ -136,8 +135,10 @@ class TryMtu(MtuOperation, tag="try-mtu"):
         return trial is not None and (trial.mtu, trial.former) == (self.mtu, self.former) and step != "ask"
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return (
-            f"{self.former} comes back by itself, at the latest {mtu.SECONDS} seconds after the change. Then try again."
+        return Message(
+            "{former} comes back by itself, at the latest {seconds} seconds after the change. Then try again.",
+            former=self.former,
+            seconds=mtu.SECONDS,
         )
 
 
@@ -148,7 +149,7 @@ class KeepMtu(MtuOperation, tag="keep-mtu"):
 
     @property
     def title(self) -> str:
-        return f"Keep the MTU of {self.mtu} on {self.port}"
+        return Message("Keep the MTU of {mtu} on {port}", mtu=self.mtu, port=self.port)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from ()  # whether it is still being tried is asked where it runs: it changes by itself
@@ -157,10 +158,20 @@ class KeepMtu(MtuOperation, tag="keep-mtu"):
         kept = mtu.confirmed_file(self.port)
         stop, write = f"systemctl stop {unit_of(self.port)}.timer", f"write {kept}"
         return Plan(
-            summary=f"{self.port} keeps an MTU of {self.mtu}, also after a restart of the box.",
-            steps=(Step("keep", f"Stop the timer and store {self.mtu}", f"{stop}\n{write}", self.keep, (str(kept),)),),
+            summary=Message(
+                "{port} keeps an MTU of {mtu}, also after a restart of the box.", port=self.port, mtu=self.mtu
+            ),
+            steps=(
+                Step(
+                    "keep",
+                    Message("Stop the timer and store {mtu}", mtu=self.mtu),
+                    f"{stop}\n{write}",
+                    self.keep,
+                    (str(kept),),
+                ),
+            ),
             identity={"kind": "keep-mtu", "port": self.port, "mtu": self.mtu, "former": self.former},
-            undo=f"Set {self.former} on the page of the system.",
+            undo=Message("Set {former} on the page of the system.", former=self.former),
         )
 
     def keep(self, work: Work) -> None:
@@ -186,6 +197,8 @@ class KeepMtu(MtuOperation, tag="keep-mtu"):
         return mtu.read_mtu(self.port) == self.mtu and stored == str(self.mtu) and not mtu.read_trial(self.port)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return (
-            f"Look at the page of the system: if the port has an MTU of {self.former} again, try {self.mtu} once more."
+        return Message(
+            "Look at the page of the system: if the port has an MTU of {former} again, try {mtu} once more.",
+            former=self.former,
+            mtu=self.mtu,
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 from appliance import command
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
+from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, always, command_step
 from appliance.system import atomic_file, service_start, time_sync
 
@@ -56,7 +57,7 @@ class SetTimeServers(Operation, tag="set-time-servers"):
 
     @property
     def title(self) -> str:
-        return f"Set the clock from {', '.join(self.servers[:3])}" if self.servers else "Set the clock from Debian's servers"  # fmt: skip
+        return Message("Set the clock from {servers}", servers=", ".join(self.servers[:3])) if self.servers else Message("Set the clock from Debian's servers")  # fmt: skip
 
     @property
     def subject(self) -> str:
@@ -71,19 +72,22 @@ class SetTimeServers(Operation, tag="set-time-servers"):
 
     def plan(self, facts: Facts) -> Plan:
         if self.servers:
-            summary = f"The box asks {', '.join(self.servers)} for the time. If none of them answers, the clock runs on by itself and drifts by some seconds a week."
+            summary = Message(
+                "The box asks {servers} for the time. If none of them answers, the clock runs on by itself and drifts by some seconds a week.",
+                servers=", ".join(self.servers),
+            )
         else:
-            summary = "The box asks Debian's time servers on the internet, or those that the router names."
+            summary = Message("The box asks Debian's time servers on the internet, or those that the router names.")
         return Plan(
             summary=summary,
             steps=(
-                Step("servers", "Store the servers" if self.servers else "Remove Larder's list of servers", f"write {FILE}" if self.servers else f"rm {FILE}", self.store, (str(FILE),)),
-                command_step("service", "Have the clock set from the network", ("timedatectl", "set-ntp", "true"), timeout=60),
-                command_step("restart", "Ask the servers now", ("systemctl", "restart", SERVICE), timeout=60),
+                Step("servers", Message("Store the servers") if self.servers else Message("Remove Larder's list of servers"), f"write {FILE}" if self.servers else f"rm {FILE}", self.store, (str(FILE),)),
+                command_step("service", Message("Have the clock set from the network"), ("timedatectl", "set-ntp", "true"), timeout=60),
+                command_step("restart", Message("Ask the servers now"), ("systemctl", "restart", SERVICE), timeout=60),
             ),
             identity={"kind": "set-time-servers", "servers": list(self.servers)},
-            warnings=("If the clock is wrong now, it jumps to the right time. Schedules use the right time from then on.",),
-            undo="You can set the earlier servers again at any time.",
+            warnings=(Message("If the clock is wrong now, it jumps to the right time. Schedules use the right time from then on."),),
+            undo=Message("You can set the earlier servers again at any time."),
         )  # fmt: skip
 
     def text(self) -> str:
@@ -116,4 +120,4 @@ class SetTimeServers(Operation, tag="set-time-servers"):
         return FILE.parent.exists() and not service_start.services_before((SERVICE,), FILE.parent)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The System page shows which servers are set and whether one answers. Set them again if something is missing."  # fmt: skip
+        return Message("The System page shows which servers are set and whether one answers. Set them again if something is missing.")  # fmt: skip

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
+from appliance.message import Message
 from appliance.operation import Operation, Plan, command_step, never
 
 LOCALTIME = Path("/etc/localtime")
@@ -56,7 +57,7 @@ class SetTimeZone(Operation, tag="set-time-zone"):
 
     @property
     def title(self) -> str:
-        return f"Set the time zone to {self.zone}"
+        return Message("Set the time zone to {zone}", zone=self.zone)
 
     @property
     def subject(self) -> str:
@@ -76,25 +77,23 @@ class SetTimeZone(Operation, tag="set-time-zone"):
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            summary=f"Pages, mails and the hours of all schedules (snapshots, backups, scrubs, trims, self-tests) use the time in {self.zone}. Files and snapshots keep their dates; pages show them in the new zone.",
+            summary=Message("Pages, mails and the hours of all schedules (snapshots, backups, scrubs, trims, self-tests) use the time in {zone}. Files and snapshots keep their dates; pages show them in the new zone.", zone=self.zone),
             steps=(
                 command_step(
                     "zone",
-                    f"Set the time zone to {self.zone}",
+                    Message("Set the time zone to {zone}", zone=self.zone),
                     ("timedatectl", "set-timezone", self.zone),
                     affects=(str(LOCALTIME),),
                     timeout=60,
                 ),
             ),
             identity={"kind": "set-time-zone", "zone": self.zone},
-            warnings=(
-                "Schedules move with the zone: the next run of each can be up to a day earlier or later than planned until now.",
-            ),
-            undo="You can set the earlier time zone again at any time.",
+            warnings=(Message("Schedules move with the zone: the next run of each can be up to a day earlier or later than planned until now."),),
+            undo=Message("You can set the earlier time zone again at any time."),
         )  # fmt: skip
 
     def probe(self, step: str, facts: Facts) -> bool:
         return read_zone_name() == self.zone
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The System page shows which time zone is set. Set it again if it is not the one you want."
+        return Message("The System page shows which time zone is set. Set it again if it is not the one you want.")

@@ -15,6 +15,7 @@ import msgspec
 from appliance import command, names
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
+from appliance.message import Message, join_messages
 from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.system import accounts
 from appliance.system.accounts import PEOPLE
@@ -47,7 +48,7 @@ class CreateAccount(AccountOperation, tag="create-account"):
 
     @property
     def title(self) -> str:
-        return f"Create the user {self.name}"
+        return Message("Create the user {name}", name=self.name)
 
     def wants_secret(self) -> bool:
         return True
@@ -65,17 +66,33 @@ class CreateAccount(AccountOperation, tag="create-account"):
 
     def plan(self, facts: Facts) -> Plan:
         steps = [
-            Step("user", f"Create {self.name}", shlex.join(self.useradd_argv("NEXT")), self.make_user),
+            Step(
+                "user", Message("Create {name}", name=self.name), shlex.join(self.useradd_argv("NEXT")), self.make_user
+            ),
             password_step(self.name),
             *(home_folders.home_steps(self.home, self.name) if self.home else ()),
         ]
         return Plan(
-            summary=f"The user {self.name} can be given access to shares, but cannot sign in to the box itself."
-            + (f" The user gets the folder {self.home}/{self.name}, which nobody else may enter." if self.home else ""),
+            summary=join_messages(
+                [
+                    Message(
+                        "The user {name} can be given access to shares, but cannot sign in to the box itself.",
+                        name=self.name,
+                    ),
+                    Message(
+                        " The user gets the folder {home}/{name}, which nobody else may enter.",
+                        home=self.home,
+                        name=self.name,
+                    )
+                    if self.home
+                    else "",
+                ],
+                "",
+            ),
             steps=tuple(steps),
             identity={"operation": msgspec.to_builtins(self), "home": home_folders.parent_guid(self.home, facts)},
             warnings=tuple(warn_existing_shares(self.name, facts)),
-            undo="The user can be removed again.",
+            undo=Message("The user can be removed again."),
         )
 
     def useradd_argv(self, uid: str) -> list[str]:
@@ -114,10 +131,13 @@ class CreateAccount(AccountOperation, tag="create-account"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if not facts.account(self.name):
-            return f"There is no user {self.name} yet. Create the user again."
+            return Message("There is no user {name} yet. Create the user again.", name=self.name)
         if step in {"user", "password"}:
-            return f"{self.name} was created but has no password. Set one on the page of users."
-        return f"{self.name} was created, but the home folder is not finished. Set who may use it on the folder's page."
+            return Message("{name} was created but has no password. Set one on the page of users.", name=self.name)
+        return Message(
+            "{name} was created, but the home folder is not finished. Set who may use it on the folder's page.",
+            name=self.name,
+        )
 
 
 class RenameAccount(AccountOperation, tag="rename-account"):
@@ -133,14 +153,22 @@ class RenameAccount(AccountOperation, tag="rename-account"):
 
     @property
     def title(self) -> str:
-        return f"Show {self.name} as {self.display}" if self.display else f"Show {self.name} without another name"
+        return (
+            Message("Show {name} as {display}", name=self.name, display=self.display)
+            if self.display
+            else Message("Show {name} without another name", name=self.name)
+        )
 
     def plan(self, facts: Facts) -> Plan:
         account = facts.account(self.name)
         text = accounts.account_comment(self.display, disabled=bool(account and account.disabled))
         return Plan(
-            f"Pages show {self.display or self.name}. The name for signing in stays {self.name}.",
-            (command_step("comment", "Note the name", ["usermod", "--comment", text, "--", self.name]),),
+            Message(
+                "Pages show {display}. The name for signing in stays {name}.",
+                display=self.display or self.name,
+                name=self.name,
+            ),
+            (command_step("comment", Message("Note the name"), ["usermod", "--comment", text, "--", self.name]),),
             {"operation": msgspec.to_builtins(self), "comment": text},
         )
 
@@ -171,17 +199,22 @@ class EnableAccount(AccountOperation, tag="enable-account"):
         )
         lock = "--unlock" if self.enabled else "--lock"
         system = command_step(
-            "system", "The same for AFP, and note it", ["usermod", lock, "--comment", text, "--", self.name]
+            "system", Message("The same for AFP, and note it"), ["usermod", lock, "--comment", text, "--", self.name]
         )
         # Pages show the comment that usermod writes, so it is written after the change in Samba.
         steps = (samba, system) if self.enabled else (samba, system, disconnect_step(self.name))
         return Plan(
-            f"{self.name} can reach the shares again, with the password from before."
+            Message("{name} can reach the shares again, with the password from before.", name=self.name)
             if self.enabled
-            else f"{self.name} cannot reach any share until it is enabled again, and is disconnected now. Files stay.",
+            else Message(
+                "{name} cannot reach any share until it is enabled again, and is disconnected now. Files stay.",
+                name=self.name,
+            ),
             steps,
             {"operation": msgspec.to_builtins(self), "uid": user_number(facts, self.name)},
-            undo=f"{'Disable' if self.enabled else 'Enable'} it again at any time.",
+            undo=Message(
+                "{what} it again at any time.", what=Message("Disable") if self.enabled else Message("Enable")
+            ),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -190,13 +223,21 @@ class EnableAccount(AccountOperation, tag="enable-account"):
         return noted and accounts.has_password(self.name) is self.enabled
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return f"{self.name} may still be half open. {'Enable' if self.enabled else 'Disable'} it again."
+        return Message(
+            "{name} may still be half open. {what} it again.",
+            name=self.name,
+            what=Message("Enable") if self.enabled else Message("Disable"),
+        )
 
 
 def warn_existing_shares(name: str, facts: Facts) -> Iterator[str]:
     """Yield a warning for each share that already names this user: it gives access at once."""
     for dataset in drop_from_shares.folders_sharing_with(name, facts):
-        yield f"The share of {dataset} already names {name}, from an earlier user or another box. The new user can use it at once."
+        yield Message(
+            "The share of {dataset} already names {name}, from an earlier user or another box. The new user can use it at once.",
+            dataset=dataset,
+            name=name,
+        )
 
 
 def samba_step(name: str, title: str, argv: list[str], account: str) -> Step:
@@ -206,6 +247,6 @@ def samba_step(name: str, title: str, argv: list[str], account: str) -> Step:
         if accounts.known_to_samba(account):
             command.run(argv, timeout=60)
         else:
-            work.note(f"Samba does not know {account}")
+            work.note(Message("Samba does not know {account}", account=account))
 
     return Step(name, title, shlex.join(argv), change_samba_user)

@@ -8,6 +8,7 @@ from appliance import names
 from appliance.datasets.reasons import user_missing
 from appliance.errors import Reason
 from appliance.facts.box import Facts
+from appliance.message import Message
 from appliance.operation import Operation, Step
 from appliance.shares import disconnect
 from appliance.shares.settings import SPOKEN
@@ -43,7 +44,7 @@ def disconnect_step(name: str) -> Step:
     """Disconnect the clients of a user: sessions continue after a password change."""
     return Step(
         "sessions",
-        f"Disconnect {name}",
+        Message("Disconnect {name}", name=name),
         "\n".join(
             f"{disconnect.describe_end(one, 'PID')}, for each connection over {SPOKEN[one]}"
             for one in disconnect.WITH_USERS

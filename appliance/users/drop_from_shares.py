@@ -6,6 +6,7 @@ from appliance import command
 from appliance.errors import LarderError, explain_error
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
+from appliance.message import Message
 from appliance.operation import Step, Work
 from appliance.shares import approved, publish
 from appliance.shares.settings import setting_of
@@ -32,7 +33,14 @@ def drop_user(who: str, heir: str, facts: Facts, work: Work) -> None:
             command.run(["zfs", "set", f"{user_properties.SHARE}={text}", dataset.name], timeout=60)
             changed = True
         except LarderError as error:
-            work.note(f"{dataset.name} could not be changed and still names {who}: {explain_error(error)}")
+            work.note(
+                Message(
+                    "{dataset} could not be changed and still names {who}: {explain_error}",
+                    dataset=dataset.name,
+                    who=who,
+                    explain_error=explain_error(error),
+                )
+            )
     if changed:
         publish.republish_quietly(work)
 
@@ -40,7 +48,7 @@ def drop_user(who: str, heir: str, facts: Facts, work: Work) -> None:
 def drop_step(who: str, heir: str, facts: Facts) -> Step:
     return Step(
         "unlist",
-        "Remove it from the shares",
+        Message("Remove it from the shares"),
         f"zfs set {user_properties.SHARE}=… of each",
         lambda work: drop_user(who, heir, facts, work),
     )

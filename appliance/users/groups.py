@@ -14,6 +14,7 @@ from appliance.datasets.reasons import group_missing, user_missing
 from appliance.errors import Reason, Refused
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
+from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, command_step, never
 from appliance.system import accounts
 from appliance.users import drop_from_shares
@@ -61,7 +62,7 @@ class GroupMembersOperation(GroupOperation):
 
     def members_step(self) -> Step:
         argv = ["gpasswd", "--members", ",".join(sorted(set(self.members))), self.name]
-        return command_step("members", "Set its members", argv)
+        return command_step("members", Message("Set its members"), argv)
 
     def has_members(self, facts: Facts) -> bool:
         group = facts.group(self.name)
@@ -75,7 +76,7 @@ class CreateGroup(GroupMembersOperation, tag="create-group"):
 
     @property
     def title(self) -> str:
-        return f"Create the group {self.name}"
+        return Message("Create the group {name}", name=self.name)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.group(self.name):
@@ -86,13 +87,18 @@ class CreateGroup(GroupMembersOperation, tag="create-group"):
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            f"The group {self.name} of {member_text(self.members)}.",
+            Message("The group {name} of {member_text}.", name=self.name, member_text=member_text(self.members)),
             (
-                Step("group", f"Create {self.name}", shlex.join(self.groupadd_argv("NEXT")), self.make_group),
+                Step(
+                    "group",
+                    Message("Create {name}", name=self.name),
+                    shlex.join(self.groupadd_argv("NEXT")),
+                    self.make_group,
+                ),
                 self.members_step(),
             ),
             {"operation": msgspec.to_builtins(self)},
-            undo="It can be removed again.",
+            undo=Message("It can be removed again."),
         )
 
     def groupadd_argv(self, gid: str) -> list[str]:
@@ -111,8 +117,8 @@ class CreateGroup(GroupMembersOperation, tag="create-group"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.group(self.name):
-            return f"The group {self.name} was created without its members. Choose them on its page."
-        return f"There is no group {self.name} yet. Create it again."
+            return Message("The group {name} was created without its members. Choose them on its page.", name=self.name)
+        return Message("There is no group {name} yet. Create it again.", name=self.name)
 
 
 class SetMembers(GroupMembersOperation, tag="set-members"):
@@ -122,7 +128,7 @@ class SetMembers(GroupMembersOperation, tag="set-members"):
 
     @property
     def title(self) -> str:
-        return f"Set the members of {self.name}"
+        return Message("Set the members of {name}", name=self.name)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -130,7 +136,11 @@ class SetMembers(GroupMembersOperation, tag="set-members"):
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            f"{self.name} is {member_text(self.members)}. Users who are connected keep their access until they connect again.",
+            Message(
+                "{name} is {member_text}. Users who are connected keep their access until they connect again.",
+                name=self.name,
+                member_text=member_text(self.members),
+            ),
             (self.members_step(),),
             {"operation": msgspec.to_builtins(self)},
         )
@@ -146,7 +156,7 @@ class RemoveGroup(GroupOperation, tag="remove-group"):
 
     @property
     def title(self) -> str:
-        return f"Remove the group {self.name}"
+        return Message("Remove the group {name}", name=self.name)
 
     def locks(self) -> tuple[str, ...]:
         return (*super().locks(), "shares")
@@ -162,20 +172,23 @@ class RemoveGroup(GroupOperation, tag="remove-group"):
         ]
         used += [name for name in drop_from_shares.folders_sharing_with(f"@{self.name}", facts) if name not in used]
         return Plan(
-            f"The group {self.name} is removed; its members stay users, but lose the access that it gave them.",
+            Message(
+                "The group {name} is removed; its members stay users, but lose the access that it gave them.",
+                name=self.name,
+            ),
             (
                 Step(
                     "forget",
-                    "Remove it from the access lists of folders",
+                    Message("Remove it from the access lists of folders"),
                     f"zfs set {user_properties.ACCESS}=… of each",
                     lambda work: self.drop_from_rules(facts, work),
                 ),
                 drop_from_shares.drop_step(f"@{self.name}", "", facts),
-                command_step("group", f"Remove {self.name}", ["groupdel", "--", self.name]),
+                command_step("group", Message("Remove {name}", name=self.name), ["groupdel", "--", self.name]),
             ),
             {"operation": msgspec.to_builtins(self), "gid": group.gid if (group := facts.group(self.name)) else 0},
-            warnings=(f"It has access to {', '.join(used)}.",) if used else (),
-            undo="A new group of that name is another group, without access to anything.",
+            warnings=(Message("It has access to {used}.", used=", ".join(used)),) if used else (),
+            undo=Message("A new group of that name is another group, without access to anything."),
         )
 
     def drop_from_rules(self, facts: Facts, work: Work) -> None:

@@ -20,6 +20,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.files import traversal
 from appliance.files.posix_acl import ORDER
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.shares.settings import setting_of
 from appliance.snapshots.take import before_step
@@ -48,7 +49,7 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
 
     @property
     def title(self) -> str:
-        return f"Remove {self.name}"
+        return Message("Remove {name}", name=self.name)
 
     def locks(self) -> tuple[str, ...]:
         return (*super().locks(), "shares")
@@ -100,7 +101,7 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
         )
         hand = Step(
             "files",
-            f"Give its files to {self.heir}",
+            Message("Give its files to {heir}", heir=self.heir),
             f"{first}for each file of {self.name} on every folder: chown {self.heir}",
             lambda work: self.hand_over(uid, heir, facts, work),
         )
@@ -110,26 +111,35 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
             *([hand] if heir else []),
             Step(
                 "forget",
-                "Remove it from the access lists of folders",
+                Message("Remove it from the access lists of folders"),
                 f"zfs set {user_properties.ACCESS}=… of each",
                 lambda work: self.drop_from_rules(facts, work),
             ),
             drop_from_shares.drop_step(self.name, self.heir, facts),
             samba_step("samba", "Remove it from Samba", ["smbpasswd", "-x", self.name], self.name),
-            command_step("user", f"Remove {self.name}", ["userdel", "--", self.name]),
+            command_step("user", Message("Remove {name}", name=self.name), ["userdel", "--", self.name]),
         ]
         kept = (
-            f" Each folder with files of {self.name} gets a snapshot first, which stays until you destroy it."
+            Message(
+                " Each folder with files of {name} gets a snapshot first, which stays until you destroy it.",
+                name=self.name,
+            )
             if self.before
             else ""
         )
-        files = f"The files go to {self.heir}.{kept}" if heir else "The files stay where they are and belong to nobody."
+        files = (
+            Message("The files go to {heir}.{kept}", heir=self.heir, kept=kept)
+            if heir
+            else Message("The files stay where they are and belong to nobody.")
+        )
         return Plan(
-            summary=f"{self.name} can no longer use any share. {files} Nothing is erased.",
+            summary=Message(
+                "{name} can no longer use any share. {files} Nothing is erased.", name=self.name, files=files
+            ),
             steps=tuple(steps),
             identity={"operation": msgspec.to_builtins(self), "uid": uid, "heir": heir},
             warnings=tuple(warn_left_alone(self.name, facts)),
-            undo="A new user of that name is another user, who owns none of these files.",
+            undo=Message("A new user of that name is another user, who owns none of these files."),
         )
 
     def hand_over(self, uid: int, heir: int, facts: Facts, work: Work) -> None:
@@ -139,7 +149,9 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
         def snapshot_once(dataset: Dataset) -> None:
             if self.before and dataset.name not in kept:
                 before_step(dataset.name, self.before, f"before {self.name} was removed").run(work)
-                work.note(f"{dataset.name}@{self.before} keeps {dataset.name} as it was")
+                work.note(
+                    Message("{dataset}@{before} keeps {dataset} as it was", dataset=dataset.name, before=self.before)
+                )
                 kept.add(dataset.name)
 
         for dataset in facts.datasets:
@@ -178,8 +190,11 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.account(self.name):
-            return f"{self.name} is disabled but still there. Remove the user again; what is done already is not done twice."
-        return f"{self.name} was removed."
+            return Message(
+                "{name} is disabled but still there. Remove the user again; what is done already is not done twice.",
+                name=self.name,
+            )
+        return Message("{name} was removed.", name=self.name)
 
 
 def is_writable(dataset: Dataset) -> bool:
@@ -202,12 +217,14 @@ def give_away(
                 try:
                     os.chown(found.link, heir, -1)
                 except OSError as error:
-                    raise Failed(f"A file in {dataset.name} could not be given away", str(error)) from error
+                    raise Failed(
+                        Message("A file in {dataset} could not be given away", dataset=dataset.name), str(error)
+                    ) from error
                 given += 1
             pace.count_one()
     if given:
         pool_sync.sync_pool_of(dataset.name)
-        work.note(f"{given} files and folders in {dataset.name} were given away")
+        work.note(Message("{given} files and folders in {dataset} were given away", given=given, dataset=dataset.name))
 
 
 def warn_left_alone(name: str, facts: Facts) -> Iterator[str]:
@@ -215,7 +232,15 @@ def warn_left_alone(name: str, facts: Facts) -> Iterator[str]:
     for dataset in facts.datasets:
         setting = setting_of(dataset)
         if setting and setting.people == {name}:
-            yield f"{name} is the only one who may use the share of {dataset.name}. Nobody can use it then, until you give somebody access."
+            yield Message(
+                "{name} is the only one who may use the share of {dataset}. Nobody can use it then, until you give somebody access.",
+                name=name,
+                dataset=dataset.name,
+            )
         noted = access_note.foreign_note(dataset, facts)
         if noted and name in noted.people:
-            yield f"{dataset.name} names {name} in an access list that is not valid on this box and is not changed. Set who may use it afterwards."
+            yield Message(
+                "{dataset} names {name} in an access list that is not valid on this box and is not changed. Set who may use it afterwards.",
+                dataset=dataset.name,
+                name=name,
+            )

@@ -10,6 +10,7 @@ import msgspec
 from appliance import command, names
 from appliance.errors import Reason
 from appliance.facts.box import Facts
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work, always
 from appliance.users.base import AccountOperation, disconnect_step, user_number
 
@@ -21,7 +22,7 @@ class SetPassword(AccountOperation, tag="set-password"):
 
     @property
     def title(self) -> str:
-        return f"Set a new password for {self.name}"
+        return Message("Set a new password for {name}", name=self.name)
 
     def wants_secret(self) -> bool:
         return True
@@ -39,7 +40,10 @@ class SetPassword(AccountOperation, tag="set-password"):
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            f"{self.name} gets a new password; the old one stops working. Computers that are connected as {self.name} are disconnected.",
+            Message(
+                "{name} gets a new password; the old one stops working. Computers that are connected as {name} are disconnected.",
+                name=self.name,
+            ),
             (password_step(self.name), disconnect_step(self.name)),
             {"operation": msgspec.to_builtins(self), "uid": user_number(facts, self.name)},
         )
@@ -49,7 +53,7 @@ class SetPassword(AccountOperation, tag="set-password"):
         return False
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "Whether the new password was taken is not certain. Set it again."
+        return Message("Whether the new password was taken is not certain. Set it again.")
 
 
 def job_secret(work: Work) -> str:
@@ -70,4 +74,4 @@ def password_step(name: str, password: Callable[[Work], str] = job_secret) -> St
         command.run(samba, timeout=60, given=f"{secret}\n{secret}\n")
 
     shown = f"{shlex.join(system)}\n{shlex.join(samba)}"
-    return Step("password", "Set the password for Samba and AFP", shown, set_passwords)
+    return Step("password", Message("Set the password for Samba and AFP"), shown, set_passwords)

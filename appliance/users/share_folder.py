@@ -22,6 +22,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Account
 from appliance.files.posix_acl import Level
+from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work, checked_plan
 from appliance.shares import publish
 from appliance.shares.set_share import SetShare
@@ -92,7 +93,7 @@ class ShareFolder(Operation, tag="share-folder"):
 
     @property
     def title(self) -> str:
-        return f"Share the folder {self.dataset}"
+        return Message("Share the folder {dataset}", dataset=self.dataset)
 
     @property
     def subject(self) -> str:
@@ -195,13 +196,17 @@ class ShareFolder(Operation, tag="share-folder"):
             steps=tuple(steps),
             identity={"operation": msgspec.to_builtins(self), "parts": identities},
             warnings=tuple(dict.fromkeys(warnings)),
-            undo="Every part can be changed on its own page. Switching a share off leaves the files as they are.",
+            undo=Message(
+                "Every part can be changed on its own page. Switching a share off leaves the files as they are."
+            ),
             details=self.described(later),
         )
 
     def summary(self) -> str:
-        what = "The folder" if self.guid else "The new folder"
-        return f"{what} {self.dataset} can be used from other computers, by the users below."
+        what = Message("The folder") if self.guid else Message("The new folder")
+        return Message(
+            "{what} {dataset} can be used from other computers, by the users below.", what=what, dataset=self.dataset
+        )
 
     def described(self, facts: Facts) -> dict[str, str]:
         """What will be so, line by line."""
@@ -238,7 +243,7 @@ class ShareFolder(Operation, tag="share-folder"):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         part, name = self.part_of_step(step)
         hint = part.recovery_hint(name, facts) if part else ""
-        return f"{hint} What was made before stays. “Try again” does only what is missing.".strip()
+        return join_messages([hint, Message("What was made before stays. “Try again” does only what is missing.")])
 
     def again(self, facts: Facts) -> ShareFolder:
         made = facts.dataset(self.dataset)

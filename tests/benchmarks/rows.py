@@ -61,7 +61,7 @@ def pool(number: int) -> Pool:
 
 
 def disk(number: int, at: int) -> Disk:
-    use = Use("pool", f"part of the pool pool{number}", str(10**15 + number), f"pool{number}")
+    use = Use("pool", f"is part of the pool pool{number}", str(10**15 + number), f"pool{number}")
     return Disk(
         path_of(number, at),
         f"sd{number}{at}",

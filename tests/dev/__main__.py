@@ -17,6 +17,8 @@ from django.utils import autoreload
 
 from tests.dev import place
 
+ROOT = Path(__file__).parents[2]
+
 
 def main(words: list[str] | None = None) -> None:
     """Make the folder, and start the server, again whenever the code has changed."""
@@ -41,7 +43,13 @@ def main(words: list[str] | None = None) -> None:
 def serve(box: str, port: int) -> None:
     """Bring the databases to this version, fill them the first time, and serve."""
     import django
+    from django.conf import settings
 
+    from deploy.catalogues import compile_catalogues
+
+    for compiled in settings.LOCALE_PATHS:
+        shutil.copytree(ROOT / "web/locale", compiled, dirs_exist_ok=True)
+        compile_catalogues(compiled)
     django.setup()
     from django.core.management import call_command
 

@@ -93,7 +93,7 @@ def in_use(disks: Iterable[Disk], pools: Iterable[Pool]) -> tuple[Disk, ...]:
     """The disks, those in pools with that as their use."""
     owner = {vdev_tree.link_of(device): pool for pool in pools for device in pool.devices()}
     return tuple(
-        replace(one, uses=(Use("pool", f"part of the pool {pool.name}", str(pool.guid), pool.name),), content=(f"{one.name}1", one.name))
+        replace(one, uses=(Use("pool", f"is part of the pool {pool.name}", str(pool.guid), pool.name),), content=(f"{one.name}1", one.name))
         if (pool := owner.get(one.path.rsplit("/", 1)[-1]))
         else one
         for one in disks

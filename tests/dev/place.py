@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 NAME = "LARDER_DEV_FOLDER"  # handed on to the process that is started again after each change of the code
@@ -45,3 +46,10 @@ def prepare(folder: Path) -> None:
     for below in ("run/inventory", "run/secrets", "run/jobs", "state", "agent", "spool", "pools"):
         (folder / below).mkdir(parents=True, exist_ok=True)
     (folder / "run/agent.sock").touch()
+
+
+def with_bar(middleware: Sequence[str]) -> list[str]:
+    """The product's middleware with the bar above its pages, and with what nginx does before it."""
+    found = ["tests.dev.bar.name_client", *middleware]
+    found.insert(found.index("web.accounts.first_run.until_set_up"), "tests.dev.bar.Bar")
+    return found

@@ -23,11 +23,13 @@ if _folder / "run" != paths.RUN:
 
 from web.settings import *  # noqa: E402, F403
 
+# What is not offered yet is seen here.
+OFFER_LANGUAGES = USE_I18N = True
+LOCALE_PATHS = [_folder / "locale"]
 BOX_NAME = "recorded"
 ALLOWED_HOSTS = ["localhost", "127.0.0.1"]  # type: ignore[assignment]
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.dev"]  # noqa: F405
-MIDDLEWARE = list(MIDDLEWARE)  # noqa: F405
-MIDDLEWARE.insert(MIDDLEWARE.index("web.accounts.first_run.until_set_up"), "tests.dev.bar.Bar")
+MIDDLEWARE = place.with_bar(MIDDLEWARE)  # noqa: F405
 # Without the cache of templates, so that a change is seen at the next look.
 _plain = ["django.template.loaders.filesystem.Loader"]
 TEMPLATES[0]["OPTIONS"]["loaders"] = [("template_partials.loader.Loader", _plain)]  # type: ignore[index]  # noqa: F405

@@ -20,7 +20,6 @@ class Gallery:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        request.META.setdefault("HTTP_X_REAL_IP", request.META["REMOTE_ADDR"])  # as nginx does
         parts = request.path.strip("/").split("/")
         if parts[0] == "gallery" and parts[-1] in BOXES:
             return open_box(request, parts[-1])

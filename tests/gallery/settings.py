@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tests.dev.settings import *  # noqa: F403
 
-MIDDLEWARE = [one for one in MIDDLEWARE if one != "tests.dev.bar.Bar"]  # noqa: F405
-MIDDLEWARE.insert(MIDDLEWARE.index("web.accounts.first_run.until_set_up"), "tests.gallery.middleware.Gallery")
+MIDDLEWARE[MIDDLEWARE.index("tests.dev.bar.Bar")] = "tests.gallery.middleware.Gallery"  # noqa: F405
 TEMPLATES[0]["OPTIONS"]["loaders"] = [  # type: ignore[index]  # noqa: F405
     (
         "template_partials.loader.Loader",

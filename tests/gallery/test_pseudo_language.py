@@ -9,7 +9,7 @@ import sys
 from tests.messages.collect import ROOT
 from tests.messages.pseudo import unmarked
 
-# Sentences of ``appliance/`` (plans, steps, alerts), and names in the recorded boxes. It only goes down.
+# Sentences that come from code and are no messages yet, and names in the recorded boxes. It only goes down.
 MOST_VALUES = 800
 
 

@@ -78,7 +78,7 @@ def shared(name: str = "tank/photos", **changes: Any) -> Dataset:
 
 
 OLD = Use("old", "holds ext4 data called photos", "796f9e2a-d931-42ae-a860-4a7cf67bfe06")
-BUSY = Use("pool", "part of the pool tank", "1443772876214735903", "tank")
+BUSY = Use("pool", "is part of the pool tank", "1443772876214735903", "tank")
 ANNA = Account("anna", 1001)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.errors import Reason
-from appliance.message import Message
+from appliance.errors import Failed, Reason, Refused, explain_error
+from appliance.message import Message, join_messages, messages_by_text
 from tests import reasons
 
 
@@ -45,3 +46,50 @@ def test_a_code_means_one_thing():
     lines = reasons.GOLDEN.read_text().splitlines()
     found = [line.partition(": ")[0] for line in lines]
     assert sorted(found) == sorted(set(found))
+
+
+def test_message_travels_whole_with_messages_in_it():
+    inner = Message("{n} folders", n=2)
+    message = Message("{pool} and {what} are gone.", pool="tank", what=inner)
+    assert message == "tank and 2 folders are gone."
+    again = Message.from_json(json.loads(json.dumps(message.as_json())))
+    assert (again, again.template, again.arguments) == (message, message.template, message.arguments)
+    found = again.arguments["what"]
+    assert isinstance(found, Message)
+    assert found.template == "{n} folders"
+
+
+def test_message_is_escaped_on_a_page():
+    assert Message("There is no {name}.", name="<b>'").__html__() == "There is no &lt;b&gt;&#x27;."
+
+
+@pytest.mark.parametrize(
+    ("parts", "text", "is_message"),
+    [
+        ([], "", False),
+        (["", "One."], "One.", False),
+        (["One.", "Two."], "One. Two.", False),
+        ([Message("One."), ""], "One.", True),
+        ([Message("One {n}.", n="{0}"), "said {x} %s"], "One {0}. said {x} %s", True),
+    ],
+)
+def test_joined_messages_read_as_their_texts(parts, text, is_message):
+    joined = join_messages(parts)
+    assert joined == text
+    assert isinstance(joined, Message) is is_message
+
+
+def test_messages_are_found_wherever_they_are():
+    one, two = Message("One."), Message("Two {n}.", n=2)
+    assert messages_by_text({"a": [one, "plain", {"b": (two, 3)}]}) == {"One.": one.as_json(), "Two 2.": two.as_json()}
+
+
+def test_explained_error_keeps_its_messages():
+    refusal = Refused(Reason("a", "No {pool}.", pool="tank"), Reason("b", "No disk."))
+    assert explain_error(refusal) == str(refusal) == "No tank. No disk."
+    explained = explain_error(refusal)
+    assert isinstance(explained, Message)
+    assert len(explained.arguments) == 2
+    failure = Failed(Message("{pool} could not be made", pool="tank"), "no space")
+    assert explain_error(failure) == str(failure) == "tank could not be made: no space"
+    assert isinstance(explain_error(failure), Message)

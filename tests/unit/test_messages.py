@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
+from string import Formatter
 
 import polib
 import pytest
 
 from tests.messages import catalogue
-from tests.messages.collect import ROOT, in_code, in_template, templates
+from tests.messages.collect import ROOT, code, in_code, in_template, templates
 
 READ = re.compile(r'(?<![\w-])(?:title|aria-label|placeholder|alt|data-label)="([^"]*)"')
 # What is the same in every language, or no word.
@@ -104,3 +107,26 @@ def test_a_lost_argument_is_a_fault():
     assert list(catalogue.faults(polib.POEntry(msgid="Bay {name}", msgstr="Plaats {naam}")))
     assert list(catalogue.faults(polib.POEntry(msgid="<b>%(a)s</b> is full", msgstr="%(a)s is vol")))
     assert not list(catalogue.faults(polib.POEntry(msgid="<b>%(a)s</b> is full", msgstr="<b>%(a)s</b> is vol")))
+
+
+def unlike_arguments(text: str) -> Iterator[str]:
+    """Templates of messages in code that name something else than their arguments: making one would raise KeyError."""
+    for node in ast.walk(ast.parse(text)):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Message"):
+            continue
+        template = node.args[0] if node.args else None
+        given = {keyword.arg for keyword in node.keywords}
+        if isinstance(template, ast.Constant) and isinstance(template.value, str):
+            wanted = {name for _text, name, _spec, _conversion in Formatter().parse(template.value) if name is not None}
+            if None not in given and wanted != given:
+                yield template.value
+
+
+def test_messages_of_code_name_their_arguments():
+    found = {str(path.relative_to(ROOT)): odd for path in code() if (odd := [*unlike_arguments(path.read_text())])}
+    assert found == {}
+
+
+def test_message_without_its_argument_is_found():
+    assert [*unlike_arguments('Message("{pool} is full.", name=name)')] == ["{pool} is full."]
+    assert [*unlike_arguments('Message("It is full."); Message("{pool} is full.", pool=1); Message(a, **b)')] == []

@@ -19,7 +19,7 @@ from django.test import Client
 from appliance import agent_client
 from appliance.agent import delayed_jobs, proof, protocol
 from appliance.system import paths
-from tests.dev import stand_in
+from tests.dev import place, stand_in
 from tests.web import rows
 from tests.web.benchmarks import client_runs_made, sweeps_made
 from tests.web.copies import Copied
@@ -73,6 +73,7 @@ def nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_run, "known_set_up", False)
     monkeypatch.setattr(guard, "failing", {})
     monkeypatch.setattr(guard, "_logged", {})
+    monkeypatch.setattr(guard, "_noted_well", set())
     monkeypatch.setattr(pending_faults, "_kept", {})
     monkeypatch.setattr(direct_mail, "_told", set())
     monkeypatch.setattr(direct_mail, "_settings", [])
@@ -213,8 +214,7 @@ def recorded(settings, own_places, monkeypatch):
     for module, name, function in stand_in.REPLACED:
         monkeypatch.setattr(module, name, function)
     (own_places / "run/agent.sock").touch()
-    settings.MIDDLEWARE = [*settings.MIDDLEWARE]
-    settings.MIDDLEWARE.insert(settings.MIDDLEWARE.index("web.accounts.first_run.until_set_up"), "tests.dev.bar.Bar")
+    settings.MIDDLEWARE = place.with_bar(settings.MIDDLEWARE)
 
 
 @pytest.fixture

@@ -243,7 +243,7 @@ def large_box(count: int) -> None:
         pool = pool_of(f"pool{number}", (number + 1) * 1000, *pair)
         pools.append(pool)
         disks += [
-            replace(one, uses=(Use("pool", f"part of the pool {pool.name}", str(pool.guid), pool.name),))
+            replace(one, uses=(Use("pool", f"is part of the pool {pool.name}", str(pool.guid), pool.name),))
             for one in pair
         ]
         datasets += [dataset(pool.name), dataset(f"{pool.name}/photos")]

@@ -11,6 +11,7 @@ from django.contrib.auth.validators import ASCIIUsernameValidator
 from django.utils.translation import gettext
 
 from appliance.system.time_zone import read_zone_name
+from web import language
 from web.accounts import first_run
 from web.accounts.models import Preferences
 from web.box import time_zone_choices
@@ -105,10 +106,24 @@ class PreferencesForm(PreferencesModelForm):
 
     class Meta:
         model = Preferences
-        fields = ("units", "show_commands")
+        fields = ("language", "units", "show_commands")
         labels = {
             "units": lazy_text("Space for files is shown in"),
             "show_commands": lazy_text("Always show the commands of a plan"),
         }
         help_texts = {"units": lazy_text("Disks are always shown as their labels say, in TB. Mails use TB too.")}
         widgets = {"units": forms.RadioSelect}
+
+    language = forms.ChoiceField(
+        label=lazy_text("Language"),
+        required=False,
+        help_text=lazy_text("Of the pages. The language of mails is set under Notifications."),
+    )
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        if language.offered():
+            unchosen = gettext("As my browser is set")
+            self.fields["language"].choices = language.choices(unchosen)  # type: ignore[attr-defined]  # a ChoiceField
+        else:
+            del self.fields["language"]

@@ -21,5 +21,7 @@ class Preferences(models.Model):
     show_commands = models.BooleanField(default=False)
     units = models.CharField(max_length=3, choices=Units, default=Units.DECIMAL)
 
+    language = models.CharField(max_length=5, default="", blank=True)  # empty: as the browser asks
+
     def __str__(self) -> str:
         return str(self.user)

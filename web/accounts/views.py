@@ -19,6 +19,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from appliance.errors import LarderError, explain_error
+from web import language
 from web.accounts import first_run, proof
 from web.accounts.forms import PreferencesForm, SetUpForm
 from web.accounts.preferences import preferences_of
@@ -107,7 +108,8 @@ def edit_preferences(request: HttpRequest) -> HttpResponse:
     form = PreferencesForm(request.POST or None, instance=preferences_of(request))
     if request.method == "POST" and form.is_valid():
         form.save()
-        messages.success(request, gettext("Your preferences are saved."))
+        with language.in_language(language.language_of(request)):
+            messages.success(request, gettext("Your preferences are saved."))
         return redirect("preferences")
     return render(request, "accounts/preferences.html", {"form": form}, status=400 if form.is_bound else 200)
 

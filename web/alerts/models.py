@@ -11,13 +11,14 @@ from django.utils.translation import gettext
 
 from appliance.alerts.kinds import KINDS, AlertKind
 from appliance.pools.health import LEVEL_STATES, Health
+from web.said import RowWithMessages
 from web.translation import lazy_text
 
 LONGEST_SILENCE = timedelta(days=31)
 LARGEST = 2**63 - 1  # that a column holds; broken firmware counts up to 2**64 - 1
 
 
-class Alert(models.Model):
+class Alert(RowWithMessages):
     """One fault from its beginning to its end. There is at most one that is not cleared of a kind and subject.
 
     ``gone`` is since when the fault has not been seen, while its clearing waits. ``mark`` is how bad it is now,
@@ -28,6 +29,8 @@ class Alert(models.Model):
         OPEN = "open", lazy_text("Open")
         ACKNOWLEDGED = "acknowledged", lazy_text("Acknowledged")
         CLEARED = "cleared", lazy_text("Cleared")
+
+    TEXTS = ("summary", "detail")
 
     kind = models.CharField(max_length=40)
     subject = models.CharField(max_length=300)
@@ -90,8 +93,10 @@ class Alert(models.Model):
         return "over" if self.state == self.State.CLEARED else self.severity
 
 
-class AlertNote(models.Model):
+class AlertNote(RowWithMessages):
     """One line of an alert's time line."""
+
+    TEXTS = ("text",)
 
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="notes")
     at = models.DateTimeField()
@@ -150,6 +155,7 @@ class MailSettings(models.Model):
     address = models.CharField(max_length=255, default="", blank=True)  # of this box, for links
     webhook = models.CharField(max_length=500, default="", blank=True)
     webhook_private = models.BooleanField(default=False)
+    language = models.CharField(max_length=5, default="", blank=True)  # of mails; empty: English
 
     def __str__(self) -> str:
         return self.host or gettext("no mail")

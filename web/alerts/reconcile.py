@@ -11,10 +11,12 @@ from django.db import transaction
 
 from appliance.alerts.kinds import KINDS
 from appliance.alerts.rules import Fault
+from appliance.message import Message
 from web import row_retention
 from web.alerts import outbox
 from web.alerts.models import LARGEST, Alert, AlertNote, KindSeverity, MailSettings
 from web.database import is_unusable
+from web.said import said_in
 
 log = logging.getLogger(__name__)
 SAID_BY_ITSELF = {"disk.failing", "disk.watch", "disk.warm"}
@@ -68,7 +70,7 @@ def reconcile_alerts(
                 if kind.group
             )
             if replaced:
-                clear_alert(row, now, "Another alert about the same took its place.")
+                clear_alert(row, now, Message("Another alert about the same took its place."))
                 changed = True
             elif (
                 complete
@@ -111,7 +113,7 @@ def set_severity(kind: str, severity: str, now: datetime, by: str) -> None:
     for row in Alert.objects.exclude(state=Alert.State.CLEARED).filter(kind=kind):
         row.severity = severity
         row.save(update_fields=["severity"])
-        add_note(row, f"Alerts of this kind are of severity “{severity}” now.", now, by)
+        add_note(row, Message("Alerts of this kind are of severity “{severity}” now.", severity=severity), now, by)
 
 
 def raise_alert(fault: Fault, now: datetime, grave: dict[str, str], mail: MailSettings) -> bool:
@@ -126,13 +128,14 @@ def raise_alert(fault: Fault, now: datetime, grave: dict[str, str], mail: MailSe
         detail=fault.detail,
         link=fault.link,
         mark=mark_of(fault),
+        said=said_in(fault.summary, fault.detail),
         first_seen=now,
         quiet_until=last.quiet_until if last and silent else None,
         quiet_reason=last.quiet_reason if last and silent else "",
     )
     add_note(row, fault.summary, now)
     if silent:
-        add_note(row, f"Still silenced: {row.quiet_reason}", now)
+        add_note(row, Message("Still silenced: {reason}", reason=row.quiet_reason), now)
     outbox.queue_alert(row, "raised", now, mail)
     return True
 
@@ -152,12 +155,13 @@ def update_alert(row: Alert, fault: Fault, now: datetime, mail: MailSettings) ->
     if fault.summary[:400] != row.summary:
         add_note(row, fault.summary, now)
     row.summary, row.detail, row.gone, row.mark = fault.summary[:400], fault.detail, None, mark
+    row.said = said_in(fault.summary, fault.detail)
     if worse:
         row.state = Alert.State.OPEN
-        add_note(row, "It became worse, so it is open again.", now)
+        add_note(row, Message("It became worse, so it is open again."), now)
         outbox.queue_alert(row, "raised", now, mail, again=str(mark))
     elif over and row.state == Alert.State.OPEN:
-        add_note(row, "The silence is over.", now)
+        add_note(row, Message("The silence is over."), now)
         outbox.queue_alert(row, "raised", now, mail, again=f"{row.quiet_until:%Y%m%d%H%M%S}")
     if over:
         row.quiet_until = None
@@ -174,7 +178,7 @@ def maybe_clear(row: Alert, now: datetime, settle: int, mail: MailSettings) -> b
         row.save(update_fields=["gone"])
     if (now - row.gone).total_seconds() < settle:
         return False
-    clear_alert(row, now, "It is over.")
+    clear_alert(row, now, Message("It is over."))
     outbox.queue_alert(row, "cleared", now, mail)
     return True
 
@@ -193,7 +197,7 @@ def clear_alert(row: Alert, now: datetime, why: str) -> None:
 
 def add_note(row: Alert, text: str, now: datetime, by: str = "") -> None:
     """Add a note to an alert. Of many notes the first and the latest are kept."""
-    AlertNote.objects.create(alert=row, at=now, text=text[:500], by=by)
+    AlertNote.objects.create(alert=row, at=now, text=text[:500], by=by, said=said_in(text))
     notes = AlertNote.objects.filter(alert=row)
     later = notes.exclude(pk=notes.order_by("pk").values("pk")[:1]).order_by("-pk")
     row_retention.choose_past(later, row_retention.NOTES_OF_ALERT).delete()

@@ -72,7 +72,7 @@ class FolderState:
 
     @property
     def word(self) -> str:
-        return "here" if self.here else gettext("only as a copy") if self.copy else gettext("not here")
+        return gettext("here") if self.here else gettext("only as a copy") if self.copy else gettext("not here")
 
 
 @dataclass(frozen=True)

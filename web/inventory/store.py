@@ -19,6 +19,7 @@ from appliance.facts.box import Facts, Use
 from appliance.facts.box_record import parse_record
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import SmbPolicy
+from appliance.message import plain_text
 from appliance.operation import Operation
 from web import agent
 from web.inventory.models import (
@@ -53,7 +54,7 @@ def replace(model: type[Row], found: Iterable[Any], key: Callable[[Any], str], *
         row = model(
             key=key(fact),
             name=getattr(fact, "name", "") or getattr(fact, "unit", ""),
-            facts=msgspec.json.encode(fact).decode(),
+            facts=msgspec.json.encode(fact, enc_hook=plain_text).decode(),
         )
         for column, value in columns.items():
             setattr(row, column, value(fact))

@@ -21,6 +21,7 @@ from appliance.operation import Operation, Plan, as_json, checked_plan, kind_of
 from web.inventory import store
 from web.jobs import operation_ui, queue
 from web.jobs.models import Job
+from web.said import said_in
 from web.translation import reason_text
 
 
@@ -98,14 +99,16 @@ def as_read(operation: Operation) -> Operation:
 
 def row_of(operation: Operation, plan: Plan, job: uuid.UUID, user: str) -> Job:
     """The job of a confirmed operation, not stored yet."""
+    title, stored = plan.title or operation.title, plan_as_stored(plan)
     return Job(
         id=job,
         kind=kind_of(operation),
-        title=plan.title or operation.title,
+        title=title,
         subject=operation.subject,
         operation=as_json(operation),
         digest=plan.digest(),
-        plan=plan_as_stored(plan),
+        plan=stored,
+        said=said_in(title, stored),
         created_by=user,
     )
 

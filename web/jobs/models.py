@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import models
 
+from web.said import RowWithMessages
 from web.translation import lazy_text
 
 # Who makes a job where nobody confirmed it; stored in ``created_by``.
@@ -14,7 +15,7 @@ BY_SCHEDULE, BY_SNAPSHOT_SCHEDULE, BY_BENCHMARK = "the schedule", "the snapshot 
 AUTOMATIC = (BY_SCHEDULE, BY_SNAPSHOT_SCHEDULE, BY_BENCHMARK)
 
 
-class Job(models.Model):
+class Job(RowWithMessages):
     """One confirmed operation. The row is the truth, the queue only carries its id.
 
     States: ``queued`` → ``running`` (→ ``waiting`` until ``starts``, where it needs a proof and has none) → ``done``, ``failed`` (a step failed), ``refused`` (nothing was changed),
@@ -34,6 +35,8 @@ class Job(models.Model):
         INTERRUPTED = "interrupted", lazy_text("Interrupted")
 
     OPEN = (State.QUEUED, State.RUNNING, State.WAITING)
+
+    TEXTS = ("title", "text", "plan", "log")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=60)

@@ -13,7 +13,8 @@ data-dismiss               button that closes its .toast */
   // Times, by the clock of the box: live parts bring its time, and when the facts were checked
   const STALE_AFTER = 120; // seconds
   const UNITS = [["year", 31557600], ["month", 2629800], ["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
-  const words = new Intl.RelativeTimeFormat("en-GB", { numeric: "always" });
+  const say = document.getElementById("announce").dataset; // words in the language of the page
+  const words = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: "always" });
   const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
   let clockAhead = 0; // milliseconds
   function showTimes() {
@@ -22,7 +23,7 @@ data-dismiss               button that closes its .toast */
       if (Number.isNaN(then)) continue;
       const seconds = (then - Date.now() + clockAhead) / 1000;
       const [unit, size] = UNITS.find(([, length]) => Math.abs(seconds) >= length) ?? UNITS.at(-1);
-      const text = Math.abs(seconds) < 2 ? "just now" : words.format(Math.trunc(seconds / size), unit);
+      const text = Math.abs(seconds) < 2 ? say.now : words.format(Math.trunc(seconds / size), unit);
       if (time.textContent !== text) Object.assign(time, { textContent: text, title: absolute.format(then) });
       if ("freshness" in time.dataset) time.toggleAttribute("data-stale", seconds < -STALE_AFTER);
     }
@@ -79,18 +80,17 @@ data-dismiss               button that closes its .toast */
   // Copying
   async function copy(button) {
     const source = document.querySelector(button.dataset.copy);
-    const say = (text) => { document.getElementById("announce").textContent = text; };
+    const announce = (text) => { document.getElementById("announce").textContent = text; };
     try {
       await navigator.clipboard.writeText(source.textContent.trim());
     } catch { // no clipboard here: select the text, so that one key press copies it
       getSelection().selectAllChildren(source);
-      return say("The text is selected. Copy it with the keyboard.");
+      return announce(say.selected);
     }
     const label = button.querySelector("[data-copy-label]") ?? button;
     const before = (label.dataset.before ??= label.textContent);
-    label.textContent = "Copied";
-    say("Copied");
-    setTimeout(() => { label.textContent = before; say(""); }, 2000);
+    announce(label.textContent = say.copied);
+    setTimeout(() => { label.textContent = before; announce(""); }, 2000);
   }
 
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();

@@ -40,7 +40,8 @@ htmx fetches the results; this opens them, moves the choice, and goes there. */
     show(true);
     if (field.value.trim() && options().length) choose(0);
     const count = options().length;
-    document.getElementById("announce").textContent = count ? `${count} found` : "Nothing found";
+    const told = document.getElementById("announce");
+    told.textContent = count ? told.dataset.found.replace("{count}", count) : told.dataset.nothing;
   });
 
   field.addEventListener("keydown", (event) => {

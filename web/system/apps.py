@@ -1,5 +1,9 @@
 from django.apps import AppConfig
+from django.conf import settings
 from django.forms import Field
+
+from appliance.message import set_reader
+from web.translation import message_text
 
 
 class SystemConfig(AppConfig):
@@ -7,5 +11,7 @@ class SystemConfig(AppConfig):
     label = "larder_system"
 
     def ready(self) -> None:
+        if settings.OFFER_LANGUAGES:
+            set_reader(message_text)
         # Said wherever a form has no better sentence of its own; Django's says "this field".
         Field.default_error_messages["required"] = "Fill this in."

@@ -21,7 +21,7 @@ def page_frame(request: HttpRequest) -> dict[str, Any]:
     if not getattr(request, "user", None) or not request.user.is_authenticated:
         return {"box_name": str(settings.BOX_NAME), "larder_version": settings.VERSION}
     now = service_status.service_status(request)
-    open_jobs = list(Job.objects.filter(state__in=Job.OPEN).only("id", "title", "state")[:20])
+    open_jobs = list(Job.objects.filter(state__in=Job.OPEN).only("id", "title", "state", "said")[:20])
     long_work = list(Activity.objects.filter(state__in=Activity.UNDER_WAY).defer("samples")[:20])
     return {
         "box_name": str(settings.BOX_NAME),

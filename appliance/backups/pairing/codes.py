@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from appliance.errors import Bug, Failed, Reason, Refused
+from appliance.message import Message
 from appliance.recovery.phrase import ALPHABET, MISREAD
 from appliance.strict_struct import StrictStruct
 
@@ -134,6 +135,8 @@ def check_acceptance(key: bytes, offer: Offer, answer: Acceptance, host: str) ->
         answer.proof.encode(errors="replace"), proof_of(key, "receiver", (*offer.said, *answer.said)).encode()
     ):
         raise Failed(
-            f"{host} did not prove that it knows the code",
-            "Nothing was set up here. Another computer may answer in its place. Look at the address, remove this box on the other Larder, and begin again there.",
+            Message("{host} did not prove that it knows the code", host=host),
+            Message(
+                "Nothing was set up here. Another computer may answer in its place. Look at the address, remove this box on the other Larder, and begin again there."
+            ),
         )

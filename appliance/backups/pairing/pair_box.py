@@ -19,13 +19,14 @@ from appliance.errors import Failed, LarderError, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.remote import Remote, fingerprint_of
 from appliance.formatting import size_text
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work, always
 from appliance.system.host_name import read_host_name
 
 POSTER = "appliance.backups.pairing.post"  # not imported here: pages read this module, and need no HTTP client
 PATH = "/backups/pair/"
 SECONDS = 90
-AGAIN = "Nothing was set up here."
+AGAIN = Message("Nothing was set up here.")
 
 
 class PairBox(RemoteOperation, tag="pair-box"):
@@ -47,7 +48,7 @@ class PairBox(RemoteOperation, tag="pair-box"):
 
     @property
     def title(self) -> str:
-        return f"Pair this box with {self.host}"
+        return Message("Pair this box with {host}", host=self.host)
 
     def wants_secret(self) -> bool:
         return True
@@ -60,13 +61,13 @@ class PairBox(RemoteOperation, tag="pair-box"):
     def plan(self, facts: Facts) -> Plan:
         place = f"https://{self.host}{'' if self.port == 443 else f':{self.port}'}{PATH}"
         return Plan(
-            summary=f"This box and {self.host} prove to each other that both have the code, and exchange their keys. Afterwards backups can go to {self.host}. Nothing is sent yet.",
+            summary=Message("This box and {host} prove to each other that both have the code, and exchange their keys. Afterwards backups can go to {host}. Nothing is sent yet.", host=self.host),
             steps=(
-                Step("pair", "Exchange the keys", f"{shlex.join(['ssh-keygen', '-t', 'ed25519', '-f', str(settings.key_file(self.remote))])}\nPOST {place}", self.pair),
-                Step("test", f"Ask {self.host} whether it can take copies", f"ssh {self.host} hello", self.test),
+                Step("pair", Message("Exchange the keys"), f"{shlex.join(['ssh-keygen', '-t', 'ed25519', '-f', str(settings.key_file(self.remote))])}\nPOST {place}", self.pair),
+                Step("test", Message("Ask {host} whether it can take copies", host=self.host), f"ssh {self.host} hello", self.test),
             ),
             identity={"operation": msgspec.to_builtins(self)},
-            undo="It can be removed again, here and there.",
+            undo=Message("It can be removed again, here and there."),
         )  # fmt: skip
 
     def pair(self, work: Work) -> None:
@@ -81,7 +82,13 @@ class PairBox(RemoteOperation, tag="pair-box"):
         except LarderError:
             settings.remove_remote(self.remote)
             raise
-        work.note(f"{self.host} has proved the code. Its host key is {fingerprint_of(found.host_key)}.")
+        work.note(
+            Message(
+                "{host} has proved the code. Its host key is {fingerprint_of}.",
+                host=self.host,
+                fingerprint_of=fingerprint_of(found.host_key),
+            )
+        )
 
     def ask(self, message: bytes) -> str:
         """What the other Larder answers to the offer. Raises Failed, Refused."""
@@ -89,7 +96,10 @@ class PairBox(RemoteOperation, tag="pair-box"):
         argv = connection.as_ssh_user([sys.executable, "-I", "-m", POSTER, self.host, str(self.port), PATH])
         result = command.run(argv, given=message, timeout=SECONDS, accept=range(256))
         if result.status:
-            raise Failed(f"{self.host}, port {self.port} does not answer", f"{AGAIN} {explain(result.stderr)}")
+            raise Failed(
+                Message("{host}, port {port} does not answer", host=self.host, port=self.port),
+                f"{AGAIN} {explain(result.stderr)}",
+            )
         status, _line, answer = result.stdout.partition("\n")
         if status == "200":
             return answer
@@ -97,9 +107,16 @@ class PairBox(RemoteOperation, tag="pair-box"):
 
     def test(self, work: Work) -> None:
         remote, hello = try_remote(self.remote)
-        work.note(f"{remote.host} has ZFS {hello.version_text}, and {size_text(hello.available)} are free there.")
+        work.note(
+            Message(
+                "{host} has ZFS {version_text}, and {available} are free there.",
+                host=remote.host,
+                version_text=hello.version_text,
+                available=size_text(hello.available),
+            )
+        )
         if hello.may_destroy:
-            work.note(f"{hello.user} may destroy copies there. That is more than backups need.")
+            work.note(Message("{user} may destroy copies there. That is more than backups need.", user=hello.user))
 
     def probe(self, step: str, facts: Facts) -> bool:
         found = facts.remote(self.remote)
@@ -107,8 +124,10 @@ class PairBox(RemoteOperation, tag="pair-box"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.remote(self.remote) is None:
-            return "Nothing was set up here. If the other Larder shows this box as paired, remove it there. Then begin again there."
-        return "It is paired, but was not ready. Choose Test on its page."
+            return Message(
+                "Nothing was set up here. If the other Larder shows this box as paired, remove it there. Then begin again there."
+            )
+        return Message("It is paired, but was not ready. Choose Test on its page.")
 
 
 def own_name() -> str:
@@ -119,10 +138,10 @@ def own_name() -> str:
 
 def explain(said: str) -> str:
     if "unknown name" in said:
-        return "There is no computer with that name. Look at it, or enter its address."
+        return Message("There is no computer with that name. Look at it, or enter its address.")
     if "refused" in said.lower():
-        return "Look at the address, and at the port if it has one."
-    return "Is it switched on and connected to the network?"
+        return Message("Look at the address, and at the port if it has one.")
+    return Message("Is it switched on and connected to the network?")
 
 
 def explain_status(status: str, host: str) -> LarderError:
@@ -132,7 +151,10 @@ def explain_status(status: str, host: str) -> LarderError:
         return Refused(Reason("pairing-not-open-there", "{host} shows no code now: it was used, its time is over, or there were too many wrong tries. Show a new code there.", host=host))  # fmt: skip
     if status == "429":
         return Refused(Reason("pairing-too-often", "There were too many tries at {host}. Wait five minutes, then show a new code there.", host=host))  # fmt: skip
-    return Failed(f"{host} could not be paired", f"{AGAIN} It does not answer as a Larder does (status {status[:3]}).")
+    return Failed(
+        Message("{host} could not be paired", host=host),
+        Message("{again} It does not answer as a Larder does (status {status}).", again=AGAIN, status=status[:3]),
+    )
 
 
 def read_acceptance(text: str, host: str) -> Acceptance:
@@ -140,7 +162,7 @@ def read_acceptance(text: str, host: str) -> Acceptance:
     try:
         return msgspec.json.decode(text, type=Acceptance)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise Failed(f"{host} does not answer as a Larder does", AGAIN) from error
+        raise Failed(Message("{host} does not answer as a Larder does", host=host), AGAIN) from error
 
 
 def remote_of(key: str, host: str, public: str, found: Acceptance) -> Remote:
@@ -148,7 +170,7 @@ def remote_of(key: str, host: str, public: str, found: Acceptance) -> Remote:
     try:
         user, root = settings.check_user(found.user), settings.check_remote_name(found.root)
     except Refused as refused:
-        raise Failed(f"{host} names a folder or user that cannot be", AGAIN) from refused
+        raise Failed(Message("{host} names a folder or user that cannot be", host=host), AGAIN) from refused
     if not 1 <= found.port <= 65535:
-        raise Failed(f"{host} names a port that cannot be", AGAIN)
+        raise Failed(Message("{host} names a port that cannot be", host=host), AGAIN)
     return Remote(key, host, found.port, user, root, public_key=public, paired=True)

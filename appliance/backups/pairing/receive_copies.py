@@ -23,6 +23,7 @@ from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Dataset
 from appliance.facts.receiver import Receiver
 from appliance.formatting import size_text
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work, always, command_step
 from appliance.snapshots.take import pool_stopped
 
@@ -66,7 +67,7 @@ class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
 
     @property
     def title(self) -> str:
-        return f"Receive copies in {self.root}"
+        return Message("Receive copies in {root}", root=self.root)
 
     def locks(self) -> tuple[str, ...]:
         return (*super().locks(), self.pool)
@@ -96,28 +97,31 @@ class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
     def plan(self, facts: Facts) -> Plan:
         known = facts.dataset(self.root)
         home = copies.missing_home(self.root, facts)
-        limited = f" They can use at most {size_text(self.limit)}." if self.limit else ""
-        kept = " The copies that are in it stay." if known else ""
+        limited = Message(" They can use at most {limit}.", limit=size_text(self.limit)) if self.limit else ""
+        kept = Message(" The copies that are in it stay.") if known else ""
         allow = instructions.allow_argv(receivers.USER, self.root)
         return Plan(
-            summary=f"Copies from one other Larder are received in {self.root}.{limited}{kept} Afterwards this box shows a code, which you type there.",
+            summary=Message("Copies from one other Larder are received in {root}.{limited}{kept} Afterwards this box shows a code, which you type there.", root=self.root, limited=limited, kept=kept),
             steps=(
-                Step("server", "Look for the ssh server of this box", "sshd -T", self.look_for_server),
-                *([command_step("home", f"Create {self.pool}/{HOME}", home)] if home else []),
-                command_step("folder", f"{'Keep' if known else 'Create'} {self.root} for copies", self.folder_argv(known), affects=[self.root], undo="It can be destroyed again"),
-                command_step("rights", "Let copies be added, and nothing be destroyed or changed", allow, affects=[self.root], undo=shlex.join(["zfs", "unallow", *allow[2:]])),
-                Step("note", "Look at the folder again and note the pairing", f"write {receivers.receiver_file(self.receiver)}", self.note),
+                Step("server", Message("Look for the ssh server of this box"), "sshd -T", self.look_for_server),
+                *([command_step("home", Message("Create {pool}/{home}", pool=self.pool, home=HOME), home)] if home else []),
+                command_step("folder", Message("{what} {root} for copies", what=Message("Keep") if known else Message("Create"), root=self.root), self.folder_argv(known), affects=[self.root], undo=Message("It can be destroyed again")),
+                command_step("rights", Message("Let copies be added, and nothing be destroyed or changed"), allow, affects=[self.root], undo=shlex.join(["zfs", "unallow", *allow[2:]])),
+                Step("note", Message("Look at the folder again and note the pairing"), f"write {receivers.receiver_file(self.receiver)}", self.note),
             ),
             identity={"operation": msgspec.to_builtins(self), "pool": facts_guid(facts, self.pool), "known": known.guid if known else 0},
             warnings=self.warnings(),
-            undo="Remove the pairing, and nobody is let in any more. The copies stay.",
+            undo=Message("Remove the pairing, and nobody is let in any more. The copies stay."),
         )  # fmt: skip
 
     def warnings(self) -> tuple[str, ...]:
-        opened = f"The box that you pair can sign in as {receivers.USER} by ssh. It can add copies in this folder and read those that are in it, to restore them. It cannot destroy copies, nor reach anything else."
+        opened = Message(
+            "The box that you pair can sign in as {user} by ssh. It can add copies in this folder and read those that are in it, to restore them. It cannot destroy copies, nor reach anything else.",
+            user=receivers.USER,
+        )
         if self.limit:
             return (opened,)
-        return (opened, f"Without a limit, the other box can fill the pool {self.pool}.")
+        return (opened, Message("Without a limit, the other box can fill the pool {pool}.", pool=self.pool))
 
     def folder_argv(self, known: Dataset | None) -> list[str]:
         own = {user_properties.COPY_OF: CopyMark(0, raw=False).text, user_properties.RECEIVES: YES}
@@ -130,7 +134,7 @@ class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
     def look_for_server(self, work: Work) -> None:
         receivers.check_user()
         port, _key = receivers.read_server()
-        work.note(f"The ssh server of this box listens on port {port}.")
+        work.note(Message("The ssh server of this box listens on port {port}.", port=port))
 
     def note(self, work: Work) -> None:
         said = command.run(["zfs", "get", "-H", "-p", "-o", "property,value", ",".join(READ_BACK), self.root]).stdout
@@ -138,19 +142,24 @@ class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
         wanted = {**answers.ROOT_OFF, user_properties.RECEIVES: YES}
         wrong = [key for key, value in wanted.items() if found.get(key) != value]
         if wrong or not found.get("guid", "").isdecimal():
-            raise Failed(f"{self.root} is not as it was set", f"Different: {', '.join(wrong) or 'guid'}.")
+            raise Failed(
+                Message("{root} is not as it was set", root=self.root), f"Different: {', '.join(wrong) or 'guid'}."
+            )
         lines = command.run(["zfs", "allow", self.root]).stdout.splitlines()
         granted = set(answers.rights_of(lines, receivers.USER, ()))
         if missing := [right for right in instructions.RIGHTS.split(",") if right not in granted]:
-            raise Failed(f"{receivers.USER} may not add copies to {self.root}", f"Missing: {', '.join(missing)}.")
+            raise Failed(
+                Message("{user} may not add copies to {root}", user=receivers.USER, root=self.root),
+                f"Missing: {', '.join(missing)}.",
+            )
         if extra := granted & {"destroy", "rollback", "receive", "rename", "promote"}:
             raise Failed(
-                f"{receivers.USER} could destroy copies in {self.root}",
+                Message("{user} could destroy copies in {root}", user=receivers.USER, root=self.root),
                 f"Take these rights away: zfs unallow -u {receivers.USER} {','.join(sorted(extra))} {self.root}",
             )
         made = datetime.now(UTC).replace(microsecond=0)
         receivers.write_receiver(Receiver(self.receiver, self.root, int(found["guid"]), made))
-        work.note("Show a code next, and type it on the other Larder.")
+        work.note(Message("Show a code next, and type it on the other Larder."))
 
     def probe(self, step: str, facts: Facts) -> bool:
         if step == "server":
@@ -164,8 +173,8 @@ class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.dataset(self.root) is None:
-            return "Nothing was created. Start it again."
-        return f"Nobody is let in. Start it again with the same name: {self.root} is used as it is."
+            return Message("Nothing was created. Start it again.")
+        return Message("Nobody is let in. Start it again with the same name: {root} is used as it is.", root=self.root)
 
 
 def facts_guid(facts: Facts, pool: str) -> int:

@@ -20,6 +20,7 @@ from appliance import command
 from appliance.backups.remote import instructions, settings
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.receiver import Receiver
+from appliance.message import Message
 from appliance.system import atomic_file, paths
 from appliance.system.record_files import read_record, read_records
 
@@ -62,22 +63,22 @@ def receiver_missing() -> Reason:
 
 def read_server() -> tuple[int, str]:
     """The port and the host key of this box's ssh server. Raises Failed where there is none."""
-    advice = "Install one, then try again: apt install openssh-server."
+    advice = Message("Install one, then try again: apt install openssh-server.")
     try:
         said = command.run(list(SHOW_SETTINGS), timeout=60).stdout
     except command.CommandFailed as failed:
-        raise Failed("The ssh server of this box does not run", f"{failed.said} Start it: systemctl start ssh.") from failed  # fmt: skip
+        raise Failed(Message("The ssh server of this box does not run"), Message("{said} Start it: systemctl start ssh.", said=failed.said)) from failed  # fmt: skip
     except command.CommandMissing as missing:
-        raise Failed("This box has no ssh server", advice) from missing
+        raise Failed(Message("This box has no ssh server"), advice) from missing
     rows = [line.split(maxsplit=1) for line in said.splitlines()]
     if not any(row[0] == "authorizedkeysfile" and KEYS in row[1].split() for row in rows if len(row) == 2):
-        raise Failed("The ssh server of this box looks for keys elsewhere", f"Larder needs {KEYS} in AuthorizedKeysFile of sshd_config, which is the usual setting.")  # fmt: skip
+        raise Failed(Message("The ssh server of this box looks for keys elsewhere"), Message("Larder needs {keys} in AuthorizedKeysFile of sshd_config, which is the usual setting.", keys=KEYS))  # fmt: skip
     ports = [int(row[1]) for row in rows if len(row) == 2 and row[0] == "port" and row[1].isdecimal()]
     for kind in ("ed25519", "ecdsa", "rsa"):  # the order in which the other box would ask for one
         for row in rows:
             if len(row) == 2 and row[0] == "hostkey" and kind in row[1] and (key := read_public(Path(f"{row[1]}.pub"))):
                 return (ports or [22])[0], key
-    raise Failed("The ssh server of this box has no host key", "Make one: ssh-keygen -A.")
+    raise Failed(Message("The ssh server of this box has no host key"), Message("Make one: ssh-keygen -A."))
 
 
 def read_public(file: Path) -> str:
@@ -94,7 +95,9 @@ def check_user() -> None:
     try:
         pwd.getpwnam(USER)
     except KeyError:
-        raise Failed(f"The user {USER} is missing", "Install Larder again: sudo make install.") from None
+        raise Failed(
+            Message("The user {user} is missing", user=USER), Message("Install Larder again: sudo make install.")
+        ) from None
 
 
 def make_folder(folder: Path) -> None:
@@ -110,7 +113,7 @@ def write_receiver(receiver: Receiver) -> None:
         text = msgspec.json.encode(receiver) + b"\n"
         atomic_file.write_atomically(receiver_file(receiver.id), text, mode=0o644)
     except OSError as error:
-        raise Failed("The pairing could not be noted", error.strerror or "") from error
+        raise Failed(Message("The pairing could not be noted"), error.strerror or "") from error
     write_keys()
 
 
@@ -123,7 +126,7 @@ def write_keys() -> None:
         make_folder(keys_file().parent)
         atomic_file.write_atomically(keys_file(), text.encode(), mode=0o644)
     except OSError as error:
-        raise Failed("The keys of other Larders could not be written", error.strerror or "") from error
+        raise Failed(Message("The keys of other Larders could not be written"), error.strerror or "") from error
 
 
 def key_line(receiver: Receiver) -> str:
@@ -139,8 +142,10 @@ def end_access(receiver: Receiver) -> None:
     while pids := list(processes_of(receiver)):
         if time.monotonic() > until:
             raise Failed(
-                f"{receiver.name} is no longer let in, but what it was sending has not ended yet",
-                "It ends with the connection. Remove it again to see whether it has.",
+                Message(
+                    "{receiver} is no longer let in, but what it was sending has not ended yet", receiver=receiver.name
+                ),
+                Message("It ends with the connection. Remove it again to see whether it has."),
             )
         for pid in pids:
             try:

@@ -10,6 +10,7 @@ from appliance.backups.pairing import pending, receivers
 from appliance.backups.pairing.base import ReceiverOperation
 from appliance.errors import Reason
 from appliance.facts.box import Facts
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work, command_step, never
 
 
@@ -20,7 +21,7 @@ class RemoveReceiver(ReceiverOperation, tag="remove-receiver"):
 
     @property
     def title(self) -> str:
-        return "Remove another Larder"
+        return Message("Remove another Larder")
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.receiver(self.receiver) is None:
@@ -33,26 +34,29 @@ class RemoveReceiver(ReceiverOperation, tag="remove-receiver"):
         unallow = ["zfs", "unallow", "-u", receivers.USER, root]
         words = f"rm {receivers.receiver_file(self.receiver)}"
         return Plan(
-            title=f"Remove {found.name}" if found else self.title,
-            summary=f"The other Larder can no longer sign in, and what it is sending now ends. The copies in {root} stay, with all their snapshots.",
+            title=Message("Remove {found}", found=found.name) if found else self.title,
+            summary=Message("The other Larder can no longer sign in, and what it is sending now ends. The copies in {root} stay, with all their snapshots.", root=root),
             steps=(
-                Step("end", "End its access", words, self.end),
-                *([command_step("rights", "Take back the rights in its folder", unallow, affects=[root])] if folder else []),
+                Step("end", Message("End its access"), words, self.end),
+                *([command_step("rights", Message("Take back the rights in its folder"), unallow, affects=[root])] if folder else []),
             ),
             identity={"operation": msgspec.to_builtins(self), "root": root, "key": found.public_key if found else ""},
-            undo=f"Pair it again, with the same folder: the backups go on from the copies in {root}.",
+            undo=Message("Pair it again, with the same folder: the backups go on from the copies in {root}.", root=root),
         )  # fmt: skip
 
     def end(self, work: Work) -> None:
         found = receivers.find_receiver(self.receiver)
         pending.withdraw_code(found.id)
         receivers.end_access(found)
-        work.note(f"{found.name} is no longer let in.")
+        work.note(Message("{found} is no longer let in.", found=found.name))
 
     def probe(self, step: str, facts: Facts) -> bool:
         return step == "end" and facts.receiver(self.receiver) is None
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.receiver(self.receiver) is None:
-            return f"The other Larder is no longer let in. {receivers.USER} may still have rights in the folder, which let nobody in."
-        return "Remove it again."
+            return Message(
+                "The other Larder is no longer let in. {user} may still have rights in the folder, which let nobody in.",
+                user=receivers.USER,
+            )
+        return Message("Remove it again.")

@@ -15,6 +15,7 @@ from appliance import command
 from appliance.backups.remote import settings
 from appliance.errors import Failed, Refused
 from appliance.facts.remote import Remote
+from appliance.message import Message
 
 CPUINFO = Path("/proc/cpuinfo")
 SECONDS_TO_ANSWER = 120
@@ -32,7 +33,9 @@ WITH_AES = "aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@open
 WITHOUT_AES = "chacha20-poly1305@openssh.com,aes128-gcm@openssh.com,aes256-gcm@openssh.com,aes128-ctr,aes256-ctr"
 # In this order: the first that the computer has is shown and confirmed.
 KEY_TYPES = ("ed25519", "ecdsa", "rsa")
-REMOVED_THERE = "This box was probably removed there. Look under Backups, Received copies there. To pair it again, remove it here first."
+REMOVED_THERE = Message(
+    "This box was probably removed there. Look under Backups, Received copies there. To pair it again, remove it here first."
+)
 
 
 class Unreachable(Failed):
@@ -100,7 +103,7 @@ def explain(remote: Remote, status: int, said: str) -> None:
     if status == NOT_SIGNED_IN:
         raise unreachable(remote, said)
     if status in {126, 127}:
-        raise Unreachable("remote-no-peer", f"{remote.host} has no larder-peer where its authorized_keys says", "Copy the script there, and make it executable.")  # fmt: skip
+        raise Unreachable("remote-no-peer", f"{remote.host} has no larder-peer where its authorized_keys says", Message("Copy the script there, and make it executable."))  # fmt: skip
 
 
 def unreachable(remote: Remote, said: str) -> Unreachable:
@@ -108,17 +111,17 @@ def unreachable(remote: Remote, said: str) -> Unreachable:
     host, place = remote.host, f"{remote.host}, port {remote.port}"
     known = (
         ("host key verification failed|remote host identification has changed|no .* host key is known", "remote-host-key",
-         f"{host} showed another host key than the one that you confirmed", "Nothing was sent. It may have been reinstalled, or another computer answers in its place. Look at the page of this computer."),
+         f"{host} showed another host key than the one that you confirmed", Message("Nothing was sent. It may have been reinstalled, or another computer answers in its place. Look at the page of this computer.")),
         (r"permission denied \(|too many authentication failures", "remote-key-refused",
-         f"{host} does not let this box in as {remote.user}", REMOVED_THERE if remote.paired else f"Add the line with the key to authorized_keys of {remote.user} there. The file must belong to {remote.user}."),
+         f"{host} does not let this box in as {remote.user}", REMOVED_THERE if remote.paired else Message("Add the line with the key to authorized_keys of {user} there. The file must belong to {user}.", user=remote.user)),
         ("could not resolve hostname|name or service not known", "remote-unknown-name",
-         f"There is no computer with the name {host}", "Look at the name, or enter its address."),
+         f"There is no computer with the name {host}", Message("Look at the name, or enter its address.")),
         ("connection refused", "remote-no-ssh",
-         f"Nothing answers at {place}", "Switch on the ssh server there, and look at the port."),
+         f"Nothing answers at {place}", Message("Switch on the ssh server there, and look at the port.")),
         ("no route to host|network is unreachable|timed out|timeout", "remote-no-route",
          f"{place} cannot be reached", "Is it switched on and connected to the network?"),
         ("no matching|unable to negotiate", "remote-ssh-too-old",
-         f"The ssh of {host} is too old for this box", "It needs OpenSSH 7.2 or later."),
+         f"The ssh of {host} is too old for this box", Message("It needs OpenSSH 7.2 or later.")),
     )  # fmt: skip
     for pattern, code, what, advice in known:
         if re.search(pattern, said, re.IGNORECASE):

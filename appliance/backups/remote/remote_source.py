@@ -23,6 +23,7 @@ from appliance.backups.stream import NotReceived
 from appliance.backups.transfer import read_features, run_transfer, send_flags
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.remote import Remote
+from appliance.message import Message
 from appliance.operation import Work
 from appliance.zfs import list_snapshots
 
@@ -97,14 +98,16 @@ class RemoteSource:
         except command.CommandFailed as failed:
             if "does not exist" in failed.said:
                 raise Refused(Reason("remote-copy-missing", "The copy {copy} is no longer on {host}.", copy=name, host=self.remote.host)) from failed  # fmt: skip
-            raise Failed(f"{self.remote.host} does not show {name}", failed.said) from failed
+            raise Failed(
+                Message("{host} does not show {name}", host=self.remote.host, name=name), failed.said
+            ) from failed
         found = answers.parse_list(said, self.remote)
         return {one: copy for one, copy in found.items() if one == name or one.startswith(f"{name}/")}
 
     def bring(self, work: Work, one: Restored, planned: Collection[str]) -> None:
         """Receive one dataset; ``planned``: every dataset that may arrive. Raises Refused, Failed, Cancelled."""
         if not isinstance(one, RemoteRestored):
-            raise Failed("That does not come from another computer")
+            raise Failed(Message("That does not come from another computer"))
         there = self.listed[one.source.name.removeprefix(f"{self.remote.root}/")]
         points = tuple(Point(f"{one.source.name}@{short}", guid) for _txg, guid, short in there.snapshots)
         wanted = send_flags(read_features(one.target.split("/", 1)[0]), raw=one.raw, into_encrypted=True)
@@ -130,12 +133,18 @@ def check_arrived(one: RemoteRestored, planned: Collection[str]) -> None:
     argv = ["zfs", "get", "-H", "-s", "received", "-o", "property,value", "all", one.target]
     brought = command.run(argv, timeout=SECONDS_TO_CHANGE).stdout.splitlines()
     if other := [line.partition("\t")[0] for line in brought if line != "keylocation\tprompt"]:
-        raise Failed(f"{host} sent settings with {name}", f"It was not put in place: {', '.join(other[:5])}.")
+        raise Failed(
+            Message("{host} sent settings with {name}", host=host, name=name),
+            Message("It was not put in place: {other}.", other=", ".join(other[:5])),
+        )
     argv = ["zfs", "list", "-H", "-o", "name", "-r", "-t", "filesystem,volume", one.target]
     more = set(command.run(argv, timeout=SECONDS_TO_CHANGE).stdout.splitlines()) - set(planned)
     found = [snapshot.guid for snapshot in list_snapshots.list_snapshots([one.target])]
     if more or found != [one.guid]:
-        raise Failed(f"{host} sent more of {name} than was asked for", "It was not put in place.")
+        raise Failed(
+            Message("{host} sent more of {name} than was asked for", host=host, name=name),
+            Message("It was not put in place."),
+        )
 
 
 def explain_failure(remote: Remote, error: NotReceived) -> Failed:
@@ -144,9 +153,12 @@ def explain_failure(remote: Remote, error: NotReceived) -> Failed:
     if error.sender_status == connection.NOT_SIGNED_IN:
         return connection.unreachable(remote, said)
     if "permission denied" in said:
-        return Failed(f"{remote.user} may not send copies back", f"As root on {remote.host}: zfs allow -u {remote.user} send {remote.root}")  # fmt: skip
+        return Failed(Message("{user} may not send copies back", user=remote.user), f"As root on {remote.host}: zfs allow -u {remote.user} send {remote.root}")  # fmt: skip
     if error.sender_status and error.sender_status > 0:
-        return Failed(f"{remote.host} did not send the copy to its end", said)
+        return Failed(Message("{host} did not send the copy to its end", host=remote.host), said)
     if re.search(r"out of space|quota", error.said):
-        return Failed("The pool here is full", "Make room, then start the restore again: it goes on where it stopped.")
+        return Failed(
+            Message("The pool here is full"),
+            Message("Make room, then start the restore again: it goes on where it stopped."),
+        )
     return error

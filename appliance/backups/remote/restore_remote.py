@@ -27,6 +27,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset, Property
 from appliance.facts.remote import Remote
 from appliance.formatting import duration_text, names_text, rate_text, size_text
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work, never
 from appliance.snapshots.take import pool_stopped
 from appliance.strict_struct import StrictStruct
@@ -92,7 +93,7 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
 
     @property
     def title(self) -> str:
-        return f"Restore {self.target} from another computer"
+        return Message("Restore {target} from another computer", target=self.target)
 
     def locks(self) -> tuple[str, ...]:
         return (lock_of(self.remote),)
@@ -125,17 +126,29 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
         remote, staging = self.find(facts), self.staging(facts)
         run = RemoteRestoreRun()
         count = len(self.parts)
-        what = f"{self.copy} and {count - 1} below it" if count > 1 else self.copy
+        what = Message("{copy} and {number} below it", copy=self.copy, number=count - 1) if count > 1 else self.copy
         when = moment_text(datetime.fromtimestamp(self.created, UTC))
         asked = [connection.shown(remote, words) for words in (("hello",), ("tree", self.copy))]
-        connect = Step("connect", f"Ask {remote.host} for the copy", "\n".join(asked), partial(self.connect, run))
+        connect = Step(
+            "connect",
+            Message("Ask {host} for the copy", host=remote.host),
+            "\n".join(asked),
+            partial(self.connect, run),
+        )
         made = self.plan_of(
             facts,
             [self.copy_step(one, remote, staging, run) for one in staging.parts],
-            summary=f"{what}: everything as it was on {when}, about {size_text(self.size(facts))}, is copied from "
-            f"{remote.root} on {remote.host} to {self.target}. The copy stays as it is, and nothing on this box is overwritten.",
+            summary=Message(
+                "{what}: everything as it was on {when}, about {size}, is copied from {root} on {host} to {target}. The copy stays as it is, and nothing on this box is overwritten.",
+                what=what,
+                when=when,
+                size=size_text(self.size(facts)),
+                root=remote.root,
+                host=remote.host,
+                target=self.target,
+            ),
             warnings=tuple(self.warnings(facts)),
-            details={**self.details(staging), "Time": self.time_text(remote)},
+            details={**self.details(staging), Message("Time"): self.time_text(remote)},
         )
         at = [remote.host, remote.port, remote.user, remote.root, remote.host_key]
         return replace(made, steps=(connect, *made.steps), identity={**made.identity, "remote": at})
@@ -187,7 +200,7 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
 
         def copy(work: Work) -> None:
             if staging.is_placed():
-                work.note(f"{one.place} is there already")
+                work.note(Message("{place} is there already", place=one.place))
                 return
             if run.source is None:
                 raise Refused(settings.remote_missing())
@@ -195,7 +208,7 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
 
         words = ("send", known.name, str(known.snapshot), mode_of_part(one.flags))
         text = f"{connection.shown(remote, words)} | {shlex.join(one.receiver(match.Decision('full')))}"
-        return Step(f"copy-{one.guid}", f"Copy {known.name}", text, copy, (one.target,))
+        return Step(f"copy-{one.guid}", Message("Copy {known}", known=known.name), text, copy, (one.target,))
 
     def connect(self, run: RemoteRestoreRun, work: Work) -> None:
         """Before anything is made here: whether the copy is there as it was listed."""
@@ -209,16 +222,24 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
                 raise Refused(Reason("remote-copy-other", "{copy} on {host} is not the copy that was listed. Choose again.", copy=part.name, host=source.remote.host))  # fmt: skip
         source.listed = found
         run.source = source
-        work.note(f"{source.remote.host} has all {len(self.parts)} folders of that moment.")
+        work.note(
+            Message("{host} has all {count} folders of that moment.", host=source.remote.host, count=len(self.parts))
+        )
 
     def warnings(self, facts: Facts) -> Iterator[str]:
         """What the owner should know before."""
         if self.left:
-            yield f"Left out, since there is no copy of that moment or an earlier one: {self.left} folder{'s' if self.left > 1 else ''} below it."
+            below = (
+                Message("{count} folders below it", count=self.left) if self.left > 1 else Message("1 folder below it")
+            )
+            yield Message("Left out, since there is no copy of that moment or an earlier one: {below}.", below=below)
         if older := [part.name for part in self.parts if part.short != self.parts[0].short]:
-            yield f"Not copied again since an earlier moment, mostly because nothing had changed, and restored as of then: {names_text(older, NAMED)}."
+            yield Message(
+                "Not copied again since an earlier moment, mostly because nothing had changed, and restored as of then: {names_text}.",
+                names_text=names_text(older, NAMED),
+            )
         yield from self.arrival_warnings(facts, [part.raw for part in self.parts])
-        yield "No backup is sent to that computer meanwhile."
+        yield Message("No backup is sent to that computer meanwhile.")
         yield from self.place_warnings(facts)
 
 

@@ -31,6 +31,7 @@ from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset, Snapshot
 from appliance.facts.remote import Remote
+from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.recovery import refresh
 from appliance.snapshots.bookmarks import read_bookmarks
@@ -56,7 +57,7 @@ class RemoteRun:
     @property
     def there(self) -> RemotePlace:
         if self.place is None:
-            raise Failed("The other computer was not asked yet")
+            raise Failed(Message("The other computer was not asked yet"))
         return self.place
 
 
@@ -75,7 +76,7 @@ class SendBackup(Operation, tag="send-backup"):
     """Copy a folder to another computer as its task says. ``moment`` names the snapshot, as in RunBackup."""
 
     needs_proof = never
-    settled = "Larder was interrupted meanwhile. The next run sends what is missing."
+    settled = Message("Larder was interrupted meanwhile. The next run sends what is missing.")
 
     dataset: str
     key: str
@@ -96,7 +97,7 @@ class SendBackup(Operation, tag="send-backup"):
 
     @property
     def title(self) -> str:
-        return f"Back up {self.dataset} to another computer"
+        return Message("Back up {dataset} to another computer", dataset=self.dataset)
 
     @property
     def subject(self) -> str:
@@ -153,15 +154,23 @@ class SendBackup(Operation, tag="send-backup"):
         tree = tasks.members(dataset, task, facts)
         run = RemoteRun()
         steps = [
-            Step("connect", f"Ask {remote.host} what it has", "\n".join(connection.shown(remote, words) for words in (("hello",), ("list",))), partial(self.connect, run, dataset, task, tree)),
+            Step("connect", Message("Ask {host} what it has", host=remote.host), "\n".join(connection.shown(remote, words) for words in (("hello",), ("list",))), partial(self.connect, run, dataset, task, tree)),
             refresh.record_step((dataset.pool,), facts, run.record),
             self.snapshot_step(tree, run),
             *(self.copy_step(one, dataset, task, tree, remote, run) for one in tree),
-            Step("check", "Look whether every folder was copied", "what the other computer lists is compared", partial(self.report, run, len(tree))),
+            Step("check", Message("Look whether every folder was copied"), "what the other computer lists is compared", partial(self.report, run, len(tree))),
         ]  # fmt: skip
-        count, verb = (f"{len(tree)} folders", "are") if len(tree) > 1 else ("It", "is")
+        count = Message("{count} folders", count=len(tree)) if len(tree) > 1 else Message("It")
+        verb = Message("are") if len(tree) > 1 else Message("is")
         return Plan(
-            summary=f"{count} {verb} copied to {remote.root}/{task.path} on {remote.host}. Only what has changed since the last copy is sent.",
+            summary=Message(
+                "{count} {verb} copied to {root}/{task_path} on {host}. Only what has changed since the last copy is sent.",
+                count=count,
+                verb=verb,
+                root=remote.root,
+                task_path=task.path,
+                host=remote.host,
+            ),
             steps=tuple(steps),
             identity={
                 "operation": msgspec.to_builtins(self),
@@ -169,7 +178,7 @@ class SendBackup(Operation, tag="send-backup"):
                 "datasets": [one.guid for one in tree],
                 "remote": [remote.host, remote.port, remote.user, remote.root, remote.host_key],
             },
-            undo="The copy stays until somebody destroys it on that computer.",
+            undo=Message("The copy stays until somebody destroys it on that computer."),
         )
 
     # --- steps ----------------------------------------------------------------------------------------------------
@@ -181,7 +190,14 @@ class SendBackup(Operation, tag="send-backup"):
         longest = max(len(f"{remote.root}/{name}@{self.short}") for name in run.names.values())
         if longest > names.LONGEST_SNAPSHOT:
             raise Refused(Reason("backup-name-too-long", "The names of the copies would be too long for ZFS."))
-        work.note(f"{remote.host} has ZFS {hello.version_text} and lists {len(run.listed)} copies.")
+        work.note(
+            Message(
+                "{host} has ZFS {version_text} and lists {count} copies.",
+                host=remote.host,
+                version_text=hello.version_text,
+                count=len(run.listed),
+            )
+        )
 
     def snapshot_step(self, tree: list[Dataset], run: RemoteRun) -> Step:
         wanted = [f"{one.name}@{self.short}" for one in tree]
@@ -194,7 +210,7 @@ class SendBackup(Operation, tag="send-backup"):
 
         more = " …" if len(wanted) > NAMED else ""
         text = shlex.join(["zfs", "snapshot", "--", *wanted[:NAMED]]) + more
-        return Step("snapshot", "Take a snapshot of everything at the same moment", text, take, tuple(wanted))
+        return Step("snapshot", Message("Take a snapshot of everything at the same moment"), text, take, tuple(wanted))
 
     def copy_step(
         self, one: Dataset, top: Dataset, task: BackupTask, tree: list[Dataset], remote: Remote, run: RemoteRun
@@ -223,20 +239,23 @@ class SendBackup(Operation, tag="send-backup"):
         sender = ["zfs", "send", *(("-w",) if raw else ("-L", "-e", "-c")), "--", f"{one.name}@{self.short}"]
         words = ("receive", expected, str(one.guid), "raw" if raw else "large")
         shown = f"{shlex.join(sender)} | {connection.shown(remote, words)}"
-        return Step(f"copy-{one.guid}", f"Copy {one.name}", shown, send, (one.name,))
+        return Step(f"copy-{one.guid}", Message("Copy {one}", one=one.name), shown, send, (one.name,))
 
     def report(self, run: RemoteRun, count: int, work: Work) -> None:
         """Note up to when the copies are complete, and fail with the folders that were not copied."""
         mark = run_mark.mark_of(self.moment, run.taken, run.failures) if run.taken else None
         if mark:
-            work.note(f"{COMPLETE}{mark.text}")
+            work.note(Message("{complete}{mark_text}", complete=COMPLETE, mark_text=mark.text))
         failures = list(run.failures.values())
         if failures:
-            more = f" And {len(failures) - NAMED} more." if len(failures) > NAMED else ""
-            raise Failed(f"{len(failures)} of {count} folders were not copied", " ".join(failures[:NAMED]) + more)
-        work.note(f"{count} of {count} folders copied.")
+            more = Message(" And {number} more.", number=len(failures) - NAMED) if len(failures) > NAMED else ""
+            raise Failed(
+                Message("{count} of {count_2} folders were not copied", count=len(failures), count_2=count),
+                " ".join(failures[:NAMED]) + more,
+            )
+        work.note(Message("{count} of {count} folders copied.", count=count))
         if run.record:
-            raise Failed("Every folder was copied", run.record[0])
+            raise Failed(Message("Every folder was copied"), run.record[0])
 
     def probe(self, step: str, facts: Facts) -> bool:
         dataset, task, _remote = self.find(facts)
@@ -250,7 +269,7 @@ class SendBackup(Operation, tag="send-backup"):
         return all(any(found.short == self.short for found in facts.snapshots_of(one.name)) for one in tree)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "What was sent stays there. The next run goes on from there."
+        return Message("What was sent stays there. The next run goes on from there.")
 
 
 def lock_of(remote: str) -> str:
@@ -296,8 +315,8 @@ def explain_failure(remote: Remote, error: Refused | Failed) -> Refused | Failed
     if not isinstance(error, NotReceived):
         return error
     for pattern, what, advice in (
-        (r"out of space|quota", f"{remote.root} on {remote.host} is full", "Make room there. The next run goes on where this one stopped."),
-        (r"dataset is busy|already.*being received", f"{remote.host} is still receiving an earlier copy", "The next run tries again."),
+        (r"out of space|quota", f"{remote.root} on {remote.host} is full", Message("Make room there. The next run goes on where this one stopped.")),
+        (r"dataset is busy|already.*being received", f"{remote.host} is still receiving an earlier copy", Message("The next run tries again.")),
         (r"cannot (receive|create|mount|unmount).*permission denied", f"A right is missing on {remote.host}", f"{error.said} As root there: zfs allow -u {remote.user} create,mount,receive:append,userprop {remote.root} (receive in place of receive:append where ZFS is older than 2.3.2)"),
     ):  # fmt: skip
         if re.search(pattern, error.said):

@@ -17,6 +17,7 @@ from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.remote import Remote, fingerprint_of
 from appliance.formatting import size_text
+from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, always, never
 
 
@@ -67,7 +68,7 @@ class AddRemote(RemoteOperation, tag="add-remote"):
 
     @property
     def title(self) -> str:
-        return f"Add {self.host} for backups"
+        return Message("Add {host} for backups", host=self.host)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.remote(self.remote):
@@ -79,19 +80,19 @@ class AddRemote(RemoteOperation, tag="add-remote"):
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            summary=f"Larder makes a key for {self.host} and asks for its host key. Nothing is sent yet.",
+            summary=Message("Larder makes a key for {host} and asks for its host key. Nothing is sent yet.", host=self.host),
             steps=(
-                Step("key", "Make a key for this computer", shlex.join(["ssh-keygen", "-t", "ed25519", "-f", str(settings.key_file(self.remote))]), self.make),
-                Step("host-key", f"Ask {self.host} for its host key", shlex.join(["ssh-keyscan", "-p", str(self.port), "--", self.host]), partial(fetch_key, self.remote)),
+                Step("key", Message("Make a key for this computer"), shlex.join(["ssh-keygen", "-t", "ed25519", "-f", str(settings.key_file(self.remote))]), self.make),
+                Step("host-key", Message("Ask {host} for its host key", host=self.host), shlex.join(["ssh-keyscan", "-p", str(self.port), "--", self.host]), partial(fetch_key, self.remote)),
             ),
             identity={"operation": msgspec.to_builtins(self)},
-            undo="It can be removed again.",
+            undo=Message("It can be removed again."),
         )  # fmt: skip
 
     def make(self, work: Work) -> None:
         public = settings.make_key(self.remote)
         settings.write_remote(Remote(self.remote, self.host, self.port, self.user, self.root, public_key=public))
-        work.note(f"Made a key for {self.user}@{self.host}.")
+        work.note(Message("Made a key for {user}@{host}.", user=self.user, host=self.host))
 
     def probe(self, step: str, facts: Facts) -> bool:
         found = facts.remote(self.remote)
@@ -99,8 +100,8 @@ class AddRemote(RemoteOperation, tag="add-remote"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if step == "key":
-            return "Nothing was added. Add it again."
-        return "It was added without its host key. Choose Test on its page to ask again."
+            return Message("Nothing was added. Add it again.")
+        return Message("It was added without its host key. Choose Test on its page to ask again.")
 
 
 def fetch_key(key: str, work: Work) -> None:
@@ -114,7 +115,9 @@ def fetch_key(key: str, work: Work) -> None:
         return
     if found != remote.host_key:
         settings.write_remote(replace(remote, offered_key=found, problem=""))
-    work.note(f"{remote.host} shows the host key {fingerprint_of(found)}.")
+    work.note(
+        Message("{host} shows the host key {fingerprint_of}.", host=remote.host, fingerprint_of=fingerprint_of(found))
+    )
 
 
 def host_key_other(remote: Remote) -> Reason:
@@ -139,7 +142,7 @@ class ConfirmHostKey(RemoteOperation, tag="confirm-host-key"):
 
     @property
     def title(self) -> str:
-        return "Confirm a host key"
+        return Message("Confirm a host key")
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -151,18 +154,14 @@ class ConfirmHostKey(RemoteOperation, tag="confirm-host-key"):
         remote = self.find(facts)
         changed = bool(remote.host_key)
         return Plan(
-            title=f"Confirm the host key of {remote.host}",
-            summary=f"Backups go to the computer that has the host key {self.fingerprint}, and to no other.",
+            title=Message("Confirm the host key of {host}", host=remote.host),
+            summary=Message("Backups go to the computer that has the host key {fingerprint}, and to no other.", fingerprint=self.fingerprint),
             steps=(
-                Step("pin", "Keep the host key", f"write {settings.known_hosts_file(self.remote)}", self.pin),
+                Step("pin", Message("Keep the host key"), f"write {settings.known_hosts_file(self.remote)}", self.pin),
             ),
             identity={"operation": msgspec.to_builtins(self), "before": remote.host_key, "host": remote.host},
-            warnings=(
-                f"{remote.host} had the host key {fingerprint_of(remote.host_key)} before. Confirm the new one only if you know why it changed, for example because that computer was reinstalled. Otherwise another computer may be answering in its place, and would get your files.",
-            )
-            if changed
-            else (),
-            undo="Remove the computer, and nothing is sent there any more.",
+            warnings=(Message("{host} had the host key {fingerprint_of} before. Confirm the new one only if you know why it changed, for example because that computer was reinstalled. Otherwise another computer may be answering in its place, and would get your files.", host=remote.host, fingerprint_of=fingerprint_of(remote.host_key)),) if changed else (),
+            undo=Message("Remove the computer, and nothing is sent there any more."),
         )  # fmt: skip
 
     def pin(self, work: Work) -> None:
@@ -170,14 +169,14 @@ class ConfirmHostKey(RemoteOperation, tag="confirm-host-key"):
         if fingerprint_of(remote.offered_key) != self.fingerprint:
             raise Refused(host_key_other(remote))
         settings.pin_host_key(remote, remote.offered_key)
-        work.note(f"{remote.host} is known by {self.fingerprint}.")
+        work.note(Message("{host} is known by {fingerprint}.", host=remote.host, fingerprint=self.fingerprint))
 
     def probe(self, step: str, facts: Facts) -> bool:
         found = facts.remote(self.remote)
         return found is not None and fingerprint_of(found.host_key) == self.fingerprint
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The host key was not confirmed. Confirm it again."
+        return Message("The host key was not confirmed. Confirm it again.")
 
 
 class TestRemote(RemoteOperation, tag="test-remote"):
@@ -188,17 +187,19 @@ class TestRemote(RemoteOperation, tag="test-remote"):
 
     @property
     def title(self) -> str:
-        return "Test another computer for backups"
+        return Message("Test another computer for backups")
 
     def plan(self, facts: Facts) -> Plan:
         remote = self.find(facts)
         words = connection.shown(remote, ("hello",))
         return Plan(
-            title=f"Test {remote.host}",
-            summary=f"Larder asks {remote.host} what it is and what it may do there. Nothing is changed.",
-            steps=(Step("test", f"Ask {remote.host}", words, self.test),),
+            title=Message("Test {host}", host=remote.host),
+            summary=Message(
+                "Larder asks {host} what it is and what it may do there. Nothing is changed.", host=remote.host
+            ),
+            steps=(Step("test", Message("Ask {host}", host=remote.host), words, self.test),),
             identity={"operation": msgspec.to_builtins(self)},
-            undo="Nothing is changed.",
+            undo=Message("Nothing is changed."),
         )
 
     def test(self, work: Work) -> None:
@@ -206,17 +207,34 @@ class TestRemote(RemoteOperation, tag="test-remote"):
             fetch_key(self.remote, work)
             remote = settings.find_remote(self.remote)
             if not remote.offered_key:
-                raise Failed(remote.problem or f"{remote.host} shows no host key")
-            raise Failed(f"{remote.host} answers", "Confirm its host key on its page, then test again.")
+                raise Failed(remote.problem or Message("{host} shows no host key", host=remote.host))
+            raise Failed(
+                Message("{host} answers", host=remote.host),
+                Message("Confirm its host key on its page, then test again."),
+            )
         remote, hello = try_remote(self.remote)
         work.note(
-            f"{remote.host} has ZFS {hello.version_text}, and {size_text(hello.available)} are free in {remote.root}."
+            Message(
+                "{host} has ZFS {version_text}, and {available} are free in {root}.",
+                host=remote.host,
+                version_text=hello.version_text,
+                available=size_text(hello.available),
+                root=remote.root,
+            )
         )
         if remote.restore_problem:
-            work.note(f"Backups can go there, but nothing can be brought back yet. {remote.restore_problem}")
+            work.note(
+                Message(
+                    "Backups can go there, but nothing can be brought back yet. {restore_problem}",
+                    restore_problem=remote.restore_problem,
+                )
+            )
         if hello.may_destroy:
             work.note(
-                f"{hello.user} may destroy copies there. That is more than backups need: see the page of this computer."
+                Message(
+                    "{user} may destroy copies there. That is more than backups need: see the page of this computer.",
+                    user=hello.user,
+                )
             )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -233,7 +251,7 @@ class RemoveRemote(RemoteOperation, tag="remove-remote"):
 
     @property
     def title(self) -> str:
-        return "Remove another computer from backups"
+        return Message("Remove another computer from backups")
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -248,20 +266,20 @@ class RemoveRemote(RemoteOperation, tag="remove-remote"):
     def plan(self, facts: Facts) -> Plan:
         remote = self.find(facts)
         return Plan(
-            title=f"Remove {remote.host}",
-            summary=f"This box can no longer sign in at {remote.host}. The copies in {remote.root} there stay.",
-            steps=(Step("remove", "Delete its settings and its key", f"rm {settings.key_file(self.remote)}", self.remove),),
+            title=Message("Remove {host}", host=remote.host),
+            summary=Message("This box can no longer sign in at {host}. The copies in {root} there stay.", host=remote.host, root=remote.root),
+            steps=(Step("remove", Message("Delete its settings and its key"), f"rm {settings.key_file(self.remote)}", self.remove),),
             identity={"operation": msgspec.to_builtins(self), "host": remote.host},
-            warnings=(f"Remove this box on {remote.host} too, under Backups, Received copies." if remote.paired else f"Remove the line with the key {remote.public_key[-20:]} from authorized_keys on {remote.host} too.",),
-            undo="It can be added again, with a new key.",
+            warnings=(Message("Remove this box on {host} too, under Backups, Received copies.", host=remote.host) if remote.paired else Message("Remove the line with the key {public_key} from authorized_keys on {host} too.", public_key=remote.public_key[-20:], host=remote.host),),
+            undo=Message("It can be added again, with a new key."),
         )  # fmt: skip
 
     def remove(self, work: Work) -> None:
         settings.remove_remote(self.remote)
-        work.note("Its key was destroyed.")
+        work.note(Message("Its key was destroyed."))
 
     def probe(self, step: str, facts: Facts) -> bool:
         return facts.remote(self.remote) is None
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "Remove it again."
+        return Message("Remove it again.")

@@ -18,6 +18,7 @@ import msgspec
 from appliance import command
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.remote import Remote
+from appliance.message import Message
 from appliance.system import paths
 from appliance.system.record_files import read_record, read_records
 
@@ -85,7 +86,7 @@ def check_remote_name(name: str, *, field: str = "root") -> str:
 def check_host_key(key: str) -> str:
     """A host key as it is kept. Raises Failed: it comes from the network."""
     if not HOST_KEY.fullmatch(key):
-        raise Failed("The computer showed no host key that Larder knows")
+        raise Failed(Message("The computer showed no host key that Larder knows"))
     return key
 
 
@@ -145,7 +146,10 @@ def ssh_group() -> int:
     try:
         return grp.getgrnam(SSH_USER).gr_gid
     except KeyError:
-        raise Failed(f"The user {SSH_USER} is missing", "Install Larder again: sudo make install.") from None
+        raise Failed(
+            Message("The user {ssh_user} is missing", ssh_user=SSH_USER),
+            Message("Install Larder again: sudo make install."),
+        ) from None
 
 
 def make_folder() -> None:
@@ -168,7 +172,7 @@ def write_file(file: Path, text: str, *, mode: int) -> None:
             os.fsync(handle)
         beside.rename(file)
     except OSError as error:
-        raise Failed(f"{file} could not be written", error.strerror or "") from error
+        raise Failed(Message("{file} could not be written", file=file), error.strerror or "") from error
 
 
 def write_remote(remote: Remote) -> None:

@@ -17,11 +17,14 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import is_continued
 from appliance.facts.datasets import Dataset
+from appliance.message import Message, join_messages
 from appliance.operation import Plan, Step, Work, always, never
 from appliance.shares import publish, teardown
 
 FORMATS = {"passphrase": "passphrase", "key file": "hex"}
-STORED_KEY_MEANS = "This box then unlocks it after each start. A thief of the whole box has the key and the files; the disks alone, without this box's system disk, stay locked."
+STORED_KEY_MEANS = Message(
+    "This box then unlocks it after each start. A thief of the whole box has the key and the files; the disks alone, without this box's system disk, stay locked."
+)
 
 
 class LockDataset(DatasetOperation, tag="lock-dataset"):
@@ -37,7 +40,7 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
 
     @property
     def title(self) -> str:
-        return f"Lock {self.dataset}"
+        return Message("Lock {dataset}", dataset=self.dataset)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -73,29 +76,35 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
                 teardown.run_unmounting(
                     unmount_argv(top.name), top.name, [found.mountpoint for found in mounted], serve_again=True
                 )
-                work.note(f"Unmounted {top.name}")
+                work.note(Message("Unmounted {top}", top=top.name))
             if shares:
                 publish.tell_network(work.note)
 
         def unload_key(work: Work) -> None:
             command.run(unload, timeout=120)
-            work.note(f"{self.dataset} is locked")
+            work.note(Message("{dataset} is locked", dataset=self.dataset))
 
         shown = "\n".join(shlex.join(unmount_argv(top.name)) for top in tops)
-        unmount = Step("unmount", "Unmount the folders", shown, unmount_all, tuple(dataset.name for dataset in mounted))
+        unmount = Step(
+            "unmount", Message("Unmount the folders"), shown, unmount_all, tuple(dataset.name for dataset in mounted)
+        )
         keeps = key_store.is_marked(dataset) if (dataset := self.find_dataset(facts)) else False
         return Plan(
-            summary=f"{self.dataset} and {max(len(mounted) - 1, 0)} folders below it cannot be read until the key is given again. Nothing is erased.",
+            summary=Message(
+                "{dataset} and {number} folders below it cannot be read until the key is given again. Nothing is erased.",
+                dataset=self.dataset,
+                number=max(len(mounted) - 1, 0),
+            ),
             steps=(
                 *teardown.close_step(shares),
                 *([unmount] if mounted else []),
                 Step(
                     "unload",
-                    "Forget the key that is loaded",
+                    Message("Forget the key that is loaded"),
                     shlex.join(unload),
                     unload_key,
                     (self.dataset,),
-                    "Unlock it again",
+                    Message("Unlock it again"),
                 ),
             ),
             identity={
@@ -105,10 +114,10 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
             },
             warnings=(
                 *teardown.disk_warnings(shares),
-                *(("Its shares answer nobody meanwhile.",) if shares else ()),
-                *(("This box keeps its key: after the next start it is unlocked again.",) if keeps else ()),
+                *((Message("Its shares answer nobody meanwhile."),) if shares else ()),
+                *((Message("This box keeps its key: after the next start it is unlocked again."),) if keeps else ()),
             ),
-            undo="Unlock it at any time.",
+            undo=Message("Unlock it at any time."),
             details=teardown.review_facts(facts, shares),
         )
 
@@ -121,12 +130,16 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         dataset = self.find_dataset(facts)
         if dataset and dataset.locked:
-            return f"{self.dataset} is locked."
+            return Message("{dataset} is locked.", dataset=self.dataset)
         if self.mounted_datasets(facts):
-            return (
-                f"{self.dataset} is still unlocked. Some of its folders may be unmounted: mount them, or lock it again."
+            return Message(
+                "{dataset} is still unlocked. Some of its folders may be unmounted: mount them, or lock it again.",
+                dataset=self.dataset,
             )
-        return f"Its folders are unmounted, but the key is still loaded. Something uses a volume of it. Stop that, then lock {self.dataset} again."
+        return Message(
+            "Its folders are unmounted, but the key is still loaded. Something uses a volume of it. Stop that, then lock {dataset} again.",
+            dataset=self.dataset,
+        )
 
 
 class EncryptionRootOperation(DatasetOperation):
@@ -156,7 +169,7 @@ class ChangeKey(EncryptionRootOperation, tag="change-key"):
 
     @property
     def title(self) -> str:
-        return f"Change the key of {self.dataset}"
+        return Message("Change the key of {dataset}", dataset=self.dataset)
 
     def wants_secret(self) -> bool:
         return True
@@ -185,23 +198,31 @@ class ChangeKey(EncryptionRootOperation, tag="change-key"):
         own = dataset is not None and dataset.encryption_root == self.dataset
         keeps = dataset is not None and key_store.is_marked(dataset)
         return Plan(
-            summary=f"{self.dataset} is opened by a new {self.to} from now on."
-            + (
-                ""
-                if own
-                else f" So far it was opened by the key of {dataset.encryption_root if dataset else 'its parent'}."
+            summary=join_messages(
+                [
+                    Message("{dataset} is opened by a new {to} from now on.", dataset=self.dataset, to=self.to),
+                    ""
+                    if own
+                    else Message(
+                        " So far it was opened by the key of {encryption_root}.",
+                        encryption_root=dataset.encryption_root if dataset else Message("its parent"),
+                    ),
+                ],
+                "",
             ),
             steps=(change, *([delete_key_step(self.dataset, self.guid)] if keeps else [])),
             identity={**self.plan_identity(), "root": dataset.encryption_root if dataset else "", "keeps": keeps},
             warnings=(
-                "The files are not encrypted again. With the old key, an old copy of the disks can still be read.",
+                Message(
+                    "The files are not encrypted again. With the old key, an old copy of the disks can still be read."
+                ),
                 *(
-                    ("Its copies open with the old key until the next backup. Keep the old one until then.",)
+                    (Message("Its copies open with the old key until the next backup. Keep the old one until then."),)
                     if self.is_backed_up(facts)
                     else ()
                 ),
             ),
-            undo="It can be changed again at any time.",
+            undo=Message("It can be changed again at any time."),
             key_file=self.to == "key file",
         )
 
@@ -210,7 +231,9 @@ class ChangeKey(EncryptionRootOperation, tag="change-key"):
         return step == "forget" and not key_store.has_key(self.guid)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "Either the old or the new key opens it. It stays open until the box is switched off: change the key once more, so that you know which."
+        return Message(
+            "Either the old or the new key opens it. It stays open until the box is switched off: change the key once more, so that you know which."
+        )
 
 
 def mark_step(dataset: str) -> Step:
@@ -219,7 +242,9 @@ def mark_step(dataset: str) -> Step:
     def set_mark(_work: Work) -> None:
         command.run(argv, timeout=60)
 
-    return Step("mark", "Note on the folder that this box stores its key", shlex.join(argv), set_mark, (dataset,))
+    return Step(
+        "mark", Message("Note on the folder that this box stores its key"), shlex.join(argv), set_mark, (dataset,)
+    )
 
 
 def delete_key_step(dataset: str, guid: int) -> Step:
@@ -228,11 +253,11 @@ def delete_key_step(dataset: str, guid: int) -> Step:
     def delete_key(work: Work) -> None:
         key_store.delete_key(guid)
         command.run(argv, timeout=60)
-        work.note("This box no longer stores the key")
+        work.note(Message("This box no longer stores the key"))
 
     return Step(
         "forget",
-        "Remove the key from this box",
+        Message("Remove the key from this box"),
         f"delete {key_store.key_path(guid)}\n{shlex.join(argv)}",
         delete_key,
         (dataset,),
@@ -246,7 +271,7 @@ class StoreKey(EncryptionRootOperation, tag="store-key"):
 
     @property
     def title(self) -> str:
-        return f"Keep the key of {self.dataset} on this box"
+        return Message("Keep the key of {dataset} on this box", dataset=self.dataset)
 
     def wants_secret(self) -> bool:
         return True
@@ -271,26 +296,30 @@ class StoreKey(EncryptionRootOperation, tag="store-key"):
             try:
                 command.run(trial, timeout=300, given=encode_key(secret, kind))
             except command.CommandFailed as failed:
-                raise Failed("That does not open it, so nothing was kept", failed.said) from failed
+                raise Failed(Message("That does not open it, so nothing was kept"), failed.said) from failed
             key_store.store_key(self.guid, secret)
-            work.note("The key unlocks it and is stored")
+            work.note(Message("The key unlocks it and is stored"))
 
         return Plan(
-            summary=f"The key of {self.dataset} is kept on this box's system disk, readable by root alone. {STORED_KEY_MEANS}",
+            summary=Message(
+                "The key of {dataset} is kept on this box's system disk, readable by root alone. {stored_key_means}",
+                dataset=self.dataset,
+                stored_key_means=STORED_KEY_MEANS,
+            ),
             steps=(
                 Step(
                     "keep",
-                    "Try the key, then store it",
+                    Message("Try the key, then store it"),
                     f"{shlex.join(trial)}\nwrite {key_store.key_path(self.guid)}",
                     try_and_store,
                     (self.dataset,),
-                    "Remove it again",
+                    Message("Remove it again"),
                 ),
                 mark_step(self.dataset),
             ),
             identity=self.plan_identity(),
-            warnings=("Encryption then protects disks that leave this box, not the box itself.",),
-            undo="The key can be removed from this box at any time.",
+            warnings=(Message("Encryption then protects disks that leave this box, not the box itself."),),
+            undo=Message("The key can be removed from this box at any time."),
             key_file=kind in KEY_FILES,
         )
 
@@ -302,8 +331,8 @@ class StoreKey(EncryptionRootOperation, tag="store-key"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if key_store.has_key(self.guid):
-            return "The key is on this box, but the folder may not say so. Store the key again, or remove it."
-        return "The key is not on this box. Store the key again if you want it there."
+            return Message("The key is on this box, but the folder may not say so. Store the key again, or remove it.")
+        return Message("The key is not on this box. Store the key again if you want it there.")
 
 
 class DeleteStoredKey(DatasetOperation, tag="delete-key"):
@@ -313,7 +342,7 @@ class DeleteStoredKey(DatasetOperation, tag="delete-key"):
 
     @property
     def title(self) -> str:
-        return f"Remove the key of {self.dataset} from this box"
+        return Message("Remove the key of {dataset} from this box", dataset=self.dataset)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -323,13 +352,18 @@ class DeleteStoredKey(DatasetOperation, tag="delete-key"):
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            summary=f"After the next start {self.dataset} stays locked until you unlock it. Be sure that you have the key elsewhere.",
+            summary=Message(
+                "After the next start {dataset} stays locked until you unlock it. Be sure that you have the key elsewhere.",
+                dataset=self.dataset,
+            ),
             steps=(delete_key_step(self.dataset, self.guid),),
             identity=self.plan_identity(),
             warnings=(
-                "A deleted file can sometimes be read from a system disk. Change the key if the box gets into other hands.",
+                Message(
+                    "A deleted file can sometimes be read from a system disk. Change the key if the box gets into other hands."
+                ),
             ),
-            undo="The key can be stored again if you still have it.",
+            undo=Message("The key can be stored again if you still have it."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -337,4 +371,7 @@ class DeleteStoredKey(DatasetOperation, tag="delete-key"):
         return not key_store.has_key(self.guid) and (dataset is None or not key_store.is_marked(dataset))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return f"The key is {'still' if key_store.has_key(self.guid) else 'no longer'} on this box. Remove it again until the folder's page no longer mentions it."
+        return Message(
+            "The key is {what} on this box. Remove it again until the folder's page no longer mentions it.",
+            what=Message("still") if key_store.has_key(self.guid) else Message("no longer"),
+        )

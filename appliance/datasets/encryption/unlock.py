@@ -13,6 +13,7 @@ from appliance.datasets.encryption import key_store
 from appliance.errors import Failed, LarderError, Reason, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
+from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.shares import publish
 from appliance.zfs import mount as zfs_mount
@@ -103,7 +104,7 @@ class UnlockDataset(Operation, tag="unlock-dataset"):
 
     @property
     def title(self) -> str:
-        return f"Unlock {self.dataset}"
+        return Message("Unlock {dataset}", dataset=self.dataset)
 
     @property
     def subject(self) -> str:
@@ -141,12 +142,16 @@ class UnlockDataset(Operation, tag="unlock-dataset"):
                 publish.republish_quietly(work)
 
         return Plan(
-            summary=f"{self.dataset} and {max(len(waiting) - 1, 0)} folders below it become usable until the box is switched off.",
+            summary=Message(
+                "{dataset} and {number} folders below it become usable until the box is switched off.",
+                dataset=self.dataset,
+                number=max(len(waiting) - 1, 0),
+            ),
             steps=(
                 key_step("key", "Load the key", load, kind, self.dataset),
                 Step(
                     "mount",
-                    "Mount the folders",
+                    Message("Mount the folders"),
                     show_mounts(waiting),
                     mount_waiting,
                     tuple(dataset.name for dataset in waiting),
@@ -166,9 +171,9 @@ class UnlockDataset(Operation, tag="unlock-dataset"):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         dataset = facts.dataset(self.dataset)
         if dataset and dataset.locked:
-            what = "key file" if dataset.key_format in KEY_FILES else "passphrase"
-            return f"It is still locked. Check the {what} and unlock it again."
-        return "The key is loaded, but some folders are not mounted. See the folder's page."
+            what = Message("key file") if dataset.key_format in KEY_FILES else Message("passphrase")
+            return Message("It is still locked. Check the {what} and unlock it again.", what=what)
+        return Message("The key is loaded, but some folders are not mounted. See the folder's page.")
 
 
 class UnlockAll(Operation, tag="unlock-all"):
@@ -184,7 +189,7 @@ class UnlockAll(Operation, tag="unlock-all"):
 
     @property
     def title(self) -> str:
-        return "Unlock everything"
+        return Message("Unlock everything")
 
     @property
     def subject(self) -> str:
@@ -224,7 +229,7 @@ class UnlockAll(Operation, tag="unlock-all"):
                 if not self.unlock_root(root, passphrase):
                     still_locked.append(root.name)
                     continue
-                work.note(f"{root.name} is unlocked")
+                work.note(Message("{root} is unlocked", root=root.name))
                 for text in explain_unmounted(facts, root.name):
                     work.note(text)
                 try:
@@ -243,8 +248,13 @@ class UnlockAll(Operation, tag="unlock-all"):
         loads = [shlex.join(load_key_argv(root.name)) for root in locked]
         shown = "\n".join(filter(None, [*loads, *map(show_mounts, waiting.values())]))
         return Plan(
-            summary=f"The passphrase is tried on {len(locked)} locked folders, and what it opens is mounted. Stored keys are used too.",
-            steps=(Step("unlock", "Try it on each", shown, unlock_all, tuple(dataset.name for dataset in locked)),),
+            summary=Message(
+                "The passphrase is tried on {count} locked folders, and what it opens is mounted. Stored keys are used too.",
+                count=len(locked),
+            ),
+            steps=(
+                Step("unlock", Message("Try it on each"), shown, unlock_all, tuple(dataset.name for dataset in locked)),
+            ),
             warnings=tuple(text for dataset in locked for text in explain_unmounted(facts, dataset.name)),
             identity={"locked": sorted(dataset.guid for dataset in locked)},
         )
@@ -263,7 +273,11 @@ class UnlockAll(Operation, tag="unlock-all"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         locked = [dataset.name for dataset in self.locked_roots(facts)]
-        return f"Still locked: {', '.join(locked)}. Unlock these one by one." if locked else "Everything is unlocked."
+        return (
+            Message("Still locked: {locked}. Unlock these one by one.", locked=", ".join(locked))
+            if locked
+            else Message("Everything is unlocked.")
+        )
 
 
 def unlock_with_stored_key(one: Dataset) -> bool:

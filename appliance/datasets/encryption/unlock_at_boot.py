@@ -8,6 +8,7 @@ import sys
 from appliance.datasets.encryption import unlock
 from appliance.errors import LarderError, explain_error
 from appliance.facts.box import Facts
+from appliance.message import Message
 from appliance.zfs import status
 
 log = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ def main() -> None:
             continue
         try:
             if unlock.unlock_with_stored_key(dataset):
-                work.note(f"{dataset.name} is unlocked with the stored key")
+                work.note(Message("{dataset} is unlocked with the stored key", dataset=dataset.name))
                 for text in unlock.explain_unmounted(facts, dataset.name):
                     work.note(text)
                 unlock.mount_datasets(

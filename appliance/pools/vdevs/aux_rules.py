@@ -8,6 +8,7 @@ from appliance.errors import Reason
 from appliance.facts.box import Disk
 from appliance.formatting import binary_text, disk_label, size_text
 from appliance.layout.aux_devices import index_memory
+from appliance.message import Message
 
 MOST_LOGS = 3
 # libzfs and the kernel treat sizes as equal within this (ZPOOL_FUZZ, zpool_vdev.c); beyond it zpool create needs -f.
@@ -41,15 +42,21 @@ def check_spare(disk: Disk, needed: int) -> Iterator[Reason]:
 def log_warnings(disks: Sequence[Disk]) -> Iterator[str]:
     """Disadvantages of these disks as a log."""
     if len(disks) == 1:
-        yield "The log is on a single disk. If it fails in a power cut, the last seconds of synchronous writes are lost. Two disks as a mirror prevent that."
+        yield Message(
+            "The log is on a single disk. If it fails in a power cut, the last seconds of synchronous writes are lost. Two disks as a mirror prevent that."
+        )
     if any(disk.rotational for disk in disks):
-        yield "A hard disk as log is no faster than the pool itself. Choose a solid-state disk, or leave the log out."
+        yield Message(
+            "A hard disk as log is no faster than the pool itself. Choose a solid-state disk, or leave the log out."
+        )
 
 
 def cache_warnings(disks: Sequence[Disk]) -> Iterator[str]:
     """Disadvantages of these disks as a cache."""
     if any(disk.rotational for disk in disks):
-        yield "A hard disk as cache is no faster than the pool itself. Choose a solid-state disk, or leave the cache out."
+        yield Message(
+            "A hard disk as cache is no faster than the pool itself. Choose a solid-state disk, or leave the cache out."
+        )
 
 
 def aux_warnings(logs: Sequence[Disk], cache: Sequence[Disk]) -> Iterator[str]:
@@ -58,4 +65,8 @@ def aux_warnings(logs: Sequence[Disk], cache: Sequence[Disk]) -> Iterator[str]:
     yield from cache_warnings(cache)
     if cache:
         size = sum(disk.size for disk in cache)
-        yield f"The cache's index takes memory: about {binary_text(index_memory(size))} when its {size_text(size)} are full of large files, more with small ones. It may fail without loss."
+        yield Message(
+            "The cache's index takes memory: about {memory} when its {size} are full of large files, more with small ones. It may fail without loss.",
+            memory=binary_text(index_memory(size)),
+            size=size_text(size),
+        )

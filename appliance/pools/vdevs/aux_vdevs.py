@@ -8,6 +8,7 @@ from appliance.errors import Reason
 from appliance.facts.box import Caching, Facts, Pool, Vdev
 from appliance.formatting import disk_label, size_text
 from appliance.layout.aux_devices import LOG_EVER_USED, cache_advice, log_advice
+from appliance.message import Message
 from appliance.operation import Plan, Step, command_step, if_lost
 from appliance.pools.vdevs import aux_rules, retry
 from appliance.pools.vdevs.base import VdevOperation, ashift_option, check_sector_size, sector_warning
@@ -45,18 +46,24 @@ class AddSpare(AddAuxVdev, tag="add-spare"):
 
     @property
     def title(self) -> str:
-        return f"Add a spare to {self.pool}"
+        return Message("Add a spare to {pool}", pool=self.pool)
 
     def plan(self, facts: Facts) -> Plan:
         names, ashift = self.disk_names(facts), usual_ashift(facts.pool(self.pool))
         return self.plan_with_disks(
             facts,
             self.add_step(
-                f"Add {names} as a spare", aux_rules.aux_vdev_args((), (), self.disks), ashift_option(ashift)
+                Message("Add {names} as a spare", names=names),
+                aux_rules.aux_vdev_args((), (), self.disks),
+                ashift_option(ashift),
             ),
-            summary=f"{names} stays switched on but unused, and stands in automatically when a disk of {self.pool} fails. It adds no space.",
+            summary=Message(
+                "{names} stays switched on but unused, and stands in automatically when a disk of {pool} fails. It adds no space.",
+                names=names,
+                pool=self.pool,
+            ),
             warnings=self.plan_warnings(facts),
-            undo="A spare that is not in use can be removed at any time.",
+            undo=Message("A spare that is not in use can be removed at any time."),
         )
 
     def plan_warnings(self, facts: Facts) -> Iterator[str]:
@@ -65,9 +72,17 @@ class AddSpare(AddAuxVdev, tag="add-spare"):
         for disk in self.chosen_disks(facts):
             short = [place for group in groups for place in group_places(group) if vdev_tree.missing_bytes(disk, place)]
             if short:
-                yield f"{disk_label(disk)} is too small to stand in for {len(short)} of the disks of {self.pool}."
+                yield Message(
+                    "{disk} is too small to stand in for {count} of the disks of {pool}.",
+                    disk=disk_label(disk),
+                    count=len(short),
+                    pool=self.pool,
+                )
         if pool and pool.failures_left == 0 and all(not group.children for group in groups):
-            yield f"{self.pool} has no copies, so a spare would have nothing to rebuild from. Add a copy instead."
+            yield Message(
+                "{pool} has no copies, so a spare would have nothing to rebuild from. Add a copy instead.",
+                pool=self.pool,
+            )
 
 
 def group_places(group: Vdev) -> Iterator[vdev_tree.Place]:
@@ -85,7 +100,7 @@ class AddLog(AddAuxVdev, tag="add-log"):
 
     @property
     def title(self) -> str:
-        return f"Add a log to {self.pool}"
+        return Message("Add a log to {pool}", pool=self.pool)
 
     def check_change(self, facts: Facts, pool: Pool) -> Iterator[Reason]:
         yield from super().check_change(facts, pool)
@@ -103,21 +118,27 @@ class AddLog(AddAuxVdev, tag="add-log"):
         return self.plan_with_disks(
             facts,
             self.add_step(
-                f"Add the log{', mirrored' if len(self.disks) > 1 else ''}",
+                Message("Add the log{what}", what=Message(", mirrored") if len(self.disks) > 1 else ""),
                 aux_rules.aux_vdev_args(self.disks, (), ()),
                 ashift_option(ashift),
             ),
-            summary=f"{self.pool} first writes to the log what a client needs to be safe at once (NFS, databases, virtual machines). Windows and Mac shares and plain copying hardly use it.",
+            summary=Message(
+                "{pool} first writes to the log what a client needs to be safe at once (NFS, databases, virtual machines). Windows and Mac shares and plain copying hardly use it.",
+                pool=self.pool,
+            ),
             warnings=self.plan_warnings(facts, ashift),
-            undo="The log can be removed at any time without loss.",
-            details={"It costs": advice.costs, "It brings": advice.brings},
+            undo=Message("The log can be removed at any time without loss."),
+            details={Message("It costs"): advice.costs, Message("It brings"): advice.brings},
         )
 
     def plan_warnings(self, facts: Facts, ashift: int) -> Iterator[str]:
         disks = self.chosen_disks(facts)
         yield from aux_rules.log_warnings(disks)
         if any(disk.size > 8 * LOG_EVER_USED for disk in disks):
-            yield f"A log never uses more than about {size_text(LOG_EVER_USED)}; the rest of the disk stays unused."
+            yield Message(
+                "A log never uses more than about {log_ever_used}; the rest of the disk stays unused.",
+                log_ever_used=size_text(LOG_EVER_USED),
+            )
         yield from sector_warning(disks, ashift)
 
 
@@ -128,16 +149,20 @@ class AddCache(AddAuxVdev, tag="add-cache"):
 
     @property
     def title(self) -> str:
-        return f"Add a cache to {self.pool}"
+        return Message("Add a cache to {pool}", pool=self.pool)
 
     def plan(self, facts: Facts) -> Plan:
         disks, names = self.chosen_disks(facts), self.disk_names(facts)
         advice = cache_advice(Caching(), sum(disk.size for disk in disks))
         return self.plan_with_disks(
             facts,
-            self.add_step(f"Add {names} as a cache", aux_rules.aux_vdev_args((), self.disks, ())),
-            summary=f"{self.pool} keeps on {names} what no longer fits into memory, and reads it from there the next time. These are second copies only: the cache can fail or be removed at any time.",
+            self.add_step(Message("Add {names} as a cache", names=names), aux_rules.aux_vdev_args((), self.disks, ())),
+            summary=Message(
+                "{pool} keeps on {names} what no longer fits into memory, and reads it from there the next time. These are second copies only: the cache can fail or be removed at any time.",
+                pool=self.pool,
+                names=names,
+            ),
             warnings=aux_rules.cache_warnings(disks),
-            undo="The cache can be removed at any time without loss.",
-            details={"It costs": advice.costs, "It brings": advice.brings},
+            undo=Message("The cache can be removed at any time without loss."),
+            details={Message("It costs"): advice.costs, Message("It brings"): advice.brings},
         )

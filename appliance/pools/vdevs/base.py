@@ -13,6 +13,7 @@ from appliance.errors import Failed, Reason, Refused
 from appliance.facts import vdev_state
 from appliance.facts.box import Disk, Facts, Pool, Vdev
 from appliance.formatting import disk_label, size_text
+from appliance.message import Message
 from appliance.operation import Loss, Operation, Plan, Step, Work
 from appliance.pools.base import missing_pool
 from appliance.zfs import status, vdev_tree
@@ -149,7 +150,7 @@ class VdevOperation(Operation):
         erase = (erase_step(full),) if full else ()
         verify = Step(
             "verify",
-            f"Read {self.pool} back and see that the new disks are in it",
+            Message("Read {pool} back and see that the new disks are in it", pool=self.pool),
             shlex.join(status.READ_POOLS),
             self.verify_new_disks,
         )
@@ -159,7 +160,7 @@ class VdevOperation(Operation):
             identity=self.identity(facts),
             losses=self.losses(facts),
             warnings=tuple(warnings),
-            undo="Nothing can bring back what the disks held before." if full else undo,
+            undo=Message("Nothing can bring back what the disks held before.") if full else undo,
             type_to_confirm=self.pool if full else "",
             details=details or {},
         )
@@ -169,10 +170,17 @@ class VdevOperation(Operation):
         for path in self.new_disks:
             place = vdev_tree.find_disk(pool, path)
             if place is None:
-                raise Failed(f"{path.rsplit('/', 1)[-1]} is not part of {self.pool}")
+                raise Failed(Message("{path} is not part of {pool}", path=path.rsplit("/", 1)[-1], pool=self.pool))
             if place.vdev.state not in vdev_state.HEALTHY:
-                raise Failed(f"{path.rsplit('/', 1)[-1]} is part of {self.pool} but its state is {place.vdev.state}")
-            work.note(f"{place.vdev.name} is part of {self.pool}")
+                raise Failed(
+                    Message(
+                        "{path} is part of {pool} but its state is {state}",
+                        path=path.rsplit("/", 1)[-1],
+                        pool=self.pool,
+                        state=place.vdev.state,
+                    )
+                )
+            work.note(Message("{vdev} is part of {pool}", vdev=place.vdev.name, pool=self.pool))
 
     def has_new_disks(self, facts: Facts) -> bool:
         """Whether every chosen disk is in the pool."""
@@ -186,11 +194,15 @@ class VdevOperation(Operation):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if self.has_new_disks(facts):
-            return f"The disk is part of {self.pool} now. Look at the pool's page."
+            return Message("The disk is part of {pool} now. Look at the pool's page.", pool=self.pool)
         gone = [path.rsplit("/", 1)[-1] for path in self.new_disks if facts.disk(path) is None]
         if gone:
-            return f"{self.pool} has not changed, and {', '.join(gone)} does not answer. Put the disk back or choose another, then start again."
-        return f"{self.pool} has not changed. Look at its page, then start again."
+            return Message(
+                "{pool} has not changed, and {gone} does not answer. Put the disk back or choose another, then start again.",
+                pool=self.pool,
+                gone=", ".join(gone),
+            )
+        return Message("{pool} has not changed. Look at its page, then start again.", pool=self.pool)
 
 
 class VdevChange(VdevOperation):
@@ -269,7 +281,12 @@ def sector_warning(disks: Iterable[Disk], ashift: int) -> Iterator[str]:
     """Warn of disks whose physical sectors are larger than the pool's, which makes them slow."""
     for disk in disks:
         if ashift and disk.logical_sector <= 1 << ashift < disk.physical_sector:
-            yield f"{disk_label(disk)} has physical sectors of {disk.physical_sector} bytes, and this part of the pool writes {1 << ashift} bytes at a time. It works, but writing will be slow. This cannot be changed for this pool."
+            yield Message(
+                "{disk} has physical sectors of {physical_sector} bytes, and this part of the pool writes {number} bytes at a time. It works, but writing will be slow. This cannot be changed for this pool.",
+                disk=disk_label(disk),
+                physical_sector=disk.physical_sector,
+                number=1 << ashift,
+            )
 
 
 def ashift_option(ashift: int) -> list[str]:
@@ -281,5 +298,5 @@ def read_back(name: str) -> Pool:
     """Read the pool again. Raises Failed where it is not found."""
     pool = next((pool for pool in status.read_pools() if pool.name == name), None)
     if pool is None:
-        raise Failed(f"{name} cannot be found")
+        raise Failed(Message("{name} cannot be found", name=name))
     return pool

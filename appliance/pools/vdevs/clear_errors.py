@@ -8,6 +8,7 @@ from appliance.errors import Reason
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.facts.copy_mark import parse_copy_mark
+from appliance.message import Message, join_messages
 from appliance.operation import Plan, command_step, never
 from appliance.pools.base import missing_pool
 from appliance.pools.vdevs.base import VdevOperation, missing_vdev
@@ -39,7 +40,7 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
 
     @property
     def title(self) -> str:
-        return f"Clear the errors of {self.pool}"
+        return Message("Clear the errors of {pool}", pool=self.pool)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         pool = facts.pool(self.pool)
@@ -90,22 +91,25 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
         pool = facts.pool(self.pool)
         stopped = pool is not None and pool.state == "SUSPENDED"
         argv = ["zpool", "clear", "--", self.pool, *([str(self.vdev)] if self.vdev else [])]
-        step = "Let the pool continue"
+        step = Message("Let the pool continue")
         if stopped:
-            summary = (
-                f"{self.pool} starts again: ZFS opens its disks again and continues with the writes that were waiting."
+            summary = Message(
+                "{pool} starts again: ZFS opens its disks again and continues with the writes that were waiting.",
+                pool=self.pool,
             )
         elif pool is not None and is_expansion_waiting(pool):
-            summary = f"{self.pool} continues to expand onto its new disk, from where it stopped."
+            summary = Message("{pool} continues to expand onto its new disk, from where it stopped.", pool=self.pool)
         else:
-            summary = "The counts are set to zero, so that new errors can be told from old ones. The counts until now are shown below. No data is changed."
-            step = "Clear the counts"
+            summary = Message(
+                "The counts are set to zero, so that new errors can be told from old ones. The counts until now are shown below. No data is changed."
+            )
+            step = Message("Clear the counts")
         return Plan(
             summary=summary,
             steps=(command_step("clear", step, argv, timeout=120),),
             identity=self.identity(facts),
             warnings=tuple(self.plan_warnings(pool, stopped)),
-            undo="It cannot be undone, but does no harm.",
+            undo=Message("It cannot be undone, but does no harm."),
             details={
                 vdev_tree.vdev_label(device, facts): explain_errors(device)
                 for device in self.devices_with_errors(pool)[:12]
@@ -116,11 +120,18 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
 
     def plan_warnings(self, pool: Pool | None, stopped: bool) -> Iterator[str]:
         if stopped:
-            yield "If a disk is still missing, the pool stops again at once. In that case check cables and power first."
+            yield Message(
+                "If a disk is still missing, the pool stops again at once. In that case check cables and power first."
+            )
         if pool and any(device.state == "FAULTED" for device in self.devices_with_errors(pool)):
-            yield "ZFS stopped using a disk because of its errors. Clearing makes ZFS try it again. If the disk fails again, replace it."
+            yield Message(
+                "ZFS stopped using a disk because of its errors. Clearing makes ZFS try it again. If the disk fails again, replace it."
+            )
         if pool and pool.errors:
-            yield f"{pool.errors} damaged places in files stay damaged. Clearing the counts repairs nothing; restore those files from a snapshot or another copy."
+            yield Message(
+                "{errors} damaged places in files stay damaged. Clearing the counts repairs nothing; restore those files from a snapshot or another copy.",
+                errors=pool.errors,
+            )
 
     def probe(self, step: str, facts: Facts) -> bool:
         pool = facts.pool(self.pool)
@@ -129,8 +140,11 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         pool = facts.pool(self.pool)
         if pool and pool.state == "SUSPENDED":
-            return f"{self.pool} is still stopped. Check that every disk is in its bay, with power and cable, and try again. If that does not help, restart the box."
-        return f"{self.pool} works. Errors that its page shows from now on are new."
+            return Message(
+                "{pool} is still stopped. Check that every disk is in its bay, with power and cable, and try again. If that does not help, restart the box.",
+                pool=self.pool,
+            )
+        return Message("{pool} works. Errors that its page shows from now on are new.", pool=self.pool)
 
 
 def holds_raw_copies(pool: Pool, facts: Facts) -> bool:
@@ -156,18 +170,37 @@ def count_errors(device: Vdev) -> int:
 def explain_errors(device: Vdev) -> str:
     """The error counts of a disk in words, and where such errors come from."""
     kinds = (
-        ("read", device.read_errors, "it did not return data that was asked for"),
-        ("write", device.write_errors, "it did not store data that was written"),
-        ("checksum", device.checksum_errors, "it returned other data than was written"),
+        (
+            device.read_errors,
+            Message("read error"),
+            Message("read errors"),
+            Message("it did not return data that was asked for"),
+        ),
+        (
+            device.write_errors,
+            Message("write error"),
+            Message("write errors"),
+            Message("it did not store data that was written"),
+        ),
+        (
+            device.checksum_errors,
+            Message("checksum error"),
+            Message("checksum errors"),
+            Message("it returned other data than was written"),
+        ),
     )
     counts = [
-        f"{count} {kind} {'error' if count == 1 else 'errors'}: {meaning}" for kind, count, meaning in kinds if count
+        Message("{count} {errors}: {meaning}", count=count, errors=one if count == 1 else several, meaning=meaning)
+        for count, one, several, meaning in kinds
+        if count
     ]
     if not counts:
         return "no longer used by ZFS" if device.state == "FAULTED" else "degraded"
     why = (
-        "Read and write errors come from the disk, its cable or its power supply."
+        Message("Read and write errors come from the disk, its cable or its power supply.")
         if device.read_errors or device.write_errors
-        else "A few after a pulled cable or a power cut are harmless. Many on one disk point to the disk or its cable, on several disks to the memory or the controller."
+        else Message(
+            "A few after a pulled cable or a power cut are harmless. Many on one disk point to the disk or its cable, on several disks to the memory or the controller."
+        )
     )
-    return f"{'; '.join(counts)}. {why}"
+    return Message("{counts}. {why}", counts=join_messages(counts, "; "), why=why)

@@ -10,6 +10,7 @@ from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.formatting import disk_label, size_text
 from appliance.layout.geometry import LEAST_DISKS, MIB, expanded_bytes, parity_of, usable_bytes
+from appliance.message import Message
 from appliance.operation import Plan, command_step, if_lost, never
 from appliance.pools.create import LAYOUT_NAMES, MOST_DISKS, describe_survival
 from appliance.pools.vdevs import retry
@@ -74,7 +75,7 @@ class AddVdev(VdevOperation, tag="add-vdev"):
 
     @property
     def title(self) -> str:
-        return f"Add disks to {self.pool}"
+        return Message("Add disks to {pool}", pool=self.pool)
 
     def check_change(self, facts: Facts, pool: Pool) -> Iterator[Reason]:
         yield from self.check_new_disks(facts)
@@ -128,19 +129,35 @@ class AddVdev(VdevOperation, tag="add-vdev"):
         argv = ["zpool", "add", *(["-f"] if pool and self.needs_force(pool, sizes) else []), *ashift_option(ashift)]
         argv += ["--", self.pool, *([] if self.layout == "stripe" else [self.layout]), *self.disks]
         group = (
-            f"a {LAYOUT_NAMES[self.layout].lower()} of {len(disks)} disks"
+            Message(
+                "a {layout_names} of {count} disks", layout_names=LAYOUT_NAMES[self.layout].lower(), count=len(disks)
+            )
             if self.layout != "stripe"
-            else "a single disk without protection"
+            else Message("a single disk without protection")
         )
         return self.plan_with_disks(
             facts,
             command_step(
-                "add", f"Add {group}", argv, affects=self.disks, runner=retry.run_with_udev_retry, timeout=600
+                "add",
+                Message("Add {group}", group=group),
+                argv,
+                affects=self.disks,
+                runner=retry.run_with_udev_retry,
+                timeout=600,
             ),
-            summary=f"{self.pool} gets {group}, about {size_text(usable_bytes(self.layout, [sizes], ashift))} more for files.",
+            summary=Message(
+                "{pool} gets {group}, about {usable_bytes} more for files.",
+                pool=self.pool,
+                group=group,
+                usable_bytes=size_text(usable_bytes(self.layout, [sizes], ashift)),
+            ),
             warnings=self.plan_warnings(facts, pool, ashift),
             undo=self.undo_text(pool),
-            details={"Survives then": f"{describe_survival(self.new_parity())} in the new group"},
+            details={
+                Message("Survives then"): Message(
+                    "{survived} in the new group", survived=describe_survival(self.new_parity())
+                )
+            },
         )
 
     def undo_text(self, pool: Pool | None) -> str:
@@ -149,16 +166,21 @@ class AddVdev(VdevOperation, tag="add-vdev"):
             pool is not None and any(group.kind == "raidz" for group in data_groups(pool))
         )
         return (
-            "The group cannot be removed again: the pool keeps these disks for good."
+            Message("The group cannot be removed again: the pool keeps these disks for good.")
             if raidz
-            else "The group can be removed again as long as the others have room for its data."
+            else Message("The group can be removed again as long as the others have room for its data.")
         )
 
     def plan_warnings(self, facts: Facts, pool: Pool | None, ashift: int) -> Iterator[str]:
         if pool and self.lowers_protection(pool):
-            yield f"A pool is as safe as its weakest group. {self.pool} survives {describe_survival(least_parity(pool))} in each group. The new group would survive {describe_survival(self.new_parity())}, and losing one group loses the whole pool."
+            yield Message(
+                "A pool is as safe as its weakest group. {pool} survives {survived} in each group. The new group would survive {survived_2}, and losing one group loses the whole pool.",
+                pool=self.pool,
+                survived=describe_survival(least_parity(pool)),
+                survived_2=describe_survival(self.new_parity()),
+            )
         if (pool and any(group.kind == "raidz" for group in data_groups(pool))) or self.layout.startswith("raidz"):
-            yield "This is for good: no group can be removed from a pool that has a raidz."
+            yield Message("This is for good: no group can be removed from a pool that has a raidz.")
         yield from sector_warning(self.chosen_disks(facts), ashift)
 
 
@@ -175,7 +197,7 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
 
     @property
     def title(self) -> str:
-        return f"Expand {self.pool} by a disk"
+        return Message("Expand {pool} by a disk", pool=self.pool)
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if place.vdev.kind != "raidz":
@@ -212,23 +234,33 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
             facts,
             command_step(
                 "expand",
-                f"Add {into} to the {name}",
+                Message("Add {into} to the {name}", into=into, name=name),
                 ["zpool", "attach", *ashift_option(group.ashift), "--", self.pool, group.name, self.disk],
                 affects=[self.disk],
                 runner=retry.run_with_udev_retry,
                 timeout=600,
             ),
-            summary=f"The {name} of {group_width(group)} disks becomes one of {group_width(group) + 1}. It survives as many failed disks as before, and files stay available.",
+            summary=Message(
+                "The {name} of {group_width} disks becomes one of {group_width_2}. It survives as many failed disks as before, and files stay available.",
+                name=name,
+                group_width=group_width(group),
+                group_width_2=group_width(group) + 1,
+            ),
             warnings=(
-                "This cannot be undone: a raidz never becomes narrower.",
-                "ZFS reads and rewrites all of its data, which can take days. The new space appears at the end. A restart of the box only pauses it.",
+                Message("This cannot be undone: a raidz never becomes narrower."),
+                Message(
+                    "ZFS reads and rewrites all of its data, which can take days. The new space appears at the end. A restart of the box only pauses it."
+                ),
                 *sector_warning(self.chosen_disks(facts), group.ashift),
             ),
-            undo="It cannot be undone.",
+            undo=Message("It cannot be undone."),
             details={
-                "Space for files now": f"about {size_text(before)}",
-                "Afterwards": f"about {size_text(shown)}",
-                "For files written afterwards": f"as if it held {size_text(rewritten)}: they need less parity. Older files keep theirs until they are written again.",
+                Message("Space for files now"): Message("about {before}", before=size_text(before)),
+                Message("Afterwards"): Message("about {shown}", shown=size_text(shown)),
+                Message("For files written afterwards"): Message(
+                    "as if it held {rewritten}: they need less parity. Older files keep theirs until they are written again.",
+                    rewritten=size_text(rewritten),
+                ),
             },
         )
 
@@ -253,7 +285,7 @@ class AutoexpandVdev(VdevChange, tag="autoexpand-vdev"):
 
     @property
     def title(self) -> str:
-        return f"Use the larger disks of {self.pool}"
+        return Message("Use the larger disks of {pool}", pool=self.pool)
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if place.above or place.role != "normal":
@@ -279,11 +311,15 @@ class AutoexpandVdev(VdevChange, tag="autoexpand-vdev"):
         place = self.find_place(facts)
         devices = list(place.vdev.devices()) if place else []
         return Plan(
-            summary=f"{self.pool} uses its larger disks completely: about {size_text(autoexpand_gain(place.vdev) if place else 0)} more, before parity.",
+            summary=Message(
+                "{pool} uses its larger disks completely: about {autoexpand_gain} more, before parity.",
+                pool=self.pool,
+                autoexpand_gain=size_text(autoexpand_gain(place.vdev) if place else 0),
+            ),
             steps=(
                 command_step(
                     "grow",
-                    "Let ZFS use all of each disk",
+                    Message("Let ZFS use all of each disk"),
                     [
                         "zpool",
                         "online",
@@ -295,8 +331,8 @@ class AutoexpandVdev(VdevChange, tag="autoexpand-vdev"):
                 ),
             ),
             identity=self.identity(facts),
-            warnings=("Smaller disks cannot be used as replacements afterwards.",),
-            undo="It cannot be undone.",
+            warnings=(Message("Smaller disks cannot be used as replacements afterwards."),),
+            undo=Message("It cannot be undone."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -304,7 +340,9 @@ class AutoexpandVdev(VdevChange, tag="autoexpand-vdev"):
         return place is not None and not autoexpand_gain(place.vdev)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return f"{self.pool} is as safe as before. Look at its page, and start again if the space has not grown."
+        return Message(
+            "{pool} is as safe as before. Look at its page, and start again if the space has not grown.", pool=self.pool
+        )
 
 
 def autoexpand_gain(group: Vdev) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from appliance.errors import Failed, Reason
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.pools.vdevs.base import VdevChange, read_back
 from appliance.zfs import status, vdev_tree
@@ -21,7 +22,7 @@ class OfflineDisk(VdevChange, tag="offline-disk"):
 
     @property
     def title(self) -> str:
-        return f"Take a disk of {self.pool} offline"
+        return Message("Take a disk of {pool} offline", pool=self.pool)
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if not place.leaf or place.parent is None:
@@ -45,22 +46,32 @@ class OfflineDisk(VdevChange, tag="offline-disk"):
         name = vdev_tree.vdev_label(place.vdev, facts)
         left = failures_left(pool, place.group) - 1 if pool else 0
         return Plan(
-            summary=f"ZFS stops using {name}. {self.pool} goes on with the others, and survives {left} more failed {'disk' if left == 1 else 'disks'} meanwhile."
+            summary=Message(
+                "ZFS stops using {name}. {pool} goes on with the others, and survives {left} more failed {what} meanwhile.",
+                name=name,
+                pool=self.pool,
+                left=left,
+                what=Message("disk") if left == 1 else Message("disks"),
+            )
             if left > 0
-            else f"ZFS stops using {name}. {self.pool} goes on with the others, but no further disk of this group may fail meanwhile.",
+            else Message(
+                "ZFS stops using {name}. {pool} goes on with the others, but no further disk of this group may fail meanwhile.",
+                name=name,
+                pool=self.pool,
+            ),
             steps=(
                 command_step(
                     "offline",
-                    f"Take {name} offline",
+                    Message("Take {name} offline", name=name),
                     ["zpool", "offline", "--", self.pool, str(self.vdev)],
-                    undo="Bring it online again; only what changed meanwhile is copied.",
+                    undo=Message("Bring it online again; only what changed meanwhile is copied."),
                 ),
             ),
             identity=self.identity(facts),
             warnings=()
             if left > 0
-            else ("Until the disk is back or replaced, one more failed disk of this group loses data.",),
-            undo="It can be brought online again at any time; only what changed meanwhile is copied.",
+            else (Message("Until the disk is back or replaced, one more failed disk of this group loses data."),),
+            undo=Message("It can be brought online again at any time; only what changed meanwhile is copied."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -70,8 +81,8 @@ class OfflineDisk(VdevChange, tag="offline-disk"):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         place = self.find_place(facts)
         if place is not None and place.vdev.state in vdev_state.LOST:
-            return "ZFS does not use the disk any more. It can be pulled out."
-        return "ZFS still uses the disk. Do not pull it out yet; start again."
+            return Message("ZFS does not use the disk any more. It can be pulled out.")
+        return Message("ZFS still uses the disk. Do not pull it out yet; start again.")
 
 
 def failures_left(pool: Pool, group: Vdev) -> int:
@@ -99,7 +110,7 @@ class OnlineDisk(VdevChange, tag="online-disk"):
 
     @property
     def title(self) -> str:
-        return f"Bring a disk of {self.pool} online"
+        return Message("Bring a disk of {pool} online", pool=self.pool)
 
     def disks_found(self, facts: Facts) -> tuple[str, ...]:
         # Locked, because a disk that is offline can also be erased.
@@ -124,31 +135,37 @@ class OnlineDisk(VdevChange, tag="online-disk"):
         place = self.find_disk_place(facts)
         name = vdev_tree.vdev_label(place.vdev, facts)
         return Plan(
-            summary=f"{self.pool} uses {name} again and copies onto it what changed meanwhile. Files stay available.",
+            summary=Message(
+                "{pool} uses {name} again and copies onto it what changed meanwhile. Files stay available.",
+                pool=self.pool,
+                name=name,
+            ),
             steps=(
                 command_step(
                     "online",
-                    f"Bring {name} online",
+                    Message("Bring {name} online", name=name),
                     ["zpool", "online", "--", self.pool, vdev_tree.online_operand(place.vdev)],
-                    undo="Take it offline again.",
+                    undo=Message("Take it offline again."),
                 ),
-                Step("verify", "Check that ZFS uses it", shlex.join(status.READ_POOLS), self.verify_online),
+                Step("verify", Message("Check that ZFS uses it"), shlex.join(status.READ_POOLS), self.verify_online),
             ),
             identity=self.identity(facts),
-            warnings=("ZFS had stopped using this disk because of its errors. If they come back, replace it.",)
+            warnings=(Message("ZFS had stopped using this disk because of its errors. If they come back, replace it."),)
             if place.vdev.state == "FAULTED"
             else (),
-            undo="It can be taken offline again.",
+            undo=Message("It can be taken offline again."),
         )
 
     def verify_online(self, work: Work) -> None:
         place = vdev_tree.find_vdev(read_back(self.pool), self.vdev)
         if place is None or place.vdev.state not in vdev_state.WORKING:
             raise Failed(
-                "The disk is there, but ZFS cannot use it",
-                f"its state is {place.vdev.state}" if place else "it is no longer part of the pool",
+                Message("The disk is there, but ZFS cannot use it"),
+                Message("its state is {state}", state=place.vdev.state)
+                if place
+                else Message("it is no longer part of the pool"),
             )
-        work.note(f"{place.vdev.name} is {place.vdev.state.lower()}")
+        work.note(Message("{vdev} is {state}", vdev=place.vdev.name, state=place.vdev.state.lower()))
 
     def probe(self, step: str, facts: Facts) -> bool:
         place = self.find_place(facts)
@@ -156,8 +173,10 @@ class OnlineDisk(VdevChange, tag="online-disk"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if self.probe(step, facts):
-            return "ZFS uses the disk again."
-        return "If the disk was erased, or another one is in its bay, it cannot come back: replace it. Otherwise check its cable and start again."
+            return Message("ZFS uses the disk again.")
+        return Message(
+            "If the disk was erased, or another one is in its bay, it cannot come back: replace it. Otherwise check its cable and start again."
+        )
 
 
 def is_surely_gone(device: Vdev, facts: Facts) -> bool:

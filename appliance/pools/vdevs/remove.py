@@ -8,6 +8,7 @@ from appliance.errors import Reason
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.formatting import binary_text, size_text
 from appliance.layout.geometry import slop_bytes
+from appliance.message import Message
 from appliance.operation import Plan, command_step, never
 from appliance.pools.vdevs.base import VdevChange, check_not_rebuilding
 from appliance.pools.vdevs.expand import data_groups
@@ -21,7 +22,7 @@ class RemoveVdev(VdevChange, tag="remove-vdev"):
 
     @property
     def title(self) -> str:
-        return f"Take a part out of {self.pool}"
+        return Message("Take a part out of {pool}", pool=self.pool)
 
     def check_place(self, facts: Facts, pool: Pool, place: vdev_tree.Place) -> Iterator[Reason]:
         if (
@@ -49,24 +50,36 @@ class RemoveVdev(VdevChange, tag="remove-vdev"):
         has_data = place is not None and place.role == "normal"
         name = vdev_tree.group_label(group) if group.children else vdev_tree.vdev_label(group, facts)
         return Plan(
-            summary=f"ZFS moves the data on {name} ({size_text(group.used)}) to the other groups, then frees its disks. Files stay available."
+            summary=Message(
+                "ZFS moves the data on {name} ({used}) to the other groups, then frees its disks. Files stay available.",
+                name=name,
+                used=size_text(group.used),
+            )
             if has_data
-            else f"{name} is removed from {self.pool}, and its disks become free. They hold no data that is not also elsewhere.",
+            else Message(
+                "{name} is removed from {pool}, and its disks become free. They hold no data that is not also elsewhere.",
+                name=name,
+                pool=self.pool,
+            ),
             steps=(
                 command_step(
                     "remove",
-                    f"Remove {name} from {self.pool}",
+                    Message("Remove {name} from {pool}", name=name, pool=self.pool),
                     ["zpool", "remove", "--", self.pool, str(self.vdev)],
                     timeout=600,
                 ),
             ),
             identity=self.identity(facts),
             warnings=(
-                f"The pool becomes smaller by {size_text(group.space)}. A table of the moved data stays in memory for as long as the pool exists, about {binary_text(max(group.used // 2000, 2**20))}.",
+                Message(
+                    "The pool becomes smaller by {space}. A table of the moved data stays in memory for as long as the pool exists, about {memory}.",
+                    space=size_text(group.space),
+                    memory=binary_text(max(group.used // 2000, 2**20)),
+                ),
             )
             if has_data
             else (),
-            undo="The disks can be added again afterwards.",
+            undo=Message("The disks can be added again afterwards."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -75,8 +88,8 @@ class RemoveVdev(VdevChange, tag="remove-vdev"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if self.probe(step, facts):
-            return "It is being removed, or is gone already. Look at the pool's page."
-        return f"It is still part of {self.pool}. Look at the pool's page, then start again."
+            return Message("It is being removed, or is gone already. Look at the pool's page.")
+        return Message("It is still part of {pool}. Look at the pool's page, then start again.", pool=self.pool)
 
 
 def check_data_group(pool: Pool, group: Vdev) -> Iterator[Reason]:

@@ -9,6 +9,7 @@ from appliance.errors import Reason
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.formatting import disk_label
+from appliance.message import Message
 from appliance.operation import Plan, command_step, if_lost, never
 from appliance.pools.vdevs import retry
 from appliance.pools.vdevs.base import VdevChange, ashift_option, sector_warning
@@ -32,7 +33,7 @@ class ReplaceDisk(VdevChange, tag="replace-disk"):
 
     @property
     def title(self) -> str:
-        return f"Replace a disk of {self.pool}"
+        return Message("Replace a disk of {pool}", pool=self.pool)
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if not place.leaf:
@@ -60,31 +61,45 @@ class ReplaceDisk(VdevChange, tag="replace-disk"):
         same = vdev_tree.link_of(place.vdev) == Path(self.disk).name  # the same disk, erased while it was offline
         change = command_step(
             "replace",
-            f"Put {into} in the place of {old}",
+            Message("Put {into} in the place of {old}", into=into, old=old),
             ["zpool", "replace", *ashift_option(place.group.ashift), "--", self.pool, str(self.vdev), self.disk],
             affects=[self.disk],
             runner=retry.run_with_udev_retry,
-            undo="Take the new disk out again while it is being rebuilt; the old one stays.",
+            undo=Message("Take the new disk out again while it is being rebuilt; the old one stays."),
         )
         return self.plan_with_disks(
             facts,
             change,
-            summary=f"{f'{into} goes back into its own place in {self.pool}, as if it were new' if same else f'{into} takes the place of {old} in {self.pool}'}. ZFS then copies its share of the data onto it. Files stay available meanwhile.",
+            summary=Message(
+                "{what}. ZFS then copies its share of the data onto it. Files stay available meanwhile.",
+                what=Message(
+                    "{into} goes back into its own place in {pool}, as if it were new", into=into, pool=self.pool
+                )
+                if same
+                else Message("{into} takes the place of {old} in {pool}", into=into, old=old, pool=self.pool),
+            ),
             warnings=self.plan_warnings(facts, place),
-            undo="Until the rebuild has ended, the new disk can be removed again.",
-            details={"Old disk": old, "New disk": into},
+            undo=Message("Until the rebuild has ended, the new disk can be removed again."),
+            details={Message("Old disk"): old, Message("New disk"): into},
         )
 
     def plan_warnings(self, facts: Facts, place: Place) -> Iterator[str]:
         yield from sector_warning(self.chosen_disks(facts), place.group.ashift)
         pool = facts.pool(self.pool)
         if pool and pool.rebuilding:
-            yield f"{self.pool} is rebuilding already. This disk is rebuilt together with the other one, or after it."
+            yield Message(
+                "{pool} is rebuilding already. This disk is rebuilt together with the other one, or after it.",
+                pool=self.pool,
+            )
         old, new = vdev_tree.disk_of(place.vdev, facts), facts.disk(self.disk)
         if old and new and old.rotational != new.rotational:
-            yield "One of the two disks is a hard disk and the other solid state. That works, at the speed of the slower one."
+            yield Message(
+                "One of the two disks is a hard disk and the other solid state. That works, at the speed of the slower one."
+            )
         if place.parent and place.parent.kind == "spare":
-            yield "A hot spare stands in for this disk. When the new disk is rebuilt, the spare becomes free again automatically."
+            yield Message(
+                "A hot spare stands in for this disk. When the new disk is rebuilt, the spare becomes free again automatically."
+            )
 
 
 class AttachDisk(VdevChange, tag="attach-disk"):
@@ -100,7 +115,7 @@ class AttachDisk(VdevChange, tag="attach-disk"):
 
     @property
     def title(self) -> str:
-        return f"Add a copy to {self.pool}"
+        return Message("Add a copy to {pool}", pool=self.pool)
 
     def source_place(self, facts: Facts) -> Place | None:
         """The disk that the new one becomes a copy of; for a mirror the first of its disks that works."""
@@ -145,18 +160,27 @@ class AttachDisk(VdevChange, tag="attach-disk"):
         copies = max(len(place.group.children), 1) + 1
         change = command_step(
             "attach",
-            f"Make {into} a copy of {vdev_tree.vdev_label(place.vdev, facts)}",
+            Message(
+                "Make {into} a copy of {vdev_label}", into=into, vdev_label=vdev_tree.vdev_label(place.vdev, facts)
+            ),
             ["zpool", "attach", *ashift_option(place.group.ashift), "--", self.pool, str(place.vdev.guid), self.disk],
             affects=[self.disk],
             runner=retry.run_with_udev_retry,
-            undo="Take the copy out again.",
+            undo=Message("Take the copy out again."),
         )
         return self.plan_with_disks(
             facts,
             change,
-            summary=f"{into} becomes one of {copies} copies. Once the data is copied, this part of {self.pool} survives {copies - 1} failed {'disk' if copies == 2 else 'disks'}. The pool gets no more space.",
+            summary=Message(
+                "{into} becomes one of {copies} copies. Once the data is copied, this part of {pool} survives {copies_2} failed {what}. The pool gets no more space.",
+                into=into,
+                copies=copies,
+                pool=self.pool,
+                copies_2=copies - 1,
+                what=Message("disk") if copies == 2 else Message("disks"),
+            ),
             warnings=sector_warning(self.chosen_disks(facts), place.group.ashift),
-            undo="The copy can be removed again at any time.",
+            undo=Message("The copy can be removed again at any time."),
         )
 
 
@@ -167,7 +191,7 @@ class DetachDisk(VdevChange, tag="detach-disk"):
 
     @property
     def title(self) -> str:
-        return f"Take a disk out of {self.pool}"
+        return Message("Take a disk out of {pool}", pool=self.pool)
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if place.role == "spare" and place.vdev.state == "AVAIL":
@@ -211,14 +235,16 @@ class DetachDisk(VdevChange, tag="detach-disk"):
             steps=(
                 command_step(
                     "detach",
-                    f"Take {name} out of {self.pool}",
+                    Message("Take {name} out of {pool}", name=name, pool=self.pool),
                     ["zpool", "detach", "--", self.pool, str(self.vdev)],
-                    undo="Add it as a copy again; all data is then copied again.",
+                    undo=Message("Add it as a copy again; all data is then copied again."),
                 ),
             ),
             identity=self.identity(facts),
             warnings=tuple(self.plan_warnings(place)),
-            undo="It can be added again, and all data is then copied again. Its data cannot be read without the pool.",
+            undo=Message(
+                "It can be added again, and all data is then copied again. Its data cannot be read without the pool."
+            ),
         )
 
     def describe_effect(self, place: Place, name: str) -> str:
@@ -226,18 +252,28 @@ class DetachDisk(VdevChange, tag="detach-disk"):
         parent = place.parent
         if parent and parent.kind == "spare":
             if parent.children[0].guid == self.vdev:
-                return f"{name} leaves {self.pool}, and the spare that stands in for it takes its place for good. Add another spare when you can."
-            return f"The spare {name} becomes free again; the disk it stood in for works alone again."
+                return Message(
+                    "{name} leaves {pool}, and the spare that stands in for it takes its place for good. Add another spare when you can.",
+                    name=name,
+                    pool=self.pool,
+                )
+            return Message(
+                "The spare {name} becomes free again; the disk it stood in for works alone again.", name=name
+            )
         if parent and parent.kind == "replacing":
-            return f"{name} leaves {self.pool}, and the replacement ends with the other disk in its place."
-        return f"{name} is no longer a copy and becomes free."
+            return Message(
+                "{name} leaves {pool}, and the replacement ends with the other disk in its place.",
+                name=name,
+                pool=self.pool,
+            )
+        return Message("{name} is no longer a copy and becomes free.", name=name)
 
     def plan_warnings(self, place: Place) -> Iterator[str]:
         parent = place.parent
         if parent and parent.kind == "mirror":
             left = sum(self.is_good_copy(child) for child in parent.children if child.guid != self.vdev)
             if left == 1:
-                yield "Only one copy is left then: a failed disk loses everything in this pool."
+                yield Message("Only one copy is left then: a failed disk loses everything in this pool.")
 
     def probe(self, step: str, facts: Facts) -> bool:
         pool = facts.pool(self.pool)
@@ -246,5 +282,5 @@ class DetachDisk(VdevChange, tag="detach-disk"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if self.probe(step, facts):
-            return f"The disk is out of {self.pool}."
-        return f"The disk is still part of {self.pool}. Look at the pool's page, then start again."
+            return Message("The disk is out of {pool}.", pool=self.pool)
+        return Message("The disk is still part of {pool}. Look at the pool's page, then start again.", pool=self.pool)

@@ -14,6 +14,7 @@ from appliance import command
 from appliance.errors import Bug, LarderError, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
+from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.shares import approved, discovery, publish
 from appliance.shares.drift import detect, parse
@@ -64,7 +65,7 @@ class DriftDecision(Operation):
         copy = detect.copy_of(self.owned, self.seen)
         return Step(
             "keep",
-            "Keep the file as you left it",
+            Message("Keep the file as you left it"),
             f"write {copy}, with what {self.owned.path} says",
             lambda work: self.keep(work),
             (str(copy),),
@@ -78,20 +79,23 @@ class DriftDecision(Operation):
         if content_fingerprint(content) != self.seen:
             raise Refused(changed_since())
         atomic_file.write_atomically(copy, content, mode=mode)
-        work.note(f"Your version is kept as {copy}")
+        work.note(Message("Your version is kept as {copy}", copy=copy))
 
     def kept(self) -> bool:
         return OwnedFile(detect.copy_of(self.owned, self.seen), lambda _path: None).fingerprint() == self.seen
 
     def undo(self) -> str:
-        return f"Your version stays on the box as {detect.copy_of(self.owned, self.seen)}. No service reads it there."
+        return Message(
+            "Your version stays on the box as {copy_of}. No service reads it there.",
+            copy_of=detect.copy_of(self.owned, self.seen),
+        )
 
     def refuse_another(self) -> None:
         if self.owned.fingerprint() != self.seen:
             raise Refused(changed_since())
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The page of what was changed by hand shows the file as it is now. Decide again there."
+        return Message("The page of what was changed by hand shows the file as it is now. Decide again there.")
 
 
 class OverwriteDrift(DriftDecision, tag="overwrite-drift"):
@@ -101,7 +105,7 @@ class OverwriteDrift(DriftDecision, tag="overwrite-drift"):
 
     @property
     def title(self) -> str:
-        return f"Write Larder's version of {self.owned.path.name}"
+        return Message("Write Larder's version of {owned_path}", owned_path=self.owned.path.name)
 
     def locks(self) -> tuple[str, ...]:
         return ("shares",)
@@ -111,19 +115,22 @@ class OverwriteDrift(DriftDecision, tag="overwrite-drift"):
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            summary=f"{self.owned.path} says again what the folders' settings say. What was changed by hand no longer applies.",
+            summary=Message(
+                "{owned_path} says again what the folders' settings say. What was changed by hand no longer applies.",
+                owned_path=self.owned.path,
+            ),
             steps=(
                 self.keep_step(),
                 Step(
                     "write",
-                    "Write Larder's version, and have it served",
+                    Message("Write Larder's version, and have it served"),
                     f"write {self.owned.path}, checked by its own daemon",
                     lambda work: self.write(work),
                     (str(self.owned.path),),
                 ),
             ),
             identity={"operation": msgspec.to_builtins(self)},
-            warnings=("A share that is only in your version is closed, also for who uses it now.",)
+            warnings=(Message("A share that is only in your version is closed, also for who uses it now."),)
             if self.file in publish.SERVING
             else (),
             undo=self.undo(),
@@ -172,7 +179,7 @@ class AdoptDrift(DriftDecision, tag="adopt-drift"):
 
     @property
     def title(self) -> str:
-        return f"Adopt what was changed in {self.owned.path.name}"
+        return Message("Adopt what was changed in {owned_path}", owned_path=self.owned.path.name)
 
     def locks(self) -> tuple[str, ...]:
         return (*sorted({one.dataset.split("/", 1)[0] for one in self.changes}), "shares")
@@ -187,14 +194,12 @@ class AdoptDrift(DriftDecision, tag="adopt-drift"):
     def plan(self, facts: Facts) -> Plan:
         known = {one.dataset: facts.dataset(one.dataset) for one in self.changes}
         return Plan(
-            summary="What you changed by hand becomes the folders' own settings, so that Larder writes it from now on. Comments and spacing are not kept in the file."
-            if self.changes
-            else "Your changes are comments and spacing alone: Larder writes the file again in its own hand. The shares stay as they are.",
+            summary=Message("What you changed by hand becomes the folders' own settings, so that Larder writes it from now on. Comments and spacing are not kept in the file.") if self.changes else Message("Your changes are comments and spacing alone: Larder writes the file again in its own hand. The shares stay as they are."),
             steps=(
                 self.keep_step(),
                 Step(
                     "adopt",
-                    "Keep the settings with the folders, write the file from them, and have it served",
+                    Message("Keep the settings with the folders, write the file from them, and have it served"),
                     "\n".join([*(self.set_text(one, facts) for one in self.changes), f"write {self.owned.path}, checked by its own daemon"]),
                     lambda work: self.adopt(work, known),
                     (*known, str(self.owned.path)),
@@ -250,7 +255,7 @@ class AdoptDrift(DriftDecision, tag="adopt-drift"):
                     approved.set_approved(dataset.guid, share=dataset.guid in was_agreed)
             raise
         for one in self.changes:
-            work.note(f"{one.title}: done")
+            work.note(Message("{one_title}: done", one_title=one.title))
 
     def probe(self, step: str, facts: Facts) -> bool:
         if step == "keep":

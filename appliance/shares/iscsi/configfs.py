@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from appliance.errors import Failed
+from appliance.message import Message
 from appliance.shares.iscsi.part import PREFIX
 
 ROOT = Path("/sys/kernel/config/target")
@@ -140,7 +141,10 @@ def carry_out(acts: Iterable[TreeAct]) -> None:
         try:
             apply_act(act, ROOT)
         except OSError as error:
-            raise Failed(f"The kernel refused {act.kind} {act.path}", os.strerror(error.errno or 0)) from error
+            raise Failed(
+                Message("The kernel refused {kind} {act_path}", kind=act.kind, act_path=act.path),
+                os.strerror(error.errno or 0),
+            ) from error
 
 
 def apply_act(act: TreeAct, root: Path) -> None:

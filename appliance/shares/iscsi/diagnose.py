@@ -12,6 +12,7 @@ import msgspec
 from appliance import command, names
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Dataset
+from appliance.message import Message
 from appliance.request import Request
 from appliance.shares import approved
 from appliance.shares.iscsi import chap, sessions
@@ -44,7 +45,7 @@ def own_addresses() -> frozenset[str]:
         links = json.loads(said)
         return frozenset(info["local"] for link in links for info in link.get("addr_info", ()) if "local" in info)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Failed("ip printed something else than addresses", said[:200]) from error
+        raise Failed(Message("ip printed something else than addresses"), said[:200]) from error
 
 
 def answers(address: str) -> bool:
@@ -97,25 +98,31 @@ def explain_diagnosis(volume: Dataset, seen: TargetDiagnosis) -> tuple[Check, ..
     """What was seen in words. ``mend`` names the button of a fix: unlock, edit, serve; empty where there is none."""
     part = volume_part(volume)
     if part is None or not seen.on:
-        text = "The volume is not shared over iSCSI, so nobody can see it. Switch it on first."
+        text = Message("The volume is not shared over iSCSI, so nobody can see it. Switch it on first.")
         return (Check("setting", "failed", "The switch is off", text, "edit"),)
     return (*volume_checks(seen), *kernel_checks(seen), *address_checks(part, seen), *computer_checks(part, seen))
 
 
 def volume_checks(seen: TargetDiagnosis) -> Iterator[Check]:
     if seen.locked:
-        text = "It is encrypted and its key has not been given since the box started. Nothing is served until then."
+        text = Message(
+            "It is encrypted and its key has not been given since the box started. Nothing is served until then."
+        )
         yield Check("volume", "failed", "The volume is locked", text, "unlock")
     elif not seen.device:
-        text = "This box has no device for it. Serve it again; if that does not help, restart the box."
+        text = Message("This box has no device for it. Serve it again; if that does not help, restart the box.")
         yield Check("volume", "failed", "The volume is not in its place", text, "serve")
     else:
         yield Check("volume", "healthy", "The volume is in its place")
     if not seen.agreed:
-        text = "The setting came with the disks and nobody has agreed to it on this box. Look at it and save it once."
+        text = Message(
+            "The setting came with the disks and nobody has agreed to it on this box. Look at it and save it once."
+        )
         yield Check("agreed", "failed", "It was not switched on here", text, "edit")
     if not seen.secret:
-        text = "CHAP is on, and its secret does not travel with the disks. Set a new secret here and on the other computer."
+        text = Message(
+            "CHAP is on, and its secret does not travel with the disks. Set a new secret here and on the other computer."
+        )
         yield Check("secret", "failed", "This box does not have the secret", text, "edit")
 
 
@@ -123,30 +130,46 @@ def kernel_checks(seen: TargetDiagnosis) -> Iterator[Check]:
     if seen.served:
         yield Check("served", "healthy", "The kernel serves it")
     else:
-        text = "Nothing of this volume is offered to the network."
+        text = Message("Nothing of this volume is offered to the network.")
         yield Check("served", "failed", "The kernel does not serve it", text, "serve")
 
 
 def address_checks(part: Iscsi, seen: TargetDiagnosis) -> Iterator[Check]:
     if seen.foreign:
-        text = "The box may have another address since. Choose one that it has, or leave the field empty for all addresses."
+        text = Message(
+            "The box may have another address since. Choose one that it has, or leave the field empty for all addresses."
+        )
         yield Check("address", "failed", f"{', '.join(seen.foreign)} is no address of this box", text, "edit")
     if seen.silent:
-        yield Check("port", "failed", f"Nothing answers on port {PORT}", "Serve it again.", "serve")
+        yield Check("port", "failed", f"Nothing answers on port {PORT}", Message("Serve it again."), "serve")
     elif seen.served and len(seen.foreign) < max(len(part.addresses), 1):
-        text = "If the other computer finds nothing, a firewall or another network may be in between."
+        text = Message("If the other computer finds nothing, a firewall or another network may be in between.")
         yield Check("port", "healthy", f"It answers on port {PORT}", text)
 
 
 def computer_checks(part: Iscsi, seen: TargetDiagnosis) -> Iterator[Check]:
     if part.initiators:
         named = ", ".join(part.initiators[:MOST_NAMED]) + (" and more" if len(part.initiators) > MOST_NAMED else "")
-        text = f"Let in: {named}. Windows shows its own name under iSCSI Initiator, Configuration; Linux in /etc/iscsi/initiatorname.iscsi."
+        text = Message(
+            "Let in: {named}. Windows shows its own name under iSCSI Initiator, Configuration; Linux in /etc/iscsi/initiatorname.iscsi.",
+            named=named,
+        )
         yield Check("initiator", "empty", "Is the other computer among those named?", text, "edit")
     if part.user:
-        back = f" It expects this box to sign in as {part.back_user}." if part.back_user else ""
-        text = f"The other computer signs in by CHAP as {part.user}, with the secret that was set here.{back} A wrong one looks there like “authentication failure”."
+        back = (
+            Message(" It expects this box to sign in as {back_user}.", back_user=part.back_user)
+            if part.back_user
+            else ""
+        )
+        text = Message(
+            "The other computer signs in by CHAP as {user}, with the secret that was set here.{back} A wrong one looks there like “authentication failure”.",
+            user=part.user,
+            back=back,
+        )
         yield Check("chap", "empty", "Does it know the secret?", text, "edit")
     if seen.connected:
-        text = f"{', '.join(seen.connected[:MOST_NAMED])}. A second computer must not use it at the same time."
+        text = Message(
+            "{connected}. A second computer must not use it at the same time.",
+            connected=", ".join(seen.connected[:MOST_NAMED]),
+        )
         yield Check("connected", "attention", "It is in use now", text)

@@ -11,6 +11,7 @@ from pathlib import Path
 from appliance import command
 from appliance.errors import Failed, LarderError, explain_error
 from appliance.facts.box import Facts
+from appliance.message import Message
 from appliance.shares.iscsi import chap, configfs, reconcile, sessions
 from appliance.shares.iscsi.part import device_of
 from appliance.shares.iscsi.targets import Target, wanted_targets
@@ -58,7 +59,8 @@ def serve_volumes(
         raise Failed(". ".join(minded.values()))
     if stale := {one.of for one in missing} - {f"iscsi/{one.iqn}" for one in wanted}:
         raise Failed(
-            f"What is no longer shared is still served: {', '.join(sorted(stale))}", "; ".join(failures.values())
+            Message("What is no longer shared is still served: {sorted}", sorted=", ".join(sorted(stale))),
+            "; ".join(failures.values()),
         )
 
 
@@ -67,7 +69,7 @@ def load_modules() -> None:
     try:
         command.run(["modprobe", "-a", *MODULES], timeout=120)
     except command.CommandFailed as failed:
-        raise Failed("This box's kernel cannot serve disks over iSCSI", failed.said) from failed
+        raise Failed(Message("This box's kernel cannot serve disks over iSCSI"), failed.said) from failed
 
 
 def make_reservation_folder(note: Callable[[str], None]) -> None:
@@ -153,7 +155,7 @@ def open_device(volume: str, device: str) -> None:
                 return
         time.sleep(0.25)
     if not device_number(Path(device)):
-        raise Failed(f"The device {device} did not appear, so the volume is not served")
+        raise Failed(Message("The device {device} did not appear, so the volume is not served", device=device))
 
 
 def device_number(device: Path) -> str:

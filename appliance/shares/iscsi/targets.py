@@ -8,6 +8,7 @@ from pathlib import Path
 
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
+from appliance.message import Message
 from appliance.shares.iscsi.chap import Secrets
 from appliance.shares.iscsi.part import PORT, Iscsi, device_of
 from appliance.shares.settings import setting_of
@@ -58,7 +59,10 @@ def reason_unserved(dataset: Dataset, part: Iscsi, secrets: Secrets | None) -> s
     if " " in dataset.name:
         return f"{dataset.name} has a space in its name, so it is not served over iSCSI. Rename it"
     if part.user and (secrets is None or bool(secrets.back) != bool(part.back_user)):
-        return f"This box does not have the secret for {dataset.name}, so it is not served over iSCSI. Set a new secret"
+        return Message(
+            "This box does not have the secret for {dataset}, so it is not served over iSCSI. Set a new secret",
+            dataset=dataset.name,
+        )
     return ""
 
 

@@ -18,6 +18,7 @@ import msgspec
 from appliance import command, names
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Dataset
+from appliance.message import Message
 from appliance.request import Request
 from appliance.shares import afp, discovery, nfs, nfs_access
 from appliance.shares.publish import SERVING
@@ -158,7 +159,7 @@ def explain_diagnosis(dataset: Dataset, seen: Diagnosis, *, asked_from: str = ""
     mostly the very computer that cannot see the share."""
     setting = setting_of(dataset)
     if setting is None or getattr(setting, seen.protocol) is None:
-        off = "It is not shared like that, so nobody can see it. Switch it on first."
+        off = Message("It is not shared like that, so nobody can see it. Switch it on first.")
         return (Check("setting", "failed", "The switch is off", off, "edit"),)
     return (
         *folder_checks(seen),
@@ -171,10 +172,10 @@ def explain_diagnosis(dataset: Dataset, seen: Diagnosis, *, asked_from: str = ""
 
 def folder_checks(seen: Diagnosis) -> Iterator[Check]:
     if seen.locked:
-        text = "It is encrypted and its key has not been given since the box started."
+        text = Message("It is encrypted and its key has not been given since the box started.")
         yield Check("folder", "failed", "The folder is locked", text, "unlock")
     elif not seen.mounted:
-        text = "Its files are not in their place, so there is nothing to serve."
+        text = Message("Its files are not in their place, so there is nothing to serve.")
         yield Check("folder", "failed", "The folder is not mounted", text, "mount")
     else:
         yield Check("folder", "healthy", "The folder is open and in its place")
@@ -183,26 +184,30 @@ def folder_checks(seen: Diagnosis) -> Iterator[Check]:
 def service_checks(seen: Diagnosis) -> Iterator[Check]:
     title = TITLES[seen.protocol]
     if seen.drifted:
-        text = "Larder does not write over it, so changes made here do not reach it. Look at the difference and decide."
+        text = Message(
+            "Larder does not write over it, so changes made here do not reach it. Look at the difference and decide."
+        )
         yield Check(
             "file", "attention", f"The settings of {title[0].lower()}{title[1:]} were changed by hand", text, "drift"
         )
     if seen.unit != "active":
         word = "has failed" if seen.unit == "failed" else "does not run"
-        yield Check("service", "failed", f"{title} {word}", "Without it nobody is served.", "serve")
+        yield Check("service", "failed", f"{title} {word}", Message("Without it nobody is served."), "serve")
         return
     yield Check("service", "healthy", f"{title} runs")
     if not seen.port:
-        text = f"Nothing answers on port {PORTS[seen.protocol]} of this box."
+        text = Message("Nothing answers on port {ports} of this box.", ports=PORTS[seen.protocol])
         yield Check("port", "failed", f"{title} does not answer", text, "serve")
         return
     yield Check("port", "healthy", f"It answers on port {PORTS[seen.protocol]}")
     if seen.unknown:
         names = ", ".join(seen.unknown)
-        text = "That computer cannot mount it until its name is found. It may be switched off; its address in place of the name always works."
+        text = Message(
+            "That computer cannot mount it until its name is found. It may be switched off; its address in place of the name always works."
+        )
         yield Check("served", "failed", f"The name {names} is not found in the network", text, "edit")
     elif seen.served is False:
-        text = "It runs, and this folder is not among what it serves."
+        text = Message("It runs, and this folder is not among what it serves.")
         yield Check("served", "failed", f"{title} does not serve the folder", text, "serve")
     elif seen.served:
         yield Check("served", "healthy", f"{title} serves the folder")
@@ -211,11 +216,14 @@ def service_checks(seen: Diagnosis) -> Iterator[Check]:
 def announced_check(seen: Diagnosis) -> Check:
     if seen.announced is None:
         return Check(
-            "announced", "empty", "Whether it is announced could not be asked", "Avahi does not answer on this box."
+            "announced",
+            "empty",
+            "Whether it is announced could not be asked",
+            Message("Avahi does not answer on this box."),
         )
     if seen.announced:
         return Check("announced", "healthy", "It is announced to the network")
-    text = "Other computers do not find it automatically. Typing the address still works."
+    text = Message("Other computers do not find it automatically. Typing the address still works.")
     return Check("announced", "attention", "It is not announced", text, "serve")
 
 
@@ -227,10 +235,10 @@ def address_checks(setting: ShareSetting, seen: Diagnosis, asked_from: str) -> I
         return
     if seen.protocol == "afp":
         hosts: tuple[str, ...] = afp.HOME
-        outside = "AFP is for the networks of a home only, over IPv4."
+        outside = Message("AFP is for the networks of a home only, over IPv4.")
     elif seen.protocol == "nfs" and setting.nfs:
         hosts = setting.nfs.hosts
-        outside = "Only " + ", ".join(hosts[:5]) + " may mount it."
+        outside = Message("Only {hosts} may mount it.", hosts=", ".join(hosts[:5]))
     else:
         return
     if any(address in one for one in parse_networks(hosts)):
@@ -239,7 +247,11 @@ def address_checks(setting: ShareSetting, seen: Diagnosis, asked_from: str) -> I
         edit = "edit" if seen.protocol == "nfs" else ""
         yield Check("address", "failed", f"Your computer ({address}) is not let in", outside, edit)
     else:
-        text = f"{outside} Whether {address} has one of those names cannot be told from here."
+        text = Message(
+            "{outside} Whether {address} has one of those names cannot be told from here.",
+            outside=outside,
+            address=address,
+        )
         yield Check("address", "empty", "Is your computer among those that are let in?", text)
 
 
@@ -257,19 +269,23 @@ def all_networks(hosts: tuple[str, ...]) -> bool:
 
 def person_checks(setting: ShareSetting, seen: Diagnosis) -> Iterator[Check]:
     if not seen.person:
-        text = "Choose who cannot see it, and their account and the folder's permissions are looked at too."
+        text = Message("Choose who cannot see it, and their account and the folder's permissions are looked at too.")
         yield Check("person", "empty", "No user chosen", text)
         return
     who = seen.person
     if seen.account == "missing":
-        yield Check("account", "failed", f"There is no account {who}", "It may have been removed.", "edit")
+        yield Check("account", "failed", f"There is no account {who}", Message("It may have been removed."), "edit")
         return
     if seen.account == "locked":
         yield Check(
-            "account", "failed", f"The account {who} is switched off", "Set a password, and it is on again.", "password"
+            "account",
+            "failed",
+            f"The account {who} is switched off",
+            Message("Set a password, and it is on again."),
+            "password",
         )
     elif seen.account == "strange":
-        text = "It has no password for this. Set one: it then holds for SMB and AFP."
+        text = Message("It has no password for this. Set one: it then holds for SMB and AFP.")
         yield Check("account", "failed", f"{TITLES[seen.protocol]} does not know a password of {who}", text, "password")
     else:
         yield Check("account", "healthy", f"The account {who} is switched on")
@@ -277,7 +293,7 @@ def person_checks(setting: ShareSetting, seen: Diagnosis) -> Iterator[Check]:
     if not seen.mounted:
         return
     if seen.stopped_at:
-        text = "The permissions of that folder end the way for this person."
+        text = Message("The permissions of that folder end the way for this person.")
         yield Check("permissions", "failed", f"{who} may not enter {seen.stopped_at}", text, "let-in")
     elif not seen.may_write:
         yield Check("permissions", "attention", f"{who} may read the folder, not change it", "", "let-in")
@@ -289,7 +305,9 @@ def client_checks(part: Nfs, seen: Diagnosis) -> Iterator[Check]:
     """What the other computer's user may do, as whom the server acts for them."""
     client = seen.client
     if seen.account == "missing" and not part.everybody_as:
-        yield Check("account", "failed", f"There is no account {seen.person}", "It may have been removed.", "edit")
+        yield Check(
+            "account", "failed", f"There is no account {seen.person}", Message("It may have been removed."), "edit"
+        )
         return
     if client is None:
         return
@@ -298,15 +316,22 @@ def client_checks(part: Nfs, seen: Diagnosis) -> Iterator[Check]:
         if client.who:
             yield Check("account", "healthy", f"Everybody who mounts it counts as {who}")
         else:
-            text = f"{part.everybody_as} is no longer here. Choose somebody else."
+            text = Message("{everybody_as} is no longer here. Choose somebody else.", everybody_as=part.everybody_as)
             yield Check("account", "failed", "Everybody who mounts it counts as nobody", text, "edit")
     elif client.who:
         who = client.who
-        text = f"{who} has the number {client.uid} here, with the group {client.gid}. The user on the other computer needs the same number, or nothing below applies."
+        text = Message(
+            "{who} has the number {uid} here, with the group {gid}. The user on the other computer needs the same number, or nothing below applies.",
+            who=who,
+            uid=client.uid,
+            gid=client.gid,
+        )
         yield Check("account", "attention", "Users count by number", text, "edit")
     else:
-        who = f"A user with the number {client.uid}"
-        text = "The first user of most computers has this number. Let everybody count as one user of this box, or choose above who cannot see it."
+        who = Message("A user with the number {uid}", uid=client.uid)
+        text = Message(
+            "The first user of most computers has this number. Let everybody count as one user of this box, or choose above who cannot see it."
+        )
         yield Check("account", "attention", "Users count by number", text, "edit")
     yield client_check(part, client, who)
 
@@ -315,9 +340,9 @@ def client_check(part: Nfs, client: nfs_access.Numbers, who: str) -> Check:
     # A user of this box can be let in; a stranger cannot, so there the export itself has to change.
     mend = "let-in" if client.who else "edit"
     if client.stopped_at:
-        return Check("permissions", "failed", f"{who} cannot open {client.stopped_at}", "Opening and listing it was tried with the numbers that the NFS server uses.", mend)  # fmt: skip
+        return Check("permissions", "failed", f"{who} cannot open {client.stopped_at}", Message("Opening and listing it was tried with the numbers that the NFS server uses."), mend)  # fmt: skip
     if client.unreadable:
-        return Check("permissions", "failed", f"{who} cannot read all files", f"The first is {client.unreadable}. Set who may use the folder.", mend)  # fmt: skip
+        return Check("permissions", "failed", f"{who} cannot read all files", Message("The first is {unreadable}. Set who may use the folder.", unreadable=client.unreadable), mend)  # fmt: skip
     if part.write and not client.may_write:
         return Check("permissions", "attention", f"{who} can read the folder, not change it", "", mend)
     return Check("permissions", "healthy", f"{who} can read {'and change ' if part.write else ''}the folder")

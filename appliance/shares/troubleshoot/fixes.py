@@ -11,6 +11,7 @@ from appliance import names
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
+from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.shares import discovery, publish
 from appliance.shares.settings import SPOKEN, Protocol, ShareSetting, setting_of
@@ -31,7 +32,7 @@ class RepublishShare(Operation, tag="republish-share"):
 
     @property
     def title(self) -> str:
-        return f"Serve {self.dataset} again over {SPOKEN[self.protocol]}"
+        return Message("Serve {dataset} again over {spoken}", dataset=self.dataset, spoken=SPOKEN[self.protocol])
 
     @property
     def subject(self) -> str:
@@ -67,14 +68,22 @@ class RepublishShare(Operation, tag="republish-share"):
         shown = f"write {one.owned.path}\nreload {' '.join(one.units)}"
         steps = [
             Step(
-                "serve", "Have it served as it says, and ask whether it is", shown, self.serve, (str(one.owned.path),)
+                "serve",
+                Message("Have it served as it says, and ask whether it is"),
+                shown,
+                self.serve,
+                (str(one.owned.path),),
             ),
-            Step("announce", "Tell the network", f"write {discovery.FOLDER}/{discovery.BOX}", self.announce),
+            Step("announce", Message("Tell the network"), f"write {discovery.FOLDER}/{discovery.BOX}", self.announce),
         ]
         if dataset and not dataset.mounted:
             steps.insert(0, mount.mount_step(self.dataset, dataset.mountpoint))
         return Plan(
-            f"{self.dataset} is served over {SPOKEN[self.protocol]} as its switch says. Nobody who is connected is dropped.",
+            Message(
+                "{dataset} is served over {spoken} as its switch says. Nobody who is connected is dropped.",
+                dataset=self.dataset,
+                spoken=SPOKEN[self.protocol],
+            ),
             tuple(steps),
             {"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
         )
@@ -83,11 +92,13 @@ class RepublishShare(Operation, tag="republish-share"):
         facts = publish.agreed_facts()
         dataset = facts.dataset(self.dataset)
         if dataset is None:
-            raise Failed(f"Nobody on this box has agreed to share {self.dataset}. Switch its share on")
+            raise Failed(
+                Message("Nobody on this box has agreed to share {dataset}. Switch its share on", dataset=self.dataset)
+            )
         publish.publish_shares(facts, [self.protocol], changed={dataset.mountpoint}, note=work.note)
         if dataset.mountpoint not in {path for _name, path in publish.SERVING[self.protocol].served()}:
-            raise Failed(f"The service runs and does not serve {self.dataset}")
-        work.note("The service lists the folder")
+            raise Failed(Message("The service runs and does not serve {dataset}", dataset=self.dataset))
+        work.note(Message("The service lists the folder"))
 
     def announce(self, work: Work) -> None:
         discovery.announce_shares(publish.agreed_facts().datasets)
@@ -105,7 +116,7 @@ class RepublishShare(Operation, tag="republish-share"):
         return not one.owned.drifted() and dataset.mountpoint in {place for _name, place in one.served()}
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "Ask again why it cannot be seen: the page says what is still in the way."
+        return Message("Ask again why it cannot be seen: the page says what is still in the way.")
 
 
 class OpenTopFolder(Operation, tag="open-top-folder"):
@@ -120,7 +131,7 @@ class OpenTopFolder(Operation, tag="open-top-folder"):
 
     @property
     def title(self) -> str:
-        return f"Let people into {self.dataset}"
+        return Message("Let people into {dataset}", dataset=self.dataset)
 
     @property
     def subject(self) -> str:
@@ -165,7 +176,10 @@ class OpenTopFolder(Operation, tag="open-top-folder"):
             for number, one in enumerate(above)
         ]
         return Plan(
-            f"Everybody with an account may read and change the top of {self.dataset}. Folders inside keep their permissions.",
+            Message(
+                "Everybody with an account may read and change the top of {dataset}. Folders inside keep their permissions.",
+                dataset=self.dataset,
+            ),
             (
                 *passing,
                 mountpoints.top_step(
@@ -186,4 +200,4 @@ class OpenTopFolder(Operation, tag="open-top-folder"):
         return place.group() == PEOPLE if step == "group" else place.stat().st_mode & 0o2070 == 0o2070
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "Let people in once more: doing it twice does no harm."
+        return Message("Let people in once more: doing it twice does no harm.")

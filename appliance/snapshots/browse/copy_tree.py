@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 from appliance.errors import Failed
 from appliance.formatting import size_text
+from appliance.message import Message
 from appliance.operation import Work
 from appliance.zfs import private_mount
 
@@ -56,7 +57,7 @@ class TreeCopy:
     def enter_level(self) -> Iterator[None]:
         self.depth += 1
         if self.depth > DEEPEST:
-            raise Failed(f"Folders are nested more than {DEEPEST} levels deep")
+            raise Failed(Message("Folders are nested more than {deepest} levels deep", deepest=DEEPEST))
         yield
         self.depth -= 1
 

@@ -17,6 +17,7 @@ from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import parse_copy_mark
 from appliance.formatting import printable_text
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work, never
 from appliance.snapshots.browse import listing
 from appliance.snapshots.browse.copy_tree import TreeCopy, copy_attributes
@@ -65,7 +66,7 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
 
     @property
     def title(self) -> str:
-        return f"Restore {printable_text(self.path_text)[-LONGEST_TITLE:]}"
+        return Message("Restore {printable_text}", printable_text=printable_text(self.path_text)[-LONGEST_TITLE:])
 
     def lasts(self) -> bool:
         return True
@@ -116,37 +117,49 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
         moment = self.moment_text(facts)
         dataset = facts.dataset(self.folder)
         top = dataset.mountpoint if dataset else ""
-        then = f"{self.path_text} is restored as it was at {moment}."
+        then = Message("{path_text} is restored as it was at {moment}.", path_text=self.path_text, moment=moment)
         summary, renames = {
             "beside": (
-                f"{self.path_text} is copied out of the snapshot, with “(from {moment})” in its name.",
+                Message(
+                    "{path_text} is copied out of the snapshot, with “(from {moment})” in its name.",
+                    path_text=self.path_text,
+                    moment=moment,
+                ),
                 f"rename the copy to {self.path_text} (from {moment})",
             ),
             "back": (
-                f"{then} What has this name now stays, with “(replaced {moment})” in its name.",
+                Message(
+                    "{then} What has this name now stays, with “(replaced {moment})” in its name.",
+                    then=then,
+                    moment=moment,
+                ),
                 f"rename what is there to {self.path_text} (replaced {moment}), and the copy to {self.path_text}",
             ),
             "free": (
-                f"{then} If something has this name now, the copy gets “(from {moment})” in its name.",
+                Message(
+                    "{then} If something has this name now, the copy gets “(from {moment})” in its name.",
+                    then=then,
+                    moment=moment,
+                ),
                 f"rename the copy to {self.path_text}, or to {self.path_text} (from {moment}) if that is taken",
             ),
         }[self.place]
         step = Step(
             "restore",
-            "Copy it out of the snapshot",
+            Message("Copy it out of the snapshot"),
             f"mount {self.snapshot} read-only, where only this job sees it\n"
             f"copy {self.path_text} from there to {top}, under a temporary name, without pipes, devices and set-uid bits\n"
             f"{renames}",
             lambda work: self.restore(work, facts),
             (self.folder,),
-            "Delete the copy",
+            Message("Delete the copy"),
         )
         return Plan(
             summary=summary,
             steps=(step,),
             identity=self.plan_identity(),
-            warnings=("Owners and permissions are restored as they were then. Check them afterwards.",),
-            undo="Nothing is erased.",
+            warnings=(Message("Owners and permissions are restored as they were then. Check them afterwards."),),
+            undo=Message("Nothing is erased."),
         )
 
     def moment_text(self, facts: Facts) -> str:
@@ -158,7 +171,7 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
         moment = self.moment_text(facts)
         with private_mount.root_of(self.snapshot) as root, listing.open_live_folder(dataset) as now:
             if now is None:
-                raise Failed(f"{self.folder} is not mounted, so nothing was restored")
+                raise Failed(Message("{folder} is not mounted, so nothing was restored", folder=self.folder))
             with self.open_source(root) as source, open_target_folder(root, now, self.parts[:-1], work) as into:
                 copy = TreeCopy(work)
                 copy.count_tree(source)
@@ -172,13 +185,25 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
                     with suppress(OSError):
                         remove_leftover(self.temporary_name, into)
                     if isinstance(error, OSError):
-                        raise Failed(f"{self.path_text} was not restored", error.strerror or "") from error
+                        raise Failed(
+                            Message("{path_text} was not restored", path_text=self.path_text), error.strerror or ""
+                        ) from error
                     raise
-        work.note(f"{printable_name(name)} is restored: {copy.done_files} files and folders")
+        work.note(
+            Message(
+                "{printable_name} is restored: {done_files} files and folders",
+                printable_name=printable_name(name),
+                done_files=copy.done_files,
+            )
+        )
         if copy.left_out:
-            work.note(f"{copy.left_out} pipes, sockets or devices were left out")
+            work.note(Message("{left_out} pipes, sockets or devices were left out", left_out=copy.left_out))
         if copy.stripped:
-            work.note(f"{copy.stripped} files could run as another user (set-uid). They no longer do")
+            work.note(
+                Message(
+                    "{stripped} files could run as another user (set-uid). They no longer do", stripped=copy.stripped
+                )
+            )
 
     @contextmanager
     def open_source(self, root: int) -> Iterator[int]:
@@ -207,7 +232,9 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
             if name_exists(into, own):
                 aside = free_name(into, own, f"(replaced {moment})")
                 rename_new(into, own, aside)
-                work.note(f"What was there is called {printable_name(aside)} now")
+                work.note(
+                    Message("What was there is called {printable_name} now", printable_name=printable_name(aside))
+                )
         rename_new(into, self.temporary_name, name)
         os.fsync(into)
         return name
@@ -232,7 +259,9 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         left = self.temporary_name.decode()
-        return f"Nothing that was there is lost. Restore it again; an incomplete copy ({left}) is then removed."
+        return Message(
+            "Nothing that was there is lost. Restore it again; an incomplete copy ({left}) is then removed.", left=left
+        )
 
 
 def is_copy(then: os.stat_result, now: int, parts: tuple[bytes, ...]) -> bool:
@@ -279,7 +308,9 @@ def rename_new(folder: int, name: bytes, to: bytes) -> None:
     try:
         private_mount.libc_function("renameat2", folder, name, folder, to, 1)
     except FileExistsError as error:
-        raise Failed(f"{printable_name(to)} was created meanwhile. Restore it again") from error
+        raise Failed(
+            Message("{printable_name} was created meanwhile. Restore it again", printable_name=printable_name(to))
+        ) from error
 
 
 def free_name(folder: int, name: bytes, words: str) -> bytes:
@@ -287,7 +318,7 @@ def free_name(folder: int, name: bytes, words: str) -> bytes:
         wanted = insert_words(name, words, number)
         if not name_exists(folder, wanted):
             return wanted
-    raise Failed("There are too many copies of it already. Move some of them first")
+    raise Failed(Message("There are too many copies of it already. Move some of them first"))
 
 
 def remove_leftover(name: bytes, folder: int) -> None:
@@ -312,13 +343,28 @@ def open_target_folder(root: int, now: int, parts: tuple[bytes, ...], work: Work
             try:
                 below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=handle)
             except OSError as error:
-                raise Failed(f"{printable_name(part)} is not a folder any more, so nothing can be put there") from error
+                raise Failed(
+                    Message(
+                        "{printable_name} is not a folder any more, so nothing can be put there",
+                        printable_name=printable_name(part),
+                    )
+                ) from error
             os.close(handle)
             handle = below
             if os.fstat(handle).st_dev != device:
-                raise Failed(f"{printable_name(part)} is now another folder with its own snapshots")
+                raise Failed(
+                    Message(
+                        "{printable_name} is now another folder with its own snapshots",
+                        printable_name=printable_name(part),
+                    )
+                )
             if new:
-                work.note(f"The folder {printable_name(part)} was missing and was made again")
+                work.note(
+                    Message(
+                        "The folder {printable_name} was missing and was made again",
+                        printable_name=printable_name(part),
+                    )
+                )
                 with private_mount.open_beneath(root, parts[:depth]) as then:
                     read = private_mount.reopen_for_reading(then, os.O_RDONLY | os.O_DIRECTORY)
                     try:

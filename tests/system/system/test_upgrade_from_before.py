@@ -65,7 +65,7 @@ def before(appliance: Machine, tmp_path_factory: pytest.TempPathFactory) -> dict
     """What was done with the version of before: jobs that ended well, badly, and in the middle; a share; a paused benchmark."""
     install_version_before(appliance, tmp_path_factory.mktemp("before"))
     visitor = VisitorBefore.of_new(appliance)
-    done = visitor.confirm(visitor.review_pool("tank", disk_paths(appliance, 1, 2), "mirror"))
+    done = visitor.confirm(visitor.review_pool("tank", disk_paths(appliance, 1, 2), "mirror-1"))
     assert visitor.ended(done).startswith("Done.")
     answer = visitor.post("/folders/new/", parent="tank", name="photos", preset="general", limit="", key="")
     assert visitor.ended(sharing.job_in(answer)).startswith("Done.")

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.agent import journal
-from appliance.agent.journal import AlreadyKnown, Journal
+from appliance.agent.journal import AlreadyKnown, Journal, read_journal
+from appliance.agent.run_operation import outcome
 from appliance.errors import Refused
+from appliance.message import Message
 from appliance.system import paths
 from tests.unit.made import JOB, OTHER_JOB
 
@@ -199,3 +201,24 @@ def test_prune_keeps_the_journal_of_an_interrupted_job_until_it_is_settled(monke
     record.close()
     journal.prune()
     assert (found := journal.read_journal(JOB)) is not None and found.begun == ("zero",)
+
+
+def test_messages_of_a_journal_keep_their_templates_beside_the_english_text():
+    record = written(close=False)
+    note, end = Message("Unmounted {top}", top="tank"), Message("{pool} is destroyed.", pool="tank")
+    record.write("note", text=note)
+    record.write("ended", state="done", text=end)
+    record.close()
+    known = read_journal(JOB)
+    assert known is not None
+    assert (known.text, known.notes) == ("tank is destroyed.", ("half way", "Unmounted tank"))
+    assert known.messages == {str(note): note.as_json(), str(end): end.as_json()}
+    assert outcome(known)["messages"] == known.messages
+
+
+def test_journal_of_an_earlier_version_has_no_messages():
+    written()
+    known = read_journal(JOB)
+    assert known is not None
+    assert known.messages == {}
+    assert outcome(known)["notes"] == ["half way"]

@@ -55,9 +55,9 @@ def refused_codes(found: RunBenchmarkCase, facts: Facts) -> list[str]:
     "use",
     [
         Use("old", "holds ext4 data called photos", "1"), Use("old", "has a partition table (dos)"),
-        Use("exported", "holds the pool attic, which is not in use here", "7", "attic"), Use("pool", "part of the pool tank", "8", "tank"),
+        Use("exported", "holds the pool attic, which is not in use here", "7", "attic"), Use("pool", "is part of the pool tank", "8", "tank"),
         Use("old", "was part of the pool tank, which has no place for it any more", "8", "tank"), Use("swap", "is used as swap"),
-        Use("raid", "part of a set of disks (LVM2_member)"), Use("mounted", "is in use at /mnt"), Use("system", "holds the system"),
+        Use("raid", "is part of a set of disks (LVM2_member)"), Use("mounted", "is in use at /mnt"), Use("system", "holds the system"),
     ],
     ids=lambda use: use.text,
 )  # fmt: skip
@@ -104,7 +104,7 @@ def test_pool_in_use_needs_space_and_has_to_be_unlocked():
 
 def test_raw_disk_of_a_pool_may_be_read():
     single = operation(where="disk", disks=(path_of(1),), layout="stripe", workload="disk-start")
-    plan = checked_plan(single, box(disk(1, uses=(Use("pool", "part of the pool tank", "7", "tank"),))))
+    plan = checked_plan(single, box(disk(1, uses=(Use("pool", "is part of the pool tank", "7", "tank"),))))
     assert [step.name for step in plan.steps] == ["run-1", "run-2", "run-3"]
     assert all("--readonly" in step.command_text for step in plan.steps)
 
@@ -352,7 +352,7 @@ def test_cleanup_resumes_a_suspended_pool_once_its_disks_are_back(commands, fold
         (disk(1, uses=(Use("old", "holds ext4 data", "1"),)), [], False),
         (disk(1, uses=(TRACES, Use("old", "holds ext4 data", "1"))), [NAME], False),
         (disk(1, uses=(Use("exported", "holds the pool attic", "9", "attic"),)), [NAME], False),
-        (disk(1, uses=(Use("pool", f"part of the pool {NAME}", "9", NAME),)), [NAME], False),
+        (disk(1, uses=(Use("pool", f"is part of the pool {NAME}", "9", NAME),)), [NAME], False),
     ],
 )
 def test_cleanup_erases_only_disks_with_nothing_but_the_scratch_pool(found, labels, mine):

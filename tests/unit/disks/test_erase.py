@@ -52,7 +52,7 @@ def tank(
     return Pool("tank", 77, pool, (Vdev("mirror-0", "mirror", 9, pool, children=pair),), errors=errors, scan=scan)
 
 
-PART = Use("pool", "part of the pool tank", "77", "tank")
+PART = Use("pool", "is part of the pool tank", "77", "tank")
 REBUILT = Scan("resilver", "scanning", datetime(2026, 1, 1, tzinfo=UTC), None, 100, 10, 10, 0)
 
 
@@ -82,7 +82,7 @@ def test_an_offline_disk_that_may_hold_the_last_good_copy_is_not_erased(pool, co
 
 
 @pytest.mark.parametrize(
-    "use", [Use("mounted", "is in use at /mnt"), Use("pool", "part of the pool other", "78", "other")]
+    "use", [Use("mounted", "is in use at /mnt"), Use("pool", "is part of the pool other", "78", "other")]
 )
 def test_an_offline_disk_that_something_else_uses_too_is_not_erased(use):
     facts = replace(box(disk(1, uses=(PART, use)), disk(2, uses=(PART,))), pools=(tank(),))

@@ -67,7 +67,7 @@ def facts(found: Pool, *absent: int, disks: tuple[Disk, ...] = (), count: int = 
     """The box with that pool and six disks of which some are not there; members know that they are."""
     members = {device.path.removesuffix("-part1") for device in found.devices()}
     there = [disk(number) for number in range(1, count + 1) if number not in absent]
-    used = Use("pool", f"part of the pool {found.name}", str(found.guid), found.name)
+    used = Use("pool", f"is part of the pool {found.name}", str(found.guid), found.name)
     return Facts(
         (found,), disks=(*(replace(one, uses=(used,)) if one.path in members else one for one in there), *disks)
     )

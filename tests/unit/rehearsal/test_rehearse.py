@@ -145,7 +145,7 @@ def test_disk_has_to_be_that_of_the_vdev_and_to_have_nothing_else_on_it():
     assert codes(rehearse(vdev=50).check(facts())) == ["rehearsal-disk-not-member"]
     assert codes(rehearse(vdev=999).check(facts())) == ["rehearsal-disk-not-member"]
     assert refusals(facts(absent=(2,))) == ["rehearsal-disk-missing"]
-    other = Use("pool", "part of the pool attic", "8", "attic")
+    other = Use("pool", "is part of the pool attic", "8", "attic")
     found = facts()
     shared = tuple(replace(one, uses=(*one.uses, other)) if one.path == path_of(2) else one for one in found.disks)
     assert refusals(replace(found, disks=shared)) == ["rehearsal-disk-shared"]

@@ -30,7 +30,7 @@ from tests.unit.rehearsal.test_rehearse import folder, root
 OUT = DiskOut(vdev=102, disk=path_of(2))
 BEGAN = datetime(2026, 11, 24, 20, tzinfo=UTC)
 DONE = LongWork("resilver", "finished", BEGAN, BEGAN + timedelta(seconds=90), 10**9, 10**9, repaired=5 * 10**8)
-PART = Use("pool", "part of the pool tank", "7", "tank")
+PART = Use("pool", "is part of the pool tank", "7", "tank")
 
 
 class Box:

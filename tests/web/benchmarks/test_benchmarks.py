@@ -208,7 +208,7 @@ def test_a_sweep_of_a_disk_without_stable_path_is_refused(web, empty):
 
 def test_box_without_empty_disks_says_what_to_do(web, calm):
     rows.recorded_box()
-    rows.put(disks=[disk(1, uses=(Use("pool", "part of the pool tank", "1", "tank"),))])
+    rows.put(disks=[disk(1, uses=(Use("pool", "is part of the pool tank", "1", "tank"),))])
     assert "No empty disks" in text_of(web.get("/benchmarks/new/layouts/"))
     rows.put(pools=[])
     assert "No pool to benchmark" in text_of(web.get("/benchmarks/new/pool/"))

@@ -32,7 +32,7 @@ def disks(calm) -> list[Disk]:
         4,
         disk(7, uses=(OLD,)),
         disk(8, uses=(EXPORTED,)),
-        replace(busy, uses=(Use("pool", "part of the pool family", "5000", "family"),)),
+        replace(busy, uses=(Use("pool", "is part of the pool family", "5000", "family"),)),
     )
     rows.put(pools=[pool])
     return found
@@ -272,7 +272,7 @@ def test_a_taken_name_is_said_at_once_also_where_the_layout_is_not_asked_for(web
     rows.empty_box(1, taken := disk(9))
     rows.put(
         pools=[rows.pool_of("family", 5000, taken)],
-        disks=[disk(1), replace(taken, uses=(Use("pool", "part of the pool family", "5000", "family"),))],
+        disks=[disk(1), replace(taken, uses=(Use("pool", "is part of the pool family", "5000", "family"),))],
     )
     assert_refused(ask(web, "layout", name="family"), "name", "name", "pool-name-taken")
 

@@ -156,6 +156,13 @@ def test_the_bar_says_which_box_it_is_and_leads_to_the_others(opened):
     assert bar.with_bar("<head></head><body>x").endswith("</aside>x")
 
 
+def test_who_signed_out_signs_in_with_the_name_and_password_that_are_printed(opened):
+    web = opened("healthy")
+    web.logout()
+    web.post("/login/", {"login": stand_in.NAME, "password": stand_in.PASSWORD})
+    assert web.get("/pools/").status_code == 200
+
+
 def test_it_starts_on_no_installed_box(monkeypatch, tmp_path):
     monkeypatch.setattr(place, "INSTALLED", (tmp_path / "missing", tmp_path))
     with pytest.raises(SystemExit, match="This machine is a Larder box"):

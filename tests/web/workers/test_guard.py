@@ -235,6 +235,17 @@ def test_a_stage_that_works_again_is_over(due, monkeypatch):
     assert [row.state for row in Alert.objects.filter(kind="source.stopped")] == ["cleared"]
 
 
+def test_a_part_that_is_well_is_asked_about_once_and_not_at_every_tick(django_assert_num_queries):
+    store.checked("tick-mail", changed=False, error="noted by the worker before")
+    guard.run_guarded("tick-mail", lambda: None)
+    assert not Source.objects.exclude(error="").exists()
+    with django_assert_num_queries(0, using="inventory"):
+        guard.run_guarded("tick-mail", lambda: None)
+    guard.run_guarded("tick-mail", failing(RuntimeError("no")))
+    guard.run_guarded("tick-mail", lambda: None)
+    assert not Source.objects.exclude(error="").exists()
+
+
 def test_events_that_come_during_a_reading_have_another_follow_it(due, monkeypatch):
     monkeypatch.setattr(collectors, "is_due", lambda *_args: False)
     monkeypatch.setattr(spool, "ingest_events", lambda: [Event(source="zed", subject="tank")])

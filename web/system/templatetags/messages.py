@@ -11,6 +11,7 @@ from django import template
 from django.template.base import Template
 from django.template.context import Context
 from django.urls import reverse
+from django.utils.translation import get_language
 
 from web.translation import reason_text
 
@@ -22,6 +23,13 @@ register.filter("reason_text", reason_text)
 def address(name: str, *args: object, **kwargs: object) -> str:
     """The address of a page, as ``{% url … as … %}`` gives it, except that an unknown one is an error."""
     return reverse(name, args=args, kwargs=kwargs)
+
+
+@register.simple_tag
+def page_language() -> str:
+    """The language that the page is in, as an attribute of HTML: ``en-GB``."""
+    language, dash, region = (get_language() or "").partition("-")
+    return f"{language}{dash}{region.upper()}"
 
 
 @register.simple_tag(takes_context=True)

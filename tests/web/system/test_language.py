@@ -1,0 +1,160 @@
+"""Pages are in the language of their reader and mails in that of the box; nothing of it is there while languages are off."""
+
+from __future__ import annotations
+
+import re
+import smtplib
+from datetime import UTC, datetime
+
+import pytest
+from django.conf import settings as project
+from django.core.exceptions import MiddlewareNotUsed
+from django.http import HttpResponse
+from django.urls import reverse
+from django.utils import translation
+from django.utils.formats import localize
+from django.utils.translation import trans_real
+
+from appliance.alerts.rules import Fault
+from tests.messages import catalogue
+from web import language
+from web.accounts.models import Preferences
+from web.alerts import outbox, reconcile
+from web.alerts.models import Alert, MailSettings, Message
+from workers import deliver, mail_text
+
+NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def dutch(settings, tmp_path, monkeypatch):
+    """Languages are offered, with the catalogues compiled as at installation."""
+    from deploy.catalogues import compile_catalogues
+
+    for code in catalogue.LANGUAGES:
+        place = tmp_path / code / "LC_MESSAGES"
+        place.mkdir(parents=True)
+        (place / "django.po").write_bytes(catalogue.path_of(code).read_bytes())
+    compile_catalogues(tmp_path)
+    former = vars(translation)["_trans"]
+    monkeypatch.setattr(translation, "_trans", type(former)())  # the former remembers that languages were off
+    monkeypatch.setattr(trans_real, "_translations", {})
+    settings.OFFER_LANGUAGES = settings.USE_I18N = True
+    settings.LOCALE_PATHS = [tmp_path]
+    yield
+    translation.activate(project.LANGUAGE_CODE)
+
+
+def language_of(rf, user, accept: str = "") -> str | None:
+    """The language in which a page for this user is made."""
+    request = rf.get("/", headers={"Accept-Language": accept})
+    request.user = user
+
+    def page(_request):
+        return HttpResponse(translation.get_language())
+
+    answer = language.as_the_browser_asks(language.as_the_user_chose(page))(request)
+    return answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("user", "browser", "box", "found"),
+    [
+        ("", "", "", "en-gb"),
+        ("", "", "nl", "nl"),
+        ("", "de, nl-BE;q=0.8, en;q=0.5", "", "nl"),
+        ("", "en-US,en;q=0.9,nl;q=0.5", "nl", "en-gb"),
+        ("", "de,*", "nl", "nl"),
+        ("nl", "en-US", "", "nl"),
+        ("en-gb", "nl", "nl", "en-gb"),
+        ("xx", "nl", "", "en-gb"),
+        ("", "\x00;q=x,,;" * 50, "", "en-gb"),
+    ],
+)
+def test_user_comes_before_browser_and_browser_before_box(rf, admin, dutch, user, browser, box, found):
+    Preferences.objects.create(user=admin, language=user)
+    MailSettings.objects.create(pk=1, language=box)
+    assert language_of(rf, admin, browser) == found
+    assert translation.get_language() == "en-gb"
+
+
+def test_switched_off_there_is_no_choice_and_no_middleware(web, calm):
+    for middleware in (language.as_the_browser_asks, language.as_the_user_chose):
+        with pytest.raises(MiddlewareNotUsed):
+            middleware(lambda _request: HttpResponse())
+    for path in ("/account/preferences/", reverse("mail_settings")):
+        page = web.get(path, headers={"Accept-Language": "nl"}).content.decode()
+        assert '<html lang="en-GB">' in page
+        assert 'name="language"' not in page
+    web.post("/account/preferences/", {"units": "TB", "language": "nl"})
+    assert Preferences.objects.get().language == ""
+    with language.in_language("nl"):
+        assert translation.get_language() == "en-gb"
+
+
+def test_english_pages_and_mails_load_no_catalogue_of_another_language(rf, admin, dutch):
+    assert language_of(rf, admin, "en-US") == "en-gb"
+    with language.in_language(""):
+        mail_text.count_notices(2)
+    assert "nl" not in vars(trans_real)["_translations"]
+
+
+def test_user_chooses_the_language_of_pages(web, calm, dutch):
+    page = web.get("/account/preferences/").content.decode()
+    assert re.findall(r'<option value="([^"]*)"', page) == ["", "en-gb", "nl"]
+    assert web.post("/account/preferences/", {"units": "TB", "language": "xx"}).status_code == 400
+    assert web.post("/account/preferences/", {"units": "TB", "language": "nl"}).status_code == 302
+    assert Preferences.objects.get().language == "nl"
+
+
+def test_box_has_a_language_for_mails(web, calm, dutch):
+    page = web.get(reverse("mail_settings")).content.decode()
+    assert re.findall(r'<option value="([^"]*)"[^>]*>(English|Nederlands)', page) == [
+        ("", "English"),
+        ("nl", "Nederlands"),
+    ]
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """Mails that a server of the test has taken."""
+    found = []
+
+    class Server:
+        def __init__(self, *_args, **_more): ...
+
+        def starttls(self, **_more): ...
+
+        def send_message(self, message, **_more):
+            found.append(message)
+            return {}
+
+        def quit(self): ...
+
+        def close(self): ...
+
+    monkeypatch.setattr(smtplib, "SMTP", Server)
+    return found
+
+
+def test_mails_are_in_the_language_of_the_box(dutch, taken):
+    mail = MailSettings.objects.create(pk=1, host="mail.example", sender="a@example.org", critical="a@example.org", language="nl")  # fmt: skip
+    outbox.queue_test("mail", NOW)
+    assert deliver.send_due(NOW) == 1
+    reconcile.reconcile_alerts([Fault("disk.failing", "ata-1", "Disk 3 is failing.", "Details.")], NOW)
+    assert deliver.send_due(NOW) == 1
+    test, alert = (one.get_body(("plain",)).get_content() for one in taken)
+    assert "This is the test" not in test
+    assert "Wat het betekent" in alert
+    mail.language = ""
+    mail.save()
+    Message.objects.all().delete()
+    outbox.queue_test("mail", NOW)
+    assert deliver.send_due(NOW) == 1
+    assert "This is the test that you asked for." in taken[-1].get_body(("plain",)).get_content()
+    assert Alert.objects.count() == 1
+
+
+def test_numbers_in_attributes_keep_their_point(dutch):
+    with language.in_language("nl"):
+        assert localize(12.5) == "12.5"

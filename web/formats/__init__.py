@@ -1,0 +1,1 @@
+"""How languages write dates and numbers, where Larder differs from Django."""
