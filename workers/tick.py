@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
+from django.db import DatabaseError
 from django.utils import timezone
 
 from workers import (
@@ -31,12 +32,14 @@ from workers import (
     watchdog,
 )
 from workers.celery import app
+from workers.interval import Interval
 from workers.run_job import send_waiting
 
 _ticking = threading.Lock()
 _events_heard = threading.Event()
 _reported_disks: set[str] = set()  # devices that smartd reported and that were not read since
 ALERTS_EVERY = timedelta(seconds=60)
+unread = Interval(ALERTS_EVERY.total_seconds())  # of judging the alerts while the inventory cannot be read
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,16 @@ def start_smart() -> None:
 
 def start_alerts() -> None:
     """Judge the alerts each minute, also while a reading takes long or breaks off."""
-    if collectors.is_due("alerts", ALERTS_EVERY):
+    if are_alerts_due():
         background.start_thread("run-alerts", collectors.judge_alerts)
+
+
+def are_alerts_due() -> bool:
+    """Whether the alerts were not judged for a minute. An inventory that cannot say so is itself to be told."""
+    try:
+        return collectors.is_due("alerts", ALERTS_EVERY)
+    except DatabaseError:
+        return unread.claim_turn()
 
 
 def start_mail() -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import html
+import json
 import random
 import re
+from collections import Counter
 from collections.abc import Callable
 from urllib.parse import quote
 
 from deploy.image.machine import Machine
-from tests.system import moving, shapes, sharing
+from tests.system import moving, protocols, shapes, sharing
 from tests.visitor import Answer, Visitor, disk_paths
 
 KEPT = "safe/canary"
@@ -30,7 +32,9 @@ class Acts:
         self.visitor = visitor
         self.appliance = appliance
         self.random = random.Random()
-        self.tried: list[str] = []
+        self.applied: Counter[str] = Counter()  # how often each has ended well
+        self.put_off: dict[str, str] = {}  # why each did not apply when it was tried last
+        self.deck: list[Callable[[], str]] = []
         self.acts: list[Callable[[], str]] = [
             self.make_folder,
             self.make_folder,
@@ -52,20 +56,31 @@ class Acts:
             self.replace_disk,
         ]
 
+    def names(self) -> set[str]:
+        return {act.__name__ for act in self.acts}
+
+    def shuffle(self, seed: str) -> None:
+        """From here on all acts come in an order of this seed's, each once, those first that did not apply before."""
+        self.random = random.Random(seed)
+        self.deck = self.random.sample(self.acts, len(self.acts))
+
     def any(self) -> tuple[str, str]:
-        """Begin some act that applies; its name and its job."""
+        """Begin the next act that applies; its name and its job. What does not apply now keeps its place."""
         while True:
-            act = self.random.choice(self.acts)
-            self.tried.append(act.__name__)
-            try:
-                return act.__name__, act()
-            except NotNow:
-                continue
+            for act in [*self.deck]:
+                try:
+                    job = act()
+                except NotNow as reason:
+                    self.put_off[act.__name__] = str(reason)
+                    continue
+                self.deck.remove(act)
+                return act.__name__, job
+            self.deck += self.random.sample(self.acts, len(self.acts))
 
     # --- what is there, as ZFS and the system tell it --------------------------------------------------------
     def one(self, of: list[str] | tuple[str, ...]) -> str:
         if not of:
-            raise NotNow
+            raise NotNow("there is none")
         return self.random.choice(of)
 
     def datasets(self) -> list[str]:
@@ -88,7 +103,7 @@ class Acts:
         found = shapes.nodes(shapes.status(self.appliance, "safe"))
         mirror = next((node for node in found if node["vdev_type"] == "mirror"), None)
         if mirror is None:
-            raise NotNow
+            raise NotNow("there is no mirror")
         return str(mirror["guid"]), [str(node["guid"]) for node in shapes.nodes(mirror) if node["vdev_type"] == "disk"]
 
     def free_disks(self) -> list[str]:
@@ -105,13 +120,13 @@ class Acts:
         assert answer.status < 500, answer.words
         review = answer.hidden()
         if answer.status != 200 or "digest" not in review:
-            raise NotNow
+            raise NotNow(f"{answer.status} {answer.words[:300]}")
         asked = re.search(r'data-confirm-name="([^"]*)"', answer.text)
         typed = {"typed": html.unescape(asked[1])} if asked else {}
         answer = self.visitor.send("/jobs/confirm/", {**review, **typed, **more})
         assert answer.status < 500, answer.words
         if answer.status != 200 or "/jobs/confirm/" in answer.url:
-            raise NotNow
+            raise NotNow(f"{answer.status} {answer.words[:300]}")
         return review["job"]  # a replacement goes back to its own page, which need not name the job
 
     def make_folder(self) -> str:
@@ -120,7 +135,11 @@ class Acts:
         return self.begun(self.visitor.post("/folders/new/", **fields))
 
     def destroy_folder(self) -> str:
-        return self.begun(self.visitor.get(f"/folders/{self.key(self.one(self.datasets()))}/destroy/?review=1"))
+        path = f"/folders/{self.key(self.one(self.datasets()))}/destroy/"
+        if self.visitor.get(path).status != 200:
+            raise NotNow("the pages do not know the folder yet")
+        self.visitor.wait_until(path, "This is what would be destroyed")  # read when it is asked for
+        return self.begun(self.visitor.get(f"{path}?review=1"))
 
     def rename_folder(self) -> str:
         dataset = self.one(self.datasets())
@@ -149,18 +168,20 @@ class Acts:
         )
 
     def share(self) -> str:
-        protocol, to = self.one(("smb", "nfs")), self.one(("on", "on", "off"))
+        """Turn a protocol on that a folder is not shared over, or off: NFS asks first who may mount it."""
+        dataset, protocol = self.one(self.datasets()), self.one(("smb", "nfs"))
+        key, setting = self.key(dataset), moving.prop(self.appliance, "larder:share", dataset)
+        on = setting.startswith("{") and protocol in json.loads(setting)
+        if protocol == "nfs" and not on:
+            hosts = "\n".join(protocols.NETWORKS)
+            return self.begun(self.visitor.post(f"/shares/{key}/nfs/", hosts=hosts, write="on", sync="on", everybody_as=""))  # fmt: skip
         before = self.newest_job()
-        token = self.visitor.get("/folders/").hidden()["csrfmiddlewaretoken"]
-        path = f"/folders/{self.key(self.one(self.datasets()))}/switch/{protocol}/{to}/"
-        answer = self.visitor.send(path, {"csrfmiddlewaretoken": token, "from": "folder"})
+        answer = sharing.click(self.visitor, self.appliance, dataset, "off" if on else "on", protocol)
         assert answer.status < 500, answer.words
-        if "digest" in answer.hidden():
-            return self.begun(answer)  # what opens a folder to others asks for the password first
-        # It goes back to its page at once: the job is the newest one, unless the switch was refused or stood so already.
+        # It goes back to its page at once: the job is the newest one, unless the switch was refused.
         job = self.newest_job()
         if not job or job == before:
-            raise NotNow
+            raise NotNow(f"{answer.status} {answer.words[:300]}")
         return job
 
     def newest_job(self) -> str:
@@ -169,7 +190,8 @@ class Acts:
 
     def make_person(self) -> str:
         page = self.visitor.get("/users/new/")
-        review = self.visitor.send("/users/new/", {**page.hidden(), "name": self.one(PEOPLE)})
+        name = self.one(sorted({*PEOPLE} - {*self.people()}))
+        review = self.visitor.send("/users/new/", {**page.hidden(), "name": name})
         return self.begun(review, secret=PASSWORD, again=PASSWORD)
 
     def set_password(self) -> str:
@@ -182,26 +204,26 @@ class Acts:
     def make_pool(self) -> str:
         free = self.free_disks()
         if "second" in self.pools() or len(free) < 2:
-            raise NotNow
+            raise NotNow("it is there, or there is no disk for it")
         layout = self.one(("mirror-1", "stripe-1"))
         return self.begun(self.visitor.review_pool("second", free[: 2 if layout == "mirror-1" else 1], layout))
 
     def destroy_pool(self) -> str:
         if "second" not in self.pools():
-            raise NotNow
+            raise NotNow("it is not there")
         return self.begun(self.visitor.get(f"/pools/{moving.guid_of(self.appliance, 'second')}/end/destroy/"))
 
     def add_to_mirror(self) -> str:
         mirror, disks = self.mirror()
         if len(disks) > 2:
-            raise NotNow
+            raise NotNow("it has three disks")
         path = f"/pools/{moving.guid_of(self.appliance, 'safe')}/add/copy/"
         return self.begun(self.visitor.get(shapes.chosen(path, self.one(self.free_disks()), vdev=mirror)))
 
     def take_from_mirror(self) -> str:
         _mirror, disks = self.mirror()
         if len(disks) < 3:
-            raise NotNow
+            raise NotNow("it has two disks")
         pool = moving.guid_of(self.appliance, "safe")
         return self.begun(self.visitor.get(f"/pools/{pool}/vdev/{self.one(disks)}/detach/"))
 
@@ -211,5 +233,5 @@ class Acts:
         path = f"/pools/{moving.guid_of(self.appliance, 'safe')}/replace/"
         case = self.visitor.post(path, vdev=self.one(disks))
         if "/pools/replacements/" not in case.url:
-            raise NotNow
+            raise NotNow(f"{case.status} {case.words[:300]}")
         return self.begun(self.visitor.get(f"{case.url}accept/?disk={quote(new)}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,14 +48,73 @@ while time.monotonic() < until and os.getppid() == parent:
 sys.exit("the line never came")
 """
 
+# Waits for the next job of the agent, and says so when this part of the usual duration of one of its steps has passed: of the
+# one at this place between the first (0) and the last (1), or below 0 of reading the facts before them. Usual is the median
+# of what that step of such jobs has taken on this box, else of all steps, else half a second.
+WITHIN = """
+import datetime, glob, json, os, statistics, sys, time
+part, place, folder = float(sys.argv[1]), float(sys.argv[2]), "/var/lib/larder-agent/journal"
+
+def entries(path):
+    for line in open(path).read().splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue  # being written
+        if entry["entry"] != "note":
+            yield entry
+
+def moment(entry):
+    return datetime.datetime.fromisoformat(entry["at"]).timestamp()
+
+def step_of(entry):
+    return entry["step"] if entry["entry"] == "step begun" else "" if entry["entry"] == "began" and not entry["steps"] else None
+
+def chosen(lines):
+    if lines and lines[-1]["entry"] == "ended":
+        return lines[-1]
+    if place < 0:
+        return next(iter(lines), None)
+    steps = next((line["steps"] for line in lines if line["entry"] == "began" and line["steps"]), [])
+    return next((line for line in lines if steps and line.get("step") == steps[int(place * len(steps))]), None)
+
+known, taken = set(glob.glob(folder + "/*")), {}
+for path in known:
+    lines = [*entries(path)]
+    for line, after in zip(lines, lines[1:]):
+        if step_of(line) is not None:
+            taken.setdefault((lines[0]["operation"]["kind"], step_of(line)), []).append(moment(after) - moment(line))
+usual = {step: statistics.median(seconds) for step, seconds in taken.items()}
+print("watching", flush=True)
+parent = os.getppid()
+while os.getppid() == parent:
+    for path in set(glob.glob(folder + "/*")) - known:
+        lines = [*entries(path)]
+        if line := chosen(lines):
+            kind, step = lines[0]["operation"]["kind"], step_of(line)
+            seconds = part * (usual.get((kind, step)) or (statistics.median(usual.values()) if usual else 0.5))
+            time.sleep(max(0, moment(line) + seconds - time.time()))
+            print(json.dumps([os.path.basename(path).removesuffix(".jsonl"), kind, {"": "its reading of facts", None: "its end"}.get(step, step), seconds]), flush=True)
+            sys.exit()
+    time.sleep(0.01)
+"""
+# What the process of a job has written into its journal: whoever settles a job begins with a line that is empty, or that ends a
+# half-written one. The clocks of an emulated box drift by seconds, so the times of the lines do not tell.
+BEFORE_THE_END_OF_ITS_PROCESS = """
+import json, sys
+for line in open(f"/var/lib/larder-agent/journal/{sys.argv[1]}.jsonl", "rb").read().splitlines():
+    try:
+        print(json.dumps(json.loads(line)))
+    except ValueError:
+        break
+"""
+
 
 @contextmanager
-def watching(appliance: Machine, *, entry: str, step: str, victim: str) -> Iterator[subprocess.Popen[str]]:
-    """While the body runs, wait inside for the journal's line. ``victim``: agent, worker, or nobody."""
-    if victim == "worker":
-        victim = appliance.run("systemctl", "show", "-P", "MainPID", "larder-worker").strip()
-    appliance.put("/tmp/watcher.py", WATCHER)
-    argv = [*appliance.ssh_argv(), f"python3 /tmp/watcher.py '{entry}' '{step}' '{victim}'"]
+def process_inside(appliance: Machine, code: str, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """While the body runs, so does this Python code inside, which has begun to watch."""
+    appliance.put("/tmp/watcher.py", code)
+    argv = [*appliance.ssh_argv(), shlex.join(["python3", "/tmp/watcher.py", *words])]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline().strip() == "watching"
@@ -64,6 +124,15 @@ def watching(appliance: Machine, *, entry: str, step: str, victim: str) -> Itera
         if process.poll() is None:
             process.kill()
         process.wait()
+
+
+@contextmanager
+def watching(appliance: Machine, *, entry: str, step: str, victim: str) -> Iterator[subprocess.Popen[str]]:
+    """While the body runs, wait inside for the journal's line. ``victim``: agent, worker, or nobody."""
+    if victim == "worker":
+        victim = appliance.run("systemctl", "show", "-P", "MainPID", "larder-worker").strip()
+    with process_inside(appliance, WATCHER, entry, step, victim) as process:
+        yield process
 
 
 def struck(process: subprocess.Popen[str]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db import DatabaseError, OperationalError
+from django.db import DatabaseError, OperationalError, connections
 from django.utils import timezone
 
 from appliance import agent_client
@@ -55,6 +55,7 @@ from workers import (
     spool,
     tick,
 )
+from workers.interval import Interval
 
 FAULTS = [RuntimeError("no"), Failed("zpool said no"), OperationalError("database is locked"), RecursionError()]
 
@@ -565,6 +566,32 @@ def test_a_database_that_cannot_be_used_is_one_alert_whatever_else_fails_for_it(
     assert told("records.failing") == {"inventory": "Larder cannot use its database of inventory."}
     deliver.send_due(timezone.now())
     assert sent == ["Larder cannot use its database of inventory"]
+
+
+def test_an_inventory_that_cannot_be_read_is_told_and_mailed_by_the_clock(sent, monkeypatch):
+    """Also when the alerts were judged last stands in the inventory."""
+    trouble = database_health.database_error
+    monkeypatch.setattr(database_health, "database_error", lambda alias: "file is not a database" if alias == "inventory" else trouble(alias))  # fmt: skip
+    monkeypatch.setattr(tick, "unread", Interval(0))
+    monkeypatch.setattr(background, "start_thread", lambda name, work: guard.run_guarded(name, work) or True)
+    with connections["inventory"].execute_wrapper(failing(DatabaseError("file is not a database"))):
+        for _beat in range(3):
+            guard.run_guarded("tick-alerts", tick.start_alerts)
+            long_enough()
+        guard.run_guarded("tick-mail", tick.start_mail)
+    rows_of = Alert.objects.exclude(state="cleared")
+    assert [(row.kind, row.subject) for row in rows_of] == [("records.failing", "inventory")]
+    assert sent == ["Larder cannot use its database of inventory"]
+
+
+def test_an_inventory_that_cannot_be_read_has_the_alerts_judged_once_a_minute(monkeypatch):
+    started: list[str] = []
+    monkeypatch.setattr(tick, "unread", Interval(60))
+    monkeypatch.setattr(background, "start_thread", lambda name, _work: started.append(name) or True)
+    with connections["inventory"].execute_wrapper(failing(DatabaseError("file is not a database"))):
+        for _beat in range(3):
+            tick.start_alerts()
+    assert started == ["run-alerts"]
 
 
 def test_the_system_disk_is_told_when_it_is_nearly_full_or_takes_no_writes(monkeypatch):
