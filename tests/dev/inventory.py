@@ -45,7 +45,7 @@ from web.backups.models import BackupRecord
 from web.backups.proof import Proof
 from web.disks import ports, smart_history
 from web.inventory import stability, store
-from web.inventory.bays import bays_by_key, device_label, read_known_bays
+from web.inventory.bays import bays_by_key, device_name, read_known_bays
 from web.inventory.box import read_box
 from web.inventory.models import (
     AccountRow,
@@ -74,6 +74,7 @@ from web.inventory.models import (
     SnapshotRow,
 )
 from web.jobs.models import Job
+from web.said import said_in
 from web.shares.connection_views import SOURCE as CONNECTIONS
 from web.snapshots.models import MadeSnapshot, PolicyRun
 from web.system.service_status import READ
@@ -168,7 +169,7 @@ def put_facts(box: Box, now: datetime) -> None:
     stability.replace_pools(box.pools, now - timedelta(hours=1))
     aged = (replace(one, created=now - timedelta(days=400)) for one in box.datasets)
     store.replace(DatasetRow, aged, lambda found: str(found.guid), pool=lambda found: found.pool)
-    store.replace(DiskRow, box.disks, disk_key)
+    store.replace_disks(box.disks, disk_key)
     store.replace(AccountRow, box.accounts, lambda found: found.name)
     store.replace(GroupRow, box.groups, lambda found: found.name)
     store.replace(ShareRow, box.shares, lambda found: found.key)
@@ -294,6 +295,7 @@ def put_pools(box: Box, now: datetime) -> None:
     for row in Activity.objects.filter(state="running"):
         left = 5 * 3600 + 20 * 60
         row.left, row.rate, row.phrase = left, (row.total - row.done) / left, time_left(left)
+        row.said = said_in(row.phrase)
         row.save()
     work_reports.store_reports(box.pools)
     roots = store.top_datasets(pool.name for pool in box.pools)
@@ -334,7 +336,7 @@ def put_alerts(now: datetime) -> None:
         disks=disks_seen(pools, box.bays, now, guard.Parts()),
         services=tuple(row.fact for row in ServiceRow.objects.all()),
         spaces=tuple(pool_usage.usage_of_pools(pools, now)),
-        names=lambda one: device_label(one, known, homes),
+        names=lambda one: device_name(one, known, homes),
     )
     found, _complete = rules.find_faults(seen)
     reconcile.reconcile_alerts(found, now)
