@@ -24,6 +24,7 @@ from appliance.facts.box import Caching, PoolDetail, PoolProperties, Service
 from appliance.facts.datasets import Dataset, DatasetDetail
 from appliance.facts.sharing import SmbPolicy
 from appliance.formatting import time_left
+from appliance.message import Message
 from appliance.pools import history
 from appliance.snapshots import policy as snapshot_policy
 from appliance.system import paths
@@ -352,14 +353,21 @@ def put_past(now: datetime) -> None:
     client_runs_made.finished()
     burn_ins_made.examples()
     ends = (
-        (Job.State.DONE, "Create the folder tank/films", ""),
-        (Job.State.DONE, "Share tank/photos over SMB", ""),
-        (Job.State.CANCELLED, "Check tank (scrub)", "Stopped because you asked for it."),
+        (Job.State.DONE, Message("Create the folder {full_name}", full_name="tank/films"), ""),
+        (Job.State.DONE, Message("Share {dataset} over {spoken}", dataset="tank/photos", spoken="SMB"), ""),
+        (Job.State.CANCELLED, "Check tank (scrub)", Message("Stopped because you asked for it.")),
         (Job.State.FAILED, "Make the volume tank/disk larger", "cannot set property for 'tank/disk': out of space"),
     )
     for at, (end, title, text) in enumerate(ends, 1):
         then = now - timedelta(days=at)
         job = rows.job(
-            id=uuid.UUID(int=at), title=title, state=end, text=text, started=then, finished=then, acknowledged=then
+            id=uuid.UUID(int=at),
+            title=title,
+            state=end,
+            text=text,
+            said=said_in(title, text),
+            started=then,
+            finished=then,
+            acknowledged=then,
         )
         Job.objects.filter(pk=job.pk).update(created=then)

@@ -193,7 +193,7 @@ def build_bay(number: int, row: DiskRow, disk: Disk, member: tuple[Pool, Vdev, s
     """A disk with its state and word; ``member`` is its pool, its device there, and the role of its group."""
     bay = Bay(
         number, row.key, disk, "empty", "", temperature=row.temperature, asleep=row.asleep,
-        smart_passed=row.smart_passed, smart_text=row.smart_text, verdict=row.verdict,
+        smart_passed=row.smart_passed, smart_text=text_of(row.smart_text), verdict=row.verdict,
     )  # fmt: skip
     in_use: bay_state.State = "empty", gettext("free") if disk.free else gettext("holds old data")
     if member:

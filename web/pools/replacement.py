@@ -379,4 +379,4 @@ def disk_warnings(bay: Bay) -> Iterator[str]:
     if not bay.smart_text:
         yield gettext("Its health has not been read yet; that takes a few seconds.")
     for use in bay.disk.uses:
-        yield gettext("It {text}. That would be erased.").format(text=use.text)
+        yield gettext("It {text}. That would be erased.").format(text=text_of(use.text))
