@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import NamedTuple
 
 from appliance.facts.box import Disk
+from appliance.message import CONTINUED, OPENING, Message
 
 
 class Units(NamedTuple):
@@ -115,22 +116,34 @@ def link_label(link: str) -> str:
 def duration_text(seconds: int) -> str:
     """Seconds as a person says them: ``3 h 10 min``."""
     if seconds < 90:
-        return f"{seconds} s"
+        return Message("{count} s", count=seconds)
     hours, minutes = divmod(round(seconds / 60), 60)
     if hours >= 48:
         days, hours = divmod(hours, 24)
-        return f"{days} days {hours} h" if hours else f"{days} days"
+        return Message("{days} days {hours} h", days=days, hours=hours) if hours else count_days(days)
     if not hours:
-        return f"{minutes} min"
-    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+        return Message("{minutes} min", minutes=minutes)
+    return (
+        Message("{hours} h {minutes} min", hours=hours, minutes=minutes)
+        if minutes
+        else Message("{hours} h", hours=hours)
+    )
+
+
+def count_days(days: int) -> str:
+    return Message("1 day") if days == 1 else Message("{days} days", days=days)
 
 
 def about_days(days: int) -> str:
     """A forecast, no more exact than it is: ``5 days``, ``40 days``, ``7 months``, ``3 years``."""
     if days < 60:
-        return "1 day" if days == 1 else f"{days} days"
+        return count_days(days)
     months = round(days / 30.44)
-    return f"{months} months" if months < 24 else f"{round(days / 365.25)} years"
+    return (
+        Message("{months} months", months=months)
+        if months < 24
+        else Message("{years} years", years=round(days / 365.25))
+    )
 
 
 def round_time_left(seconds: int) -> int:
@@ -143,7 +156,9 @@ def round_time_left(seconds: int) -> int:
 
 def time_left(seconds: int) -> str:
     """``about 3 h 10 min left``, as exact as it can be meant."""
-    return "less than a minute left" if seconds < 60 else f"about {duration_text(round_time_left(seconds))} left"
+    if seconds < 60:
+        return Message("less than a minute left")
+    return Message("about {duration} left", duration=duration_text(round_time_left(seconds)))
 
 
 def names_text(names: Sequence[str], most: int) -> str:
@@ -154,7 +169,12 @@ def names_text(names: Sequence[str], most: int) -> str:
 
 def capitalize_opening(text: str) -> str:
     """A text that begins a sentence: ``bay 3 (WDC …)`` is ``Bay 3 (WDC …)``; names within stay as they are."""
-    return text[:1].upper() + text[1:]
+    return Message(OPENING, text=text) if isinstance(text, Message) else text[:1].upper() + text[1:]
+
+
+def continue_sentence(text: str) -> str:
+    """A sentence with a small first letter, to end another one."""
+    return Message(CONTINUED, text=text) if isinstance(text, Message) else text[:1].lower() + text[1:]
 
 
 def printable_text(text: str) -> str:

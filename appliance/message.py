@@ -22,7 +22,7 @@ class Message(str):
 
     def __new__(cls, template: str, /, **arguments: object) -> Message:
         values = {name: value if isinstance(value, Message) else str(value) for name, value in arguments.items()}
-        message = super().__new__(cls, template.format_map(values) if values else template)
+        message = super().__new__(cls, fill_template(template, values))
         message.template, message.arguments = template, values
         return message
 
@@ -52,6 +52,32 @@ def set_reader(reader: Callable[[Message], str]) -> None:
     """Have messages on pages put into words by this function; ``str`` for English."""
     global _reader  # one for the process, as the switch of languages is
     _reader = reader
+
+
+# Templates without words: a message as it opens a sentence, and as it goes on after a colon.
+OPENING, CONTINUED = "{text:opening}", "{text:continued}"
+
+
+class Argument(str):
+    """What stands in a template. Its first letter can be made large (``opening``) or small (``continued``) there."""
+
+    __slots__ = ()
+
+    def __format__(self, how: str) -> str:
+        if how == "opening":
+            return self[:1].upper() + self[1:]
+        if how == "continued":
+            return self[:1].lower() + self[1:]
+        return super().__format__(how)
+
+
+def message_template(text: str) -> str:
+    """Mark a text as the template of messages that are made from it elsewhere, so that catalogues have it."""
+    return text
+
+
+def fill_template(template: str, values: Mapping[str, str]) -> str:
+    return template.format_map({name: Argument(value) for name, value in values.items()}) if values else template
 
 
 def as_json_argument(value: str) -> object:

@@ -1,6 +1,6 @@
 """The language of pages: as the user chose, else as the browser asks, else that of the box, which mails have too.
 
-While only English is offered none of this is in the way of a request.
+While only English is offered, requests pass by none of this.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def asked_by_browser(request: HttpRequest) -> str:
 
 
 def language_of(request: HttpRequest) -> str:
-    """That of whoever reads the answer."""
+    """The language of the person who reads the answer."""
     return preferences_of(request).language or asked_by_browser(request) or MailSettings.load_row().language
 
 

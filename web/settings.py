@@ -207,8 +207,6 @@ STORAGES = {
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-gb"
-# Off until its test in the appliance has passed: no page and no address of it is there.
-OFFER_PAIRING = environment.flag("LARDER_OFFER_PAIRING", default=False)
 # Off until a Dutch speaker has read that catalogue: none is loaded, and every message is the one of the source.
 OFFER_LANGUAGES = environment.flag("LARDER_OFFER_LANGUAGES", default=False)
 USE_I18N = OFFER_LANGUAGES

@@ -25,7 +25,6 @@ from web.settings import *  # noqa: E402, F403
 for _database in DATABASES.values():  # noqa: F405
     _database["NAME"] = ":memory:"
     _database["OPTIONS"] = {"transaction_mode": "IMMEDIATE"}
-OFFER_PAIRING = True
 ALLOWED_HOSTS = ["testserver", "localhost"]  # type: ignore[assignment]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES = {**STORAGES, "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}  # noqa: F405

@@ -13,7 +13,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext, gettext_lazy
 
 from appliance.errors import Reason
-from appliance.message import Message
+from appliance.message import Message, fill_template
 
 
 def lazy_text(message: str) -> str:
@@ -36,7 +36,7 @@ def message_text(message: Message) -> str:
     """A message of ``appliance/`` in the language of the reader, with its arguments as they are."""
     said = gettext(message.template)
     values = {name: text_of(value) for name, value in message.arguments.items()}
-    return said.format_map(values) if values else said
+    return fill_template(said, values)
 
 
 def text_of(text: str) -> str:

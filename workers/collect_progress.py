@@ -12,6 +12,7 @@ from appliance.facts.box import LongWork, Pool
 from appliance.pools import progress
 from appliance.pools.progress import RateSample, WorkRate
 from web.inventory.models import Activity
+from web.said import said_in
 
 
 def update_activities(pools: Iterable[Pool]) -> bool:
@@ -35,6 +36,7 @@ def update_activity(key: str, pool: Pool, work: LongWork, before: Activity | Non
         RateSample(time.monotonic(), work.done, work.looked), running=work.state == "running"
     )
     left = pace.seconds_left(work.done, work.total)
+    phrase = progress.describe_progress(work, left=left, standing=pace.stalled_seconds) if work.under_way else ""
     now = {
         "pool": pool.name,
         "state": work.state,
@@ -43,7 +45,8 @@ def update_activity(key: str, pool: Pool, work: LongWork, before: Activity | Non
         "ended": work.ended,
         "rate": pace.rate,
         "left": left,
-        "phrase": progress.describe_progress(work, left=left, standing=pace.stalled_seconds) if work.under_way else "",
+        "phrase": phrase,
+        "said": said_in(phrase),
         "subject": work.subject[:255],
         "done": work.done,
         "total": work.total,

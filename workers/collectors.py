@@ -160,7 +160,7 @@ def collect_all() -> None:
     if update_source("datasets", datasets):
         update_source("snapshots", lambda: collect_snapshots.update_snapshots(known))
     if pools_known:
-        update_source("disks", lambda: store.replace(DiskRow, disk_inventory.read_disks(found), disk_key))
+        update_source("disks", lambda: store.replace_disks(disk_inventory.read_disks(found), disk_key))
     update_source("bays", lambda: ports.remember_ports(row.fact for row in DiskRow.objects.all()))
     update_source("services", lambda: store.replace(ServiceRow, read_services(), lambda service: service.unit))
     update_source("shares", lambda: store.replace(ShareRow, publish.configured_shares(), lambda share: share.key))

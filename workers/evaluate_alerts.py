@@ -21,6 +21,7 @@ from appliance.disks import latency
 from appliance.disks.health import WORST_FIRST, HealthReason, State
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool
+from appliance.message import Message
 from appliance.system import system_disk
 from appliance.system.network_port import PortWatch
 from appliance.zfs import kernel_module
@@ -28,7 +29,7 @@ from appliance.zfs.vdev_tree import link_of
 from web.alerts import outbox, pool_usage, reconcile
 from web.alerts.models import MailSettings, PoolDay
 from web.inventory import store
-from web.inventory.bays import Bay, bays_by_key, device_label, read_known_bays
+from web.inventory.bays import Bay, bays_by_key, device_name, read_known_bays
 from web.inventory.box import read_box
 from web.inventory.models import DiskRow, Event, ServiceRow, ShareRow, Source
 from web.jobs.models import Job
@@ -177,7 +178,7 @@ def gather_facts(now: datetime, sources: dict[str, Source], parts: guard.Parts |
         mail_fails=parts.get("mail", lambda: deliver.delivery_error(now)) or "",
         open=parts.get("open alerts", reconcile.open_keys) or frozenset(),
         waiting=parts.get("jobs that wait", lambda: tuple(waiting_jobs())) or (),
-        names=lambda device: device_label(device, known, homes),
+        names=lambda device: device_name(device, known, homes),
     )
 
 
@@ -252,7 +253,8 @@ def slow_disks(pools: Iterable[Pool], rows: dict[str, DiskRow]) -> dict[str, str
 
 def disk_seen(bay: Bay, row: DiskRow, slow: str, away: bool, untested: str) -> DiskStatus:
     model = bay.disk.model or bay.disk.name
-    label = f"{bay.label} ({model}{f' …{bay.disk.serial[-4:]}' if bay.disk.serial else ''})"
+    disk = f"{model} …{bay.disk.serial[-4:]}" if bay.disk.serial else model
+    label = Message("bay {name} ({disk})", name=bay.name, disk=disk)
     reasons = tuple(HealthReason(*found) for found in row.reasons)
     return DiskStatus(
         row.key,

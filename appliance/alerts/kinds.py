@@ -10,6 +10,11 @@ from appliance.pools import fullness
 
 Severity = Literal["critical", "warning", "notice"]
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "notice")
+SEVERITY_WORDS: dict[str, str] = {
+    "critical": Message("critical"),
+    "warning": Message("warning"),
+    "notice": Message("notice"),
+}
 MINUTE, HOUR = 60, 3600
 
 

@@ -14,7 +14,7 @@ from appliance.alerts.sources import source_text
 from appliance.disks.health import HealthReason, State
 from appliance.facts import vdev_state
 from appliance.facts.box import Pool, Service, Vdev
-from appliance.formatting import about_days, size_text
+from appliance.formatting import about_days, continue_sentence, size_text
 from appliance.message import Message, join_messages
 from appliance.pools import fullness, health
 from appliance.system.network_port import PortStatus
@@ -23,12 +23,13 @@ from appliance.zfs import kernel_module, vdev_tree
 
 log = logging.getLogger(__name__)
 Item = TypeVar("Item")
-SUMS = ("read", "write", "checksum")
+SUMS = (Message("read"), Message("write"), Message("checksum"))
 LATE_AFTER = {"temperatures": timedelta(minutes=30)}
 LATE = timedelta(minutes=10)
 FULL_KINDS = ((fullness.CRITICAL, "pool.full96"), (fullness.WARNING, "pool.full90"), (fullness.NOTICE, "pool.full80"))
 SOON, SOON_STILL = 14, 21  # days until it is nearly full: when that is an alert, and until when it stays one
 TOLD_FOR = timedelta(days=2)
+ROLES = {"spare": Message("spare"), "cache": Message("cache")}
 STALLS = 5  # requests of more than 30 seconds: a disk that spins up takes less
 # Services that are missed wherever they are installed, and those that are missed where a share needs them.
 SERVICES = {
@@ -37,6 +38,8 @@ SERVICES = {
     "nginx.service": "service.pages",
 }
 FILE_SERVERS = {"smbd.service": "smb", "nfs-server.service": "nfs", "netatalk.service": "afp"}
+# The states of systemd that mean that a service does not run.
+UNIT_STATES = {"failed": Message("failed"), "inactive": Message("inactive"), "deactivating": Message("deactivating")}
 UP = {"active", "activating", "reloading"}
 SYSTEM_FULL = 90  # per cent of the system disk; what is left for root alone counts as used
 HYSTERESIS = 2  # per cent that a pool has to empty below the mark before its alert clears
@@ -168,15 +171,15 @@ def disk_faults(seen: AlertInput) -> Iterator[Fault]:
         pool = Message("It belongs to the pool {pool}.", pool=disk.pool) if disk.pool else ""
         texts = join_messages([*(reason.text for reason in others if reason not in said), pool, disk.serial_text])
         if grave:
-            yield Fault("disk.failing", disk.key, Message("{where} is failing: {lower_first}", where=where, lower_first=lower_first(grave[0].text)), texts, link, mark)  # fmt: skip
+            yield Fault("disk.failing", disk.key, Message("{where} is failing: {reason}", where=where, reason=continue_sentence(grave[0].text)), texts, link, mark)  # fmt: skip
         elif looks:
-            yield Fault("disk.watch", disk.key, Message("{where} needs attention: {lower_first}", where=where, lower_first=lower_first(looks[0].text)), texts, link, mark)  # fmt: skip
+            yield Fault("disk.watch", disk.key, Message("{where} needs attention: {reason}", where=where, reason=continue_sentence(looks[0].text)), texts, link, mark)  # fmt: skip
         for reason in warm:
             yield Fault("disk.warm", disk.key, Message("{where} is too warm.", where=where), reason.text, link)
         if disk.slow:
             yield Fault("disk.slow", disk.key, Message("{where} is slow.", where=where), join_messages([disk.slow, disk.serial_text]), link)  # fmt: skip
         if disk.silent and (not disk.away or ("disk.silent", disk.key) in seen.open):
-            yield Fault("disk.silent", disk.key, Message("{where} has stopped reporting its health.", where=where), join_messages([f"{disk.silent.rstrip('. ')}.", disk.serial_text]), link)  # fmt: skip
+            yield Fault("disk.silent", disk.key, Message("{where} has stopped reporting its health.", where=where), join_messages([disk.silent if isinstance(disk.silent, Message) else f"{disk.silent.rstrip('. ')}.", disk.serial_text]), link)  # fmt: skip
         if disk.untested:
             yield Fault("test.overdue", disk.key, Message("{where} has an overdue self-test.", where=where), disk.untested, f"{link}health/")  # fmt: skip
 
@@ -187,7 +190,7 @@ def pool_faults(seen: AlertInput) -> Iterator[Fault]:
     def of_pool(pool: Pool) -> Iterator[Fault]:
         guid, link = str(pool.guid), f"/pools/{pool.guid}/"
         broken = [one for one in pool.devices() if one.state in vdev_state.LOST and one.role not in {"spare", "cache"}]
-        away = "; ".join(f"{seen.names(one)} {vdev_state.describe(one.state).phrase}" for one in broken[:6])
+        away = join_messages([vdev_state.say(seen.names(one), one.state) for one in broken[:6]], "; ")
         headline = health.of_pool(pool, seen.names).headline  # as the pool's page says it
         if pool.state in {"SUSPENDED", *vdev_state.UNUSABLE}:
             yield Fault("pool.stopped", guid, headline, away, link)
@@ -199,7 +202,7 @@ def pool_faults(seen: AlertInput) -> Iterator[Fault]:
             yield Fault("pool.degraded", guid, headline, away, link, len(broken))
         helpers = [one for one in pool.devices() if one.state in vdev_state.LOST and one.role in {"spare", "cache"}]
         for one in helpers:
-            yield Fault("pool.helper", f"{guid}/{one.guid}", Message("{pool}: the {role} disk {names} does not work.", pool=pool.name, role=one.role, names=seen.names(one)), "", link)  # fmt: skip
+            yield Fault("pool.helper", f"{guid}/{one.guid}", Message("{pool}: the {role} disk {names} does not work.", pool=pool.name, role=ROLES[one.role], names=seen.names(one)), "", link)  # fmt: skip
         if pool.errors:
             count = Message("1 place") if pool.errors == 1 else Message("{count} places", count=pool.errors)
             yield Fault("pool.damaged", guid, Message("{pool} has damaged files: {count}.", pool=pool.name, count=count), "", f"{link}reports/", pool.errors)  # fmt: skip
@@ -223,13 +226,24 @@ def device_faults(seen: AlertInput) -> Iterator[Fault]:
             )
             counts = (device.read_errors, device.write_errors, device.checksum_errors)
             if any(counts):
-                told = ", ".join(f"{count} {what}" for count, what in zip(counts, SUMS, strict=True) if count)
+                told = join_messages([Message("{count} {what}", count=count, what=what) for count, what in zip(counts, SUMS, strict=True) if count], ", ")  # fmt: skip
                 yield Fault("pool.errors", subject, Message("{pool}: {names} made errors.", pool=pool.name, names=seen.names(device)), Message("Counted: {told}.{advice}", told=told, advice=advice), f"/pools/{pool.guid}/", sum(counts))  # fmt: skip
 
             if device.slow_ios >= STALLS:
                 yield Fault("pool.stalls", subject, Message("{pool}: {names} was very slow to answer.", pool=pool.name, names=seen.names(device)), Message("Counted: {slow_ios} requests of more than 30 seconds.{advice}", slow_ios=device.slow_ios, advice=advice), f"/pools/{pool.guid}/", device.slow_ios)  # fmt: skip
 
     yield from judge_each(seen.pools, of_pool)
+
+
+def errors_left(pool: str, kind: str, errors: int) -> str:
+    """With how many errors a scrub or rebuild ended."""
+    if kind == "scrub":
+        if errors == 1:
+            return Message("{pool}: the scrub ended with 1 error.", pool=pool)
+        return Message("{pool}: the scrub ended with {errors} errors.", pool=pool, errors=errors)
+    if errors == 1:
+        return Message("{pool}: the rebuild ended with 1 error.", pool=pool)
+    return Message("{pool}: the rebuild ended with {errors} errors.", pool=pool, errors=errors)
 
 
 def scan_faults(seen: AlertInput) -> Iterator[Fault]:
@@ -246,9 +260,8 @@ def scan_faults(seen: AlertInput) -> Iterator[Fault]:
         )
         if scan and scan.state == "finished" and scan.ended and (scan.errors or well):
             subject = f"{pool.guid}/{scan.ended:%Y%m%d%H%M%S}"
-            what = Message("scrub") if scan.kind == "scrub" else Message("rebuild")
             if scan.errors:
-                yield Fault("scan.errors", subject, Message("{pool}: the {what} ended with {errors} {what_2}.", pool=pool.name, what=what, errors=scan.errors, what_2=Message("error") if scan.errors == 1 else Message("errors")), "", link, scan.errors)  # fmt: skip
+                yield Fault("scan.errors", subject, errors_left(pool.name, scan.kind, scan.errors), "", link, scan.errors)  # fmt: skip
             elif scan.kind == "scrub" and scan.repaired:
                 yield Fault("pool.repaired", subject, Message("{pool} repaired itself.", pool=pool.name), Message("The scrub rewrote {repaired}; no errors are left.", repaired=size_text(scan.repaired)), link)  # fmt: skip
             elif scan.kind == "resilver" and scan.repaired:
@@ -280,10 +293,14 @@ def silence_faults(seen: AlertInput) -> Iterator[Fault]:
             continue
         protocol, state = (
             FILE_SERVERS.get(service.unit),
-            Message("{unit} is {active}.", unit=service.unit, active=service.active or Message("not known")),
+            Message(
+                "{unit} is {active}.",
+                unit=service.unit,
+                active=UNIT_STATES.get(service.active, service.active or Message("not known")),
+            ),
         )
         if kind := SERVICES.get(service.unit):
-            yield Fault(kind, service.unit, f"{KINDS[kind].name}.", state)
+            yield Fault(kind, service.unit, Message("{kind}.", kind=KINDS[kind].name), state)
         elif protocol in seen.shared:
             yield Fault("service.shares", service.unit, Message("Folders shared over {protocol} cannot be reached.", protocol=protocol.upper()), state, "/folders/")  # fmt: skip
     for name in seen.unhooked:
@@ -363,11 +380,6 @@ def find_faults(
         if not one.kind_info.group or one.kind_info.rank == worst[one.kind_info.group, one.subject]
     ]
     return kept, complete
-
-
-def lower_first(text: str) -> str:
-    """The text with a small first letter, to end another sentence."""
-    return text[:1].lower() + text[1:]
 
 
 def days_until(samples: list[tuple[datetime, int]], total: int, percent: int) -> int | None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import fcntl
 import os
 import select
-import sys
-import termios
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +20,7 @@ from appliance.errors import Failed
 PART = 1024 * 1024  # bytes moved at once
 PIPE = 1024 * 1024  # of a pipe; the largest that the kernel allows without a privilege (/proc/sys/fs/pipe-max-size)
 SECONDS_BETWEEN_LOOKS = 1.0
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.0005, 0.1  # seconds until it is worth moving bytes again
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.0001, 0.1  # seconds until it is worth moving bytes again
 SILENCE = 900.0  # seconds without a byte: disks that spin up or a pool that frees space take minutes
 SECONDS_TO_FINISH = 1800.0  # at the end of a stream ZFS writes what it still has in memory
 SECONDS_TO_LET_GO = 120.0  # for another computer to keep what has arrived of a stream that was stopped
@@ -56,7 +54,8 @@ class Stream:
     stopped: Callable[[], bool] = never
     moved: int = 0
     size: int = PIPE  # of each pipe
-    pauses: dict[int, float] = field(default_factory=dict)  # seconds, by the pipe that is waited for
+    pause: float = SHORTEST_PAUSE
+    waited_at: int = 0  # how many bytes had moved when it last waited
     said: dict[int, bytearray] = field(default_factory=dict)  # by the file that a process complains to
 
     def __post_init__(self) -> None:
@@ -78,11 +77,9 @@ class Stream:
                 pass
 
     def wait_for_room(self) -> None:
-        """Wait until there are bytes to move, or room for them, little more than a second."""
+        """Wait until there are bytes to move, or room for them, at most a second; then until it is worth moving them."""
         poll = select.poll()
-        waits_for_sink = pending(self.source) > 0
-        self.gather(waits_for_sink)
-        if waits_for_sink:
+        if select.select([self.source], [], [], 0)[0]:
             poll.register(self.sink, select.POLLOUT)
         else:
             poll.register(self.source, select.POLLIN)
@@ -90,22 +87,13 @@ class Stream:
             poll.register(handle, select.POLLIN)
         poll.poll(SECONDS_BETWEEN_LOOKS * 1000)
         self.listen()
-
-    def gather(self, waits_for_sink: bool) -> None:
-        """Wait a moment first, so that much is moved at once: ssh takes and gives 16 KiB at a time, and to be woken for each
-        costs more than moving them. The moment grows while little comes together, and shrinks long before a pipe that is
-        read is empty, or one that is written to is full."""
-        handle = self.sink if waits_for_sink else self.source
-        pause, before = self.pauses.get(handle, SHORTEST_PAUSE), pending(handle)
-        time.sleep(pause)
-        now = pending(handle)
-        if waits_for_sink:
-            little, much = before - now < before // 4, before - now > before // 2
-        else:
-            little, much = now < self.size // 16, now > self.size // 8
-        if little or much:
-            longest = LONGEST_PAUSE if waits_for_sink else LONGEST_PAUSE / 5
-            self.pauses[handle] = max(SHORTEST_PAUSE, pause / 2) if much else min(longest, pause * 2)
+        # ssh takes and gives 16 KiB at a time: to be woken for each costs more than to move them. Half a pipe comes together,
+        # or comes free, in the moment that this waits.
+        together, self.waited_at = self.moved - self.waited_at, self.moved
+        if together:
+            self.pause *= min(self.size / 2 / together, 2)
+            self.pause = min(max(self.pause, SHORTEST_PAUSE), LONGEST_PAUSE)
+        time.sleep(self.pause)
 
     def relay(self, tell: Callable[[int], None], limit: RateLimit) -> None:
         """Move bytes until the sender has no more or the receiver takes none. Raises Failed after a long silence."""
@@ -196,11 +184,6 @@ def send_stream(
                 command.kill_process(process)
             elif process.stderr:
                 process.stderr.close()
-
-
-def pending(handle: int) -> int:
-    """The bytes that wait in a pipe to be read."""
-    return int.from_bytes(fcntl.ioctl(handle, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def open_stream(sender: Sequence[str], receiver: Sequence[str]) -> Stream:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from appliance.disks.smart import NOT_UNDERSTOOD, SWITCHED_OFF, UNANSWERED, Reading, SelfTest
-from appliance.message import Message
+from appliance.message import Message, join_messages, message_template
 
 State = Literal["healthy", "watch", "failing", "unknown", "asleep"]
 WORST_FIRST: tuple[State, ...] = ("failing", "watch", "unknown", "healthy", "asleep")
@@ -45,7 +45,7 @@ class DiskHealth:
     @property
     def text(self) -> str:
         """The reasons in sentences."""
-        return " ".join(reason.text for reason in self.reasons) or self.words or WORDS[self.state]
+        return join_messages([reason.text for reason in self.reasons]) or self.words or WORDS[self.state]
 
 
 @dataclass(frozen=True)
@@ -79,18 +79,31 @@ WORDS: dict[State, str] = {
 }
 UNCOUNTED = Message("It reports no problem, but none of the counts that would warn before it fails.")
 UNSAID = Message("None of its counts is a concern. It does not report an overall status.")
-# Each count: singular, plural, from how many the disk needs attention, and from how many it is failing (0: never).
+# Each count: its sentence for one and for more, from how many the disk needs attention, and from how many it is failing (0: never).
 COUNTS: dict[str, tuple[str, str, int, int]] = {
-    "pending": ("sector cannot be read", "sectors cannot be read", 1, MANY_UNREADABLE),
-    "uncorrectable": ("sector could not be read in a test", "sectors could not be read in a test", 1, MANY_UNREADABLE),
-    "reallocated": ("sector went bad and was replaced by a spare one", "sectors went bad and were replaced by spare ones", 1, 0),
-    "reported": ("error could not be corrected", "errors could not be corrected", 1, 0),
-    "media_errors": ("error of its memory was counted", "errors of its memory were counted", 1, 0),
-    "grown_defects": ("sector went bad since it was made", "sectors went bad since it was made", 1, 0),
-    "uncorrected": ("error could not be corrected", "errors could not be corrected", 1, 0),
-    "timeouts": ("command was not answered in time", "commands were not answered in time", 100, 0),
-    "crc": ("transfer was damaged on the way, mostly by a cable", "transfers were damaged on the way, mostly by a cable", 10, 0),
+    "pending": (message_template("{value} sector cannot be read."), message_template("{value} sectors cannot be read."), 1, MANY_UNREADABLE),
+    "uncorrectable": (message_template("{value} sector could not be read in a test."), message_template("{value} sectors could not be read in a test."), 1, MANY_UNREADABLE),
+    "reallocated": (message_template("{value} sector went bad and was replaced by a spare one."), message_template("{value} sectors went bad and were replaced by spare ones."), 1, 0),
+    "reported": (message_template("{value} error could not be corrected."), message_template("{value} errors could not be corrected."), 1, 0),
+    "media_errors": (message_template("{value} error of its memory was counted."), message_template("{value} errors of its memory were counted."), 1, 0),
+    "grown_defects": (message_template("{value} sector went bad since it was made."), message_template("{value} sectors went bad since it was made."), 1, 0),
+    "uncorrected": (message_template("{value} error could not be corrected."), message_template("{value} errors could not be corrected."), 1, 0),
+    "timeouts": (message_template("{value} command was not answered in time."), message_template("{value} commands were not answered in time."), 100, 0),
+    "crc": (message_template("{value} transfer was damaged on the way, mostly by a cable."), message_template("{value} transfers were damaged on the way, mostly by a cable."), 10, 0),
 }  # fmt: skip
+TEST_KINDS: dict[str, str] = {"short": Message("short"), "long": Message("long"), "other": Message("own")}
+# What smartctl says of self-tests that failed, in small letters.
+FAILURES: dict[str, str] = {
+    text: text
+    for text in (
+        Message("completed: read failure"),
+        Message("completed: electrical failure"),
+        Message("completed: servo/seek failure"),
+        Message("completed: unknown failure"),
+        Message("completed: handling damage"),
+        Message("fatal or unknown error"),
+    )
+}
 MOST_USED = 255  # per cent: where NVMe's counter ends; firmware without the counter reports it too
 ACCEPTABLE = {*COUNTS, "used"}  # values that can be accepted
 # Seldom the disk's fault and never reset: only the growth since the disk was first seen counts.
@@ -214,7 +227,13 @@ def selftest_reasons(reading: Reading) -> Iterator[HealthReason]:
                 break  # it read the whole disk, so older results no longer matter
     for test in newest.values():
         if test.passed is False:
-            yield HealthReason("failing", Message("Its {kind} self-test failed: {test_text}.", kind=test.kind if test.kind != "other" else Message("own"), test_text=test.text.lower() or Message("no reason given")), f"self_test {test.kind}")  # fmt: skip
+            yield HealthReason("failing", Message("Its {kind} self-test failed: {test_text}.", kind=TEST_KINDS.get(test.kind, test.kind), test_text=failure_text(test.text)), f"self_test {test.kind}")  # fmt: skip
+
+
+def failure_text(text: str) -> str:
+    """Why a self-test failed, within a sentence."""
+    text = text.lower()
+    return FAILURES.get(text, text) or Message("no reason given")
 
 
 def count_reasons(reading: Reading, accepted: Mapping[str, int]) -> Iterator[HealthReason]:
@@ -225,7 +244,7 @@ def count_reasons(reading: Reading, accepted: Mapping[str, int]) -> Iterator[Hea
         if value <= known or new < watch:
             continue
         state: State = "failing" if failing and value >= failing else "watch"
-        yield HealthReason(state, f"{value} {one if value == 1 else many}.", name, value)
+        yield HealthReason(state, Message(one if value == 1 else many, value=value), name, value)
     spare, least = reading.counts.get("spare"), reading.counts.get("spare_limit", 0)
     if spare is not None and 0 < least <= 100 and spare < least:
         yield HealthReason(

@@ -75,17 +75,17 @@ def uses_of(
     parts = list(walk_nodes(row))
     mounts = [mount for part in parts for mount in part.get("mountpoints") or () if mount]
     if any(mount == "/" or mount.startswith(("/boot", "/usr", "/var")) for mount in mounts):
-        yield Use("system", "holds the system")
+        yield Use("system", Message("holds the system"))
     elif "[SWAP]" in mounts:
-        yield Use("swap", "is used as swap")
+        yield Use("swap", Message("is used as swap"))
     elif mounts:
-        yield Use("mounted", f"is in use at {mounts[0]}")
+        yield Use("mounted", Message("is in use at {path}", path=mounts[0]))
     for pool in {
         pool_of[part["name"]].guid: pool_of[part["name"]] for part in parts if part["name"] in pool_of
     }.values():
-        yield Use("pool", f"is part of the pool {pool.name}", str(pool.guid), pool.name)
+        yield Use("pool", Message("is part of the pool {pool}", pool=pool.name), str(pool.guid), pool.name)
     if any(part.get("type") not in {"disk", "part"} for part in parts):
-        yield Use("raid", "is part of a RAID set, a logical volume or an encrypted volume")
+        yield Use("raid", Message("is part of a RAID set, a logical volume or an encrypted volume"))
     seen: set[tuple[str, str]] = set()
     for part in parts:
         kind, label, identity = part.get("fstype") or "", part.get("label") or "", part.get("uuid") or ""
@@ -96,19 +96,30 @@ def uses_of(
             if identity in live:
                 name = live[identity].name
                 if not is_kept_by_pool(row["name"], live[identity], links):
-                    yield Use("old", f"was part of the pool {name}, which has no place for it any more", identity, name)
+                    yield Use(
+                        "old",
+                        Message("was part of the pool {pool}, which has no place for it any more", pool=name),
+                        identity,
+                        name,
+                    )
                     continue
-                yield Use("pool", f"belongs to the pool {name}, which does not use it at the moment", identity, name)
+                yield Use(
+                    "pool",
+                    Message("belongs to the pool {pool}, which does not use it at the moment", pool=name),
+                    identity,
+                    name,
+                )
                 continue
-            yield Use(
-                "exported", f"holds the pool {label or 'without a name'}, which is not in use here", identity, label
-            )
+            called = label or Message("without a name")
+            text = Message("holds the pool {pool}, which is not in use here", pool=called)
+            yield Use("exported", text, identity, label)
         elif kind in {"linux_raid_member", "LVM2_member"}:
-            yield Use("raid", f"is part of a set of disks ({kind})", identity)
+            yield Use("raid", Message("is part of a set of disks ({kind})", kind=kind), identity)
         else:
-            yield Use("old", f"holds {kind} data" + (f" called {label}" if label else ""), identity)
+            called = Message("holds {kind} data called {label}", kind=kind, label=label) if label else None
+            yield Use("old", called or Message("holds {kind} data", kind=kind), identity)
     if not seen and not mounts and row.get("pttype") and not any(part["name"] in pool_of for part in parts):
-        yield Use("old", f"has a partition table ({row['pttype']})")
+        yield Use("old", Message("has a partition table ({kind})", kind=row["pttype"]))
 
 
 def disks_from(

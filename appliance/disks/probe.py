@@ -17,13 +17,13 @@ from appliance.disks.disk_request import DiskRequest
 from appliance.errors import Failed
 from appliance.facts.box import Disk, Facts, Use
 from appliance.layout.geometry import MIB
-from appliance.message import plain_text
+from appliance.message import Message, plain_text
 from appliance.request import Exchange
 
 NOTHING, AMBIVALENT = 2, 8  # blkid(8), exit status of --probe
 SECONDS = 60
-UNKNOWN = Use("unknown", "holds data of a kind that Larder does not recognise")
-UNREADABLE = Use("unreadable", "cannot be read, so its content is unknown")
+UNKNOWN = Use("unknown", Message("holds data of a kind that Larder does not recognise"))
+UNREADABLE = Use("unreadable", Message("cannot be read, so its content is unknown"))
 
 
 def inspect_disk(disk: Disk) -> Use | None:
@@ -36,7 +36,7 @@ def inspect_disk(disk: Disk) -> Use | None:
         if kind := words.get("TYPE") or words.get("PTTYPE"):
             # The next reading of the inventory then shows it, so the operation can be reviewed again.
             udev.reread_disks([disk.path])
-            return Use("differs", f"holds {kind[:30]} data that the system had not noticed (try again in a minute)")
+            return Use("differs", Message("holds {kind} data that the system had not noticed (try again in a minute)", kind=kind[:30]))  # fmt: skip
         if found.status == AMBIVALENT:
             return UNKNOWN
         for start in (0, max(disk.size - MIB, 0)):

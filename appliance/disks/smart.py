@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from appliance.message import Message
+
 # Sensors also report nonsense such as negative values, 0 or 255.
 COLDEST, HOTTEST = 1, 120  # °C
 COOLEST_LIMIT = 40  # °C: no drive's own limit is below
@@ -24,9 +26,9 @@ BYTE = 256
 # ATA attributes that are counted, by their number. Names and numbers: smartmontools' drivedb.h.
 ATA_COUNTS = {5: "reallocated", 187: "reported", 188: "timeouts", 197: "pending", 198: "uncorrectable", 199: "crc"}
 MOST_FIGURES = 60
-SWITCHED_OFF = "SMART is switched off in this drive."
+SWITCHED_OFF = Message("SMART is switched off in this drive.")
 UNANSWERED = "It has not answered since"
-NOT_UNDERSTOOD = "What it answered could not be understood."
+NOT_UNDERSTOOD = Message("What it answered could not be understood.")
 SEAGATE_WORDS = ("seagate", "st")
 # Larder's name of each, and the first impossible value: all but the last are one byte in the log.
 NVME_COUNTS = {

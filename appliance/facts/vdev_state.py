@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from appliance.message import Message
+
 
 @dataclass(frozen=True)
 class VdevState:
@@ -30,16 +32,16 @@ class VdevState:
 STATES = {
     state.name: state
     for state in (
-        VdevState("ONLINE", "healthy", "works", "healthy", working=True),
-        VdevState("DEGRADED", "degraded", "is degraded", "attention", working=True),
-        VdevState("AVAIL", "ready", "is ready as a spare", "healthy"),
-        VdevState("INUSE", "in use", "is in use as a spare", "healthy"),
-        VdevState("FAULTED", "failed", "failed and was taken out of use", "failed"),
-        VdevState("OFFLINE", "offline", "was taken offline", "failed"),
-        VdevState("REMOVED", "removed", "was pulled out", "failed", present=False),
-        VdevState("UNAVAIL", "missing", "does not answer", "failed", present=False),
-        VdevState("SPLIT", "split off", "was split off into another pool", "failed"),
-        VdevState("SUSPENDED", "stopped", "has stopped", "failed"),
+        VdevState("ONLINE", Message("healthy"), Message("works"), "healthy", working=True),
+        VdevState("DEGRADED", Message("degraded"), Message("is degraded"), "attention", working=True),
+        VdevState("AVAIL", Message("ready"), Message("is ready as a spare"), "healthy"),
+        VdevState("INUSE", Message("in use"), Message("is in use as a spare"), "healthy"),
+        VdevState("FAULTED", Message("failed"), Message("failed and was taken out of use"), "failed"),
+        VdevState("OFFLINE", Message("offline"), Message("was taken offline"), "failed"),
+        VdevState("REMOVED", Message("removed"), Message("was pulled out"), "failed", present=False),
+        VdevState("UNAVAIL", Message("missing"), Message("does not answer"), "failed", present=False),
+        VdevState("SPLIT", Message("split off"), Message("was split off into another pool"), "failed"),
+        VdevState("SUSPENDED", Message("stopped"), Message("has stopped"), "failed"),
     )
 }
 ENUM_NAMES = {"CANT_OPEN": "UNAVAIL", "HEALTHY": "ONLINE"}
@@ -52,7 +54,14 @@ UNUSABLE = frozenset({"FAULTED", "UNAVAIL"})  # a pool that ZFS could not open, 
 DIAGNOSED = frozenset({"FAULTED", "DEGRADED"})  # a disk that ZED has judged by its errors
 
 
+def say(disk: str, name: str) -> str:
+    """``bay 3 was taken offline``: a disk as people know it, and its state."""
+    return Message("{disk} {phrase}", disk=disk, phrase=describe(name).phrase)
+
+
 def describe(name: str) -> VdevState:
     """The state with that name; one that ZFS has and this table has not is unknown, by its own name."""
     name = ENUM_NAMES.get(name, name)
-    return STATES.get(name) or VdevState(name, name.lower() or "in another state", "is in another state", "unknown")
+    return STATES.get(name) or VdevState(
+        name, name.lower() or Message("in another state"), Message("is in another state"), "unknown"
+    )

@@ -33,15 +33,18 @@ class Fullness:
 
 ENOUGH = Fullness(0, "")
 TABLE = (
-    Fullness(FULL, "critical", "full", Message("What is in it is safe, but nothing more can be written.")),
+    Fullness(FULL, "critical", Message("full"), Message("What is in it is safe, but nothing more can be written.")),
     Fullness(
-        CRITICAL, "critical", "almost out of space", Message("Writing is very slow now, and fails when it is full.")
+        CRITICAL,
+        "critical",
+        Message("almost out of space"),
+        Message("Writing is very slow now, and fails when it is full."),
     ),
-    Fullness(WARNING, "warning", "nearly full", Message("Writing becomes slow, and fails when it is full.")),
+    Fullness(WARNING, "warning", Message("nearly full"), Message("Writing becomes slow, and fails when it is full.")),
     Fullness(
         NOTICE,
         "notice",
-        "filling up",
+        Message("filling up"),
         Message("There is room left. From {warning} % on it becomes slow.", warning=WARNING),
     ),
     ENOUGH,

@@ -123,14 +123,14 @@ def of_pool(
     that files take and could take; ``settled`` as ``is_settled`` says."""
     broken = [device for device in pool.devices() if device.state in vdev_state.LOST]
     said = capitalize_opening(
-        "; ".join(f"{label(device)} {vdev_state.describe(device.state).phrase}" for device in broken[:3])
+        join_messages([vdev_state.say(label(device), device.state) for device in broken[:3]], "; ")
     )
     if pool.state == "SUSPENDED":
         return PoolHealth("failed", Message("{pool} has stopped.", pool=pool.name), Message("Too many of its disks do not answer, so ZFS holds every read and write. {said}.", said=said), Message("Bring the disks back (cables, power), then start the pool again below. Do not pull more disks, and do not switch the box off: what was being written waits in its memory."))  # fmt: skip
     if pool.state in vdev_state.UNUSABLE:
         return PoolHealth("failed", Message("{pool} cannot be used.", pool=pool.name), Message("Too few of its disks answer. {said}.", said=said), Message("Put missing disks back. Nothing is erased as long as you do not make a new pool on them."))  # fmt: skip
     if stale_degraded_after_removal(pool):
-        return PoolHealth("attention", Message("{pool} is complete.", pool=pool.name), Message("A disk that was away has left the pool for good, and ZFS still counts it."), Message("Check the pool once: ZFS then looks at all its disks again."), "to be checked")  # fmt: skip
+        return PoolHealth("attention", Message("{pool} is complete.", pool=pool.name), Message("A disk that was away has left the pool for good, and ZFS still counts it."), Message("Check the pool once: ZFS then looks at all its disks again."), Message("to be checked"))  # fmt: skip
     if pool.state == "DEGRADED" or broken:
         if pool.rebuilding and pool.scan:
             percent = pool.scan.percent
@@ -156,7 +156,7 @@ def of_pool(
     if worn:
         errors = sum(device.read_errors + device.write_errors + device.checksum_errors for device in worn)
         if not settled:
-            return PoolHealth("attention", Message("{pool} reported errors.", pool=pool.name), Message("{errors} errors on {label}. Larder is checking whether every disk still answers.", errors=errors, label=", ".join(label(device) for device in worn[:3])), Message("Wait a minute."), "checking")  # fmt: skip
+            return PoolHealth("attention", Message("{pool} reported errors.", pool=pool.name), Message("{errors} errors on {label}. Larder is checking whether every disk still answers.", errors=errors, label=", ".join(label(device) for device in worn[:3])), Message("Wait a minute."), Message("checking"))  # fmt: skip
         return PoolHealth("attention", Message("{pool} repaired itself.", pool=pool.name), Message("{errors} errors on {label} were put right from the other disks. Nothing was lost.", errors=errors, label=", ".join(label(device) for device in worn[:3])), Message("If it happens again, that disk is wearing out."))  # fmt: skip
     if space and space.state == "attention":
         return space
@@ -166,7 +166,7 @@ def of_pool(
             "working", Message("{pool} {what}.", pool=pool.name, what=what), Message("Files stay available.")
         )
     if not settled:
-        return PoolHealth("attention", Message("{pool} reported a problem.", pool=pool.name), Message("A disk of it made an error or changed its state a moment ago. Larder is checking whether every disk still answers."), Message("Wait a minute."), "checking")  # fmt: skip
+        return PoolHealth("attention", Message("{pool} reported a problem.", pool=pool.name), Message("A disk of it made an error or changed its state a moment ago. Larder is checking whether every disk still answers."), Message("Wait a minute."), Message("checking"))  # fmt: skip
     safety = safety_text(pool.failures_left)
     if space:
         return replace(space, meaning=join_messages([space.meaning, safety]))

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from appliance.facts.box import LongWork, Pool
 from appliance.formatting import duration_text, time_left
+from appliance.message import Message, message_template
 
 WINDOW = 300.0  # seconds that the speed is taken over: long enough to be calm, short enough to follow
 SPACING = 5.0  # readings closer than that replace the last one
@@ -20,12 +21,12 @@ STEADY = 3.0  # before that, its halves may differ by this factor
 STANDING = 120.0  # seconds without any move that are worth telling
 LONGEST_LEFT = 60 * 86400  # what would take longer is not going at all
 TITLES = {
-    "scrub": "Checking {pool} (scrub)",
-    "resilver": "Rebuilding {pool}",
-    "expand": "Growing {pool} by a disk",
-    "remove": "Emptying a device of {pool}",
-    "trim": "Trimming {pool}",
-    "initialize": "Writing through the free space of {pool}",
+    "scrub": message_template("Checking {pool} (scrub)"),
+    "resilver": message_template("Rebuilding {pool}"),
+    "expand": message_template("Growing {pool} by a disk"),
+    "remove": message_template("Emptying a device of {pool}"),
+    "trim": message_template("Trimming {pool}"),
+    "initialize": message_template("Writing through the free space of {pool}"),
 }
 # Where ZFS keeps no beginning of what has ended, the end tells one run from the next.
 KNOWN_BY_THEIR_END = {"trim", "initialize"}
@@ -106,7 +107,7 @@ class WorkRate:
 
 
 def work_title(kind: str, pool: str) -> str:
-    return TITLES.get(kind, "Working on {pool}").replace("{pool}", pool)
+    return Message(TITLES.get(kind, message_template("Working on {pool}")), pool=pool)
 
 
 def work_key(pool: Pool, work: LongWork) -> str:
@@ -125,11 +126,11 @@ def unix_time(at: datetime | None) -> int:
 def describe_progress(work: LongWork, *, left: int | None, standing: int) -> str:
     """What to say beside the percent: the time left where it can be told, else why not."""
     if work.state == "paused":
-        return "paused"
+        return Message("paused")
     if work.state == "waiting":
-        return "waiting until every disk of the group is back and rebuilt"
+        return Message("waiting until every disk of the group is back and rebuilt")
     if standing >= STANDING:
-        return f"no progress for {duration_text(standing)}"
+        return Message("no progress for {duration}", duration=duration_text(standing))
     if left is None:
-        return "estimating the time left"
+        return Message("estimating the time left")
     return time_left(left)

@@ -7,15 +7,16 @@ from datetime import datetime
 
 from appliance.facts.box import LongWork, Pool
 from appliance.formatting import link_label, size_text
+from appliance.message import Message, join_messages
 from appliance.pools.progress import KNOWN_BY_THEIR_END, unix_time, work_key
 
 ENDED = {
-    "scrub": "Check (scrub)",
-    "resilver": "Rebuilding",
-    "expand": "Growing by a disk",
-    "remove": "Emptying a device",
-    "trim": "Trimming",
-    "initialize": "Writing through free space",
+    "scrub": Message("Check (scrub)"),
+    "resilver": Message("Rebuilding"),
+    "expand": Message("Growing by a disk"),
+    "remove": Message("Emptying a device"),
+    "trim": Message("Trimming"),
+    "initialize": Message("Writing through free space"),
 }
 # How ZFS names what is damaged of its own, among the damaged files (zpool_obj_to_path).
 OWN_RECORDS = "<metadata>:"
@@ -82,10 +83,12 @@ class Report:
     @property
     def word(self) -> str:
         if self.errors or self.damaged:
-            return "damage left"
+            return Message("damage left")
         if self.outcome == "stopped":
-            return "stopped"
-        return "repaired" if self.repaired and self.kind == "scrub" else "clean" if self.kind == "scrub" else "done"
+            return Message("stopped")
+        if self.kind == "scrub":
+            return Message("repaired") if self.repaired else Message("clean")
+        return Message("done")
 
     @property
     def sentence(self) -> str:
@@ -93,45 +96,63 @@ class Report:
         said = [self.describe_result()]
         if self.errors or self.damaged:
             said.append(self.describe_harm())
-        return " ".join(said)
+        return join_messages(said)
 
     def describe_result(self) -> str:
         what = size_text(self.repaired)
         if self.kind == "scrub":
             if self.outcome == "stopped":
-                before = f" {what} was repaired until then." if self.repaired else ""
-                return f"Stopped before its end. What it had not reached is unchecked.{before}"
+                before = Message("{what} was repaired until then.", what=what) if self.repaired else ""
+                return join_messages([Message("Stopped before its end. What it had not reached is unchecked."), before])
             if self.repaired:
-                kept = "Nothing was lost." if not (self.errors or self.damaged) else ""
-                return f"{what} was damaged on a disk and was rewritten from the others. {kept}".strip()
-            return "Everything was read." if self.errors or self.damaged else "Everything was read and nothing was wrong."  # fmt: skip
+                kept = Message("Nothing was lost.") if not (self.errors or self.damaged) else ""
+                rewritten = Message("{what} was damaged on a disk and was rewritten from the others.", what=what)
+                return join_messages([rewritten, kept])
+            if self.errors or self.damaged:
+                return Message("Everything was read.")
+            return Message("Everything was read and nothing was wrong.")
         if self.kind == "resilver":
             if self.outcome == "stopped":
-                return "It ended before everything was rebuilt."
-            return f"{what} was written, and the disk is part of the pool again." if self.repaired else "The disk was up to date."  # fmt: skip
+                return Message("It ended before everything was rebuilt.")
+            if not self.repaired:
+                return Message("The disk was up to date.")
+            return Message("{what} was written, and the disk is part of the pool again.", what=what)
         if self.outcome == "stopped":
-            return "Stopped before its end."
+            return Message("Stopped before its end.")
         return {
-            "expand": "The new disk is in use; the files written from now on use all disks.",
-            "remove": "Its data lies on the other devices now.",
-            "trim": "The disks know which of their blocks are free.",
-            "initialize": "All free space has been written once.",
-        }.get(self.kind, "Done.")
+            "expand": Message("The new disk is in use; the files written from now on use all disks."),
+            "remove": Message("Its data lies on the other devices now."),
+            "trim": Message("The disks know which of their blocks are free."),
+            "initialize": Message("All free space has been written once."),
+        }.get(self.kind, Message("Done."))
 
     def describe_harm(self) -> str:
         if self.kind in KNOWN_BY_THEIR_END:
-            return f"{count_text(self.errors, 'request')} failed."
+            if self.errors == 1:
+                return Message("1 request failed.")
+            return Message("{count} requests failed.", count=f"{self.errors:,}")
         own = sum(name.startswith(OWN_RECORDS) for name in self.files)
-        said = []
-        if self.damaged > own:
-            said.append(f"{count_text(self.damaged - own, 'file')} could not be repaired and should be restored from a snapshot or another copy.")  # fmt: skip
-        if own:
-            said.append(f"{count_text(own, 'record')} of the pool itself could not be repaired either. If the next check finds them again, copy everything to another pool and create this one again.")  # fmt: skip
-        return " ".join(said) or f"{count_text(self.errors, 'error')} could not be repaired."
+        return join_messages([damaged_text(self.damaged - own), own_text(own)]) or left_text(self.errors)
 
 
-def count_text(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+def damaged_text(count: int) -> str:
+    """What to do about so many files; nothing for none."""
+    if count == 1:
+        return Message("1 file could not be repaired and should be restored from a snapshot or another copy.")
+    return Message("{count} files could not be repaired and should be restored from a snapshot or another copy.", count=f"{count:,}") if count > 0 else ""  # fmt: skip
+
+
+def own_text(count: int) -> str:
+    """What to do about so many damaged records of ZFS's own; nothing for none."""
+    if count == 1:
+        return Message("1 record of the pool itself could not be repaired either. If the next check finds them again, copy everything to another pool and create this one again.")  # fmt: skip
+    return Message("{count} records of the pool itself could not be repaired either. If the next check finds them again, copy everything to another pool and create this one again.", count=f"{count:,}") if count else ""  # fmt: skip
+
+
+def left_text(errors: int) -> str:
+    if errors == 1:
+        return Message("1 error could not be repaired.")
+    return Message("{count} errors could not be repaired.", count=f"{errors:,}")
 
 
 def make_report(work: LongWork, *, began: datetime | None, files: tuple[str, ...], damaged: int, wear: tuple[Wear, ...]) -> Report:  # fmt: skip

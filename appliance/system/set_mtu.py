@@ -1,4 +1,4 @@
-"""Try another MTU on a network port, and keep it once somebody has confirmed that everything still works."""
+"""Try another MTU on a network port. It stays once somebody has confirmed that everything still works."""
 
 from __future__ import annotations
 

@@ -20,8 +20,9 @@ ELSE_AT_WORK = ("larder-worker.service", "zfs-zed.service")
 GIB, MIB = 2**30, 2**20
 AS_FAST = 1 / 0.95
 ONCE_MIB = 64  # and four times as much
-# The largest process of the worker, and of the agent, from the beginning of a job to its end: the agent starts one for each
-# request, and the longer a job lasts, the more of them come together.
+# The largest process of the worker, and of the agent, from the beginning of a job to its end. Not their sum: the agent starts
+# one for each request, and the longer a job lasts, the more of them come together; and a command that is just being started
+# still shares the memory of who starts it (vfork), which would count twice.
 WATCH = """
 import glob, json, os, sys, time
 def pss(unit):

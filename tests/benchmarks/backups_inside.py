@@ -37,7 +37,7 @@ from appliance.operation import Operation, checked_plan
 MIB = 2**20
 SOURCE, SHORT = "tank/photos", "larder-backup-2026.01.01-00.00.00"
 ROOT, USER, BARE_USER, PORT = "safe/backups", "peer", "bare", 2222
-LOCAL_MIB, SSH_MIB, TIMES = 256, 64, 3
+LOCAL_MIB, SSH_MIB, TIMES = 256, 192, 3  # with 64 it is the second that signing in costs which is measured
 FEW, MANY = 20, 200  # folders of which nothing is new
 MOMENTS = ("2026.01.02-00.00.00", "2026.01.03-00.00.00")
 REMOTE = Remote("0badcafe", "127.0.0.1", PORT, USER, ROOT)

@@ -18,6 +18,7 @@ from appliance.facts.receiver import Receiver
 from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group
 from appliance.facts.user_properties import BOX, RECEIVES
+from appliance.message import Message
 from appliance.shares.connections import Connection
 from appliance.snapshots.policy import Policy
 from tests.dev.builders import (
@@ -229,7 +230,7 @@ def full(now: datetime) -> Box:
 
 def empty(now: datetime) -> Box:
     """No pool yet, four empty disks, one that holds old data, and a pool that could be imported."""
-    old = replace(recorded_disks()[4], uses=(Use("old", "holds ext4 data called photos", "796f9e2a-d931-42ae-a860-4a7cf67bfe06"),))  # fmt: skip
+    old = replace(recorded_disks()[4], uses=(Use("old", Message("holds {kind} data called {label}", kind="ext4", label="photos"), "796f9e2a-d931-42ae-a860-4a7cf67bfe06"),))  # fmt: skip
     parts = (
         ImportablePart("attic", "ONLINE"),
         ImportablePart("ata-WDC_WD30EZRS-11J99B1_WD-WCAWZ0000006", "ONLINE", depth=1),

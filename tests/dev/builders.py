@@ -21,6 +21,7 @@ from appliance.facts.importable import Importable
 from appliance.facts.receiver import Receiver
 from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group, Share
+from appliance.message import Message
 from appliance.shares.connections import Connection
 from appliance.shares.settings import PROTOCOLS, wanted_shares
 from appliance.snapshots.policy import USUAL, Policy
@@ -93,7 +94,7 @@ def in_use(disks: Iterable[Disk], pools: Iterable[Pool]) -> tuple[Disk, ...]:
     """The disks, those in pools with that as their use."""
     owner = {vdev_tree.link_of(device): pool for pool in pools for device in pool.devices()}
     return tuple(
-        replace(one, uses=(Use("pool", f"is part of the pool {pool.name}", str(pool.guid), pool.name),), content=(f"{one.name}1", one.name))
+        replace(one, uses=(Use("pool", Message("is part of the pool {pool}", pool=pool.name), str(pool.guid), pool.name),), content=(f"{one.name}1", one.name))
         if (pool := owner.get(one.path.rsplit("/", 1)[-1]))
         else one
         for one in disks

@@ -24,6 +24,7 @@ from appliance.facts.box import Caching, PoolDetail, PoolProperties, Service
 from appliance.facts.datasets import Dataset, DatasetDetail
 from appliance.facts.sharing import SmbPolicy
 from appliance.formatting import time_left
+from appliance.message import Message
 from appliance.pools import history
 from appliance.snapshots import policy as snapshot_policy
 from appliance.system import paths
@@ -45,7 +46,7 @@ from web.backups.models import BackupRecord
 from web.backups.proof import Proof
 from web.disks import ports, smart_history
 from web.inventory import stability, store
-from web.inventory.bays import bays_by_key, device_label, read_known_bays
+from web.inventory.bays import bays_by_key, device_name, read_known_bays
 from web.inventory.box import read_box
 from web.inventory.models import (
     AccountRow,
@@ -74,6 +75,7 @@ from web.inventory.models import (
     SnapshotRow,
 )
 from web.jobs.models import Job
+from web.said import said_in
 from web.shares.connection_views import SOURCE as CONNECTIONS
 from web.snapshots.models import MadeSnapshot, PolicyRun
 from web.system.service_status import READ
@@ -168,7 +170,7 @@ def put_facts(box: Box, now: datetime) -> None:
     stability.replace_pools(box.pools, now - timedelta(hours=1))
     aged = (replace(one, created=now - timedelta(days=400)) for one in box.datasets)
     store.replace(DatasetRow, aged, lambda found: str(found.guid), pool=lambda found: found.pool)
-    store.replace(DiskRow, box.disks, disk_key)
+    store.replace_disks(box.disks, disk_key)
     store.replace(AccountRow, box.accounts, lambda found: found.name)
     store.replace(GroupRow, box.groups, lambda found: found.name)
     store.replace(ShareRow, box.shares, lambda found: found.key)
@@ -294,6 +296,7 @@ def put_pools(box: Box, now: datetime) -> None:
     for row in Activity.objects.filter(state="running"):
         left = 5 * 3600 + 20 * 60
         row.left, row.rate, row.phrase = left, (row.total - row.done) / left, time_left(left)
+        row.said = said_in(row.phrase)
         row.save()
     work_reports.store_reports(box.pools)
     roots = store.top_datasets(pool.name for pool in box.pools)
@@ -334,7 +337,7 @@ def put_alerts(now: datetime) -> None:
         disks=disks_seen(pools, box.bays, now, guard.Parts()),
         services=tuple(row.fact for row in ServiceRow.objects.all()),
         spaces=tuple(pool_usage.usage_of_pools(pools, now)),
-        names=lambda one: device_label(one, known, homes),
+        names=lambda one: device_name(one, known, homes),
     )
     found, _complete = rules.find_faults(seen)
     reconcile.reconcile_alerts(found, now)
@@ -350,14 +353,21 @@ def put_past(now: datetime) -> None:
     client_runs_made.finished()
     burn_ins_made.examples()
     ends = (
-        (Job.State.DONE, "Create the folder tank/films", ""),
-        (Job.State.DONE, "Share tank/photos over SMB", ""),
-        (Job.State.CANCELLED, "Check tank (scrub)", "Stopped because you asked for it."),
+        (Job.State.DONE, Message("Create the folder {full_name}", full_name="tank/films"), ""),
+        (Job.State.DONE, Message("Share {dataset} over {spoken}", dataset="tank/photos", spoken="SMB"), ""),
+        (Job.State.CANCELLED, "Check tank (scrub)", Message("Stopped because you asked for it.")),
         (Job.State.FAILED, "Make the volume tank/disk larger", "cannot set property for 'tank/disk': out of space"),
     )
     for at, (end, title, text) in enumerate(ends, 1):
         then = now - timedelta(days=at)
         job = rows.job(
-            id=uuid.UUID(int=at), title=title, state=end, text=text, started=then, finished=then, acknowledged=then
+            id=uuid.UUID(int=at),
+            title=title,
+            state=end,
+            text=text,
+            said=said_in(title, text),
+            started=then,
+            finished=then,
+            acknowledged=then,
         )
         Job.objects.filter(pk=job.pk).update(created=then)

@@ -1,7 +1,7 @@
 """All messages of the product: what templates and code say, as a catalogue lists it. Needs no GNU gettext.
 
-In templates ``translate``, ``blocktranslate`` and ``_("…")``; in code ``gettext``, ``ngettext``, ``lazy_text``, ``lazy_format``, and the
-templates of ``Reason`` and ``Message``.
+In templates ``translate``, ``blocktranslate`` and ``_("…")``; in code ``gettext``, ``ngettext``, ``lazy_text``, ``lazy_format``, the
+templates of ``Reason`` and ``Message``, and ``message_template``.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def in_code(text: str, file: str) -> Iterator[Found]:
             continue
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         first, second, *_rest = [*map(text_of, node.args), "", ""]
-        if name in ("gettext", "lazy_text", "lazy_format", "Message") and first:
+        if name in ("gettext", "lazy_text", "lazy_format", "Message", "message_template") and first:
             yield Found(first, "", file)
         elif name == "ngettext":
             yield Found(first, second, file)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.errors import Failed, Reason, Refused, explain_error
+from appliance.formatting import capitalize_opening, continue_sentence
 from appliance.message import Message, join_messages, messages_by_text
 from tests import reasons
 
@@ -93,3 +94,12 @@ def test_explained_error_keeps_its_messages():
     failure = Failed(Message("{pool} could not be made", pool="tank"), "no space")
     assert explain_error(failure) == str(failure) == "tank could not be made: no space"
     assert isinstance(explain_error(failure), Message)
+
+
+def test_message_opens_a_sentence_and_goes_on_after_a_colon():
+    reason = Message("It is {now} °C warm.", now=62)
+    assert capitalize_opening(Message("bay {name}", name=3)) == "Bay 3"
+    said = Message("{disk} is failing: {reason}", disk="A disk", reason=continue_sentence(reason))
+    assert said == "A disk is failing: it is 62 °C warm."
+    again = Message.from_json(said.as_json())
+    assert (again, again.as_json()) == (said, said.as_json())

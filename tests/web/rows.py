@@ -9,6 +9,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from appliance import message
 from appliance.backups.tasks import BackupTask, encode_tasks
 from appliance.disks.inventory import disks_from
 from appliance.facts.box import Disk, Pool, PoolDetail, Use, Vdev
@@ -55,7 +56,7 @@ from workers import collect_snapshots
 from workers.collectors import disk_key
 
 SYSTEM_DISK = disk(
-    6, path="/dev/disk/by-id/usb-SanDisk_Ultra_1", serial="1", model="SanDisk Ultra", uses=(Use("system", "holds the system"),)
+    6, path="/dev/disk/by-id/usb-SanDisk_Ultra_1", serial="1", model="SanDisk Ultra", uses=(Use("system", message.Message("holds the system")),)
 )  # fmt: skip
 
 

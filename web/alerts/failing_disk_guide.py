@@ -23,6 +23,7 @@ from web.inventory.bays import bays_by_key
 from web.inventory.box import Box, read_box
 from web.inventory.models import DiskRow, Source
 from web.jobs.models import Job
+from web.translation import text_of
 
 LOOKED_AT = ("pending", "uncorrectable", "reallocated", "reported", "media_errors", "grown_defects", "uncorrected")
 Links = tuple[tuple[str, str], ...]
@@ -143,9 +144,11 @@ def guide_steps(here: Standing) -> Iterator[GuideStep]:
 
 
 def evidence_step(here: Standing) -> tuple[str, str, bool, Links]:
-    told = " ".join(reason[1] for reason in here.row.reasons if reason[0] in {"failing", "watch"})
+    told = " ".join(text_of(reason[1]) for reason in here.row.reasons if reason[0] in {"failing", "watch"})
     health = reverse("disk_health", args=[here.row.key])
-    nothing = here.row.smart_text if here.row.verdict == "unknown" else gettext("Nothing is counted against it now.")
+    nothing = (
+        text_of(here.row.smart_text) if here.row.verdict == "unknown" else gettext("Nothing is counted against it now.")
+    )
     return (gettext("Look at the evidence"), told or nothing, here.is_done(here.is_out, bool(here.wiped)), ((gettext("See figures and graphs"), health),))  # fmt: skip
 
 
@@ -212,7 +215,9 @@ def return_step(here: Standing) -> tuple[str, str, bool, Links]:
     if here.row.verdict != "failing":
         return (
             title,
-            gettext("{smart_text} So nothing says whether it can be trusted.").format(smart_text=here.row.smart_text),
+            gettext("{smart_text} So nothing says whether it can be trusted.").format(
+                smart_text=text_of(here.row.smart_text)
+            ),
             False,
             (*back, *other, report),
         )

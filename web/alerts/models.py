@@ -9,10 +9,10 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from appliance.alerts.kinds import KINDS, AlertKind
+from appliance.alerts.kinds import KINDS, SEVERITY_WORDS, AlertKind
 from appliance.pools.health import LEVEL_STATES, Health
 from web.said import RowWithMessages
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 LONGEST_SILENCE = timedelta(days=31)
 LARGEST = 2**63 - 1  # that a column holds; broken firmware counts up to 2**64 - 1
@@ -90,7 +90,11 @@ class Alert(RowWithMessages):
     @property
     def state_word(self) -> str:
         """The text beside its icon in a list."""
-        return "over" if self.state == self.State.CLEARED else self.severity
+        return (
+            gettext("over")
+            if self.state == self.State.CLEARED
+            else text_of(SEVERITY_WORDS.get(self.severity, self.severity))
+        )
 
 
 class AlertNote(RowWithMessages):

@@ -9,7 +9,7 @@ from functools import partial
 
 from django.db import transaction
 
-from appliance.alerts.kinds import KINDS
+from appliance.alerts.kinds import KINDS, SEVERITY_WORDS
 from appliance.alerts.rules import Fault
 from appliance.message import Message
 from web import row_retention
@@ -113,7 +113,12 @@ def set_severity(kind: str, severity: str, now: datetime, by: str) -> None:
     for row in Alert.objects.exclude(state=Alert.State.CLEARED).filter(kind=kind):
         row.severity = severity
         row.save(update_fields=["severity"])
-        add_note(row, Message("Alerts of this kind are of severity “{severity}” now.", severity=severity), now, by)
+        add_note(
+            row,
+            Message("Alerts of this kind are of severity “{severity}” now.", severity=SEVERITY_WORDS[severity]),
+            now,
+            by,
+        )
 
 
 def raise_alert(fault: Fault, now: datetime, grave: dict[str, str], mail: MailSettings) -> bool:

@@ -17,6 +17,7 @@ from appliance.datasets.encryption import key_store
 from appliance.facts.box import Facts, Pool, Scan
 from appliance.facts.datasets import Dataset
 from appliance.formatting import duration_text, size_text
+from web.translation import text_of
 
 if TYPE_CHECKING:
     from web.backups.status import BackupStatus
@@ -121,7 +122,7 @@ def arrived(one: BackupStatus) -> Level:
     return Level(
         gettext("Arrived"),
         state,
-        gettext("too old") if one.is_late else "yes" if one.good else gettext("not yet"),
+        gettext("too old") if one.is_late else gettext("yes") if one.good else gettext("not yet"),
         one.good,
         text,
     )
@@ -142,7 +143,7 @@ def scrubbed(one: BackupStatus) -> Level:
         return Level(
             gettext("Scrubbed"),
             "failed",
-            "damaged",
+            gettext("damaged"),
             proof.scrubbed,
             gettext("{count} of the pool could not be repaired.").format(count=count),
         )
@@ -157,7 +158,7 @@ def key_opens(one: BackupStatus) -> Level:
     button = ("try_backup_key", gettext("Try the key")) if one.pool and one.checks.sealed else ("", "")
     if proof.wrong:
         text = gettext("The stored key does not open the copy of {wrong}.").format(wrong=", ".join(proof.wrong))
-        return Level(name, "failed", "no", proof.keys, text, *button)
+        return Level(name, "failed", gettext("no"), proof.keys, text, *button)
     if not proof.keys or not proof.opened:
         text = gettext("The copies are encrypted. Nobody has tried yet whether the key that you have opens them.")
         return Level(name, "attention", gettext("not tried"), None, text, *button)
@@ -173,7 +174,7 @@ def key_opens(one: BackupStatus) -> Level:
             gettext("{count} Not tried: {untried}.").format(count=count, untried=", ".join(proof.untried)),
             *button,
         )
-    return Level(name, "healthy", "yes", proof.keys, count, *button)
+    return Level(name, "healthy", gettext("yes"), proof.keys, count, *button)
 
 
 def compared(one: BackupStatus) -> Level:
@@ -186,7 +187,7 @@ def compared(one: BackupStatus) -> Level:
             None,
             gettext("Every name is compared each week, and a part of the files read."),
         )
-    state, word = ("failed", "different") if record.different else ("healthy", "equal")
+    state, word = ("failed", gettext("different")) if record.different else ("healthy", gettext("equal"))
     return Level(name, state, word, record.compared, f"{one.compared}.")
 
 
@@ -197,17 +198,17 @@ def restored(one: BackupStatus) -> Level:
         text = gettext("Nobody has tried yet whether the whole folder comes back.")
         return Level(name, "unknown", gettext("not yet"), None, text, *button)
     said = gettext("{moved} came back in {seconds}, {files} files compared.").format(
-        moved=size_text(proof.moved), seconds=duration_text(proof.seconds), files=proof.files
+        moved=size_text(proof.moved), seconds=text_of(duration_text(proof.seconds)), files=proof.files
     )
     if proof.different:
-        return Level(name, "failed", "different", proof.drilled, said, *button)
+        return Level(name, "failed", gettext("different"), proof.drilled, said, *button)
     for what, names in (
         (gettext("Not compared"), proof.skipped),
         (gettext("Compared with the copy alone"), proof.gone),
     ):
         if names:
             said += f" {what}: {', '.join(names)}."
-    return Level(name, "attention" if proof.skipped else "healthy", gettext("in part") if proof.skipped else "equal", proof.drilled, said, *button)  # fmt: skip
+    return Level(name, "attention" if proof.skipped else "healthy", gettext("in part") if proof.skipped else gettext("equal"), proof.drilled, said, *button)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -224,17 +225,19 @@ def summary(one: BackupStatus) -> Iterator[Said]:
     record, proof = one.record, one.proof
     if record and record.compared:
         yield Said(
-            gettext("differs from the original, seen") if one.differs else "compared", record.compared, one.compared
+            gettext("differs from the original, seen") if one.differs else gettext("compared"),
+            record.compared,
+            one.compared,
         )
     if proof.scrubbed:
-        yield Said("scrubbed", proof.scrubbed, gettext("with damage") if proof.damaged else "")
+        yield Said(gettext("scrubbed"), proof.scrubbed, gettext("with damage") if proof.damaged else "")
     if proof.keys and proof.wrong:
         yield Said(gettext("key does not open it, tried"), proof.keys)
     elif proof.keys and proof.opened:
         yield Said(gettext("key opens it, tried"), proof.keys)
     if proof.drilled:
         words = gettext("restored with differences") if proof.different else gettext("restored as a test")
-        yield Said(words, proof.drilled, gettext("in {seconds}").format(seconds=duration_text(proof.seconds)))
+        yield Said(words, proof.drilled, gettext("in {seconds}").format(seconds=text_of(duration_text(proof.seconds))))
 
 
 # --- where a test restores to -------------------------------------------------------------------------------------------

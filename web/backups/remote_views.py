@@ -37,7 +37,7 @@ def state_of(remote: Remote) -> tuple[str, str]:
         return "attention", gettext("not confirmed")
     if remote.tested is None:
         return "unknown", gettext("not tested yet")
-    return ("attention", gettext("not ready")) if remote.problem else ("healthy", "ready")
+    return ("attention", gettext("not ready")) if remote.problem else ("healthy", gettext("ready"))
 
 
 @require_GET

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from django.conf import settings
 from django.urls import path
 
 from web.backups import pair_views, proof_views, recovery_views, remote_restore, remote_views, restore_views, views
 
-PAIRING = [
+urlpatterns = [
     path("pair/", pair_views.accept_pairing, name="accept_pairing"),
     path("receiving/", pair_views.list_receivers, name="receivers"),
     path("receiving/new/", pair_views.receive_copies, name="receive_copies"),
@@ -15,10 +14,6 @@ PAIRING = [
     path("receiving/<str:key>/code/", pair_views.show_code, name="pairing_code"),
     path("receiving/<str:key>/withdraw/", pair_views.withdraw_code, name="withdraw_pairing_code"),
     path("receiving/<str:key>/remove/", pair_views.remove_receiver, name="remove_receiver"),
-    path("computers/pair/", pair_views.pair_box, name="pair_box"),
-]
-urlpatterns = [
-    *(PAIRING if settings.OFFER_PAIRING else []),
     path("", views.list_backups, name="backups"),
     path("new/", views.choose_folder, name="new_backup"),
     path("recovery/", recovery_views.show_recovery, name="recovery"),
@@ -33,6 +28,7 @@ urlpatterns = [
     path("recovery/confirm/", recovery_views.confirm_phrase, name="confirm_phrase"),
     path("computers/", remote_views.list_remotes, name="remotes"),
     path("computers/new/", remote_views.add_remote, name="add_remote"),
+    path("computers/pair/", pair_views.pair_box, name="pair_box"),
     path("computers/larder-peer/", remote_views.download_peer, name="download_peer"),
     path("computers/<str:key>/", remote_views.show_remote, name="remote"),
     path("computers/<str:key>/test/", remote_views.test_remote, name="test_remote"),

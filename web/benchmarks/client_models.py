@@ -91,12 +91,14 @@ class ClientRunRow(models.Model):
     def shown_state(self) -> tuple[str, str]:
         """A state that has a picture, and its word."""
         if self.state == self.State.DONE:
-            return "healthy", "done"
+            return "healthy", gettext("done")
         if self.state == self.State.FAILED or not self.open:
             return "attention", gettext("could not be measured") if self.state == self.State.FAILED else gettext(
                 "nothing came"
             )
-        return "working", "measuring" if self.state == self.State.RUNNING else gettext("waiting for the other computer")
+        return "working", gettext("measuring") if self.state == self.State.RUNNING else gettext(
+            "waiting for the other computer"
+        )
 
 
 def make_run(**fields: Any) -> tuple[ClientRunRow, str]:

@@ -42,7 +42,7 @@ def disk_state(row: DiskRow, in_use: State | None = None) -> State:
     unless something is wrong. ``in_use``: state and word of its place; None for its health alone."""
     own = verdict_state(row)
     worst = pick_worst(in_use, own) if in_use else own
-    return ("asleep", "asleep") if row.asleep and worst[0] not in WORST_FIRST else worst
+    return ("asleep", gettext("asleep")) if row.asleep and worst[0] not in WORST_FIRST else worst
 
 
 def pick_worst(first: State, second: State) -> State:

@@ -132,7 +132,11 @@ def tested_text(row: BurnIn | None) -> str:
     if row.open:
         return gettext("Its burn-in has not ended.")
     day = date_format(timezone.localtime(row.finished or row.created), "j F Y")
-    ended = {"clean": "clean", "watch": gettext("with something to look at"), "failed": gettext("and it failed")}
+    ended = {
+        "clean": gettext("clean"),
+        "watch": gettext("with something to look at"),
+        "failed": gettext("and it failed"),
+    }
     return gettext("Tested {day}, {verdict}.").format(
         day=day, verdict=ended.get(row.verdict, gettext("but stopped before the end"))
     )

@@ -31,7 +31,7 @@ from web.inventory.box import read_box
 from web.inventory.models import Progress
 from web.jobs import queue
 from web.jobs.refusals import refusals_lead_to
-from web.translation import lazy_format, lazy_text
+from web.translation import lazy_format, lazy_text, text_of
 
 USUAL_RATE = {True: 130 * 10**6, False: 350 * 10**6}  # bytes a second, by whether it has platters
 State = BurnIn.State
@@ -80,7 +80,7 @@ def find_bay(key: str) -> Bay:
                 "burn-in-disk-blocked",
                 "{disk} {use}. Burn-in is for a disk before it enters a pool.",
                 disk=disk_label(bay.disk),
-                use=bay.disk.blocked.text,
+                use=text_of(bay.disk.blocked.text),
             )
         )
     return bay

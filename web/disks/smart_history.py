@@ -13,17 +13,19 @@ from django.utils import timezone
 
 from appliance.disks.health import SINCE_FIRST_SEEN, Before, DiskHealth, HealthReason, judge_health
 from appliance.disks.smart import NOT_UNDERSTOOD, Reading
+from appliance.message import Message, join_messages
 from appliance.schedule import box_zone
 from web import row_retention
 from web.alerts.models import LARGEST, Accepted, DiskDay
 from web.inventory.models import DiskRow
+from web.said import said_in
 
 WRITTEN_EVERY = timedelta(hours=1)  # a temperature that wanders within the day's range is not worth a write
 KNOWN = ("healthy", "watch", "failing")
 WANDERING = ("temperature", "latency")
 FIGURE = "figure "  # before the name of what is kept for its graph alone
-NO_ANSWER = "It does not answer."
-NO_FIGURES = "It tells none of the figures any more by which it is judged."
+NO_ANSWER = Message("It does not answer.")
+NO_FIGURES = Message("It tells none of the figures any more by which it is judged.")
 log = logging.getLogger(__name__)
 
 
@@ -91,7 +93,7 @@ def silent_columns(row: DiskRow, reading: Reading, verdict: DiskHealth) -> dict[
         "temperature": row.temperature if reading.temperature is None else reading.temperature,
         "smart_passed": row.smart_passed if reading.passed is None else reading.passed,
         **verdict_columns(verdict),
-        "reading": {**row.reading, **fresh, "silent": " ".join(filter(None, why)) or NO_ANSWER},
+        "reading": {**row.reading, **fresh, "silent": join_messages(why) or NO_ANSWER},
     }
 
 
@@ -122,7 +124,13 @@ def note_latency(row: DiskRow, took: Mapping[str, float]) -> bool:
 
 def verdict_columns(verdict: DiskHealth) -> dict[str, object]:
     reasons = [[one.state, one.text, one.count, one.value, one.since] for one in verdict.reasons]
-    return {"smart_text": verdict.text[:500], "verdict": verdict.state, "reasons": reasons}
+    text = verdict.text
+    return {
+        "smart_text": text if len(text) <= 500 else text[:500],
+        "verdict": verdict.state,
+        "reasons": reasons,
+        "said": said_in(text, reasons),
+    }
 
 
 def answer_columns(reading: Reading, verdict: DiskHealth) -> dict[str, Any]:

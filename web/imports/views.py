@@ -40,16 +40,16 @@ def state_of(task: FileImport) -> tuple[str, str]:
     if not task.host_key:
         return "attention", gettext("not confirmed")
     if task.problem:
-        return "attention", "interrupted" if task.began else gettext("not ready")
+        return "attention", gettext("interrupted") if task.began else gettext("not ready")
     if task.result:
         return (
             ("attention", gettext("with differences"))
             if task.result.missed or task.result.different
-            else ("healthy", "done")
+            else ("healthy", gettext("done"))
         )
     if task.began:
-        return "attention", "interrupted"
-    return ("healthy", "ready") if task.found else ("unknown", gettext("not tested yet"))
+        return "attention", gettext("interrupted")
+    return ("healthy", gettext("ready")) if task.found else ("unknown", gettext("not tested yet"))
 
 
 def key_line(task: FileImport) -> str:

@@ -12,13 +12,14 @@ from django.utils.translation import gettext
 from appliance.facts import vdev_state
 from appliance.facts.box import Disk, Pool, Vdev
 from appliance.formatting import model_and_serial
+from appliance.message import Message
 from appliance.pools import health
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import link_of
 from web.disks import bay_state, ports
 from web.disks.models import BayRow
 from web.inventory.models import DiskRow
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 KnownBays = dict[str, BayRow]  # by port
 SCAN_WORDS = {"scrub": lazy_text("being checked"), "resilver": lazy_text("rebuilding")}
@@ -178,7 +179,7 @@ def list_missing_disks(
             pool.name,
             str(pool.guid),
             health.of_device(device),
-            vdev_state.describe(device.state).word,
+            text_of(vdev_state.describe(device.state).word),
             *at(device),
             guid=device.guid,
         )
@@ -192,31 +193,31 @@ def build_bay(number: int, row: DiskRow, disk: Disk, member: tuple[Pool, Vdev, s
     """A disk with its state and word; ``member`` is its pool, its device there, and the role of its group."""
     bay = Bay(
         number, row.key, disk, "empty", "", temperature=row.temperature, asleep=row.asleep,
-        smart_passed=row.smart_passed, smart_text=row.smart_text, verdict=row.verdict,
+        smart_passed=row.smart_passed, smart_text=text_of(row.smart_text), verdict=row.verdict,
     )  # fmt: skip
-    in_use: bay_state.State = "empty", "free" if disk.free else gettext("holds old data")
+    in_use: bay_state.State = "empty", gettext("free") if disk.free else gettext("holds old data")
     if member:
         pool, device, role = member
         in_use, bay = member_state(pool, device), replace(bay, pool=pool.name, pool_key=str(pool.guid), role=role)
     elif not disk.blocked:
-        bay = replace(bay, note="; ".join(use.text for use in disk.uses))
+        bay = replace(bay, note="; ".join(text_of(use.text) for use in disk.uses))
     elif disk.blocked.kind == "pool":
         in_use = "attention", gettext("not in use by its pool")
-        bay = replace(bay, note=disk.blocked.text, pool=disk.blocked.pool)
+        bay = replace(bay, note=text_of(disk.blocked.text), pool=disk.blocked.pool)
     else:
-        in_use = "healthy", "system" if disk.blocked.kind == "system" else gettext("in use")
-        bay = replace(bay, note=disk.blocked.text)
+        in_use = "healthy", gettext("system") if disk.blocked.kind == "system" else gettext("in use")
+        bay = replace(bay, note=text_of(disk.blocked.text))
     state, word = bay_state.disk_state(row, in_use)
     return replace(bay, state=state, word=word)
 
 
 def member_state(pool: Pool, device: Vdev) -> bay_state.State:
     """State and word of a disk by its place in a pool."""
-    state, word = health.of_device(device), vdev_state.describe(device.state).word
+    state, word = health.of_device(device), text_of(vdev_state.describe(device.state).word)
     if state == "attention" and device.state == "ONLINE":
         word = gettext("made errors")
     if state == "healthy" and pool.scan and pool.scan.state == "scanning" and is_being_scanned(pool, device):
-        state, word = "working", SCAN_WORDS.get(pool.scan.kind, "working")
+        state, word = "working", SCAN_WORDS.get(pool.scan.kind) or gettext("working")
     return state, word
 
 
@@ -232,16 +233,17 @@ def bays_by_key(found: Iterable[Bay]) -> dict[str, Bay]:
 
 
 def device_label(device: Vdev, known: dict[str, Bay], known_bays: KnownBays | None = None) -> str:
+    """``device_name`` in the language of the reader."""
+    return text_of(device_name(device, known, known_bays))
+
+
+def device_name(device: Vdev, known: dict[str, Bay], known_bays: KnownBays | None = None) -> str:
     """``bay 3 (WDC WD20EARS, serial …)``; where the disk is gone, its bay as long as that is known, and its own name."""
     if found := known.get(link_of(device)):
-        return f"{found.label} ({found.disk.model} {found.disk.serial})"
+        return Message("bay {name} ({disk})", name=found.name, disk=f"{found.disk.model} {found.disk.serial}")
     home = (known_bays or {}).get(ports.port_of(device.slot)) if device.slot else None
     name = missing_disk_name(link_of(device))
-    return (
-        gettext("bay {home} ({replace})").format(home=home, replace=name.replace("(", "").replace(")", ""))
-        if home
-        else name
-    )
+    return Message("bay {name} ({disk})", name=home, disk=name.replace("(", "").replace(")", "")) if home else name
 
 
 def missing_disk_name(link: str) -> str:

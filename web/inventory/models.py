@@ -5,6 +5,7 @@ Each row keeps the whole fact as JSON (``facts``) beside the few columns that pa
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import msgspec
@@ -21,6 +22,7 @@ from appliance.shares import connections
 from appliance.shares.drift import detect
 from appliance.shares.troubleshoot import diagnose
 from appliance.system.box_info import BoxInfo
+from web.said import RowWithMessages, message_of
 
 
 class Row(models.Model):
@@ -63,9 +65,10 @@ class DatasetRow(Row):
     pool = models.CharField(max_length=255, db_index=True)
 
 
-class DiskRow(Row):
+class DiskRow(RowWithMessages, Row):
     """``key`` is the last part of the by-id path, or today's kernel name where there is none."""
 
+    TEXTS = ("smart_text", "reasons")
     kind = box.Disk
     temperature = models.SmallIntegerField(null=True)
     asleep = models.BooleanField(default=False)
@@ -77,6 +80,15 @@ class DiskRow(Row):
     reasons = models.JSONField(default=list)  # [state, text, count, value] of each
     latency = models.FloatField(null=True)  # ms for a request between the last two looks; null: too few to tell
     reading = models.JSONField(default=dict)  # of the last answer: {"counts", "hours", "errors", "tests", "left"}
+    said_of_uses = models.JSONField(default=dict)  # as ``said``, for what the fact says of its uses
+
+    @property
+    def fact(self) -> box.Disk:
+        disk: box.Disk = super().fact
+        if not self.said_of_uses:
+            return disk
+        uses = (replace(use, text=message_of(use.text, self.said_of_uses)) for use in disk.uses)
+        return replace(disk, uses=tuple(uses))
 
 
 class ServiceRow(Row):
@@ -291,9 +303,11 @@ class Source(models.Model):
         return self.name
 
 
-class Activity(models.Model):
+class Activity(RowWithMessages):
     """Long work of the kernel, started here or elsewhere (``appliance/pools/progress.py``). ``left`` is in seconds, null
     while unknown; ``samples`` are what the pace is calculated from. Rows of ended work stay as long as ZFS reports it."""
+
+    TEXTS = ("phrase",)
 
     key = models.CharField(max_length=120, primary_key=True)
     pool = models.CharField(max_length=255)

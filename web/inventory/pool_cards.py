@@ -9,11 +9,12 @@ from django.utils.translation import gettext, ngettext
 from appliance.facts import vdev_state
 from appliance.facts.box import Pool
 from appliance.facts.datasets import Dataset
-from appliance.formatting import size_text
+from appliance.formatting import capitalize_opening, size_text
 from appliance.pools import fullness, health
 from appliance.pools.health import PoolHealth
 from web.inventory.bays import SCAN_WORDS, Bay, KnownBays, device_label
 from web.inventory.models import PoolRow
+from web.translation import text_of
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class PoolCard:
     @property
     def survives(self) -> str:
         """``It survives 2 more failed disks.``"""
-        return f"{health.survives_text(self.pool).capitalize()}."
+        return capitalize_opening(f"{text_of(health.survives_text(self.pool))}.")
 
     @property
     def scan_result(self) -> str:
@@ -53,7 +54,7 @@ class PoolCard:
         return (
             gettext("repaired {repaired}").format(repaired=size_text(scan.repaired))
             if scan.repaired and scan.kind == "scrub"
-            else "clean"
+            else gettext("clean")
         )
 
     @property
@@ -110,17 +111,17 @@ def card_state(pool: Pool, found: PoolHealth, *, locked: bool) -> tuple[str, str
     """State and word of a pool for its card: "repaired itself" is not "degraded", and a locked one is neither."""
     scanning = SCAN_WORDS.get(pool.scan.kind, "") if pool.scan and pool.scan.state == "scanning" else ""
     if found.word and not (locked and found.state == "notice"):
-        return found.state, found.word
+        return found.state, text_of(found.word)
     if found.state == "failed":
         stopped = pool.state in vdev_state.LOST
-        return "failed", vdev_state.describe(pool.state).word if stopped else gettext("damaged files")
+        return "failed", text_of(vdev_state.describe(pool.state).word) if stopped else gettext("damaged files")
     if found.state == "attention":
         weak = pool.state != "ONLINE" or any(device.state in vdev_state.LOST for device in pool.devices())
         return (
-            ("attention", scanning if scanning == "rebuilding" else "degraded")
+            ("attention", scanning if pool.scan and scanning and pool.scan.kind == "resilver" else gettext("degraded"))
             if weak
             else ("repaired", gettext("repaired itself"))
         )
     if locked:
-        return "locked", "locked"
-    return ("working", scanning) if found.state == "working" else (found.state, "healthy")
+        return "locked", gettext("locked")
+    return ("working", scanning) if found.state == "working" else (found.state, gettext("healthy"))

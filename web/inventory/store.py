@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from appliance.disks import probe
 from appliance.errors import LarderError
-from appliance.facts.box import Facts, Use
+from appliance.facts.box import Disk, Facts, Use
 from appliance.facts.box_record import parse_record
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import SmbPolicy
@@ -43,6 +43,7 @@ from web.inventory.models import (
     SnapshotRow,
     Source,
 )
+from web.said import said_in
 
 SECONDS_TO_READ = 90
 
@@ -75,6 +76,11 @@ def replace(model: type[Row], found: Iterable[Any], key: Callable[[Any], str], *
         for start in range(0, len(gone_list := sorted(gone)), 500):
             table.filter(key__in=gone_list[start : start + 500]).delete()
     return bool(changed or gone)
+
+
+def replace_disks(found: Iterable[Disk], key: Callable[[Disk], str]) -> bool:
+    """``replace`` of disks, with the messages that say what they are used for."""
+    return replace(DiskRow, found, key, said_of_uses=lambda disk: said_in([use.text for use in disk.uses]))
 
 
 def checked(name: str, *, changed: bool, seconds: float = 0, error: str = "", at: datetime | None = None) -> None:

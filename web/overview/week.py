@@ -9,11 +9,13 @@ from datetime import datetime, timedelta
 from django.urls import reverse
 from django.utils.translation import gettext
 
+from appliance.formatting import capitalize_opening
 from web.alerts.models import Alert
 from web.inventory.models import SnapshotRow
 from web.jobs.models import AUTOMATIC, Job
 from web.pools.models import WorkReport
 from web.system.templatetags.formatting import job_state
+from web.translation import text_of
 
 WEEK = timedelta(days=7)
 MOST = 8
@@ -63,7 +65,9 @@ def week_alerts(since: datetime) -> Iterator[Happening]:
     time that it is read, it would contradict the rest of the page."""
     rows = Alert.objects.filter(first_seen__gt=since).exclude(gone__isnull=False, cleared=None)
     for row in rows[:50]:
-        at, word = (row.cleared, gettext("Resolved")) if row.cleared else (row.first_seen, row.severity.capitalize())
+        at, word = (
+            (row.cleared, gettext("Resolved")) if row.cleared else (row.first_seen, capitalize_opening(row.state_word))
+        )
         yield Happening(at, row.mark_state, word, row.summary, reverse("alert", args=[row.pk]))
 
 
@@ -71,7 +75,7 @@ def week_reports(since: datetime) -> Iterator[Happening]:
     """Scrubs, rebuilds and other long work that ended."""
     for row in WorkReport.objects.filter(ended__gt=since).order_by("-ended")[:50]:
         report = row.report
-        text = f"{report.title}: {row.pool}"
+        text = f"{text_of(report.title)}: {row.pool}"
         if report.ended:
             link = reverse("pool_reports", args=[row.pool_key])
-            yield Happening(report.ended, report.state, report.word.capitalize(), text, link)
+            yield Happening(report.ended, report.state, capitalize_opening(text_of(report.word)), text, link)

@@ -21,6 +21,7 @@ from web.inventory.bays import Bay, device_label, read_known_bays
 from web.inventory.box import Box
 from web.inventory.models import DatasetRow
 from web.pools.topology import act_url, box_facts, replace_url
+from web.translation import text_of
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ def missing_device_advice(
 ) -> Iterator[Advice]:
     """What to do about a disk that ZFS does not use."""
     vdev, parent = place.vdev, place.parent
-    headline = f"{name} {vdev_state.describe(vdev.state).phrase}"
+    headline = text_of(vdev_state.say(name, vdev.state))
     replace_page = replace_url(pool, vdev.guid)
     if parent and parent.kind == "replacing":
         if parent.children[0].guid != vdev.guid:

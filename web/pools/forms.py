@@ -15,7 +15,7 @@ from appliance.layout.geometry import LEAST_DISKS
 from appliance.pools.create import LAYOUT_NAMES
 from web.inventory.bays import Bay
 from web.jobs.refusals import validation_error
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 
 def name_field(**more: object) -> forms.CharField:
@@ -52,7 +52,7 @@ def clean_disks(paths: list[str], bays: list[Bay]) -> list[str]:
                 "disk-in-use",
                 "{disk} {use}, so it cannot be used.",
                 disk=capitalize_opening(bay.label),
-                use=bay.disk.blocked.text,
+                use=text_of(bay.disk.blocked.text),
             )
             raise validation_error([reason])
     return list(dict.fromkeys(paths))

@@ -16,6 +16,7 @@ from web.inventory.bays import bays_by_key, device_label, read_known_bays
 from web.inventory.box import Box
 from web.pools.models import GrowthPlan
 from web.pools.topology import act_url, replace_url
+from web.translation import text_of
 
 STANDS = timedelta(days=30)  # without a step: time for a gentle reminder
 
@@ -85,7 +86,7 @@ def describe_plan(plan: GrowthPlan, pool: Pool, box: Box, now: datetime) -> Plan
     if state.next:
         waits = (now - plan.moved).days
         since = (
-            gettext(" Nothing has happened for {waits}.").format(waits=about_days(waits))
+            gettext(" Nothing has happened for {waits}.").format(waits=text_of(about_days(waits)))
             if now - plan.moved > STANDS
             else ""
         )

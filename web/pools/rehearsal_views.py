@@ -29,7 +29,7 @@ from web.jobs.refusals import refusals_lead_to
 from web.pools import advice, rebuild_time
 from web.pools.maintenance_views import get_pool
 from web.pools.topology import box_facts
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 KINDS = ("rehearse-rebuild", "clean-up-rehearsal")
 
@@ -66,7 +66,7 @@ def share_text(pool: Pool, facts: Facts, share: int, *, rotational: bool) -> str
     seconds = sum(result.expected_seconds(pool, share, rotational=rotational))
     size = size_text(result.fill_bytes(facts, pool.name, share))
     return gettext("{share} %: {size} of test data, about {duration} in all").format(
-        share=share, size=size, duration=duration_text(seconds)
+        share=share, size=size, duration=text_of(duration_text(seconds))
     )
 
 

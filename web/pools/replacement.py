@@ -19,6 +19,7 @@ from web.disks.models import Replacement
 from web.inventory.bays import Bay, device_label
 from web.inventory.box import Box
 from web.pools.topology import box_facts
+from web.translation import text_of
 
 STEPS = ("choose", "offline", "pull", "accept", "follow", "done")  # titles: REPLACEMENT_STEPS
 
@@ -174,7 +175,7 @@ def build_report(case: Replacement, pool: Pool, new: Vdev, label: str) -> str:
     """What was done and how it ended, in a few sentences that are stored."""
     sentences = [gettext("{name} was replaced by {label}.").format(name=capitalize_opening(case.name), label=label)]
     if pool.scan and pool.scan.kind == "resilver" and pool.scan.ended and pool.scan.ended >= case.begun:
-        took = duration_text(max(round((pool.scan.ended - pool.scan.started).total_seconds()), 1))
+        took = text_of(duration_text(max(round((pool.scan.ended - pool.scan.started).total_seconds()), 1)))
         # If another disk was missing meanwhile, the last resilver is that disk's and may have written nothing.
         if pool.scan.repaired:
             sentences.append(
@@ -378,4 +379,4 @@ def disk_warnings(bay: Bay) -> Iterator[str]:
     if not bay.smart_text:
         yield gettext("Its health has not been read yet; that takes a few seconds.")
     for use in bay.disk.uses:
-        yield gettext("It {text}. That would be erased.").format(text=use.text)
+        yield gettext("It {text}. That would be erased.").format(text=text_of(use.text))

@@ -20,7 +20,7 @@ from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
 from web.disks import bay_state
 from web.inventory.box import Box
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 KIND_WORDS = {
     "replacing": (lazy_text("being replaced"), lazy_text("the old and the new disk, until the new one is rebuilt")),
@@ -95,7 +95,7 @@ def topology_rows(pool: Pool, box: Box) -> tuple[TopologyRow, ...]:
             if vdev.guid in lost and lost[vdev.guid].label:
                 name, detail = gettext("Bay {label}").format(label=lost[vdev.guid].label), name
         role = "" if place.role == "normal" or place.above else f"{place.role} · "
-        state, word = health.of_device(vdev), vdev_state.describe(vdev.state).word
+        state, word = health.of_device(vdev), text_of(vdev_state.describe(vdev.state).word)
         if vdev.guid in rebuilding and vdev.state == "ONLINE":
             state, word = "working", gettext("being rebuilt")
         if vdev.removing:

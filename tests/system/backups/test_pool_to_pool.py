@@ -276,8 +276,14 @@ def test_copy_that_meets_a_quota_on_the_way_keeps_what_arrived_and_goes_on_once_
     appliance.shell("head -c 250000000 /dev/urandom > /tank/photos/quota; sync; zpool sync tank")
     job = start_now(visitor, task)
     wait_for("some of it to have arrived", lambda: growing(appliance), timeout=60, every=0.1)
-    used = int(appliance.run("zfs", "get", "-H", "-p", "-o", "value", "used", "safe/backups"))
-    appliance.run("zfs", "set", f"quota={used + 10_000_000}", "safe/backups")
+    relay = appliance.shell("ps -o ppid= -p $(pgrep -f '^zfs receive')").strip()
+    appliance.run("kill", "-STOP", relay)  # ZFS refuses a quota below what is used when it is set
+    try:
+        appliance.run("zpool", "sync", "safe")
+        used = int(appliance.run("zfs", "get", "-H", "-p", "-o", "value", "used", "safe/backups"))
+        appliance.run("zfs", "set", f"quota={used + 40_000_000}", "safe/backups")
+    finally:
+        appliance.run("kill", "-CONT", relay)
     try:
         said = visitor.ended(job)
         assert "quota" in said, said

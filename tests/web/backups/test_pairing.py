@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -28,7 +27,6 @@ from tests.web import rows
 from tests.web.reading import Page
 from tests.web.rows import RECEIVER, REMOTE
 from tests.web.system.test_queries import queries
-from web.backups import urls
 from web.jobs.models import Job
 
 LIST, PAGE = "/backups/receiving/", f"/backups/receiving/{RECEIVER.id}/"
@@ -297,14 +295,3 @@ def test_tries_are_limited_for_the_whole_box(anonymous, agent):
     ]  # fmt: skip
     assert statuses == [404] * 30 + [429] * 2
     assert len(agent.asked) == 30
-
-
-def test_no_address_of_it_is_there_where_it_is_not_offered(settings):
-    settings.OFFER_PAIRING = False
-    try:
-        names = {one.name for one in importlib.reload(urls).urlpatterns}
-    finally:
-        settings.OFFER_PAIRING = True
-        importlib.reload(urls)
-    assert names
-    assert not names & {one.name for one in urls.PAIRING}

@@ -10,6 +10,7 @@ import pytest
 from appliance import agent_client
 from appliance.disks import probe
 from appliance.errors import Failed
+from appliance.message import plain_text
 from appliance.operation import checked_plan
 from appliance.pools.create import CreatePool
 from tests.unit.made import box, disk, path_of
@@ -97,7 +98,7 @@ def test_review_shows_what_the_agent_reads_on_an_empty_looking_disk(monkeypatch)
 
     def last(request, *, silence):
         asked.append(request)
-        return {"facts": {path_of(1): msgspec.to_builtins(probe.UNKNOWN)}}
+        return {"facts": {path_of(1): msgspec.to_builtins(probe.UNKNOWN, enc_hook=plain_text)}}
 
     monkeypatch.setattr(agent_client, "send_request", last)
     monkeypatch.setattr(store, "facts", lambda: box(disk(1), disk(2)))

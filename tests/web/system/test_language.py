@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import re
 import smtplib
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.conf import settings as project
 from django.core.exceptions import MiddlewareNotUsed
 from django.http import HttpResponse
 from django.urls import reverse
-from django.utils import translation
+from django.utils import timezone, translation
 from django.utils.formats import localize
 from django.utils.translation import trans_real
 
-from appliance.alerts.rules import Fault
+from appliance import message
+from appliance.alerts.rules import AlertInput, DiskStatus, Fault, disk_faults
+from appliance.disks.health import HealthReason, judge_health
+from appliance.disks.smart import Reading
+from appliance.facts import vdev_state
+from appliance.formatting import time_left
 from tests.messages import catalogue
+from tests.web.rows import SYSTEM_DISK
 from web import language
 from web.accounts.models import Preferences
 from web.alerts import outbox, reconcile
 from web.alerts.models import Alert, MailSettings, Message
+from web.disks import smart_history
+from web.inventory import store
+from web.inventory.models import DiskRow
+from web.system.templatetags import formatting
+from web.translation import text_of
 from workers import deliver, mail_text
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -153,6 +164,31 @@ def test_mails_are_in_the_language_of_the_box(dutch, taken):
     assert deliver.send_due(NOW) == 1
     assert "This is the test that you asked for." in taken[-1].get_body(("plain",)).get_content()
     assert Alert.objects.count() == 1
+
+
+def test_reasons_of_disks_and_states_are_in_the_language_of_the_reader(dutch):
+    reading = Reading(answered=True, passed=True, temperature=62, counts={"pending": 312})
+    verdict = judge_health(reading, {})
+    columns = smart_history.verdict_columns(verdict)
+    row = DiskRow.objects.create(key="ata-1", name="sda", facts="{}", **columns)
+    row = DiskRow.objects.get(pk=row.pk)
+    assert row.smart_text == "312 sectors cannot be read. It is 62 °C warm; 55 °C is its limit."
+    status = DiskStatus("ata-1", message.Message("bay {name}", name=3), "failing", (HealthReason(*row.reasons[0]),))
+    (fault,) = disk_faults(AlertInput(NOW, disks=(status,)))
+    with language.in_language("nl"):
+        assert "sectoren" in text_of(row.smart_text)
+        assert text_of(fault.summary) == "Schijf in schijfvak 3 gaat stuk: 312 sectoren kunnen niet worden gelezen."
+        assert text_of(vdev_state.say("sda", "REMOVED")) == "sda is eruit gehaald"
+        assert text_of(time_left(19200)) == "nog ongeveer 5 u 20 min"
+        assert formatting.ago(timezone.now() - timedelta(hours=3)) == "3 uur geleden"
+    assert fault.summary == "Disk in bay 3 is failing: 312 sectors cannot be read."
+
+
+def test_uses_of_disks_are_in_the_language_of_the_reader(dutch):
+    store.replace_disks([SYSTEM_DISK], lambda disk: disk.name)
+    (row,) = DiskRow.objects.all()
+    with language.in_language("nl"):
+        assert [text_of(use.text) for use in row.fact.uses] == ["bevat het systeem"]
 
 
 def test_numbers_in_attributes_keep_their_point(dutch):

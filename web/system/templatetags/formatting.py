@@ -7,14 +7,16 @@ from functools import lru_cache
 from typing import Any
 
 from django import template
+from django.template import defaultfilters
 from django.templatetags.static import static
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 
 from appliance import formatting
+from appliance.alerts.kinds import SEVERITY_WORDS
 from appliance.files.posix_acl import MAY
 from web.system.glossary import GLOSSARY
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 register = template.Library()
 register.filter("size", formatting.size_text)
@@ -51,6 +53,7 @@ STATE_WORDS = {
     "repaired": lazy_text("repaired itself"),
     "locked": lazy_text("locked"),
 }
+STATE_NAMES = {**STATE_WORDS, "repaired": lazy_text("repaired")}
 JOB_STATES = {
     "queued": "empty",
     "running": "working",
@@ -80,8 +83,21 @@ def ago(at: datetime) -> str:
         return gettext("just now")
     unit, size = next(((unit, size) for unit, size in UNITS if abs(seconds) >= size), UNITS[-1])
     count = int(abs(seconds) / size)
-    words = f"{count:,} {unit}{'' if count == 1 else 's'}"
+    words = count_units(unit, count)
     return gettext("in {words}").format(words=words) if seconds > 0 else gettext("{words} ago").format(words=words)
+
+
+def count_units(unit: str, count: int) -> str:
+    """``3 hours``."""
+    words = {
+        "year": ngettext("{count:,} year", "{count:,} years", count),
+        "month": ngettext("{count:,} month", "{count:,} months", count),
+        "day": ngettext("{count:,} day", "{count:,} days", count),
+        "hour": ngettext("{count:,} hour", "{count:,} hours", count),
+        "minute": ngettext("{count:,} minute", "{count:,} minutes", count),
+        "second": ngettext("{count:,} second", "{count:,} seconds", count),
+    }
+    return words[unit].format(count=count)
 
 
 @lru_cache(maxsize=1)  # a page draws a hundred icons
@@ -104,6 +120,23 @@ def state_icon(state: str) -> str:
 @register.filter
 def state_word(state: str) -> str:
     return STATE_WORDS.get(state, state)
+
+
+@register.filter
+def state_name(state: str) -> str:
+    """The word beside the icon of a state that has no word of its own."""
+    return STATE_NAMES.get(state, state)
+
+
+@register.filter
+def severity_word(severity: str) -> str:
+    return text_of(SEVERITY_WORDS.get(severity, severity))
+
+
+@register.filter(is_safe=True)
+def capfirst(text: str) -> str:
+    """Django's, for messages of ``appliance/`` too."""
+    return defaultfilters.capfirst(text_of(text))
 
 
 @register.filter
