@@ -12,7 +12,7 @@ from appliance.errors import explain_error
 
 NAMES = {"default": "settings", "inventory": "inventory"}
 LOOKS_EVERY = timedelta(minutes=1)  # how often the alert rules look, so how long the end of a fault may be unknown
-_unusable: list[datetime] = []  # when a database was last seen to be unusable
+_unusable: list[datetime] = []  # when a database was first and last seen to be unusable
 
 
 def database_error(alias: str) -> str:
@@ -48,9 +48,14 @@ def database_fault(name: str, why: str) -> Fault:
 
 def seen_unusable(now: datetime) -> None:
     """Note that a database cannot be used now."""
-    _unusable[:] = [now]
+    goes_on = _unusable and now - _unusable[1] < 2 * LOOKS_EVERY
+    _unusable[:] = [_unusable[0] if goes_on else now, now]
 
 
-def was_unusable(at: datetime) -> bool:
-    """Whether a database could perhaps not be used at a moment: before the last fault or until the look after it."""
-    return any(at <= seen + LOOKS_EVERY for seen in _unusable)
+def was_unusable(began: datetime, ended: datetime) -> bool:
+    """Whether a database could perhaps not be used at some time in between: from the look before the last fault was seen to
+    the look after it."""
+    if not _unusable:
+        return False
+    first, last = _unusable
+    return began <= last + LOOKS_EVERY and ended >= first - LOOKS_EVERY

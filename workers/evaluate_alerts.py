@@ -110,7 +110,7 @@ def met_unusable(row: Source | None) -> bool:
     reading tells."""
     if row is None or row.checked is None or not row.error:
         return False
-    return database_health.was_unusable(row.checked - timedelta(seconds=row.seconds))
+    return database_health.was_unusable(row.checked - timedelta(seconds=row.seconds), row.checked)
 
 
 def unread_sources(sources: dict[str, Source]) -> list[str]:

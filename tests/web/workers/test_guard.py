@@ -206,8 +206,10 @@ def test_reading_that_met_a_database_that_could_not_be_used_is_not_told_when_it_
         assert told("records.failing")
     store.checked("latency", changed=False, seconds=30, error="database is locked")
     assert told() == {}
-    store.checked("latency", changed=False, error="it cannot be read", at=timezone.now() + timedelta(minutes=2))
-    assert told() == {"latency": sources.SOURCES["latency"].failing}
+    for minutes in (2, -2):
+        at = timezone.now() + timedelta(minutes=minutes)
+        store.checked("latency", changed=False, error="it cannot be read", at=at)
+        assert told() == {"latency": sources.SOURCES["latency"].failing}, f"{minutes} minutes after it"
 
 
 def test_a_tick_does_every_stage(due):
