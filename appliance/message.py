@@ -95,6 +95,11 @@ def join_messages(parts: Sequence[str], separator: str = " ") -> str:
     return Message(separator.join(f"{{{name}}}" for name in numbered), **numbered)
 
 
+def shorten(text: str, most: int) -> str:
+    """A text of at most so many letters; still a message where it is short enough."""
+    return text if len(text) <= most else text[:most]
+
+
 def messages_by_text(value: object) -> dict[str, dict[str, object]]:
     """Every message in a value, however deep in lists and mappings, as JSON under its English text."""
     if isinstance(value, Message):

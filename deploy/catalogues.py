@@ -11,10 +11,12 @@ from pathlib import Path
 import polib
 
 
-def compile_catalogues(folder: Path) -> None:
-    """Write a ``.mo`` beside each ``.po`` below the folder."""
+def compile_catalogues(folder: Path, into: Path | None = None) -> None:
+    """Write a ``.mo`` beside each ``.po`` below the folder, or at the same place below another one."""
     for path in sorted(folder.glob("*/LC_MESSAGES/*.po")):
-        polib.pofile(str(path)).save_as_mofile(str(path.with_suffix(".mo")))
+        compiled = (into or folder) / path.relative_to(folder).with_suffix(".mo")
+        compiled.parent.mkdir(parents=True, exist_ok=True)
+        polib.pofile(str(path)).save_as_mofile(str(compiled))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from appliance.command import CommandTimedOut
 from appliance.disks import probe
 from appliance.errors import Cancelled, LarderError, Reason, Refused, explain_error
 from appliance.facts.box import Facts
-from appliance.message import Message, join_messages
+from appliance.message import Message, join_messages, shorten
 from appliance.operation import Operation, Plan, checked_plan
 from appliance.request import Send
 from appliance.system import locks, paths
@@ -104,7 +104,7 @@ class Running:
             self.send({"percent": now[0], "phrase": phrase})
 
     def note(self, text: str) -> None:
-        self.journal.write("note", text=text if len(text) <= LONGEST_NOTE else text[:LONGEST_NOTE])
+        self.journal.write("note", text=shorten(text, LONGEST_NOTE))
         self.send({"note": text[:LONGEST_NOTE]})
 
     def secret(self) -> str:

@@ -18,6 +18,11 @@ SEVERITY_WORDS: dict[str, str] = {
 MINUTE, HOUR = 60, 3600
 
 
+def severity_word(severity: str) -> str:
+    """The word for a severity; the severity itself where a newer Larder stored one that is not known here."""
+    return SEVERITY_WORDS.get(severity, severity)
+
+
 @dataclass(frozen=True)
 class AlertKind:
     """One kind of alert.

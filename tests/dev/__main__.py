@@ -47,9 +47,8 @@ def serve(box: str, port: int) -> None:
 
     from deploy.catalogues import compile_catalogues
 
-    for compiled in settings.LOCALE_PATHS:
-        shutil.copytree(ROOT / "web/locale", compiled, dirs_exist_ok=True)
-        compile_catalogues(compiled)
+    for folder in settings.LOCALE_PATHS:
+        compile_catalogues(ROOT / "web/locale", folder)
     django.setup()
     from django.core.management import call_command
 

@@ -24,6 +24,11 @@ PASSWORD = "a long word for shares"
 class NotNow(Exception):
     """The act does not apply to the box as it is, or its pages do not know yet what it is about."""
 
+    @classmethod
+    def of(cls, answer: Answer) -> NotNow:
+        """As a page said it."""
+        return cls(f"{answer.status} {answer.words[:300]}")
+
 
 class Acts:
     """What may be done to a box next, chosen by ``random``. Each act returns the id of the job that it began."""
@@ -120,13 +125,13 @@ class Acts:
         assert answer.status < 500, answer.words
         review = answer.hidden()
         if answer.status != 200 or "digest" not in review:
-            raise NotNow(f"{answer.status} {answer.words[:300]}")
+            raise NotNow.of(answer)
         asked = re.search(r'data-confirm-name="([^"]*)"', answer.text)
         typed = {"typed": html.unescape(asked[1])} if asked else {}
         answer = self.visitor.send("/jobs/confirm/", {**review, **typed, **more})
         assert answer.status < 500, answer.words
         if answer.status != 200 or "/jobs/confirm/" in answer.url:
-            raise NotNow(f"{answer.status} {answer.words[:300]}")
+            raise NotNow.of(answer)
         return review["job"]  # a replacement goes back to its own page, which need not name the job
 
     def make_folder(self) -> str:
@@ -181,7 +186,7 @@ class Acts:
         # It goes back to its page at once: the job is the newest one, unless the switch was refused.
         job = self.newest_job()
         if not job or job == before:
-            raise NotNow(f"{answer.status} {answer.words[:300]}")
+            raise NotNow.of(answer)
         return job
 
     def newest_job(self) -> str:
@@ -233,5 +238,5 @@ class Acts:
         path = f"/pools/{moving.guid_of(self.appliance, 'safe')}/replace/"
         case = self.visitor.post(path, vdev=self.one(disks))
         if "/pools/replacements/" not in case.url:
-            raise NotNow(f"{case.status} {case.words[:300]}")
+            raise NotNow.of(case)
         return self.begun(self.visitor.get(f"{case.url}accept/?disk={quote(new)}"))

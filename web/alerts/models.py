@@ -9,7 +9,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from appliance.alerts.kinds import KINDS, SEVERITY_WORDS, AlertKind
+from appliance.alerts.kinds import KINDS, AlertKind, severity_word
 from appliance.pools.health import LEVEL_STATES, Health
 from web.said import RowWithMessages
 from web.translation import lazy_text, text_of
@@ -90,11 +90,7 @@ class Alert(RowWithMessages):
     @property
     def state_word(self) -> str:
         """The text beside its icon in a list."""
-        return (
-            gettext("over")
-            if self.state == self.State.CLEARED
-            else text_of(SEVERITY_WORDS.get(self.severity, self.severity))
-        )
+        return gettext("over") if self.state == self.State.CLEARED else text_of(severity_word(self.severity))
 
 
 class AlertNote(RowWithMessages):

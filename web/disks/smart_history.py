@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from appliance.disks.health import SINCE_FIRST_SEEN, Before, DiskHealth, HealthReason, judge_health
 from appliance.disks.smart import NOT_UNDERSTOOD, Reading
-from appliance.message import Message, join_messages
+from appliance.message import Message, join_messages, shorten
 from appliance.schedule import box_zone
 from web import row_retention
 from web.alerts.models import LARGEST, Accepted, DiskDay
@@ -126,7 +126,7 @@ def verdict_columns(verdict: DiskHealth) -> dict[str, object]:
     reasons = [[one.state, one.text, one.count, one.value, one.since] for one in verdict.reasons]
     text = verdict.text
     return {
-        "smart_text": text if len(text) <= 500 else text[:500],
+        "smart_text": shorten(text, 500),
         "verdict": verdict.state,
         "reasons": reasons,
         "said": said_in(text, reasons),

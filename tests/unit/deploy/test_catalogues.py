@@ -37,3 +37,5 @@ def test_catalogue_is_compiled_beside_its_source(tmp_path):
         found = gettext.GNUTranslations(file)
     assert [found.gettext(message) for message in ("Pool", "Disk", "Folder")] == ["Opslag", "Disk", "Folder"]
     assert found.ngettext("{count} disk", "{count} disks", 2) == "{count} schijven"
+    compile_catalogues(tmp_path, tmp_path / "elsewhere")
+    assert (tmp_path / "elsewhere/nl/LC_MESSAGES/django.mo").read_bytes() == (folder / "django.mo").read_bytes()

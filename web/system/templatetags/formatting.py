@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 
 from appliance import formatting
-from appliance.alerts.kinds import SEVERITY_WORDS
+from appliance.alerts import kinds
 from appliance.files.posix_acl import MAY
 from web.system.glossary import GLOSSARY
 from web.translation import lazy_text, text_of
@@ -130,7 +130,7 @@ def state_name(state: str) -> str:
 
 @register.filter
 def severity_word(severity: str) -> str:
-    return text_of(SEVERITY_WORDS.get(severity, severity))
+    return text_of(kinds.severity_word(severity))
 
 
 @register.filter(is_safe=True)
