@@ -72,7 +72,7 @@ class Failed(LarderError):
     """Something was tried and the system said no; ``said`` is the system's own text."""
 
     def __init__(self, what: str, said: str = "") -> None:
-        self.what, self.said = what, said.strip()
+        self.what, self.said = what, said if isinstance(said, Message) else said.strip()
         super().__init__(f"{what}: {self.said}" if self.said else what)
 
 

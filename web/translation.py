@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import cast
 
 from django.conf import settings
+from django.utils.functional import lazy
 from django.utils.text import format_lazy
 from django.utils.translation import gettext, gettext_lazy
 
@@ -26,9 +27,10 @@ def lazy_text(message: str) -> str:
 
 
 def lazy_format(message: str, **arguments: object) -> str:
-    """``lazy_text`` of a message with arguments."""
+    """``lazy_text`` of a message with arguments, which may be messages themselves."""
     if settings.OFFER_LANGUAGES:
-        return cast("str", format_lazy(lazy_text(message), **arguments))
+        said = {name: read_later(one) if isinstance(one, Message) else one for name, one in arguments.items()}
+        return cast("str", format_lazy(lazy_text(message), **said))
     return message.format(**arguments)
 
 
@@ -42,6 +44,9 @@ def message_text(message: Message) -> str:
 def text_of(text: str) -> str:
     """A text in the language of the reader where it is a message, else as it is."""
     return message_text(text) if isinstance(text, Message) else text
+
+
+read_later = lazy(text_of, str)
 
 
 def reason_text(reason: Reason) -> str:

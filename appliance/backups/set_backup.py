@@ -128,7 +128,7 @@ class SetBackup(Operation, tag="set-backup"):
             else:
                 yield Message("{sentence} are kept.", sentence=task.keep.sentence)
             if task.speed:
-                yield f"Speed: {task.speed}."
+                yield Message("Speed: {speed}.", speed=task.speed)
             if task.drill:
                 yield Message("Once a month the whole folder is restored as a test, compared and removed again.")
             if task.removable:

@@ -16,6 +16,7 @@ from appliance import names
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Dataset
+from appliance.message import Message
 from appliance.snapshots.policy import slot_number
 from appliance.strict_struct import StrictStruct
 
@@ -28,7 +29,11 @@ MOST_RATE = 10_000  # MB a second
 MB = 1_000_000
 HOME = "backups"  # the folder of a pool that copies lie in
 GRAINS = ("hourly", "daily", "weekly", "monthly")
-WORDS = {"hourly": "every hour", "daily": "every day", "weekly": "every week"}
+WORDS: dict[str, str] = {
+    "hourly": Message("every hour"),
+    "daily": Message("every day"),
+    "weekly": Message("every week"),
+}
 
 
 class Keep(StrictStruct):
@@ -51,7 +56,13 @@ class Keep(StrictStruct):
 
     @property
     def sentence(self) -> str:
-        return f"{self.hourly} hourly, {self.daily} daily, {self.weekly} weekly and {self.monthly} monthly copies"
+        return Message(
+            "{hourly} hourly, {daily} daily, {weekly} weekly and {monthly} monthly copies",
+            hourly=self.hourly,
+            daily=self.daily,
+            weekly=self.weekly,
+            monthly=self.monthly,
+        )
 
 
 class BackupTask(StrictStruct):
@@ -109,16 +120,26 @@ class BackupTask(StrictStruct):
         """``every day at 02:00``"""
         if self.every == "hourly":
             return WORDS["hourly"]
-        day = "every Sunday" if self.every == "weekly" else WORDS["daily"]
-        return f"{day} at {self.hour:02}:00"
+        hour = f"{self.hour:02}:00"
+        return (
+            Message("every Sunday at {hour}", hour=hour)
+            if self.every == "weekly"
+            else Message("every day at {hour}", hour=hour)
+        )
 
     @property
     def speed(self) -> str:
         """``at most 20 MB/s between 08:00 and 23:00``; empty where nothing slows it down."""
         if not self.rate:
             return ""
-        hours = f" between {self.slow_from:02}:00 and {self.slow_until:02}:00"
-        return f"at most {self.rate} MB/s{hours if self.slow_from != self.slow_until else ''}"
+        if self.slow_from == self.slow_until:
+            return Message("at most {rate} MB/s", rate=self.rate)
+        return Message(
+            "at most {rate} MB/s between {first} and {last}",
+            rate=self.rate,
+            first=f"{self.slow_from:02}:00",
+            last=f"{self.slow_until:02}:00",
+        )
 
     def most_bytes_a_second(self, now: datetime, zone: tzinfo) -> int:
         """How fast a run may send at this moment, in bytes a second; 0: as fast as it can."""

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Literal
 
 from appliance.benchmarks.client_report import ClientFigures, LoopbackFigures
 from appliance.formatting import rate_text
+from appliance.message import Message
 
 Part = Literal["pool", "protocol", "network", "client", "unknown"]
 Direction = Literal["write", "read"]
@@ -29,11 +31,11 @@ ALIKE = 1.15  # two ceilings that differ by less cannot be told apart
 BUSY = 0.85  # share of a processor; above it, the program could not have gone faster
 FROM_MEMORY = 1.2  # times the network's speed
 NAMES: dict[Part, str] = {
-    "pool": "the pool",
-    "protocol": "the protocol",
-    "network": "the network",
-    "client": "the other computer",
-    "unknown": "unknown",
+    "pool": Message("the pool"),
+    "protocol": Message("the protocol"),
+    "network": Message("the network"),
+    "client": Message("the other computer"),
+    "unknown": Message("unknown"),
 }
 
 
@@ -83,18 +85,18 @@ def judge_direction(
     """The limit of one direction."""
 
     def verdict(parts: tuple[Part, ...], why: str) -> Bottleneck:
-        word = "Writing" if direction == "write" else "Reading"
-        return Bottleneck(direction, reached, ceilings, parts, f"{word}: {why}")
+        said = Message("Writing: {why}", why=why) if direction == "write" else Message("Reading: {why}", why=why)
+        return Bottleneck(direction, reached, ceilings, parts, said)
 
     wire, client = ceilings.network, ceilings.client
     if direction == "read" and wire and reached > FROM_MEMORY * wire:
-        return verdict((), f"{rate_text(round(reached))} is more than the network carries ({rate_text(round(wire))}), so the other computer read from its own memory. Measure with more data.")  # fmt: skip
+        return verdict((), Message("{speed} is more than the network carries ({carried}), so the other computer read from its own memory. Measure with more data.", speed=rate_text(round(reached)), carried=rate_text(round(wire))))  # fmt: skip
     if busy >= BUSY:
-        return verdict(("client",), f"the other computer is the limit. Its program kept a processor busy at {rate_text(round(reached))}.")  # fmt: skip
+        return verdict(("client",), Message("the other computer is the limit. Its program kept a processor busy at {speed}.", speed=rate_text(round(reached))))  # fmt: skip
     if wire and client and wire >= NEAR * client and reached <= client / NEAR:
         lower = [one for one in (ceilings.pool, ceilings.protocol) if one and one < NEAR * client]
         if not lower:
-            return verdict(("client",), f"the other computer is the limit. By itself it moves no more than {rate_text(round(client))}, and the network kept up with that.")  # fmt: skip
+            return verdict(("client",), Message("the other computer is the limit. By itself it moves no more than {speed}, and the network kept up with that.", speed=rate_text(round(client))))  # fmt: skip
         wire = None  # it was measured through that computer, and may be faster
     return judge_ceilings(verdict, reached, lowest_first(ceilings, wire, cached=cached), ceilings)
 
@@ -122,34 +124,47 @@ def judge_ceilings(
 ) -> Bottleneck:
     """The limit by the lowest ceiling."""
     speed = rate_text(round(reached))
-    missing = [
-        word
-        for word, value in (("the network", ceilings.network), ("pool and protocol", ceilings.protocol))
-        if value is None
-    ]
     if not found:
-        return verdict((), f"{speed}. Nothing was measured that it could be compared with.")
+        return verdict((), Message("{speed}. Nothing was measured that it could be compared with.", speed=speed))
     lowest, part = found[0]
     if reached < NEAR * lowest:
-        unknown = f" {' and '.join(missing).capitalize()} were not measured and may be the limit." if missing else ""
-        reason = unknown or " The other computer, its way to the folder, or delays of the network hold it up."
-        return verdict((), f"{speed}, which is less than each measured part alone can do (at least {rate_text(round(lowest))}).{reason}")  # fmt: skip
+        reason = describe_missing(ceilings) or Message(
+            " The other computer, its way to the folder, or delays of the network hold it up."
+        )
+        return verdict((), Message("{speed}, which is less than each measured part alone can do (at least {ceiling}).{reason}", speed=speed, ceiling=rate_text(round(lowest)), reason=reason))  # fmt: skip
     alike = tuple(other for value, other in found[1:] if value <= ALIKE * lowest)
     if alike:
         parts = (part, *alike)
-        both = " and ".join(NAMES[one] for one in parts)
-        return verdict(parts, f"{both} are the limit together: each of them alone does about {rate_text(round(lowest))}, and {speed} arrive.")  # fmt: skip
-    return verdict((part,), f"{NAMES[part]} is the limit. {describe_ceiling(part, lowest, ceilings)}, and {speed} arrive.")  # fmt: skip
+        both = reduce(
+            lambda one, other: Message("{one} and {other}", one=one, other=other), [NAMES[one] for one in parts]
+        )
+        return verdict(parts, Message("{both} are the limit together: each of them alone does about {ceiling}, and {speed} arrive.", both=both, ceiling=rate_text(round(lowest)), speed=speed))  # fmt: skip
+    return verdict((part,), Message("{part} is the limit. {ceiling}, and {speed} arrive.", part=NAMES[part], ceiling=describe_ceiling(part, lowest, ceilings), speed=speed))  # fmt: skip
+
+
+def describe_missing(ceilings: Ceilings) -> str:
+    """Which parts were not measured; empty where all were."""
+    if ceilings.network is None and ceilings.protocol is None:
+        return Message(" The network and pool and protocol were not measured and may be the limit.")
+    if ceilings.network is None:
+        return Message(" The network were not measured and may be the limit.")
+    if ceilings.protocol is None:
+        return Message(" Pool and protocol were not measured and may be the limit.")
+    return ""
 
 
 def describe_ceiling(part: Part, value: float, ceilings: Ceilings) -> str:
     """What a part alone can do."""
     speed = rate_text(round(value))
     if part == "protocol" and ceilings.pool:
-        return f"Without a network it gives {speed}, where the folder itself gives {rate_text(round(ceilings.pool))}"
+        return Message(
+            "Without a network it gives {speed}, where the folder itself gives {pool}",
+            speed=speed,
+            pool=rate_text(round(ceilings.pool)),
+        )
     return {
-        "pool": f"In the box itself the folder gives {speed}",
-        "protocol": f"Without a network it gives {speed}",
-        "network": f"It carries {speed}",
-        "client": f"By itself it moves no more than {speed}",
+        "pool": Message("In the box itself the folder gives {speed}", speed=speed),
+        "protocol": Message("Without a network it gives {speed}", speed=speed),
+        "network": Message("It carries {speed}", speed=speed),
+        "client": Message("By itself it moves no more than {speed}", speed=speed),
     }[part]

@@ -9,6 +9,7 @@ from appliance import names
 from appliance.errors import Reason, Refused
 from appliance.formatting import binary_text, link_label, size_text
 from appliance.layout.geometry import KIB, LEAST_DISKS, MIB
+from appliance.message import Message
 from appliance.shares import nfs_export_rules
 from appliance.strict_struct import StrictStruct
 
@@ -30,7 +31,12 @@ FROM_MEMORY = ("seq-write",)  # of these, the ones that write a part of the samp
 ON_VOLUMES = ("seq-write", "seq-read", "random-read", "random-write", "mixed", "sync-write")
 OVER_AFP = ("seq-write", "seq-read", "small-files")  # workloads that Larder's own AFP client can run
 PER_DISK = ("disk-start", "disk-middle", "disk-end", "disk-latency")
-WAYS = {"": "in the box itself", "smb": "over SMB", "nfs": "over NFS", "afp": "over AFP"}
+WAYS: dict[str, str] = {
+    "": Message("in the box itself"),
+    "smb": Message("over SMB"),
+    "nfs": Message("over NFS"),
+    "afp": Message("over AFP"),
+}
 FILLED = (25, 50)  # per cent of the pool in use before a disk is rebuilt
 
 

@@ -10,6 +10,7 @@ import msgspec
 from appliance.benchmarks import scratch, scratch_claim
 from appliance.errors import Reason
 from appliance.facts.box import Facts
+from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, never
 
 
@@ -26,7 +27,7 @@ class CleanUpBenchmark(Operation, tag="clean-up-benchmark"):
 
     @property
     def title(self) -> str:
-        return "Clean up after a benchmark"
+        return Message("Clean up after a benchmark")
 
     @property
     def subject(self) -> str:
@@ -47,9 +48,9 @@ class CleanUpBenchmark(Operation, tag="clean-up-benchmark"):
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            summary="The scratch pool or folder goes, and its disks hold nothing again. Nothing else is touched.",
+            summary=Message("The scratch pool or folder goes, and its disks hold nothing again. Nothing else is touched."),
             steps=(
-                Step("clear", "Clear everything away", self.commands_text, lambda work: scratch.clear_case(self.token, work)),
+                Step("clear", Message("Clear everything away"), self.commands_text, lambda work: scratch.clear_case(self.token, work)),
             ),
             identity={"operation": msgspec.to_builtins(self)},
         )  # fmt: skip
@@ -60,4 +61,4 @@ class CleanUpBenchmark(Operation, tag="clean-up-benchmark"):
         return facts.pool(self.subject) is None and not traces and scratch_claim.read_claim(self.token) is None
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "Something of it may still be there. Larder tries again."
+        return Message("Something of it may still be there. Larder tries again.")

@@ -31,6 +31,7 @@ from appliance.disks.partitions import Cut, partition_step
 from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.formatting import binary_text
+from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.pools.vdevs import retry
 
@@ -76,10 +77,14 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
     def plan(self, facts: Facts) -> Plan:
         disks = [disk for path in self.case.all_disks if (disk := facts.disk(path))]
         return Plan(
-            summary=f"{KINDS[self.case.workload].says} {', '.join(self.case.settings.values())}.",
+            summary=Message(
+                "{says} {settings}.",
+                says=KINDS[self.case.workload].says,
+                settings=join_messages(list(self.case.settings.values()), ", "),
+            ),
             steps=tuple(self.build_steps(facts)),
             identity={"operation": msgspec.to_builtins(self), "disks": [disk.identity for disk in disks]},
-            undo="Everything that is made for it is cleared away at the end.",
+            undo=Message("Everything that is made for it is cleared away at the end."),
         )
 
     def build_steps(self, facts: Facts) -> Iterator[Step]:
@@ -91,46 +96,55 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
         runs, shown = CaseRunner(target, tuple(words), prefilled), self.run_commands_text(words)
         if case.warmups:
             often = (
-                f"{case.warmups} times and until the cache device is warm" if case.cache else f"{case.warmups} times"
+                Message(
+                    "Run it {count} times and until the cache device is warm, which do not count", count=case.warmups
+                )
+                if case.cache
+                else Message("Run it {count} times, which do not count", count=case.warmups)
             )
-            yield Step("warm", f"Run it {often}, which do not count", shown, runs.run_warmups)
+            yield Step("warm", often, shown, runs.run_warmups)
         for number in range(1, case.repeats + 1):
-            yield Step(f"run-{number}", f"Run {number} of {case.repeats}", shown, run_numbered(runs, number))
+            yield Step(
+                f"run-{number}",
+                Message("Run {number} of {repeats}", number=number, repeats=case.repeats),
+                shown,
+                run_numbered(runs, number),
+            )
         if case.makes_folder:
-            yield Step("clear", "Clear everything away", shlex.join(scratch.destroy_command(target.claim)), lambda work: scratch.clear_case(self.token, work))  # fmt: skip
+            yield Step("clear", Message("Clear everything away"), shlex.join(scratch.destroy_command(target.claim)), lambda work: scratch.clear_case(self.token, work))  # fmt: skip
 
     def creation_steps(self, facts: Facts) -> Iterator[Step]:
         """Steps that make the scratch pool or folder. The claim is stored first."""
         case, name = self.case, self.target.name
         if case.makes_folder:
-            yield Step("claim", "Note what is taken, so that it can be cleared away after a power cut", f"{name}: {', '.join(case.all_disks) or case.pool}", self.claim_disks, case.all_disks)  # fmt: skip
+            yield Step("claim", Message("Note what is taken, so that it can be cleared away after a power cut"), f"{name}: {', '.join(case.all_disks) or case.pool}", self.claim_disks, case.all_disks)  # fmt: skip
         if case.limited:
             size = memory_for(case.size)
             shown = "\n".join(f"write {text} into {path}" for path, text in arc_limit.limit_writes(size))
-            yield Step("memory", f"Hold ZFS's memory at {binary_text(size)}, for the whole box", shown, self.limit_memory, (), "It is as it was at the end")  # fmt: skip
+            yield Step("memory", Message("Hold ZFS's memory at {size}, for the whole box", size=binary_text(size)), shown, self.limit_memory, (), Message("It is as it was at the end"))  # fmt: skip
         if case.partition:
             cuts = [Cut(disk, case.partition) for path in case.disks if (disk := facts.disk(path))]
             yield partition_step(cuts, [name])
         if case.where == "scratch":
             unequal = scratch.has_unequal_disks(checks.vdev_disk_sizes(case, facts))
-            yield self.command_step("create", f"Create the scratch pool {name}", scratch.create_pool_command(case, self.token, unequal))  # fmt: skip
+            yield self.command_step("create", Message("Create the scratch pool {name}", name=name), scratch.create_pool_command(case, self.token, unequal))  # fmt: skip
         elif case.where == "dataset":
-            yield self.command_step("create", f"Create the scratch folder {case.pool}/{name}", scratch.create_dataset_command(case, self.token, checks.dataset_quota(case)))  # fmt: skip
+            yield self.command_step("create", Message("Create the scratch folder {pool}/{name}", pool=case.pool, name=name), scratch.create_dataset_command(case, self.token, checks.dataset_quota(case)))  # fmt: skip
         if case.volblocksize:
-            yield self.command_step("volume", f"Create a volume with blocks of {binary_text(case.volblocksize)}", scratch.create_volume_command(case, self.token))  # fmt: skip
+            yield self.command_step("volume", Message("Create a volume with blocks of {size}", size=binary_text(case.volblocksize)), scratch.create_volume_command(case, self.token))  # fmt: skip
 
     def prefill_steps(self, prefilled: Prefill) -> Iterator[Step]:
         """Steps that write data before the first run."""
         case, target, part = self.case, self.target, min(self.case.size, sample_data.PART)
         if case.sample:
-            yield Step("lay", f"Read files of {case.sample} as a sample, without their names", sample_commands_text(case, sample_data.prefill_command(target, 0, part)), lambda work: prefill.prepare_sample(target, work, prefilled))  # fmt: skip
+            yield Step("lay", Message("Read files of {sample} as a sample, without their names", sample=case.sample), sample_commands_text(case, sample_data.prefill_command(target, 0, part)), lambda work: prefill.prepare_sample(target, work, prefilled))  # fmt: skip
         elif KINDS[case.workload].needs_file:
             words = workload_command.prefill_command(case, target.place)
-            yield Step("lay", f"Write {binary_text(case.size)} to be read or changed", shlex.join(words), lambda work: prefill.write_test_data(target, work))  # fmt: skip
+            yield Step("lay", Message("Write {size} to be read or changed", size=binary_text(case.size)), shlex.join(words), lambda work: prefill.write_test_data(target, work))  # fmt: skip
         elif case.workload == "resilver":
             words = workload_command.fill_command(target.folder, 0, case.gentle)
             shown = f"{shlex.join(words)}\n# with the size that makes {case.fill} % of the new pool"
-            yield Step("lay", f"Fill the pool to {case.fill} %", shown, lambda work: prefill.fill_pool(target, work))  # fmt: skip
+            yield Step("lay", Message("Fill the pool to {share} %", share=case.fill), shown, lambda work: prefill.fill_pool(target, work))  # fmt: skip
 
     def run_commands_text(self, words: Sequence[str]) -> str:
         """Every command of one run, one on each line."""
@@ -149,21 +163,23 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
         def act(_work: Work) -> None:
             retry.run_with_udev_retry(argv, timeout=scratch.LONG)
 
-        return Step(name, title, shlex.join(argv), act, self.case.all_disks, "It is cleared away at the end")
+        return Step(name, title, shlex.join(argv), act, self.case.all_disks, Message("It is cleared away at the end"))
 
     def claim_disks(self, _work: Work) -> None:
         scratch_claim.write_claim(self.target.claim)
         scratch.scratch_folder(self.token).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def limit_memory(self, work: Work) -> None:
-        work.note(f"ZFS's memory is held at {binary_text(arc_limit.limit_arc(self.token, self.case.size))}")
+        work.note(
+            Message("ZFS's memory is held at {size}", size=binary_text(arc_limit.limit_arc(self.token, self.case.size)))
+        )
 
     def probe(self, step: str, facts: Facts) -> bool:
         # The figures of an interrupted run are lost, so an interrupted case always counts as not done.
         return False
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "Its results do not count. Larder cleans up and measures the case again."
+        return Message("Its results do not count. Larder cleans up and measures the case again.")
 
 
 def run_command(target: BenchmarkTarget, facts: Facts) -> list[str]:

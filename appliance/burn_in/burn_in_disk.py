@@ -25,6 +25,7 @@ from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Disk, Facts
 from appliance.formatting import disk_label, disk_size, link_label, rate_text
 from appliance.layout.geometry import MIB
+from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, if_lost
 
 SLOWEST = MIB // 4  # bytes a second; a disk that needs longer for a region has hung
@@ -58,7 +59,7 @@ class BurnInDisk(Operation, tag="burn-in-disk"):
 
     @property
     def title(self) -> str:
-        return f"Burn-in: write and read back {link_label(self.disk.rsplit('/', 1)[-1])}"
+        return Message("Burn-in: write and read back {disk}", disk=link_label(self.disk.rsplit("/", 1)[-1]))
 
     @property
     def subject(self) -> str:
@@ -105,18 +106,23 @@ class BurnInDisk(Operation, tag="burn-in-disk"):
         assert disk is not None  # noqa: S101  # check said so
         label = disk_label(disk)
         return Plan(
-            summary=f"{label} is written and read back from {disk_size(self.regions[0].start)} to "
-            f"{disk_size(self.regions[-1].end)} of {disk_size(self.size)}. It is empty, and counts as empty afterwards.",
+            summary=Message(
+                "{disk} is written and read back from {start} to {end} of {size}. It is empty, and counts as empty afterwards.",
+                disk=label,
+                start=disk_size(self.regions[0].start),
+                end=disk_size(self.regions[-1].end),
+                size=disk_size(self.size),
+            ),
             steps=tuple(self.region_step(region, disk) for region in self.regions),
             identity={"operation": msgspec.to_builtins(self), "disk": disk.identity},
-            undo="Nothing that anybody stored is on the disk.",
-            details={"Serial number": confirm_text(disk), "Size": disk_size(disk.size)},
+            undo=Message("Nothing that anybody stored is on the disk."),
+            details={Message("Serial number"): confirm_text(disk), Message("Size"): disk_size(disk.size)},
         )
 
     def region_step(self, region: Region, disk: Disk) -> Step:
         commands = [build(region, self.disk, seed=0, rate=self.rate) for build in (write_command, read_command)]
         shown = "\n".join(["# with another seed each time", *map(shlex.join, commands)])
-        title = f"Write and read back {regions.span_text(region)}"
+        title = Message("Write and read back {place}", place=regions.span_text(region))
         return Step(f"region-{region.number}", title, shown, lambda work: self.run_region(region, disk, work), (disk.path,))  # fmt: skip
 
     def run_region(self, region: Region, disk: Disk, work: Work) -> None:
@@ -127,7 +133,7 @@ class BurnInDisk(Operation, tag="burn-in-disk"):
                 raise Failed(GONE)
             # Held exclusively, so nobody can put anything on it between this look and the writing.
             if use := inspect_disk(disk):
-                raise Failed(f"The disk {use.text}. Nothing more was written to it")
+                raise Failed(Message("The disk {text}. Nothing more was written to it", text=use.text))
             written, problem, at = self.run_fio(write_command, region, target, seed, work)
             if not problem:
                 read, problem, at = self.run_fio(read_command, region, target, seed, work)
@@ -146,7 +152,7 @@ class BurnInDisk(Operation, tag="burn-in-disk"):
         try:
             result = command.run(argv, timeout=longest, accept=(0, 1), meanwhile=look, holding=target.handle)
         except command.CommandFailed as error:
-            raise Failed(GONE if target.is_gone() else "fio could not test the disk", str(error)) from error
+            raise Failed(GONE if target.is_gone() else Message("fio could not test the disk"), str(error)) from error
         if result.status and target.is_gone():
             raise Failed(GONE, result.stderr[:400])
         return parse_answer(region, result)
@@ -165,8 +171,13 @@ class BurnInDisk(Operation, tag="burn-in-disk"):
             speed = rate_text(round(moved / max(moment - at, 0.1)))
             before, at = now, moment
             percent = min(99, (region.size * reading + done) * 50 // region.size)
-            doing = "reading back" if reading else "writing"
-            work.progress(percent, f"Region {region.number + 1} of {total}: {doing}, {speed}")
+            number = region.number + 1
+            doing = (
+                Message("Region {number} of {total}: reading back, {speed}", number=number, total=total, speed=speed)
+                if reading
+                else Message("Region {number} of {total}: writing, {speed}", number=number, total=total, speed=speed)
+            )
+            work.progress(percent, doing)
 
         return look
 
@@ -176,5 +187,7 @@ class BurnInDisk(Operation, tag="burn-in-disk"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.disk(self.disk) is None:
-            return "The disk does not answer any more. Look at its cables, or put it back; then resume its burn-in."
-        return "What was tested so far counts. The burn-in goes on with the region that was interrupted."
+            return Message(
+                "The disk does not answer any more. Look at its cables, or put it back; then resume its burn-in."
+            )
+        return Message("What was tested so far counts. The burn-in goes on with the region that was interrupted.")

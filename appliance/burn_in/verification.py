@@ -14,6 +14,7 @@ from appliance.benchmarks.fio_command import escape_colons
 from appliance.benchmarks.parse_results import from_fio
 from appliance.burn_in.regions import Problem, Region
 from appliance.errors import Failed
+from appliance.message import Message
 
 BLOCK = 4096  # bytes with a header of their own
 # ``allow_file_create``: where the disk has gone, fio must not make an ordinary file of that name.
@@ -55,8 +56,8 @@ def parse_answer(region: Region, result: command.Result) -> tuple[int, Problem, 
         problem: Problem = "read" if what == "read" else "write" if what == "write" else "changed"
         return 0, problem, at
     if result.status:
-        raise Failed("fio could not test the disk", result.stderr[:400] or result.stdout[:400])
+        raise Failed(Message("fio could not test the disk"), result.stderr[:400] or result.stdout[:400])
     figures = from_fio(result.stdout)
     if max(figures.read, figures.written) != region.size:
-        raise Failed("fio ended before the end of the region", result.stderr[:400])
+        raise Failed(Message("fio ended before the end of the region"), result.stderr[:400])
     return round(figures.rate), "", 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from appliance.facts import user_properties
-from appliance.message import Message
+from appliance.message import Message, join_messages
 
 Name = Literal["general", "media", "photos", "documents", "backups", "machines"]
 
@@ -29,7 +29,7 @@ class Preset:
 
     @property
     def why(self) -> str:
-        return " ".join(choice.why for choice in self.choices)
+        return join_messages([choice.why for choice in self.choices])
 
 
 # recordsize (zfsprops(7)) is the largest block of a file. Large blocks suit files that are written once and read whole, small
@@ -45,12 +45,12 @@ QUIET = PresetProperty("atime", "off", Message("Reading a file writes nothing.")
 ORDINARY = PresetProperty("sync", "standard", Message("Programs decide which writes must be on disk at once."))
 
 PRESETS: dict[str, Preset] = {
-    "general": Preset("A bit of everything", (MEDIUM, LIGHT, QUIET, ORDINARY)),
-    "media": Preset("Films and music", (LARGE, LIGHT, QUIET, ORDINARY)),
-    "photos": Preset("Photos", (LARGE, LIGHT, QUIET, ORDINARY)),
-    "documents": Preset("Documents", (MEDIUM, FIRM, QUIET, ORDINARY)),
+    "general": Preset(Message("A bit of everything"), (MEDIUM, LIGHT, QUIET, ORDINARY)),
+    "media": Preset(Message("Films and music"), (LARGE, LIGHT, QUIET, ORDINARY)),
+    "photos": Preset(Message("Photos"), (LARGE, LIGHT, QUIET, ORDINARY)),
+    "documents": Preset(Message("Documents"), (MEDIUM, FIRM, QUIET, ORDINARY)),
     "backups": Preset(
-        "Backups, Time Machine",
+        Message("Backups, Time Machine"),
         (
             LARGE,
             PresetProperty(
@@ -64,7 +64,7 @@ PRESETS: dict[str, Preset] = {
         ),
     ),
     "machines": Preset(
-        "Virtual machines",
+        Message("Virtual machines"),
         (
             PresetProperty(
                 "recordsize", "64K", Message("Small pieces: a machine changes its disk image here and there.")

@@ -26,6 +26,7 @@ from appliance.imports.base import ImportOperation, not_confirmed, open_folder
 from appliance.imports.rsync import RsyncListing, RsyncTransfer
 from appliance.imports.settings import find_import, write_import
 from appliance.imports.try_import import MOST_SAID, check_target, count_files, explain, note_problem, shown
+from appliance.message import Message, join_messages
 from appliance.operation import Plan, Step, Work, never
 from appliance.snapshots.browse.restore import remove_leftover
 from appliance.snapshots.take import before_step, snapshot_text
@@ -53,7 +54,7 @@ class RunImport(ImportOperation, tag="run-import"):
     """Copy what is not here yet. ``dataset`` is the folder that it goes into; ``moment`` names the snapshots."""
 
     needs_proof = never
-    settled = "Larder was interrupted meanwhile. Start the import again: it goes on where it was."
+    settled = Message("Larder was interrupted meanwhile. Start the import again: it goes on where it was.")
 
     dataset: str
     moment: str
@@ -67,7 +68,7 @@ class RunImport(ImportOperation, tag="run-import"):
 
     @property
     def title(self) -> str:
-        return f"Import files into {self.dataset}"
+        return Message("Import files into {dataset}", dataset=self.dataset)
 
     @property
     def before(self) -> str:
@@ -104,19 +105,21 @@ class RunImport(ImportOperation, tag="run-import"):
         run.owners = find_owners(task, facts)
         argv = shown(rsync.copy_argv(task, self.moment, run.owners))
         steps = [
-            Step("count", "Count what has to be copied", shown(rsync.count_argv(task)), self.on(run, count_again)),
+            Step("count", Message("Count what has to be copied"), shown(rsync.count_argv(task)), self.on(run, count_again)),
             before_step(self.dataset, self.before, f"before {NOTE}"),
-            Step("copy", f"Copy the files to {self.dataset}", argv, self.on(run, self.copy), (self.dataset,)),
-            Step("access", "Apply the folder's rules to every file", "by descriptor: owner, group and access list, as set for the folder", lambda work: give_access(self.dataset, facts, work), (self.dataset,)),
+            Step("copy", Message("Copy the files to {dataset}", dataset=self.dataset), argv, self.on(run, self.copy), (self.dataset,)),
+            Step("access", Message("Apply the folder's rules to every file"), Message("by descriptor: owner, group and access list, as set for the folder"), lambda work: give_access(self.dataset, facts, work), (self.dataset,)),
         ]  # fmt: skip
         if self.compare:
             compare = shown(rsync.compare_argv(task))
-            steps.append(Step("compare", "Compare every file with the original", compare, self.on(run, compare_files)))
+            steps.append(
+                Step("compare", Message("Compare every file with the original"), compare, self.on(run, compare_files))
+            )
         wanted = f"{self.dataset}@{self.after}"
         properties = {user_properties.NOTE: f"after {NOTE}"}
         steps += [
-            Step("after", "Take a snapshot", snapshot_text([wanted], properties), lambda _work: libzfs.take_snapshots([wanted], properties), (wanted,)),
-            Step("report", "Write the report", f"write {report.file_of(self.task)}", lambda work: self.finish(run, work)),
+            Step("after", Message("Take a snapshot"), snapshot_text([wanted], properties), lambda _work: libzfs.take_snapshots([wanted], properties), (wanted,)),
+            Step("report", Message("Write the report"), f"write {report.file_of(self.task)}", lambda work: self.finish(run, work)),
         ]  # fmt: skip
         return Plan(
             summary=summarise(task),
@@ -129,10 +132,10 @@ class RunImport(ImportOperation, tag="run-import"):
                 "owners": run.owners,
             },
             warnings=(
-                "The groups and access lists of the other NAS are not copied, and owners only for the users that you named: the rules of the folder apply. Change them on its page.",
-                "Files that change over there meanwhile may be copied as they are at that moment. Stop using the other NAS, then import once more.",
+                Message("The groups and access lists of the other NAS are not copied, and owners only for the users that you named: the rules of the folder apply. Change them on its page."),
+                Message("Files that change over there meanwhile may be copied as they are at that moment. Stop using the other NAS, then import once more."),
             ),
-            undo="Nothing is deleted. The snapshot from before keeps the folder as it was.",
+            undo=Message("Nothing is deleted. The snapshot from before keeps the folder as it was."),
         )  # fmt: skip
 
     def on(self, run: ImportRun, act: Callable[[FileImport, ImportRun, Work], None]) -> Callable[[Work], None]:
@@ -173,12 +176,16 @@ class RunImport(ImportOperation, tag="run-import"):
             result, moved = copy_once(task, run, done, self.moment, work)
             done += moved
             if result.status not in rsync.LOST:
-                work.note(f"{size_text(done)} copied")
+                work.note(Message("{done} copied", done=size_text(done)))
                 return result
             left = MOST_ATTEMPTS if moved else left - 1
             if not left or "host key" in result.stderr.lower():
                 raise explain(task, result)
-            work.note(f"The connection to {task.host} broke off after {size_text(done)}; going on")
+            work.note(
+                Message(
+                    "The connection to {host} broke off after {done}; going on", host=task.host, done=size_text(done)
+                )
+            )
             wait_for_answer(task, work)
 
     def finish(self, run: ImportRun, work: Work) -> None:
@@ -190,21 +197,27 @@ class RunImport(ImportOperation, tag="run-import"):
         report.write_report(task, run.count, result, run.missed, found.different)
         write_import(replace(task, result=result, problem=""))
         if run.missed or found.differing:
-            parts = (
-                (len(run.missed), "could not be copied or read"),
-                (found.differing, f"not as on {task.host}"),
-            )
+            parts = [
+                Message("{count} could not be copied or read", count=len(run.missed)) if run.missed else "",
+                Message("{count} not as on {host}", count=found.differing, host=task.host) if found.differing else "",
+            ]
             raise Failed(
-                "Not everything is as it should be: " + ", ".join(f"{count} {what}" for count, what in parts if count),
-                "The report says which. Everything else is here. Start the import again to try these once more.",
+                Message("Not everything is as it should be: {parts}", parts=join_messages(parts, ", ")),
+                Message(
+                    "The report says which. Everything else is here. Start the import again to try these once more."
+                ),
             )
-        work.note(f"{found.files} files compared, all of them equal" if self.compare else "Everything was copied")
+        work.note(
+            Message("{files} files compared, all of them equal", files=found.files)
+            if self.compare
+            else Message("Everything was copied")
+        )
 
     def probe(self, step: str, facts: Facts) -> bool:
         return False  # only the other NAS knows
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "What was copied stays. Start the import again: it goes on with what is missing."
+        return Message("What was copied stays. Start the import again: it goes on with what is missing.")
 
     def clean_up(self, work: Work) -> None:
         with suppress(LarderError, OSError), open_folder(find_import(self.task)) as handle:
@@ -218,14 +231,23 @@ def find_owners(task: FileImport, facts: Facts) -> list[tuple[str, int]]:
 
 def summarise(task: FileImport) -> str:
     kept = {
-        "newer": "A file that is here already is replaced where the one over there is newer; the older one is kept beside it.",
-        "keep": "Files that are here already stay as they are.",
-        "none": "The folder has to be empty.",
+        "newer": Message(
+            "A file that is here already is replaced where the one over there is newer; the older one is kept beside it."
+        ),
+        "keep": Message("Files that are here already stay as they are."),
+        "none": Message("The folder has to be empty."),
     }["keep" if task.began and task.existing == "none" else task.existing]
-    what = "The files"
+    what = Message("The files")
     if task.found:
-        what = f"{task.found.new} files, {size_text(task.found.new_size)},"
-    return f"{what} in {task.path} on {task.host} are copied to {task.dataset}. {kept} Then every file is compared."
+        what = Message("{count} files, {size},", count=task.found.new, size=size_text(task.found.new_size))
+    return Message(
+        "{what} in {path} on {host} are copied to {dataset}. {kept} Then every file is compared.",
+        what=what,
+        path=task.path,
+        host=task.host,
+        dataset=task.dataset,
+        kept=kept,
+    )
 
 
 def count_again(task: FileImport, run: ImportRun, work: Work) -> None:
@@ -246,7 +268,14 @@ def count_again(task: FileImport, run: ImportRun, work: Work) -> None:
                 free=size_text(task.free),
             )
         )
-    work.note(f"{run.count.new} files to copy, {size_text(run.count.new_size)}; {run.count.left_out} left out")
+    work.note(
+        Message(
+            "{new} files to copy, {new_size}; {left_out} left out",
+            new=run.count.new,
+            new_size=size_text(run.count.new_size),
+            left_out=run.count.left_out,
+        )
+    )
 
 
 def is_filled(handle: int) -> bool:
@@ -265,10 +294,13 @@ def copy_once(task: FileImport, run: ImportRun, before: int, moment: str, work: 
     def look() -> None:
         work.stop_if_asked()
         done, passed = before + transfer.done, max(time.monotonic() - began, 0.1)
-        text = f"{size_text(done)} of {size_text(total)}, {rate_text(round(transfer.done / passed))}"
+        parts = [
+            Message("{done} of {total}", done=size_text(done), total=size_text(total)),
+            rate_text(round(transfer.done / passed)),
+        ]
         if passed > SECONDS_OF_PACE and 0 < transfer.done < total - before:
-            text += f", {time_left(int((total - done) * passed / transfer.done))}"
-        work.progress(min(99, done * 100 // max(total, 1)), text)
+            parts.append(time_left(int((total - done) * passed / transfer.done)))
+        work.progress(min(99, done * 100 // max(total, 1)), join_messages(parts, ", "))
 
     with open_folder(task) as handle:
         remove_leftover(rsync.SCRATCH.encode(), handle)
@@ -298,7 +330,7 @@ def wait_for_answer(task: FileImport, work: Work) -> None:
         try:
             connection.fetch_host_key(task.host, task.port)
         except Failed:
-            work.progress(0, f"{task.host} does not answer; waiting for it")
+            work.progress(0, Message("{host} does not answer; waiting for it", host=task.host))
             time.sleep(SECONDS_BETWEEN_ASKING)
         else:
             return
@@ -309,7 +341,7 @@ def give_access(name: str, facts: Facts, work: Work) -> None:
     dataset = facts.dataset(name)
     note = valid_note(dataset, facts) if dataset else None
     if dataset is None or note is None:
-        work.note("The folder has no rules for users. Set them on its page, and they apply to these files too")
+        work.note(Message("The folder has no rules for users. Set them on its page, and they apply to these files too"))
         return
     apply_note(dataset, note, facts, work)
 
@@ -321,7 +353,10 @@ def compare_files(task: FileImport, run: ImportRun, work: Work) -> None:
 
     def look() -> None:
         work.stop_if_asked()
-        work.progress(min(99, listing.files * 100 // total), f"{listing.files} of {total} files compared")
+        work.progress(
+            min(99, listing.files * 100 // total),
+            Message("{files} of {total} files compared", files=listing.files, total=total),
+        )
 
     with open_folder(task) as handle, sandbox.enter(handle, task.id, writable=False) as confined:
         argv = [*confined, *rsync.compare_argv(task)]

@@ -25,6 +25,7 @@ from appliance.imports.settings import (
     remove_import,
     write_import,
 )
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work, always, never
 from appliance.pools.import_pool import pool_guid
 
@@ -65,7 +66,7 @@ class AddImport(ImportOperation, tag="add-import"):
 
     @property
     def title(self) -> str:
-        return f"Set up an import from {self.host}"
+        return Message("Set up an import from {host}", host=self.host)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.file_import(self.task) or facts.remote(self.task):
@@ -87,18 +88,18 @@ class AddImport(ImportOperation, tag="add-import"):
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            summary=f"Larder makes a key for {self.host} and asks for its host key. Nothing is copied yet.",
+            summary=Message("Larder makes a key for {host} and asks for its host key. Nothing is copied yet.", host=self.host),
             steps=(
-                Step("key", "Make a key for this import", shlex.join(["ssh-keygen", "-t", "ed25519", "-f", str(settings.key_file(self.task))]), self.make),
-                Step("host-key", f"Ask {self.host} for its host key", shlex.join(["ssh-keyscan", "-p", str(self.port), "--", self.host]), self.fetch),
+                Step("key", Message("Make a key for this import"), shlex.join(["ssh-keygen", "-t", "ed25519", "-f", str(settings.key_file(self.task))]), self.make),
+                Step("host-key", Message("Ask {host} for its host key", host=self.host), shlex.join(["ssh-keyscan", "-p", str(self.port), "--", self.host]), self.fetch),
             ),
             identity={"operation": msgspec.to_builtins(self)},
-            undo="It can be removed again.",
+            undo=Message("It can be removed again."),
         )  # fmt: skip
 
     def make(self, work: Work) -> None:
         write_import(replace(self.as_task(), public_key=settings.make_key(self.task)))
-        work.note(f"Made a key for {self.user}@{self.host}.")
+        work.note(Message("Made a key for {user}@{host}.", user=self.user, host=self.host))
 
     def fetch(self, work: Work) -> None:
         fetch_key(self.task, work)
@@ -109,8 +110,8 @@ class AddImport(ImportOperation, tag="add-import"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if step == "key":
-            return "Nothing was set up. Set it up again."
-        return "It was set up without the host key. Choose Test on its page to ask again."
+            return Message("Nothing was set up. Set it up again.")
+        return Message("It was set up without the host key. Choose Test on its page to ask again.")
 
 
 def fetch_key(key: str, work: Work) -> None:
@@ -124,7 +125,9 @@ def fetch_key(key: str, work: Work) -> None:
         return
     offered = "" if found == task.host_key else found
     write_import(replace(task, offered_key=offered, problem=""))
-    work.note(f"{task.host} shows the host key {fingerprint_of(found)}.")
+    work.note(
+        Message("{host} shows the host key {fingerprint_of}.", host=task.host, fingerprint_of=fingerprint_of(found))
+    )
 
 
 class ConfirmImportKey(ImportOperation, tag="confirm-import-key"):
@@ -142,7 +145,7 @@ class ConfirmImportKey(ImportOperation, tag="confirm-import-key"):
 
     @property
     def title(self) -> str:
-        return "Confirm the host key of another NAS"
+        return Message("Confirm the host key of another NAS")
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -154,16 +157,16 @@ class ConfirmImportKey(ImportOperation, tag="confirm-import-key"):
         task = self.find(facts)
         before = fingerprint_of(task.host_key)
         return Plan(
-            title=f"Confirm the host key of {task.host}",
-            summary=f"Files are copied from the computer that has the host key {self.fingerprint}, and from no other.",
-            steps=(Step("pin", "Store the host key", f"write {settings.known_hosts_file(self.task)}", self.pin),),
+            title=Message("Confirm the host key of {host}", host=task.host),
+            summary=Message("Files are copied from the computer that has the host key {fingerprint}, and from no other.", fingerprint=self.fingerprint),
+            steps=(Step("pin", Message("Store the host key"), f"write {settings.known_hosts_file(self.task)}", self.pin),),
             identity={"operation": msgspec.to_builtins(self), "before": task.host_key, "host": task.host},
             warnings=(
-                f"{task.host} had the host key {before} before. Confirm the new one only if you know why it changed, for example because it was reinstalled. Otherwise another computer may be answering in its place.",
+                Message("{host} had the host key {before} before. Confirm the new one only if you know why it changed, for example because it was reinstalled. Otherwise another computer may be answering in its place.", host=task.host, before=before),
             )
             if before
             else (),
-            undo="Remove the import, and nothing more is copied from there.",
+            undo=Message("Remove the import, and nothing more is copied from there."),
         )  # fmt: skip
 
     def pin(self, work: Work) -> None:
@@ -172,14 +175,14 @@ class ConfirmImportKey(ImportOperation, tag="confirm-import-key"):
             raise Refused(host_key_other(task))
         settings.write_known_host(self.task, task.offered_key)
         write_import(replace(task, host_key=task.offered_key, offered_key="", problem="", tested=None, found=None))
-        work.note(f"{task.host} is known by {self.fingerprint}.")
+        work.note(Message("{host} is known by {fingerprint}.", host=task.host, fingerprint=self.fingerprint))
 
     def probe(self, step: str, facts: Facts) -> bool:
         found = facts.file_import(self.task)
         return found is not None and fingerprint_of(found.host_key) == self.fingerprint
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The host key was not confirmed. Confirm it again."
+        return Message("The host key was not confirmed. Confirm it again.")
 
 
 def host_key_other(task: FileImport) -> Reason:
@@ -197,25 +200,25 @@ class RemoveImport(ImportOperation, tag="remove-import"):
 
     @property
     def title(self) -> str:
-        return "Remove an import"
+        return Message("Remove an import")
 
     def plan(self, facts: Facts) -> Plan:
         task = self.find(facts)
         return Plan(
-            title=f"Remove the import from {task.host}",
-            summary=f"This box can no longer sign in at {task.host}. The files that were copied to {task.dataset} stay.",
-            steps=(Step("remove", "Delete its settings, its report and its key", f"rm {settings.key_file(self.task)}", self.remove),),
+            title=Message("Remove the import from {host}", host=task.host),
+            summary=Message("This box can no longer sign in at {host}. The files that were copied to {dataset} stay.", host=task.host, dataset=task.dataset),
+            steps=(Step("remove", Message("Delete its settings, its report and its key"), f"rm {settings.key_file(self.task)}", self.remove),),
             identity={"operation": msgspec.to_builtins(self), "host": task.host},
-            warnings=(f"Remove the line with the key {task.public_key[-20:]} from authorized_keys on {task.host} too.",),
-            undo="It can be set up again, with a new key.",
+            warnings=(Message("Remove the line with the key {public_key} from authorized_keys on {host} too.", public_key=task.public_key[-20:], host=task.host),),
+            undo=Message("It can be set up again, with a new key."),
         )  # fmt: skip
 
     def remove(self, work: Work) -> None:
         remove_import(self.task)
-        work.note("Its key was destroyed.")
+        work.note(Message("Its key was destroyed."))
 
     def probe(self, step: str, facts: Facts) -> bool:
         return facts.file_import(self.task) is None
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "Remove it again."
+        return Message("Remove it again.")

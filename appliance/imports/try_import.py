@@ -22,6 +22,7 @@ from appliance.imports.base import ImportOperation, check_folder, open_folder, o
 from appliance.imports.rsync import RsyncListing
 from appliance.imports.set_up import fetch_key
 from appliance.imports.settings import as_remote, find_import, write_import
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work, never
 
 MOST_SAID = 256 * 1024  # bytes of complaints about single files
@@ -35,7 +36,7 @@ class TestImport(ImportOperation, tag="test-import"):
 
     @property
     def title(self) -> str:
-        return "Test an import"
+        return Message("Test an import")
 
     def lasts(self) -> bool:
         return True
@@ -48,11 +49,11 @@ class TestImport(ImportOperation, tag="test-import"):
     def plan(self, facts: Facts) -> Plan:
         task = self.find(facts)
         return Plan(
-            title=f"Test the import from {task.host}",
-            summary=f"Larder asks {task.host} for the list of files in {task.path}. Nothing is copied.",
-            steps=(Step("test", "Count what would be copied", shown(rsync.count_argv(task)), self.test),),
+            title=Message("Test the import from {host}", host=task.host),
+            summary=Message("Larder asks {host} for the list of files in {path}. Nothing is copied.", host=task.host, path=task.path),
+            steps=(Step("test", Message("Count what would be copied"), shown(rsync.count_argv(task)), self.test),),
             identity={"operation": msgspec.to_builtins(self), "host_key": task.host_key},
-            undo="Nothing is changed.",
+            undo=Message("Nothing is changed."),
         )  # fmt: skip
 
     def test(self, work: Work) -> None:
@@ -61,17 +62,27 @@ class TestImport(ImportOperation, tag="test-import"):
             fetch_key(self.task, work)
             task = find_import(self.task)
             if not task.offered_key:
-                raise Failed(task.problem or f"{task.host} shows no host key")
-            raise Failed(f"{task.host} answers", "Confirm its host key on the page of the import, then test again.")
+                raise Failed(task.problem or Message("{host} shows no host key", host=task.host))
+            raise Failed(
+                Message("{host} answers", host=task.host),
+                Message("Confirm its host key on the page of the import, then test again."),
+            )
         try:
             task = count_files(task, work)
         except LarderError as error:
             note_problem(task, error)
             raise
         assert task.found is not None  # noqa: S101  # just counted
-        work.note(f"{task.found.files} files, {size_text(task.found.size)}, in {task.found.folders} folders.")
+        work.note(
+            Message(
+                "{files} files, {size}, in {folders} folders.",
+                files=task.found.files,
+                size=size_text(task.found.size),
+                folders=task.found.folders,
+            )
+        )
         for line in task.found.named:
-            work.note(f"Left out: {line}")
+            work.note(Message("Left out: {line}", line=line))
 
     def probe(self, step: str, facts: Facts) -> bool:
         return False  # what it said is known only to the run itself
@@ -98,7 +109,7 @@ def count_files(task: FileImport, work: Work) -> FileImport:
 
     def look() -> None:
         work.stop_if_asked()
-        work.progress(0, f"{listing.files} files, {size_text(listing.size)} so far")
+        work.progress(0, Message("{files} files, {size} so far", files=listing.files, size=size_text(listing.size)))
 
     with open_folder(task) as handle, sandbox.enter(handle, task.id, writable=False) as confined:
         room = os.statvfs(handle)
@@ -133,14 +144,14 @@ def explain(task: FileImport, result: command.Result) -> Failed:
     """Why rsync did not list or copy anything, from its status and its words."""
     said = result.stderr
     for pattern, what, advice in (
-        ("No space left on device|Disk quota exceeded", f"{task.dataset} is full", "Make room. What was copied stays."),
-        ("rsync: command not found|rsync: not found|rsync: No such file", f"{task.host} has no rsync", "Install it there, or switch on its rsync service."),
-        ("change_dir", f"{task.host} has no folder {task.path} that {task.user} may read", "Look at the path, and at the rights of that user there."),
-        ("unknown option", f"The rsync of {task.host} is too old", "It needs rsync 3.1 or later."),
-        ("protocol version mismatch", f"{task.host} says something before rsync can", "Look at what the shell of that user prints when it starts."),
+        ("No space left on device|Disk quota exceeded", Message("{dataset} is full", dataset=task.dataset), Message("Make room. What was copied stays.")),
+        ("rsync: command not found|rsync: not found|rsync: No such file", Message("{host} has no rsync", host=task.host), Message("Install it there, or switch on its rsync service.")),
+        ("change_dir", Message("{host} has no folder {path} that {user} may read", host=task.host, path=task.path, user=task.user), Message("Look at the path, and at the rights of that user there.")),
+        ("unknown option", Message("The rsync of {host} is too old", host=task.host), Message("It needs rsync 3.1 or later.")),
+        ("protocol version mismatch", Message("{host} says something before rsync can", host=task.host), Message("Look at what the shell of that user prints when it starts.")),
     ):  # fmt: skip
         if any(one in said for one in pattern.split("|")):
             return Failed(what, advice)
     if result.status in {255, 12} or "ssh:" in said:
         return connection.unreachable(as_remote(task), said)
-    return Failed(f"rsync ended with status {result.status}", said[-400:])
+    return Failed(Message("rsync ended with status {status}", status=result.status), said[-400:])

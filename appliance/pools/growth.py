@@ -138,7 +138,7 @@ def protection_text(groups: Sequence[DataGroup]) -> str:
 def clean_up(facts: GrowthFacts) -> Way:
     """Delete snapshots and copies that no backup uses."""
     name, freed = facts.pool.name, min(facts.held + facts.orphaned, facts.used)
-    way = Way("clean", "Only clean up", Message("Nothing to buy, and no disk changes."))
+    way = Way("clean", Message("Only clean up"), Message("Nothing to buy, and no disk changes."))
     if not freed:
         return replace(way, reason=Message("No snapshot holds deleted or changed files, and no old copy is left."))
     notes = []
@@ -169,7 +169,7 @@ def expand_raidz(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
     raidz = [(group, vdev) for group, vdev in zip(groups, data_groups(pool), strict=False) if vdev.kind == "raidz"]
     way = Way(
         "expand",
-        "Expand the raidz by a disk",
+        Message("Expand the raidz by a disk"),
         Message("One more disk joins the raidz, and ZFS spreads the data over all of them."),
     )
     if reason := expansion_reason(facts, groups, any_raidz=bool(raidz)):
@@ -239,7 +239,7 @@ def add_group(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
     """Add another group like the first."""
     way = Way(
         "group",
-        "Add a group of disks",
+        Message("Add a group of disks"),
         Message("Another group (vdev) adds its room at once. Files that are there stay where they are."),
     )
     if reason := pool_trouble(facts.pool) or ("" if groups else UNKNOWN):
@@ -281,7 +281,7 @@ def replace_disks(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
     pool, size = facts.pool, facts.new_disk or usual_disk(groups)
     way = Way(
         "replace",
-        "Replace the disks by larger ones",
+        Message("Replace the disks by larger ones"),
         Message(
             "One disk after the other is replaced and rebuilt. A group grows once its last small disk is replaced."
         ),
@@ -366,7 +366,7 @@ def second_pool(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
     """Create another pool of the same kind beside this one."""
     way = Way(
         "pool",
-        "Create a second pool",
+        Message("Create a second pool"),
         Message("It is independent: this pool stays as it is, and folders are moved by you."),
     )
     if not groups:

@@ -33,38 +33,41 @@ class PoolPropertyWords:
 
 KNOWN: dict[str, PoolPropertyWords] = {
     "autotrim": PoolPropertyWords(
-        "Trim as files are deleted",
+        Message("Trim as files are deleted"),
         Message(
             "Solid state disks stay fast when they learn which blocks are free. On cheap ones this costs speed; a trim once a month does nearly as well. Hard disks need neither."
         ),
-        {"on": "on", "off": "off"},
+        {"on": Message("on"), "off": Message("off")},
     ),
     "autoexpand": PoolPropertyWords(
-        "Grow when all disks of a group are larger",
+        Message("Grow when all disks of a group are larger"),
         Message(
             "After the last small disk of a group has been replaced with a larger one, the new space is used at once. It cannot shrink again."
         ),
-        {"on": "on", "off": "off"},
+        {"on": Message("on"), "off": Message("off")},
     ),
     "autoreplace": PoolPropertyWords(
-        "Rebuild onto a new disk in the same slot by itself",
+        Message("Rebuild onto a new disk in the same slot by itself"),
         Message(
             "A new disk in the place of a failed one is erased and used without asking. Leave it off unless nobody ever puts a disk with data into this box."
         ),
-        {"on": "on", "off": "off"},
+        {"on": Message("on"), "off": Message("off")},
     ),
     "failmode": PoolPropertyWords(
-        "When too many disks fail",
+        Message("When too many disks fail"),
         Message("What ZFS does when the pool cannot work any more."),
         {
-            "wait": "everything waits until the disks are back: nothing is lost silently",
-            "continue": "new writes fail at once, reads go on where they can",
-            "panic": "the whole box stops",
+            "wait": Message("everything waits until the disks are back: nothing is lost silently"),
+            "continue": Message("new writes fail at once, reads go on where they can"),
+            "panic": Message("the whole box stops"),
         },
         switch=False,
     ),
     "comment": PoolPropertyWords(
-        "Note", Message("A few words that travel with the disks: whose they are, what they hold."), {}, switch=False
+        Message("Note"),
+        Message("A few words that travel with the disks: whose they are, what they hold."),
+        {},
+        switch=False,
     ),
 }
 
@@ -177,5 +180,5 @@ class SetPoolProperty(MaintenanceOperation, tag="set-pool-property"):
         return facts.properties_of(self.pool).get(self.name) == self.value
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        now = facts.properties_of(self.pool).get(self.name, "not known")
+        now = facts.properties_of(self.pool).get(self.name, Message("not known"))
         return Message("It is {now} now. Set it again if that is not what you want.", now=now or Message("empty"))

@@ -11,6 +11,7 @@ from appliance.facts.box import Facts
 from appliance.facts.box_record import BoxRecord, RecordedGroup, RecordedUser
 from appliance.facts.sharing import Account, Group
 from appliance.formatting import names_text
+from appliance.message import Message
 from appliance.operation import Step, Work
 from appliance.recovery import box_secrets, rid_counter
 from appliance.recovery.box_secrets import BoxSecrets, UserSecret, read_sid, samba_line
@@ -81,11 +82,11 @@ def users_step(record: BoxRecord, facts: Facts) -> Step:
         for one in record.users:
             if one.name not in here:
                 command.run(make(one).useradd_argv(str(one.uid)), timeout=SECONDS)
-                work.note(f"{one.name} has the number {one.uid}")
+                work.note(Message("{name} has the number {number}", name=one.name, number=one.uid))
         # Also those of users who were removed there: their files must not become somebody else's.
         note_numbers("account", accounts.UIDS, record.next_uid, (one.uid for one in accounts.read_accounts()))
 
-    return Step("users", "Create its users with their numbers", text or "nothing is missing", bring)
+    return Step("users", Message("Create its users with their numbers"), text or Message("nothing is missing"), bring)
 
 
 def groups_step(record: BoxRecord, facts: Facts) -> Step:
@@ -102,10 +103,10 @@ def groups_step(record: BoxRecord, facts: Facts) -> Step:
             wanted = sorted({*now, *one.members} & users)
             if wanted != sorted(now):
                 command.run(["gpasswd", "--members", ",".join(wanted), one.name], timeout=SECONDS)
-            work.note(f"{one.name} has the number {one.gid}")
+            work.note(Message("{name} has the number {number}", name=one.name, number=one.gid))
         note_numbers("group", accounts.GIDS, record.next_gid, (one.gid for one in accounts.read_groups()))
 
-    return Step("groups", "Create its groups with their members", text or "nothing is missing", bring)
+    return Step("groups", Message("Create its groups with their members"), text or Message("nothing is missing"), bring)
 
 
 def note_numbers(kind: str, of: range, next_number: int, taken: Iterable[int]) -> None:
@@ -136,7 +137,7 @@ def bring_passwords(record: BoxRecord, secrets: BoxSecrets, work: Work) -> None:
             ["systemctl", "try-restart", "smbd.service"], timeout=SECONDS
         )  # it read the former one at its start
     elif record.samba_sid and others:
-        work.note("This box stays another one for Windows, since it has users of its own")
+        work.note(Message("This box stays another one for Windows, since it has users of its own"))
     failed: list[str] = []
     for one in secrets.users:
         user = users.get(one.name)
@@ -146,8 +147,12 @@ def bring_passwords(record: BoxRecord, secrets: BoxSecrets, work: Work) -> None:
             bring_one(user, one, work)
         except LarderError as error:
             failed.append(one.name)
-            work.note(f"{one.name} has no password yet: {explain_error(error)}")
-    work.note(f"{len(secrets.users) - len(failed)} passwords came over")
+            work.note(
+                Message(
+                    "{name} has no password yet: {explain_error}", name=one.name, explain_error=explain_error(error)
+                )
+            )
+    work.note(Message("{count} passwords came over", count=len(secrets.users) - len(failed)))
     if any(one.name in users and one.nt for one in secrets.users):
         go_past_numbers(work)
 
@@ -158,7 +163,12 @@ def go_past_numbers(work: Work) -> None:
         if rids := box_secrets.read_rids():
             rid_counter.raise_next(max(rids.values()) + 1)
     except LarderError as error:
-        work.note(f"Samba may refuse the next new user, because it counts from the start: {explain_error(error)}")
+        work.note(
+            Message(
+                "Samba may refuse the next new user, because it counts from the start: {explain_error}",
+                explain_error=explain_error(error),
+            )
+        )
 
 
 def bring_one(user: RecordedUser, one: UserSecret, work: Work) -> None:
@@ -183,4 +193,4 @@ def import_to_samba(user: RecordedUser, one: UserSecret, work: Work) -> None:
     if one.rid:
         argv = ["pdbedit", "-r", "-u", one.name, "-U", str(one.rid)]
         if command.run(argv, timeout=SECONDS, accept=range(256)).status:
-            work.note(f"{one.name} is somebody new for Windows, with the same password")
+            work.note(Message("{name} is somebody new for Windows, with the same password", name=one.name))

@@ -17,6 +17,7 @@ from appliance.errors import Failed, Reason, Refused
 from appliance.facts import box_record, user_properties
 from appliance.facts.box_record import BoxMark, BoxMarks, BoxRecord, parse_marks, parse_record
 from appliance.facts.datasets import Dataset
+from appliance.message import Message
 from appliance.system import locks
 from appliance.zfs import private_mount
 from appliance.zfs.system_datasets import record_dataset
@@ -91,7 +92,9 @@ def write_record(pool: str, record: BoxRecord, sealed: bytes) -> None:
                 os.close(folder)
             os.fsync(root)
         except OSError as error:
-            raise Failed(f"The record of this box was not written to {pool}", error.strerror or "") from error
+            raise Failed(
+                Message("The record of this box was not written to {pool}", pool=pool), error.strerror or ""
+            ) from error
 
 
 def write_file(folder: int, name: str, content: bytes) -> None:

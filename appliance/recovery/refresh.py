@@ -19,6 +19,7 @@ from appliance.facts.box_record import (
     RecordedUser,
 )
 from appliance.facts.datasets import Dataset
+from appliance.message import Message
 from appliance.operation import Step, Work
 from appliance.recovery import box_secrets, records, recovery_key, seal
 from appliance.system import accounts
@@ -83,10 +84,12 @@ def record_step(pools: Iterable[str], facts: Facts, failures: list[str]) -> Step
         try:
             write_box(wanted, facts)
         except LarderError as error:
-            failures.append(f"The record of this box, for a restore onto a new one, was not written: {explain_error(error)}")  # fmt: skip
+            failures.append(Message("The record of this box, for a restore onto a new one, was not written: {explain_error}", explain_error=explain_error(error)))  # fmt: skip
             work.note(failures[-1])
 
-    return Step(STEP, "Write the record of this box", "\n".join(map(records.command_text, wanted)), write, wanted)
+    return Step(
+        STEP, Message("Write the record of this box"), "\n".join(map(records.command_text, wanted)), write, wanted
+    )
 
 
 def is_written(pools: Iterable[str], facts: Facts) -> bool:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from appliance.errors import Failed
+from appliance.message import Message
 
 PASSWORDS = Path("/var/lib/samba/private/passdb.tdb")
 LIBRARY = "libtdb.so.1"
@@ -37,7 +38,7 @@ def load_library() -> ctypes.CDLL:
     try:
         library = ctypes.CDLL(LIBRARY, use_errno=True)
     except OSError as error:
-        raise Failed("Samba's library for databases does not load", str(error)) from error
+        raise Failed(Message("Samba's library for databases does not load"), str(error)) from error
     library.tdb_open.restype = ctypes.c_void_p
     library.tdb_open.argtypes = (ctypes.c_char_p, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_uint)
     library.tdb_fetch.restype = Data
@@ -52,7 +53,7 @@ def load_library() -> ctypes.CDLL:
 def open_database(library: ctypes.CDLL) -> Iterator[ctypes.c_void_p]:
     database = library.tdb_open(os.fsencode(PASSWORDS), 0, 0, os.O_RDWR, 0o600)
     if not database:
-        raise Failed("Samba's database of users does not open", os.strerror(ctypes.get_errno()))
+        raise Failed(Message("Samba's database of users does not open"), os.strerror(ctypes.get_errno()))
     try:
         yield database
     finally:
@@ -67,26 +68,26 @@ def read_next(library: ctypes.CDLL, database: ctypes.c_void_p) -> int:
     number = bytes(found.start[: found.size])
     ctypes.CDLL(None).free(found.start)
     if len(number) != 4:
-        raise Failed("Samba's database of users is other than expected")
+        raise Failed(Message("Samba's database of users is other than expected"))
     return int.from_bytes(number, "little")
 
 
 def raise_next(number: int) -> None:
     """Have the next new user get ``number`` or a higher one; it is never lowered. Raises Failed."""
     if not FIRST <= number < LAST:
-        raise Failed(f"Samba has no number {number} for users")
+        raise Failed(Message("Samba has no number {number} for users", number=number))
     library = load_library()
     with open_database(library) as database:
         if library.tdb_transaction_start(database):
-            raise Failed("Samba's database of users cannot be written")
+            raise Failed(Message("Samba's database of users cannot be written"))
         written = False
         try:
             if read_next(library, database) < number:
                 content = make_data(number.to_bytes(4, "little"))
                 if library.tdb_store(database, make_data(KEY), content, REPLACE):
-                    raise Failed("Samba's database of users cannot be written")
+                    raise Failed(Message("Samba's database of users cannot be written"))
                 written = True
         finally:
             done = getattr(library, "tdb_transaction_commit" if written else "tdb_transaction_cancel")(database)
         if done:
-            raise Failed("Samba's database of users cannot be written")
+            raise Failed(Message("Samba's database of users cannot be written"))

@@ -20,6 +20,7 @@ from appliance.errors import LarderError, Reason, Refused, explain_error
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.box_record import BoxRecord
+from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, always, checked_plan
 from appliance.recovery import bring_users, records, seal
 from appliance.recovery.box_secrets import BoxSecrets, parse_secrets
@@ -44,7 +45,9 @@ class TakePlace(Operation, tag="take-place"):
     """Take the place of ``box``, whose record lies on ``pool``. ``sealed``: it has secrets, which the recovery phrase opens."""
 
     needs_proof = always  # users of another box get into shares
-    settled = "Larder was interrupted meanwhile; looking afterwards, this box has taken the place of the other."
+    settled = Message(
+        "Larder was interrupted meanwhile; looking afterwards, this box has taken the place of the other."
+    )
 
     pool: str
     guid: int
@@ -59,7 +62,7 @@ class TakePlace(Operation, tag="take-place"):
 
     @property
     def title(self) -> str:
-        return f"Take the place of a box by its record on {self.pool}"
+        return Message("Take the place of a box by its record on {pool}", pool=self.pool)
 
     @property
     def subject(self) -> str:
@@ -106,7 +109,12 @@ class TakePlace(Operation, tag="take-place"):
             raise Refused(records.missing_box())
         opened, by_hand = (
             Opened(),
-            [f"No password comes back: {record.host} had no recovery phrase. Set a new one for each user."],
+            [
+                Message(
+                    "No password comes back: {host} had no recovery phrase. Set a new one for each user.",
+                    host=record.host,
+                )
+            ],
         )
         steps = [
             *([self.open_step(opened)] if self.sealed else []),
@@ -115,24 +123,24 @@ class TakePlace(Operation, tag="take-place"):
         ]
         if self.sealed:
             steps += [
-                Step("passwords", "Give the users their passwords", bring_users.PASSWORDS_TEXT, lambda work: self.bring_passwords(record, opened, work)),
-                Step("keys", "Store the keys of folders that are here", f"write {key_store.FOLDER}/…\nwrite {chap.FOLDER}/…", lambda work: self.bring_keys(opened, work)),
+                Step("passwords", Message("Give the users their passwords"), bring_users.PASSWORDS_TEXT, lambda work: self.bring_passwords(record, opened, work)),
+                Step("keys", Message("Store the keys of folders that are here"), f"write {key_store.FOLDER}/…\nwrite {chap.FOLDER}/…", lambda work: self.bring_keys(opened, work)),
             ]  # fmt: skip
         shares = self.shares_plan(record, facts)
         if shares:
-            steps.append(Step("shares", "Serve the shares of its folders that are here", "\n".join(step.command_text for step in shares.steps), self.serve))  # fmt: skip
-        steps.append(Step("mark", f"Note on {self.pool} that this box has taken its place", shlex.join(["zfs", "set", f"{user_properties.BOX}=…", self.pool]), self.mark, (self.pool,)))  # fmt: skip
+            steps.append(Step("shares", Message("Serve the shares of its folders that are here"), "\n".join(step.command_text for step in shares.steps), self.serve))  # fmt: skip
+        steps.append(Step("mark", Message("Note on {pool} that this box has taken its place", pool=self.pool), shlex.join(["zfs", "set", f"{user_properties.BOX}=…", self.pool]), self.mark, (self.pool,)))  # fmt: skip
         return Plan(
-            title=f"Take the place of {record.host}",
-            summary=f"This box gets the users and groups of {record.host} as they were on {datetime.fromtimestamp(record.written, UTC):%d %B %Y}, with the numbers that own their files.",
+            title=Message("Take the place of {host}", host=record.host),
+            summary=Message("This box gets the users and groups of {host} as they were on {day}, with the numbers that own their files.", host=record.host, day=f"{datetime.fromtimestamp(record.written, UTC):%d %B %Y}"),
             steps=tuple(steps),
             identity={"operation": msgspec.to_builtins(self), "record": record.text.decode()},
             warnings=(
                 *([] if self.sealed else by_hand),
-                f"If {record.host} still runs, switch it off for good first. It makes no more backups with the pool {self.pool} afterwards.",
+                Message("If {host} still runs, switch it off for good first. It makes no more backups with the pool {pool} afterwards.", host=record.host, pool=self.pool),
                 *(shares.warnings if shares else ()),
             ),
-            undo="Users and shares can be removed again one by one.",
+            undo=Message("Users and shares can be removed again one by one."),
             details={**self.described(record, facts), **(shares.details if shares else {})},
         )  # fmt: skip
 
@@ -141,12 +149,16 @@ class TakePlace(Operation, tag="take-place"):
         here = {one.guid for one in facts.datasets}
         copied = [one.name for one in record.folders if one.guid not in here and "/" in one.name]
         lines = {
-            "Users": bring_users.listed(one.name for one in record.users),
-            "Groups": bring_users.listed(one.name for one in record.groups),
-            "Passwords": "those that they had" if self.sealed else "",
-            "Restored afterwards": bring_users.listed(copied),
-            "Name of this box": f"stays {read_host_name()}. Change it under System if other computers look for {record.host}.",
-            "Backups": "wait until you set them up again on this box",
+            Message("Users"): bring_users.listed(one.name for one in record.users),
+            Message("Groups"): bring_users.listed(one.name for one in record.groups),
+            Message("Passwords"): Message("those that they had") if self.sealed else "",
+            Message("Restored afterwards"): bring_users.listed(copied),
+            Message("Name of this box"): Message(
+                "stays {name}. Change it under System if other computers look for {host}.",
+                name=read_host_name(),
+                host=record.host,
+            ),
+            Message("Backups"): Message("wait until you set them up again on this box"),
         }
         return {name: value for name, value in lines.items() if value}
 
@@ -173,7 +185,7 @@ class TakePlace(Operation, tag="take-place"):
                 raise Refused(records.missing_box())
             opened.secrets = found
 
-        return Step("open", "Open the secrets of the record", "age --decrypt …", open_secrets)
+        return Step("open", Message("Open the secrets of the record"), "age --decrypt …", open_secrets)
 
     def bring_passwords(self, record: BoxRecord, opened: Opened, work: Work) -> None:
         if opened.secrets:
@@ -188,7 +200,7 @@ class TakePlace(Operation, tag="take-place"):
             if one := here.get(guid):
                 key_store.store_key(one.guid, key)
                 command.run(["zfs", "set", f"{user_properties.UNLOCK}={key_store.box_mark()}", one.name], timeout=60)
-                work.note(f"The key of {one.name} is stored. Unlock it on its page")
+                work.note(Message("The key of {name} is stored. Unlock it on its page", name=one.name))
         for guid, text in opened.secrets.chap.items():
             if guid in here:
                 chap.store_secrets(int(guid), chap.parse_secrets(text))
@@ -205,7 +217,11 @@ class TakePlace(Operation, tag="take-place"):
                 step.run(work)
         except LarderError as error:
             work.note(
-                f"The shares were not switched on: {explain_error(error)} They are offered on the page of {self.pool}"
+                Message(
+                    "The shares were not switched on: {explain_error} They are offered on the page of {pool}",
+                    explain_error=explain_error(error),
+                    pool=self.pool,
+                )
             )
 
     def mark(self, _work: Work) -> None:
@@ -227,4 +243,4 @@ class TakePlace(Operation, tag="take-place"):
         return record is not None and step in {"users", "groups"} and bring_users.are_there(step, record, facts)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "What came over stays. Start it again: what is there already is only looked at."
+        return Message("What came over stays. Start it again: what is there already is only looked at.")

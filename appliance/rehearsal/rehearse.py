@@ -13,6 +13,7 @@ from appliance.errors import Reason, Refused
 from appliance.facts import user_properties, vdev_state
 from appliance.facts.box import Facts, Pool, PoolDetail
 from appliance.formatting import duration_text, size_text
+from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work, if_lost, never
 from appliance.pools.base import PoolOperation
 from appliance.rehearsal import checks, result, steps
@@ -40,7 +41,7 @@ class RehearseRebuild(PoolOperation, tag="rehearse-rebuild"):
 
     @property
     def title(self) -> str:
-        return f"Rehearse a rebuild of {self.pool}"
+        return Message("Rehearse a rebuild of {pool}", pool=self.pool)
 
     @property
     def out(self) -> DiskOut:
@@ -77,9 +78,12 @@ class RehearseRebuild(PoolOperation, tag="rehearse-rebuild"):
         filling, rebuilding = result.expected_seconds(pool, self.share, rotational=disk.rotational)
         left = pool.failures_left - 1
         return Plan(
-            summary=f"{self.pool} is filled to {self.share} % with test data. Then {label} is taken offline, cleared, and rebuilt "
-            "as if it were new. At the end the test data is deleted. How long the rebuild took is the basis of every "
-            f"later estimate for {self.pool}.",
+            summary=Message(
+                "{pool} is filled to {share} % with test data. Then {label} is taken offline, cleared, and rebuilt as if it were new. At the end the test data is deleted. How long the rebuild took is the basis of every later estimate for {pool}.",
+                pool=self.pool,
+                share=self.share,
+                label=label,
+            ),
             steps=self.build_steps(place, label, size),
             identity={
                 **self.identity(),
@@ -87,24 +91,36 @@ class RehearseRebuild(PoolOperation, tag="rehearse-rebuild"):
                 "disk": disk.identity,
             },
             warnings=tuple(self.warnings(left)),
-            undo="It can be stopped at any moment. The test data is then deleted, and the disk is put back.",
+            undo=Message("It can be stopped at any moment. The test data is then deleted, and the disk is put back."),
             type_to_confirm=self.pool,
             details={
-                "Disk": label,
-                "Test data": size_text(size),
-                "Filling": f"about {duration_text(filling)}",
-                "Rebuilding": f"about {duration_text(rebuilding)} (an estimate: what is measured here replaces it)",
+                Message("Disk"): label,
+                Message("Test data"): size_text(size),
+                Message("Filling"): Message("about {duration}", duration=duration_text(filling)),
+                Message("Rebuilding"): Message(
+                    "about {duration} (an estimate: what is measured here replaces it)",
+                    duration=duration_text(rebuilding),
+                ),
             },
         )
 
     def warnings(self, left: int) -> Iterator[str]:
         if left > 0:
-            yield f"While the disk is out, {self.pool} survives {left} more failed {'disk' if left == 1 else 'disks'} only."
+            yield (
+                Message("While the disk is out, {pool} survives 1 more failed disk only.", pool=self.pool)
+                if left == 1
+                else Message(
+                    "While the disk is out, {pool} survives {left} more failed disks only.", pool=self.pool, left=left
+                )
+            )
         else:
-            yield f"While the disk is out, {self.pool} has no redundancy: if another disk fails, the pool is lost. It is empty, so no files would be."
-        yield "Larder sends the alerts of a degraded pool meanwhile, as it will on the day a disk fails."
-        yield f"Store nothing in {self.pool} before the rehearsal has ended."
-        yield "The test data is one large file. A pool with many small files takes longer to rebuild."
+            yield Message(
+                "While the disk is out, {pool} has no redundancy: if another disk fails, the pool is lost. It is empty, so no files would be.",
+                pool=self.pool,
+            )
+        yield Message("Larder sends the alerts of a degraded pool meanwhile, as it will on the day a disk fails.")
+        yield Message("Store nothing in {pool} before the rehearsal has ended.", pool=self.pool)
+        yield Message("The test data is one large file. A pool with many small files takes longer to rebuild.")
 
     def find_place(self, facts: Facts) -> Place | None:
         return vdev_tree.find_vdev(self.find_pool(facts), self.vdev)
@@ -119,16 +135,16 @@ class RehearseRebuild(PoolOperation, tag="rehearse-rebuild"):
             return Step(name, title, shown, run, (self.disk,) if name in {"offline", "clear", "rebuild"} else (pool,))
 
         return (
-            step("folder", "Make a folder for the test data", shlex.join(steps.folder_argv(pool, out)), lambda _work: steps.make_folder(pool, out)),
-            step("fill", f"Fill the pool to {self.share} %", shlex.join(workload_command.fill_command(rehearsal_folder(pool), size)), partial(steps.fill_pool, pool, size)),
-            step("offline", f"Take {label} offline", offline, partial(steps.take_offline, pool, out)),
-            step("clear", f"Clear {label}", f"zeros over the first and last MiB of {self.disk}-part1", partial(steps.clear_disk, pool, out)),
-            step("rebuild", f"Rebuild {label}", f"{rebuild}\n{noted}", partial(steps.rebuild_disk, pool, out, self.share)),
-            step("remove", "Delete the test data", shlex.join(["zfs", "destroy", "--", rehearsal_folder(pool)]), partial(steps.remove_folder, pool)),
+            step("folder", Message("Make a folder for the test data"), shlex.join(steps.folder_argv(pool, out)), lambda _work: steps.make_folder(pool, out)),
+            step("fill", Message("Fill the pool to {share} %", share=self.share), shlex.join(workload_command.fill_command(rehearsal_folder(pool), size)), partial(steps.fill_pool, pool, size)),
+            step("offline", Message("Take {label} offline", label=label), offline, partial(steps.take_offline, pool, out)),
+            step("clear", Message("Clear {label}", label=label), Message("zeros over the first and last MiB of {disk}-part1", disk=self.disk), partial(steps.clear_disk, pool, out)),
+            step("rebuild", Message("Rebuild {label}", label=label), f"{rebuild}\n{noted}", partial(steps.rebuild_disk, pool, out, self.share)),
+            step("remove", Message("Delete the test data"), shlex.join(["zfs", "destroy", "--", rehearsal_folder(pool)]), partial(steps.remove_folder, pool)),
         )  # fmt: skip
 
     def clean_up(self, work: Work) -> None:
-        work.progress(0, "Deleting the test data and putting the disk back")
+        work.progress(0, Message("Deleting the test data and putting the disk back"))
         steps.clear_up(self.pool, self.out, work)
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -147,8 +163,10 @@ class RehearseRebuild(PoolOperation, tag="rehearse-rebuild"):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         pool = self.find_pool(facts)
         if pool is None:
-            return f"{self.pool} is not in use here any more. Import it again, then look at its page."
-        return f"{state_text(pool, self.out, facts)} {way_forward(pool, facts)}"
+            return Message(
+                "{pool} is not in use here any more. Import it again, then look at its page.", pool=self.pool
+            )
+        return join_messages([state_text(pool, self.out, facts), way_forward(pool, facts)])
 
     def again(self, facts: Facts) -> Operation:
         if result.read_disk_out(self.pool, facts.datasets):
@@ -160,20 +178,30 @@ def state_text(pool: Pool, out: DiskOut, facts: Facts) -> str:
     """What the disk of a rehearsal is doing now."""
     place = vdev_tree.find_vdev(pool, out.vdev) or vdev_tree.find_disk(pool, out.disk)
     if pool.rebuilding:
-        return f"ZFS goes on rebuilding the disk, and {pool.name} has less redundancy until then."
+        return Message("ZFS goes on rebuilding the disk, and {name} has less redundancy until then.", name=pool.name)
     if place is None or place.vdev.state not in vdev_state.WORKING:
-        where = "is in the box" if facts.disk(out.disk) else "does not answer"
-        return f"The disk is out of {pool.name}, which has less redundancy until it is back. It {where}."
-    return f"All disks of {pool.name} are in use." if pool.state == "ONLINE" else f"{pool.name} is not healthy."
+        where = Message("It is in the box.") if facts.disk(out.disk) else Message("It does not answer.")
+        return Message(
+            "The disk is out of {name}, which has less redundancy until it is back. {where}",
+            name=pool.name,
+            where=where,
+        )
+    return (
+        Message("All disks of {name} are in use.", name=pool.name)
+        if pool.state == "ONLINE"
+        else Message("{name} is not healthy.", name=pool.name)
+    )
 
 
 def way_forward(pool: Pool, facts: Facts) -> str:
     """What to do after a rehearsal that did not end well."""
     if facts.dataset(rehearsal_folder(pool.name)):
-        return f"Clean up on the page of {pool.name}: the disk is put back, and the test data is deleted."
+        return Message(
+            "Clean up on the page of {name}: the disk is put back, and the test data is deleted.", name=pool.name
+        )
     if pool.state == "ONLINE":
-        return "The test data is deleted. Start the rehearsal again to have a result."
-    return f"The test data is deleted. The page of {pool.name} says what to do with its disks."
+        return Message("The test data is deleted. Start the rehearsal again to have a result.")
+    return Message("The test data is deleted. The page of {name} says what to do with its disks.", name=pool.name)
 
 
 class CleanUpRehearsal(PoolOperation, tag="clean-up-rehearsal"):
@@ -183,7 +211,7 @@ class CleanUpRehearsal(PoolOperation, tag="clean-up-rehearsal"):
 
     @property
     def title(self) -> str:
-        return f"Clean up the rehearsal of {self.pool}"
+        return Message("Clean up the rehearsal of {pool}", pool=self.pool)
 
     def disks_found(self, facts: Facts) -> tuple[str, ...]:
         out = result.read_disk_out(self.pool, facts.datasets)
@@ -207,18 +235,21 @@ class CleanUpRehearsal(PoolOperation, tag="clean-up-rehearsal"):
         commands = "\n# or, if the disk was cleared already:\n".join(map(shlex.join, shown))
         rest = [["zfs", "destroy", "--", rehearsal_folder(self.pool)], steps.wait_argv(self.pool)]
         return Plan(
-            summary=f"{state_text(pool, out, facts)} The disk is put back, and the test data of the rehearsal is deleted.",
+            summary=Message(
+                "{state} The disk is put back, and the test data of the rehearsal is deleted.",
+                state=state_text(pool, out, facts),
+            ),
             steps=(
                 Step(
                     "clean",
-                    "Put the disk back, delete the test data, wait until the pool is redundant again",
+                    Message("Put the disk back, delete the test data, wait until the pool is redundant again"),
                     "\n".join([commands, *map(shlex.join, rest)]).strip(),
                     partial(steps.clear_up, self.pool, out),
                     (out.disk,),
                 ),
             ),
             identity={**self.identity(), "disk": [out.vdev, out.disk]},
-            undo="Start a rehearsal again to have a result.",
+            undo=Message("Start a rehearsal again to have a result."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -227,4 +258,8 @@ class CleanUpRehearsal(PoolOperation, tag="clean-up-rehearsal"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         pool = self.find_pool(facts)
-        return way_forward(pool, facts) if pool else f"{self.pool} is not in use here any more. Import it again."
+        return (
+            way_forward(pool, facts)
+            if pool
+            else Message("{pool} is not in use here any more. Import it again.", pool=self.pool)
+        )

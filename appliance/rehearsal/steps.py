@@ -14,11 +14,12 @@ from appliance.benchmarks import environment, workload_command, workloads
 from appliance.disks import inventory
 from appliance.disks.clear_labels import zero_ends
 from appliance.disks.erase import progress_text
-from appliance.errors import Failed
+from appliance.errors import Failed, explain_error
 from appliance.facts import user_properties, vdev_state
 from appliance.facts.box import Disk, LongWork, Pool
 from appliance.facts.datasets import Dataset
 from appliance.formatting import disk_label, size_text
+from appliance.message import Message
 from appliance.operation import Work
 from appliance.pools import progress
 from appliance.pools.progress import RateSample, WorkRate
@@ -51,7 +52,7 @@ def read_files(pool: str) -> list[str]:
     """The first names in the top folder of a pool, mounted or not. Raises Failed where that cannot be seen, Refused."""
     root = next((one for one in status.read_datasets() if one.name == pool), None)
     if root is None:
-        raise Failed(f"{pool} cannot be found")
+        raise Failed(Message("{pool} cannot be found", pool=pool))
     opened = mountpoints.top_of(pool, root.mountpoint) if root.mounted else private_mount.root_of(pool)
     with opened as handle:
         reading = private_mount.reopen_for_reading(handle, os.O_RDONLY | os.O_DIRECTORY)
@@ -65,7 +66,13 @@ def read_files(pool: str) -> list[str]:
 def refuse_content(pool: str) -> None:
     """Raise Failed where anything but the test data is in the pool."""
     if found := read_content(pool):
-        raise Failed(f"{pool} is not empty any more: {', '.join(found)} is there. Nothing more was changed")
+        raise Failed(
+            Message(
+                "{pool} is not empty any more: {names} is there. Nothing more was changed",
+                pool=pool,
+                names=", ".join(found),
+            )
+        )
 
 
 def find_healthy(pool: str, out: DiskOut) -> Place:
@@ -73,7 +80,7 @@ def find_healthy(pool: str, out: DiskOut) -> Place:
     found = read_back(pool)
     place = vdev_tree.find_vdev(found, out.vdev)
     if found.state != "ONLINE" or found.rebuilding or place is None or not can_do_without(found, place):
-        raise Failed(f"{pool} is not healthy any more, so no disk was taken out of it")
+        raise Failed(Message("{pool} is not healthy any more, so no disk was taken out of it", pool=pool))
     return place
 
 
@@ -109,7 +116,7 @@ def fill_pool(pool: str, size: int, work: Work) -> None:
         look = fill_reporter(pool, handle, size, work)
         command.run(argv, timeout=3600 + size / SLOWEST, meanwhile=look, holding=handle)
     command.run(["zpool", "sync", "--", pool], timeout=LONG)
-    work.note(f"{size_text(size)} of test data are in {pool}")
+    work.note(Message("{size} of test data are in {pool}", size=size_text(size), pool=pool))
 
 
 def fill_reporter(pool: str, handle: int, size: int, work: Work) -> Callable[[], None]:
@@ -133,7 +140,7 @@ def take_offline(pool: str, out: DiskOut, work: Work) -> None:
     refuse_content(pool)
     find_healthy(pool, out)
     command.run(["zpool", "offline", "--", pool, str(out.vdev)], timeout=LONG)
-    work.note("The disk is offline")
+    work.note(Message("The disk is offline"))
 
 
 def clear_disk(pool: str, out: DiskOut, work: Work) -> None:
@@ -142,20 +149,22 @@ def clear_disk(pool: str, out: DiskOut, work: Work) -> None:
     found = read_back(pool)
     place = vdev_tree.find_vdev(found, out.vdev)
     if place is None or place.vdev.state in vdev_state.WORKING or place.vdev.path != f"{out.disk}-part1":
-        raise Failed(f"The disk is not offline in {pool}, so it was not cleared")
+        raise Failed(Message("The disk is not offline in {pool}, so it was not cleared", pool=pool))
     refuse_other_uses(found, out)
     zero_ends(place.vdev.path)
-    work.note("The labels of the disk are cleared")
+    work.note(Message("The labels of the disk are cleared"))
 
 
 def refuse_other_uses(pool: Pool, out: DiskOut) -> Disk:
     """The disk as it is now. Raises Failed where it is not there, or anything else than the pool uses it."""
     disk = next((one for one in inventory.read_disks(status.read_pools()) if one.path == out.disk), None)
     if disk is None:
-        raise Failed("The disk does not answer any more")
+        raise Failed(Message("The disk does not answer any more"))
     others = [use for use in disk.uses if use.blocks and use.identity != str(pool.guid)]
     if others:
-        raise Failed(f"{disk_label(disk)} {others[0].text}. Nothing more was written to it")
+        raise Failed(
+            Message("{disk} {text}. Nothing more was written to it", disk=disk_label(disk), text=others[0].text)
+        )
     return disk
 
 
@@ -170,7 +179,7 @@ def rebuild_disk(pool: str, out: DiskOut, share: int, work: Work) -> None:
     found = read_back(pool)
     place = vdev_tree.find_vdev(found, out.vdev)
     if place is None or place.vdev.state in vdev_state.WORKING:
-        raise Failed(f"The disk is not offline in {pool}, so it was not rebuilt")
+        raise Failed(Message("The disk is not offline in {pool}, so it was not rebuilt", pool=pool))
     disk = refuse_other_uses(found, out)
     began = time.monotonic()
     retry.run_with_udev_retry(replace_argv(pool, place, out), timeout=LONG)
@@ -191,7 +200,14 @@ def rebuild_disk(pool: str, out: DiskOut, share: int, work: Work) -> None:
         zfs=read_version()[:LONGEST_NAME],
     )
     command.run(["zfs", "set", f"{user_properties.REHEARSAL}={msgspec.json.encode(result).decode()}", pool], timeout=LONG)  # fmt: skip
-    work.note(f"Rebuilding took {seconds} s; ZFS went through {scan.done} bytes and wrote {scan.repaired}")
+    work.note(
+        Message(
+            "Rebuilding took {seconds} s; ZFS went through {done} bytes and wrote {repaired}",
+            seconds=seconds,
+            done=scan.done,
+            repaired=scan.repaired,
+        )
+    )
 
 
 def rebuild_seconds(scan: LongWork, passed: float) -> int:
@@ -212,7 +228,7 @@ def wait_argv(pool: str) -> list[str]:
 
 def refuse_suspended(pool: str) -> None:
     if environment.is_suspended(pool):
-        raise Failed("The pool has stopped, because a disk of it does not answer")
+        raise Failed(Message("The pool has stopped, because a disk of it does not answer"))
 
 
 def rebuild_reporter(pool: str, work: Work) -> Callable[[], None]:
@@ -232,7 +248,15 @@ def rebuild_reporter(pool: str, work: Work) -> Callable[[], None]:
         pace = pace.add_sample(RateSample(last, scan.done, scan.looked), running=scan.state == "running")
         left = pace.seconds_left(scan.done, scan.total)
         words = progress.describe_progress(scan, left=left, standing=pace.stalled_seconds)
-        work.progress(scan.percent, f"{progress.work_title('resilver', pool)}: {scan.percent} %, {words}")
+        work.progress(
+            scan.percent,
+            Message(
+                "{title}: {percent} %, {words}",
+                title=progress.work_title("resilver", pool),
+                percent=scan.percent,
+                words=words,
+            ),
+        )
 
     return look
 
@@ -251,7 +275,10 @@ def check_rebuilt(pool: str, out: DiskOut) -> LongWork:
         if whole and found.state == "ONLINE" and scan and scan.state == "finished" and scan.done:
             return scan
         time.sleep(SECONDS_BETWEEN_LOOKS)
-    raise Failed(f"The rebuild has ended, but {pool} is not healthy", f"its state is {found.state}")
+    raise Failed(
+        Message("The rebuild has ended, but {pool} is not healthy", pool=pool),
+        Message("its state is {state}", state=found.state),
+    )
 
 
 def read_version() -> str:
@@ -269,7 +296,9 @@ def remove_folder(pool: str, work: Work) -> None:
     if not own:
         return
     if len(own) > 1 or not is_ours(own[0]) or any(list_snapshots.list_snapshots([folder])):
-        raise Failed(f"{folder} was not deleted, because something that no rehearsal has made is in it")
+        raise Failed(
+            Message("{folder} was not deleted, because something that no rehearsal has made is in it", folder=folder)
+        )
     for _ in range(LOOKS):
         try:
             command.run(["zfs", "destroy", "--", folder], timeout=LONG)
@@ -280,7 +309,7 @@ def remove_folder(pool: str, work: Work) -> None:
             time.sleep(SECONDS_BETWEEN_LOOKS)
     else:
         command.run(["zfs", "destroy", "--", folder], timeout=LONG)
-    work.note(f"The test data in {pool} is deleted")
+    work.note(Message("The test data in {pool} is deleted", pool=pool))
 
 
 def is_ours(folder: Dataset) -> bool:
@@ -301,11 +330,11 @@ def put_back(pool: str, out: DiskOut, work: Work) -> None:
         found = read_back(pool)
         place = vdev_tree.find_vdev(found, place.vdev.guid) or place
         if place.vdev.state in vdev_state.WORKING:
-            work.note("The disk is online again")
+            work.note(Message("The disk is online again"))
             return
     refuse_other_uses(found, out)
     retry.run_with_udev_retry(replace_argv(pool, place, out), timeout=LONG)
-    work.note("The disk is being rebuilt")
+    work.note(Message("The disk is being rebuilt"))
 
 
 def is_being_replaced(place: Place) -> bool:
@@ -324,11 +353,15 @@ def clear_up(pool: str, out: DiskOut, work: Work) -> None:
         put_back(pool, out, work)
     except Failed as error:
         problem = error
-        work.note(str(error))
+        work.note(explain_error(error))
     remove_folder(pool, work)
     if problem:
-        raise Failed(f"The test data is deleted, but the disk is not back in {pool}. Replace it on the pool's page", str(problem)) from problem  # fmt: skip
+        raise Failed(Message("The test data is deleted, but the disk is not back in {pool}. Replace it on the pool's page", pool=pool), explain_error(problem)) from problem  # fmt: skip
     command.run(wait_argv(pool), timeout=LONGEST, meanwhile=lambda: refuse_suspended(pool))
     place = vdev_tree.find_disk(read_back(pool), out.disk)
     if place is None or place.vdev.state not in vdev_state.WORKING:
-        raise Failed(f"The test data is deleted, but the disk is not back in {pool}. Replace it on the pool's page")
+        raise Failed(
+            Message(
+                "The test data is deleted, but the disk is not back in {pool}. Replace it on the pool's page", pool=pool
+            )
+        )

@@ -24,7 +24,7 @@ import msgspec
 from appliance import schedule
 from appliance.errors import Reason, Refused
 from appliance.facts.datasets import Dataset
-from appliance.message import Message
+from appliance.message import Message, join_messages, message_template
 from appliance.snapshot_names import GRAINS
 from appliance.strict_struct import StrictStruct
 
@@ -32,12 +32,19 @@ MOST_KEPT = 500
 OWN = frozenset({"local", "received"})  # property sources of a policy that is set on the dataset itself
 # A snapshot dated further ahead than this was taken while the clock was wrong: it is ignored when deciding what is due.
 AHEAD = timedelta(hours=2)
-WORDS = {
-    "frequent": "every 15 minutes",
-    "hourly": "every hour",
-    "daily": "every day",
-    "weekly": "every week",
-    "monthly": "every month",
+WORDS: dict[str, str] = {
+    "frequent": Message("every 15 minutes"),
+    "hourly": Message("every hour"),
+    "daily": Message("every day"),
+    "weekly": Message("every week"),
+    "monthly": Message("every month"),
+}
+COUNTED = {
+    "frequent": message_template("{count} frequent"),
+    "hourly": message_template("{count} hourly"),
+    "daily": message_template("{count} daily"),
+    "weekly": message_template("{count} weekly"),
+    "monthly": message_template("{count} monthly"),
 }
 
 
@@ -74,7 +81,8 @@ class Policy(StrictStruct):
     @property
     def sentence(self) -> str:
         """The short form for pages: ``24 hourly, 14 daily``."""
-        return ", ".join(f"{self.kept_count(grain)} {grain}" for grain in self.grains) or "none"
+        counts = [Message(COUNTED[grain], count=self.kept_count(grain)) for grain in self.grains]
+        return join_messages(counts, ", ") or Message("none")
 
     @property
     def fingerprint(self) -> str:

@@ -96,6 +96,17 @@ def test_explained_error_keeps_its_messages():
     assert isinstance(explain_error(failure), Message)
 
 
+def test_advice_of_a_failure_stays_a_message():
+    failure = Failed(Message("{host} has no rsync", host="nas"), Message("Install it there."))
+    explained = explain_error(failure)
+    assert explained == "nas has no rsync: Install it there."
+    assert isinstance(explained, Message)
+    assert [str(part.template) for part in explained.arguments.values() if isinstance(part, Message)] == [
+        "{host} has no rsync",
+        "Install it there.",
+    ]
+
+
 def test_message_opens_a_sentence_and_goes_on_after_a_colon():
     reason = Message("It is {now} °C warm.", now=62)
     assert capitalize_opening(Message("bay {name}", name=3)) == "Bay 3"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from appliance.benchmarks.bottleneck import Bottleneck, judge
 from appliance.benchmarks.client_report import ClientFigures, LoopbackFigures
@@ -13,14 +14,15 @@ from appliance.benchmarks.results import span_text, value_text
 from appliance.benchmarks.workloads import Unit
 from web.benchmarks.client_models import ClientRunRow
 from web.benchmarks.models import CaseRow
+from web.translation import lazy_text
 
 RECENT = timedelta(days=60)
 MOST_CASES = 60
 PARTS = (
-    ("In the pool itself", "pool"),
-    ("Over the protocol, in the box", "protocol"),
-    ("Network alone", "network"),
-    ("Other computer by itself", "client"),
+    (lazy_text("In the pool itself"), "pool"),
+    (lazy_text("Over the protocol, in the box"), "protocol"),
+    (lazy_text("Network alone"), "network"),
+    (lazy_text("Other computer by itself"), "client"),
 )
 
 
@@ -62,13 +64,13 @@ def result_lines(verdicts: tuple[Bottleneck, ...], figures: ClientFigures) -> li
     def ceiling(direction: str, part: str) -> str:
         verdict = by_direction.get(direction)  # type: ignore[call-overload]  # either is a Direction
         value = getattr(verdict.ceilings, part) if verdict else None
-        return rate(value) if value else "not measured"
+        return rate(value) if value else gettext("not measured")
 
     lines = [
         ResultLine(name, ceiling("write", part), ceiling("read", part), any(part in one.parts for one in verdicts))
         for name, part in PARTS
     ]
-    return [*lines, ResultLine("Shared folder, from there", spread(figures, "write"), spread(figures, "read"))]
+    return [*lines, ResultLine(gettext("Shared folder, from there"), spread(figures, "write"), spread(figures, "read"))]
 
 
 def rate(value: float) -> str:
@@ -79,6 +81,6 @@ def spread(figures: ClientFigures, name: str, unit: Unit = "B/s") -> str:
     """The median, and the range where there were several runs."""
     summary = figures.summary(name)
     if not summary:
-        return "not measured"
+        return gettext("not measured")
     text = value_text(summary.median, unit)
     return f"{text} ({span_text(summary.least, summary.most, unit)})" if summary.count > 1 else text

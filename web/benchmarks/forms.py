@@ -22,7 +22,7 @@ from appliance.formatting import size_of, size_typed
 from appliance.layout.geometry import GIB, KIB, MIB
 from web.inventory.bays import Bay
 from web.jobs.refusals import add_reasons
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 PLAIN = "none"  # value of the checkbox for "no protocol", because a checkbox needs a value
 NO_TOKEN = "0" * 12  # token of a case that is only checked
@@ -242,7 +242,7 @@ class SweepForm(forms.Form):
         filled = self.preset.fill(smallest_size(chosen), max(len(chosen), 1))
         parts = ["whole", "part"] if filled.pop("partitions", None) else ["whole"]
         found: dict[str, object] = {
-            "title": self.preset.title, "disks": [disk.path for disk in chosen], "layouts": ["stripe"], "ashifts": [12],
+            "title": text_of(self.preset.title), "disks": [disk.path for disk in chosen], "layouts": ["stripe"], "ashifts": [12],
             "recordsizes": [128 * KIB], "compressions": ["off"], "dedups": [False], "syncs": ["standard"], "repeats": 3,
             "warmups": 0, "size": size_typed(size), "seconds": 30, "writers": 1, "compressible": 0, "partitions": parts,
             "limited": limited, "aside": aside, "fills": [25],

@@ -51,7 +51,7 @@ def list_actions(key: str, dataset: Dataset) -> Iterator[ActionLink]:
         yield link_to("restore_files", gettext("Restore files"), "snapshot")
     if is_copy(dataset):
         yield link_to("restore_folder", gettext("Restore this folder"), "copy")
-    yield link_to("folder_settings", "Settings", "settings")
+    yield link_to("folder_settings", gettext("Settings"), "settings")
     if volume:
         yield link_to("grow_volume", gettext("Make it larger"), "plus")
     else:
@@ -61,13 +61,13 @@ def list_actions(key: str, dataset: Dataset) -> Iterator[ActionLink]:
     if dataset.origin:
         yield link_to("folder_act", gettext("Make it independent"), "repair", act="promote")
     if dataset.mounted:
-        yield link_to("folder_act", "Unmount", "x", act="unmount")
+        yield link_to("folder_act", gettext("Unmount"), "x", act="unmount")
     elif not volume and not dataset.locked:
-        yield link_to("folder_act", "Mount", "plus", act="mount")
+        yield link_to("folder_act", gettext("Mount"), "plus", act="mount")
     if dataset.encryption != "off" and not dataset.locked:
         yield link_to("folder_key", gettext("Key and lock"), "lock")
     if not top:
-        yield link_to("destroy_folder", "Destroy", "trash", danger=True)
+        yield link_to("destroy_folder", gettext("Destroy"), "trash", danger=True)
 
 
 def folder_context(row: DatasetRow) -> dict[str, object]:

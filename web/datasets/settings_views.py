@@ -27,6 +27,7 @@ from web.datasets import actions
 from web.forms_common import SizeField
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons, refusals_lead_to
+from web.translation import text_of
 
 
 @dataclass(frozen=True)
@@ -75,13 +76,13 @@ class ValueForm(forms.Form):
                 required=False,
                 initial=int(now) if now.isdigit() else 0,
                 help_text=gettext("{meaning} For example 500 GB. Leave it empty for none.").format(
-                    meaning=words.meaning
+                    meaning=text_of(words.meaning)
                 ),
             )
         else:
             choices = list(words.choices.items())
             if now not in words.choices:
-                choices.insert(0, (now, gettext("{name} (as it is)").format(name=value_text(name, now))))
+                choices.insert(0, (now, gettext("{name} (as it is)").format(name=text_of(value_text(name, now)))))
             self.fields["value"] = forms.ChoiceField(
                 label=words.title, choices=choices, initial=now, help_text=words.meaning
             )

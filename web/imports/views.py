@@ -92,7 +92,7 @@ def show_import(request: HttpRequest, key: str) -> HttpResponse:
         jobs = Job.objects.filter(kind__in=KINDS_OF_JOBS, subject=key).defer("plan", "log").order_by("-created")
         job = jobs.first()
         if job and job.open and job.kind == "run-import":
-            state, word = "working", "copying"
+            state, word = "working", gettext("copying")
         return {
             "task": task,
             "state": state,

@@ -13,6 +13,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.formatting import disk_size
 from appliance.layout.growth import read_groups
+from appliance.message import Message
 from appliance.pools.growth import GrowthFacts, Way, list_ways
 from appliance.pools.growth_disks import disk_choices, usual_disk
 from appliance.pools.growth_forecast import MONTHS, Pace, find_pace, forecast_way
@@ -178,7 +179,7 @@ def full_text(days: int | None, today: date) -> str:
     """``in March 2028``; to the month, as a forecast is no more exact."""
     if days is None:
         return gettext("not within five years")
-    return "already" if days == 0 else gettext("in {today:%B %Y}").format(today=today + timedelta(days=days))
+    return Message("already") if days == 0 else gettext("in {today:%B %Y}").format(today=today + timedelta(days=days))
 
 
 def cost_text(way: Way, price: DiskPrice) -> str:
@@ -186,4 +187,6 @@ def cost_text(way: Way, price: DiskPrice) -> str:
     if price.per_tb is None:
         return ""
     amount = price.per_tb * Decimal(sum(way.bought)) / TB
-    return f"about {amount:,.0f} {price.currency}".rstrip() if way.bought else "nothing"
+    if not way.bought:
+        return gettext("nothing")
+    return gettext("about {amount}").format(amount=f"{amount:,.0f} {price.currency}".rstrip())

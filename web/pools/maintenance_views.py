@@ -32,7 +32,7 @@ from web.jobs.models import Job
 from web.jobs.refusals import refusals_lead_to, validation_error
 from web.pools import maintenance
 from web.pools.models import CareSchedule, WorkReport
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 EVERY = (
     ("never", lazy_text("Never automatically")),
@@ -219,7 +219,7 @@ class PoolSetting:
 
     @property
     def value_text(self) -> str:
-        return self.words.said.get(self.value, self.value)
+        return text_of(self.words.said.get(self.value, self.value))
 
     @property
     def opposite(self) -> str:

@@ -14,7 +14,7 @@ from appliance.snapshot_names import GRAINS
 from appliance.snapshots.policy import MOST_KEPT, WORDS, Policy
 from web.forms_common import HOURS
 from web.jobs.refusals import validation_error
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
 
@@ -84,7 +84,7 @@ class PolicyForm(forms.Form):
         super().__init__(data, initial=values)  # type: ignore[arg-type]  # Django takes a QueryDict here
         for grain in GRAINS:
             self.fields[grain] = forms.IntegerField(
-                label=gettext("Snapshots to keep, taken {words}").format(words=WORDS[grain]),
+                label=gettext("Snapshots to keep, taken {words}").format(words=text_of(WORDS[grain])),
                 min_value=0,
                 max_value=MOST_KEPT,
             )

@@ -18,7 +18,7 @@ from appliance.snapshots.policy import WORDS
 from appliance.snapshots.space import Pair
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
 from web.snapshots.models import MadeSnapshot
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 AGES = (
     (365, lazy_text("a year")),
@@ -59,7 +59,7 @@ def snapshot_groups(every: Sequence[SnapshotRow], key: str, now: datetime) -> It
     for grain in GRAINS:
         # A snapshot that serves several grains stays for the others.
         if only := [row for row in every if made.get(row.guid) == [grain]]:
-            yield gettext("Those taken {words}").format(words=WORDS[grain]), only
+            yield gettext("Those taken {words}").format(words=text_of(WORDS[grain])), only
     if by_hand := [row for row in every if row.guid not in made]:
         yield gettext("Those not taken automatically on this box"), by_hand
 

@@ -108,25 +108,25 @@ def explain(remote: Remote, status: int, said: str) -> None:
 
 def unreachable(remote: Remote, said: str) -> Unreachable:
     """Why ssh did not get through, from its words, in the order in which they can come."""
-    host, place = remote.host, f"{remote.host}, port {remote.port}"
+    host, place = remote.host, Message("{host}, port {port}", host=remote.host, port=remote.port)
     known = (
         ("host key verification failed|remote host identification has changed|no .* host key is known", "remote-host-key",
-         f"{host} showed another host key than the one that you confirmed", Message("Nothing was sent. It may have been reinstalled, or another computer answers in its place. Look at the page of this computer.")),
+         Message("{host} showed another host key than the one that you confirmed", host=host), Message("Nothing was sent. It may have been reinstalled, or another computer answers in its place. Look at the page of this computer.")),
         (r"permission denied \(|too many authentication failures", "remote-key-refused",
-         f"{host} does not let this box in as {remote.user}", REMOVED_THERE if remote.paired else Message("Add the line with the key to authorized_keys of {user} there. The file must belong to {user}.", user=remote.user)),
+         Message("{host} does not let this box in as {user}", host=host, user=remote.user), REMOVED_THERE if remote.paired else Message("Add the line with the key to authorized_keys of {user} there. The file must belong to {user}.", user=remote.user)),
         ("could not resolve hostname|name or service not known", "remote-unknown-name",
-         f"There is no computer with the name {host}", Message("Look at the name, or enter its address.")),
+         Message("There is no computer with the name {host}", host=host), Message("Look at the name, or enter its address.")),
         ("connection refused", "remote-no-ssh",
-         f"Nothing answers at {place}", Message("Switch on the ssh server there, and look at the port.")),
+         Message("Nothing answers at {place}", place=place), Message("Switch on the ssh server there, and look at the port.")),
         ("no route to host|network is unreachable|timed out|timeout", "remote-no-route",
-         f"{place} cannot be reached", "Is it switched on and connected to the network?"),
+         Message("{place} cannot be reached", place=place), Message("Is it switched on and connected to the network?")),
         ("no matching|unable to negotiate", "remote-ssh-too-old",
-         f"The ssh of {host} is too old for this box", Message("It needs OpenSSH 7.2 or later.")),
+         Message("The ssh of {host} is too old for this box", host=host), Message("It needs OpenSSH 7.2 or later.")),
     )  # fmt: skip
     for pattern, code, what, advice in known:
         if re.search(pattern, said, re.IGNORECASE):
             return Unreachable(code, what, advice)
-    return Unreachable("remote-broken-off", f"The connection to {host} broke off", said[-300:])
+    return Unreachable("remote-broken-off", Message("The connection to {host} broke off", host=host), said[-300:])
 
 
 def fetch_host_key(host: str, port: int) -> str:

@@ -17,21 +17,24 @@ from django.utils.translation import trans_real
 
 from appliance import message
 from appliance.alerts.rules import AlertInput, DiskStatus, Fault, disk_faults
+from appliance.backups.tasks import BackupTask
 from appliance.disks.health import HealthReason, judge_health
 from appliance.disks.smart import Reading
 from appliance.facts import vdev_state
 from appliance.formatting import time_left
+from appliance.snapshots.policy import Policy
 from tests.messages import catalogue
 from tests.web.rows import SYSTEM_DISK
 from web import language
 from web.accounts.models import Preferences
 from web.alerts import outbox, reconcile
 from web.alerts.models import Alert, MailSettings, Message
+from web.datasets import settings_views
 from web.disks import smart_history
 from web.inventory import store
 from web.inventory.models import DiskRow
 from web.system.templatetags import formatting
-from web.translation import text_of
+from web.translation import lazy_format, message_text, text_of
 from workers import deliver, mail_text
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -48,6 +51,7 @@ def dutch(settings, tmp_path, monkeypatch):
     monkeypatch.setattr(trans_real, "_translations", {})
     settings.OFFER_LANGUAGES = settings.USE_I18N = True
     settings.LOCALE_PATHS = [tmp_path]
+    monkeypatch.setattr(message, "_reader", message_text)  # as at the start of a process with languages
     yield
     translation.activate(project.LANGUAGE_CODE)
 
@@ -185,6 +189,27 @@ def test_uses_of_disks_are_in_the_language_of_the_reader(dutch):
     (row,) = DiskRow.objects.all()
     with language.in_language("nl"):
         assert [text_of(use.text) for use in row.fact.uses] == ["bevat het systeem"]
+
+
+def test_settings_and_schedules_are_in_the_language_of_the_reader(dutch):
+    task = BackupTask(
+        key="0000000a", pool=1, path="backups/photos", every="weekly", rate=20, slow_from=8, slow_until=23
+    )
+    with language.in_language("nl"):
+        assert text_of(Policy(hourly=24, weekly=8).sentence) == "24 van elk uur, 8 wekelijkse"
+        assert text_of(task.when) == "elke zondag om 02:00"
+        assert text_of(task.speed) == "hoogstens 20 MB/s tussen 08:00 en 23:00"
+        form = str(settings_views.ValueForm(name="atime", now="off"))
+        assert "Toegangstijden" in form
+        assert ">uit</option>" in form
+        kept = lazy_format(
+            "Keeps earlier versions of files: {kept}. They use space only for what changed.",
+            kept=Policy(daily=3).sentence,
+        )
+        assert "3 dagelijkse" in str(kept)
+    assert (task.when, task.speed) == ("every Sunday at 02:00", "at most 20 MB/s between 08:00 and 23:00")
+    assert Policy(hourly=24, weekly=8).sentence == "24 hourly, 8 weekly"
+    assert Policy().sentence == "none"
 
 
 def test_numbers_in_attributes_keep_their_point(dutch):
