@@ -1,0 +1,20 @@
+"""Where an import reads its files: one module for each kind of other NAS, all with the interface of ``base.py``.
+
+``ssh.py`` and ``daemon.py`` talk to an rsync over there. ``smb.py`` and ``nfs.py`` mount a share or export (``mounted.py``) and
+rsync reads it like a local folder.
+"""
+
+from __future__ import annotations
+
+from appliance.facts.file_import import FileImport
+from appliance.imports.sources.base import Source
+from appliance.imports.sources.daemon import DaemonSource
+from appliance.imports.sources.nfs import NfsSource
+from appliance.imports.sources.smb import SmbSource
+from appliance.imports.sources.ssh import SshSource
+
+SOURCES: dict[str, Source] = {"ssh": SshSource(), "smb": SmbSource(), "nfs": NfsSource(), "rsync": DaemonSource()}
+
+
+def source_of(task: FileImport) -> Source:
+    return SOURCES[task.protocol]
