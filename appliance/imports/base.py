@@ -89,7 +89,7 @@ def open_folder(task: FileImport) -> Iterator[int]:
 
 
 @dataclass(frozen=True)
-class Session:
+class ImportSession:
     """Folder and source, side by side in the sandbox. ``words`` run a command in there; ``check`` raises SourceAway where the other
     NAS went away meanwhile."""
 
@@ -98,7 +98,7 @@ class Session:
 
 
 @contextmanager
-def open_session(task: FileImport, handle: int, *, writable: bool) -> Iterator[Session]:
+def open_session(task: FileImport, handle: int, *, writable: bool) -> Iterator[ImportSession]:
     """What rsync needs to read the source of an import into the folder that ``open_folder`` has opened. Raises Failed."""
     source = source_of(task)
 
@@ -106,7 +106,7 @@ def open_session(task: FileImport, handle: int, *, writable: bool) -> Iterator[S
         source.furnish(task, place)
 
     with sandbox.enter(handle, furnish, writable=writable) as words:
-        yield Session(words, source.watch(task, sandbox.PLACE))
+        yield ImportSession(words, source.watch(task, sandbox.PLACE))
 
 
 def other_folder(task: FileImport) -> Reason:

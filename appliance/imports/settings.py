@@ -52,6 +52,20 @@ def check_path(path: str, *, field: str = "path") -> str:
     return path
 
 
+def check_share_path(path: str, *, field: str = "path") -> str:
+    """``/photos/2019``: the name of a share or module, and a folder in it. Raises Refused."""
+    try:
+        return check_path(path, field=field)
+    except Refused:
+        raise Refused(
+            Reason(
+                "import-share-invalid",
+                "Enter the name of the share or module, or a folder in it, for example photos or photos/2019, without signs such as * ? ; and quotes.",
+                field=field,
+            )
+        ) from None
+
+
 def check_owners(owners: Mapping[str, str], *, field: str = "owners") -> None:
     """Who gets the files of which user there. Raises Refused."""
     for old, new in owners.items():

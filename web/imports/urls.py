@@ -8,7 +8,8 @@ from web.imports import views
 
 urlpatterns = [
     path("", views.list_imports, name="imports"),
-    path("new/", views.add_import, name="add_import"),
+    path("new/", views.choose_source, name="choose_import_source"),
+    path("new/<str:protocol>/", views.add_import, name="add_import"),
     path("<str:key>/", views.show_import, name="import"),
     path("<str:key>/test/", views.test_import, name="test_import"),
     path("<str:key>/host-key/", views.confirm_import_key, name="confirm_import_key"),

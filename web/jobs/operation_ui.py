@@ -86,15 +86,8 @@ from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.users.remove import RemoveAccount
 from appliance.users.set_password import SetPassword
 from appliance.users.share_folder import ShareFolder
-from web.jobs.secret_fields import (
-    NEW_KEY_FILE,
-    NEW_PASSPHRASE,
-    PAIRING_CODE,
-    POOL_KEY_FILE,
-    POOL_PASSPHRASE,
-    SOURCE_PASSWORD,
-    Secret,
-)
+from web.jobs import secret_fields
+from web.jobs.secret_fields import NEW_KEY_FILE, NEW_PASSPHRASE, PAIRING_CODE, POOL_KEY_FILE, POOL_PASSPHRASE, Secret
 from web.translation import lazy_format, lazy_text
 
 
@@ -216,7 +209,7 @@ UI: dict[type[Operation], OperationUi] = {
     PairBox: replace(REMOTES, secret=PAIRING_CODE),
     ReceiveCopies: replace(RECEIVERS, link=lazy_text("Show the code")),
     RemoveReceiver: RECEIVERS,
-    AddImport: replace(IMPORTS, secret=SOURCE_PASSWORD),
+    AddImport: replace(IMPORTS, secret=secret_fields.SOURCE_PASSWORD),
     ConfirmImportKey: IMPORTS,
     TestImport: IMPORTS,
     RunImport: IMPORTS,

@@ -7,14 +7,14 @@ rsync reads it like a local folder.
 from __future__ import annotations
 
 from appliance.facts.file_import import FileImport
-from appliance.imports.sources.base import Source
+from appliance.imports.sources.base import ImportSource
 from appliance.imports.sources.daemon import DaemonSource
 from appliance.imports.sources.nfs import NfsSource
 from appliance.imports.sources.smb import SmbSource
 from appliance.imports.sources.ssh import SshSource
 
-SOURCES: dict[str, Source] = {"ssh": SshSource(), "smb": SmbSource(), "nfs": NfsSource(), "rsync": DaemonSource()}
+SOURCES: dict[str, ImportSource] = {"ssh": SshSource(), "smb": SmbSource(), "nfs": NfsSource(), "rsync": DaemonSource()}
 
 
-def source_of(task: FileImport) -> Source:
+def source_of(task: FileImport) -> ImportSource:
     return SOURCES[task.protocol]

@@ -27,7 +27,7 @@ class SourceAway(Failed):
     """The other NAS no longer answers while its files are read."""
 
 
-class Source:
+class ImportSource:
     """One kind of other NAS. ``task`` is an import from such a one."""
 
     port: ClassVar[int]

@@ -13,8 +13,8 @@ from appliance.backups.remote import settings
 from appliance.command import Result
 from appliance.errors import Failed, LarderError
 from appliance.facts.file_import import FileImport
-from appliance.imports.settings import check_path, check_source_user, read_password
-from appliance.imports.sources.base import Source, password_refused, split_path, unreachable
+from appliance.imports.settings import check_share_path, check_source_user, read_password
+from appliance.imports.sources.base import ImportSource, password_refused, split_path, unreachable
 from appliance.message import Message
 
 PASSWORD = "/run/import-password"  # noqa: S105  # in the sandbox
@@ -23,7 +23,7 @@ MOST_LISTED = 64 * 1024
 MOST_NAMED = 12
 
 
-class DaemonSource(Source):
+class DaemonSource(ImportSource):
     port = 873
     has_passwords = True
 
@@ -31,7 +31,7 @@ class DaemonSource(Source):
         settings.check_host(host)
         if user:
             check_source_user(user)
-        check_path(path)
+        check_share_path(path)
 
     def address(self, task: FileImport) -> str:
         host = settings.check_host(task.host)
@@ -40,7 +40,7 @@ class DaemonSource(Source):
 
     def operand(self, task: FileImport) -> str:
         user = f"{check_source_user(task.user)}@" if task.user else ""
-        return f"rsync://{user}{self.address(task)}{check_path(task.path).rstrip('/')}/"
+        return f"rsync://{user}{self.address(task)}{check_share_path(task.path).rstrip('/')}/"
 
     def options(self, task: FileImport) -> list[str]:
         return ["--contimeout=20", *([f"--password-file={PASSWORD}"] if task.user else [])]

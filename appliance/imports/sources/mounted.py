@@ -19,7 +19,7 @@ from appliance import command
 from appliance.command import Result
 from appliance.errors import Failed
 from appliance.facts.file_import import FileImport
-from appliance.imports.sources.base import LOST, Source, away
+from appliance.imports.sources.base import LOST, ImportSource, away
 
 FOLDER = "/source"  # in the sandbox: what was mounted
 SAFELY = ("ro", "nosuid", "nodev", "noexec")
@@ -32,7 +32,7 @@ PARTLY = 23
 AWAY = re.compile(r"\((103|104|107|110|111|112|113|116|121)\)\s*$", re.MULTILINE)
 
 
-class MountedSource(Source):
+class MountedSource(ImportSource):
     is_mounted = True
 
     def options(self, task: FileImport) -> list[str]:

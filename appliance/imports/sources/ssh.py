@@ -14,10 +14,10 @@ from appliance.errors import Bug, Failed
 from appliance.facts.file_import import FileImport
 from appliance.imports import sandbox
 from appliance.imports.settings import as_remote, check_path
-from appliance.imports.sources.base import Source
+from appliance.imports.sources.base import ImportSource
 
 
-class SshSource(Source):
+class SshSource(ImportSource):
     port = 22
 
     def check(self, host: str, user: str, path: str) -> None:
