@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from appliance.command import Result
-from appliance.errors import Failed, Reason, Refused
+from appliance.errors import Failed
 from appliance.facts.file_import import FileImport
 from appliance.message import Message
 
@@ -116,7 +116,3 @@ def split_path(path: str) -> tuple[str, str]:
     """The first part of ``/photos/2019``, which is a share or module, and the rest."""
     first, _slash, rest = path.strip("/").partition("/")
     return first, rest
-
-
-def refuse(code: str, template: str, field: str) -> Refused:
-    return Refused(Reason(code, template, field=field))

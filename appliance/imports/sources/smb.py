@@ -9,10 +9,10 @@ from pathlib import Path
 
 from appliance.backups.remote import settings
 from appliance.command import Result
-from appliance.errors import Failed
+from appliance.errors import Failed, Reason, Refused
 from appliance.facts.file_import import FileImport
 from appliance.imports.settings import check_share_path, check_source_user, read_password
-from appliance.imports.sources.base import password_refused, refuse, split_path, unreachable
+from appliance.imports.sources.base import password_refused, split_path, unreachable
 from appliance.imports.sources.mounted import FOLDER, SAFELY, MountedSource, run_mount
 from appliance.message import Message
 
@@ -31,11 +31,11 @@ class SmbSource(MountedSource):
 
     def check(self, host: str, user: str, path: str) -> None:
         if ":" in settings.check_host(host):
-            raise refuse("import-smb-version-6", "Enter the name of the other NAS, or an address such as 192.168.1.20.", "host")  # fmt: skip
+            raise Refused(Reason("import-smb-version-6", "Enter the name of the other NAS, or an address such as 192.168.1.20.", field="host"))  # fmt: skip
         if user:
             check_source_user(user)
         if "," in check_share_path(path):  # it would become an option of the mount
-            raise refuse("import-share-comma", "The name of the share or folder has a comma. Choose the folder above it.", "path")  # fmt: skip
+            raise Refused(Reason("import-share-comma", "The name of the share or folder has a comma. Choose the folder above it.", field="path"))  # fmt: skip
 
     def operand(self, task: FileImport) -> str:
         rest = split_path(check_share_path(task.path))[1]
