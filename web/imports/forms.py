@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from django import forms
 from django.utils.translation import gettext
@@ -52,7 +52,7 @@ KINDS = {
 class AddImportForm(forms.Form):
     """Where the files are, and the folder that they are copied into. The forms of the kinds differ in their fields and words."""
 
-    protocol: ClassVar[str]
+    protocol: ClassVar[Literal["ssh", "smb", "nfs", "rsync"]]
     has_first = False  # whether a path begins with the name of a share or module
 
     host = forms.CharField(
