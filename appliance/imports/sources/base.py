@@ -24,7 +24,7 @@ NO_ROUTE = re.compile(
 
 
 class SourceAway(Failed):
-    """The other NAS no longer answers while its files are read."""
+    """The other NAS does not answer, or no longer: what a run that has begun waits for."""
 
 
 class ImportSource:
@@ -81,17 +81,17 @@ def away(task: FileImport) -> SourceAway:
     )
 
 
-def unreachable(task: FileImport, said: str, advice: str) -> Failed | None:
+def unreachable(task: FileImport, said: str, advice: str) -> SourceAway | None:
     """Why nothing answers there, for every kind; ``advice`` is where to switch it on."""
     if UNKNOWN_NAME.search(said):
-        return Failed(
+        return SourceAway(
             Message("There is no computer with the name {host}", host=task.host),
             Message("Look at the name, or enter its address."),
         )
     if REFUSED.search(said):
-        return Failed(Message("Nothing answers at {place}", place=place_of(task)), advice)
+        return SourceAway(Message("Nothing answers at {place}", place=place_of(task)), advice)
     if NO_ROUTE.search(said):
-        return Failed(
+        return SourceAway(
             Message("{place} cannot be reached", place=place_of(task)),
             Message("Is it switched on and connected to the network?"),
         )

@@ -12,7 +12,7 @@ from appliance.command import Result
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.file_import import FileImport
 from appliance.imports.settings import check_share_path, check_source_user, read_password
-from appliance.imports.sources.base import password_refused, split_path, unreachable
+from appliance.imports.sources.base import SourceAway, password_refused, split_path, unreachable
 from appliance.imports.sources.mounted import FOLDER, SAFELY, MountedSource, run_mount
 from appliance.message import Message
 
@@ -70,7 +70,8 @@ def explain_mount(task: FileImport, result: Result) -> Failed:
             Message("Look at the name of the share there."),
         )
     if "error(95)" in said or ("error(112)" in said and answers(task)):
-        return Failed(
+        # Also what a server is that takes connections and hangs, so a run waits for it.
+        return SourceAway(
             Message("{host} speaks no SMB that this box accepts", host=task.host),
             Message("Switch on SMB 2 or 3 there. SMB 1 is not safe, so Larder does not use it."),
         )

@@ -70,7 +70,6 @@ uid = root
 """
 MOUNTS = "cat /proc/[0-9]*/mountinfo 2>/dev/null | grep -E ' - (cifs|smb3|nfs|nfs4) ' || true"
 START_SMB = "smbd -D --configfile=/root/nas/smb.conf"
-STOP_SMB = "pkill -f configfile=/root/nas/smb.conf || true"
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +87,13 @@ def nas(appliance: Machine, visitor: Visitor) -> None:
     for port in (SMB_PORT, RSYNC_PORT, 2049):
         wait_for(f"port {port}", lambda port=port: listens(appliance, port), timeout=60)  # type: ignore[misc]
     make_person(visitor, "anna")
+
+
+def signal_smbd(appliance: Machine, name: str) -> None:
+    """Send a signal to the Samba of the other NAS and to its processes for connections."""
+    appliance.shell(
+        f"for file in /root/nas/smbd*.pid; do main=$(cat $file); kill -{name} $main $(pgrep -P $main); done"
+    )
 
 
 def listens(appliance: Machine, port: int) -> bool:
@@ -212,18 +218,18 @@ def test_smb_server_that_hangs_is_noticed_and_the_import_goes_on_once_it_answers
     assert ask_now(visitor, page).startswith("Done.")
     job = start(visitor, page)
     arrives(appliance, "hang")
-    appliance.shell("pkill -STOP -f configfile=/root/nas/smb.conf")
+    signal_smbd(appliance, "STOP")
     try:
         visitor.watch(f"/jobs/{job}/", lambda answer: "broke off" in answer.words, timeout=300)
     finally:
-        appliance.shell("pkill -CONT -f configfile=/root/nas/smb.conf")
+        signal_smbd(appliance, "CONT")
     assert visitor.ended(job, timeout=900).startswith("Done.")
     check_copy(appliance, "hang", f"{HOME}/photos", PLAIN)
     check_nothing_left(appliance)
 
 
 def test_smb_server_that_stopped_is_a_sentence(appliance, visitor, share):
-    appliance.shell(STOP_SMB)
+    signal_smbd(appliance, "TERM")
     try:
         wait_for("the port to close", lambda: not listens(appliance, SMB_PORT), timeout=60)
         assert "Nothing answers at 127.0.0.1" in ask_now(visitor, share)
