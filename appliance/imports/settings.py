@@ -128,7 +128,7 @@ def read_password(key: str) -> str:
             return file.read(LONGEST_PASSWORD * 4)
     except OSError as error:
         raise Failed(
-            Message("The password of this import is missing"), Message("Remove the import and set it up again.")
+            Message("The password of this import is missing"), Message("Enter it on the page of the import.")
         ) from error
 
 

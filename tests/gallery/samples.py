@@ -239,6 +239,9 @@ FAMILIES = {
 }
 # Pages whose other parameters have values of their own.
 OWN = {
+    "set_import_password": lambda: [
+        {"key": row.key} for row in ImportRow.objects.order_by("key") if row.fact.user and not row.fact.has_host_key
+    ][:1],
     "set_mtu": lambda: [{"name": port.name} for row in BoxRow.objects.all() for port in row.fact.ports],
     "review_power": lambda: with_each([{}], "act", ("restart", "shut-down")),
     "end_pool": lambda: with_each(pools()[:1], "act", lifecycle_views.ACTS),

@@ -166,6 +166,7 @@ ROUTES = [
     Route("import", "/imports/0badcafe/", READ),
     Route("test_import", "/imports/0badcafe/test/", CHANGE),
     Route("confirm_import_key", "/imports/0badcafe/host-key/", READ),
+    Route("set_import_password", "/imports/1badcafe/password/", READ),
     Route("run_import", "/imports/0badcafe/run/", READ),
     Route("import_report", "/imports/0badcafe/report/", READ),
     Route("remove_import", "/imports/0badcafe/remove/", READ),

@@ -15,6 +15,7 @@ from appliance.errors import Failed, Reason, Refused
 from appliance.facts.file_import import FileImport
 from appliance.facts.remote import fingerprint_of
 from appliance.imports.run_import import RunImport
+from appliance.imports.set_password import SetImportPassword
 from appliance.imports.set_up import ConfirmImportKey, RemoveImport
 from appliance.imports.try_import import TestImport
 from web import agent, live
@@ -24,7 +25,7 @@ from web.jobs import confirm
 from web.jobs.models import Job
 from web.jobs.refusals import add_reasons, refusals_lead_to
 
-KINDS_OF_JOBS = ("add-import", "test-import", "confirm-import-key", "run-import")
+KINDS_OF_JOBS = ("add-import", "test-import", "confirm-import-key", "set-import-password", "run-import")
 
 
 def find_import(key: str) -> FileImport:
@@ -140,6 +141,13 @@ def confirm_import_key(request: HttpRequest, key: str) -> HttpResponse:
         raise Http404
     operation = ConfirmImportKey(task=key, fingerprint=fingerprint_of(task.offered_key))
     return confirm.review(request, operation, back=reverse("import", args=[key]))
+
+
+@require_GET
+@refusals_lead_to("imports")
+def set_import_password(request: HttpRequest, key: str) -> HttpResponse:
+    """Ask for another password of the user over there."""
+    return confirm.review(request, SetImportPassword(task=find_import(key).id), back=reverse("import", args=[key]))
 
 
 @require_GET

@@ -43,6 +43,7 @@ from appliance.datasets.volumes import CreateVolume, GrowVolume
 from appliance.disks.erase import EraseDisk
 from appliance.disks.selftest import StartSelfTest
 from appliance.imports.run_import import RunImport
+from appliance.imports.set_password import SetImportPassword
 from appliance.imports.set_up import AddImport, ConfirmImportKey, RemoveImport
 from appliance.imports.try_import import TestImport
 from appliance.operation import Operation, Plan, kind_of
@@ -211,6 +212,7 @@ UI: dict[type[Operation], OperationUi] = {
     RemoveReceiver: RECEIVERS,
     AddImport: replace(IMPORTS, secret=secret_fields.SOURCE_PASSWORD),
     ConfirmImportKey: IMPORTS,
+    SetImportPassword: replace(IMPORTS, secret=secret_fields.SOURCE_PASSWORD),
     TestImport: IMPORTS,
     RunImport: IMPORTS,
     RemoveImport: IMPORTS,

@@ -107,7 +107,7 @@ def password_refused(task: FileImport) -> Failed:
     return Failed(
         Message("{host} does not let {user} in", host=task.host, user=task.user),
         Message(
-            "Look at the rights of that user there. If the password was wrong, remove this import and set it up again."
+            "Look at the rights of that user there, and change the password on the page of this import if it was wrong."
         ),
     )
 

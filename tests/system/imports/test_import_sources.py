@@ -187,6 +187,9 @@ def test_smb_wrong_password_or_share_says_so_and_leaves_nothing(appliance, visit
     assert "has no share nothing" in ask_now(visitor, other)
     closed = set_up(appliance, visitor, "smb", "closed", port=4451, user=USER, path="photos")
     assert "Nothing answers at 127.0.0.1, port 4451" in ask_now(visitor, closed)
+    review = visitor.get(f"{page}password/")
+    assert visitor.ended(visitor.confirm(review, secret=SECRET)).startswith("Done.")
+    assert ask_now(visitor, page).startswith("Done.")
     for one in (page, other, closed):
         key = one.split("/")[2]
         assert appliance.shell(f"stat -c '%a %U' /var/lib/larder-ssh/{key}.password").split() == ["600", "root"]

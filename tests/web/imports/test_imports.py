@@ -255,6 +255,17 @@ def test_page_of_a_share_has_no_host_key(web):
     assert "authorized_keys" not in Page(web.get(f"{PAGE}remove/")).text
 
 
+def test_password_over_there_can_be_changed(web):
+    box(SMB)
+    assert f"{PAGE}password/" in web.get(PAGE).content.decode()
+    page = Page(web.get(f"{PAGE}password/"))
+    assert "signs in at nas.lan as anna with this password" in page.text
+    assert "Password of the user over there" in page.text
+    box(replace(SMB, user=""))
+    assert f"{PAGE}password/" not in web.get(PAGE).content.decode()
+    assert "signs in without a password" in Page(web.get(f"{PAGE}password/")).text
+
+
 # --- going on after an interruption ----------------------------------------------------------------------------------
 def ended(*states: str) -> None:
     for number, state in enumerate(states):
