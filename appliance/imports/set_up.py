@@ -35,8 +35,8 @@ from appliance.pools.import_pool import pool_guid
 # Who could answer in place of the other NAS, and what can be read on the way.
 NOT_PROVED = {
     "smb": Message("Nothing proves that it is the right computer: another one with its address could answer in its place, send other files, and try to find out the password from what it is sent. Use a user there who may only read."),
-    "nfs": Message("Nothing proves that it is the right computer, and nothing is encrypted: whoever can listen in this network can read and change what is copied. Use it only in a network that you trust."),
-    "rsync": Message("Nothing proves that it is the right computer, and nothing is encrypted but the password: whoever can listen in this network can read and change what is copied. Use it only in a network that you trust."),
+    "nfs": Message("Nothing proves that it is the right computer, and nothing is encrypted: anybody who can listen in this network can read and change what is copied. Use it only in a network that you trust."),
+    "rsync": Message("Nothing proves that it is the right computer, and nothing is encrypted but the password: anybody who can listen in this network can read and change what is copied. Use it only in a network that you trust."),
 }  # fmt: skip
 
 
