@@ -162,7 +162,7 @@ ROUTES = [
     Route("remove_remote", "/backups/computers/0badcafe/remove/", READ),
     Route("imports", "/imports/", READ),
     Route("choose_import_source", "/imports/new/", READ),
-    Route("add_import", "/imports/new/smb/", BOTH),
+    Route("add_import", "/imports/new/ssh/", BOTH),
     Route("import", "/imports/0badcafe/", READ),
     Route("test_import", "/imports/0badcafe/test/", CHANGE),
     Route("confirm_import_key", "/imports/0badcafe/host-key/", READ),

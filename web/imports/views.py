@@ -14,6 +14,7 @@ from appliance.backups.remote.instructions import LOOK_AT_KEYS
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.file_import import FileImport
 from appliance.facts.remote import fingerprint_of
+from appliance.imports import sources
 from appliance.imports.run_import import RunImport
 from appliance.imports.set_password import SetImportPassword
 from appliance.imports.set_up import ConfirmImportKey, RemoveImport
@@ -64,7 +65,7 @@ def list_imports(request: HttpRequest) -> HttpResponse:
 
     def build() -> dict[str, object]:
         found: list[FileImport] = [row.fact for row in ImportRow.objects.order_by("name")]
-        return {"imports": [(one, *state_of(one)) for one in found]}
+        return {"imports": [(one, *state_of(one)) for one in found], "offers_shares": len(sources.OFFERED) > 1}
 
     return live.respond(request, "imports/list.html", build)
 
@@ -72,7 +73,10 @@ def list_imports(request: HttpRequest) -> HttpResponse:
 @require_GET
 def choose_source(request: HttpRequest) -> HttpResponse:
     """Ask what kind of source the files are on."""
-    return render(request, "imports/choose.html", {"kinds": [(key, *kind) for key, kind in KINDS.items()]})
+    kinds = [(key, *kind) for key, kind in KINDS.items() if key in sources.OFFERED]
+    if len(kinds) == 1:
+        return add_import(request, kinds[0][0])
+    return render(request, "imports/choose.html", {"kinds": kinds})
 
 
 @require_http_methods(["GET", "POST"])
@@ -81,7 +85,7 @@ def add_import(request: HttpRequest, protocol: str) -> HttpResponse:
     """Ask where files come from and where they go; the import's page then says what is next.
 
     Without a host key to confirm later, its review asks for the administrator's password, and for that of the user over there."""
-    if protocol not in FORMS:
+    if protocol not in sources.OFFERED:
         raise Http404
     form = FORMS[protocol](request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -90,7 +94,16 @@ def add_import(request: HttpRequest, protocol: str) -> HttpResponse:
         except Refused as refusal:
             add_reasons(form, refusal.reasons)
     title, _summary = KINDS[protocol]
-    return live.respond_to_form(request, "imports/add.html", {"form": form, "kind": title, "protocol": protocol})
+    return live.respond_to_form(
+        request,
+        "imports/add.html",
+        {
+            "form": form,
+            "kind": title,
+            "protocol": protocol,
+            "back": "imports" if len(sources.OFFERED) == 1 else "choose_import_source",
+        },
+    )
 
 
 @require_GET
