@@ -30,7 +30,7 @@ touch a/.zfs/snapshot/x/f @eaDir/f a/b/#recycle/f
 head -c {BIG} /dev/urandom > big
 cp -a {HOME}/photos {HOME}/odd; cd {HOME}/odd
 printf n > "$(printf 'new\\nline')"; printf n > "$(printf '\\377\\376')"; printf l > "$(head -c 255 /dev/zero | tr '\\0' l)"; mkfifo fifo
-chown -hR {USER}: {HOME}; chmod 4755 {HOME}/*/suid
+chown -hR {USER}: {HOME}; chmod 4755 {HOME}/*/suid; chmod 755 {HOME}
 """
 PLAIN = ["-dash", ".hidden", ".hidden/file", "a", "a/b", "a/b/secret", "a/hard", "a/one", "big", "sparse", "suid", "Übung & (100 %)"]  # fmt: skip
 ODD = ["l" * 255, "new\nline", "\udcff\udcfe"]
@@ -118,7 +118,7 @@ def set_up(appliance: Machine, visitor: Visitor, kind: str, folder: str, *, pass
         "owners": "",
         **fields,
     }
-    review = visitor.post(form, **given)
+    review = visitor.send(form, {**visitor.get(form).hidden(), **given})
     assert "Nothing proves that it is the right computer" in review.words, review.words
     typed = {"secret": password} if fields.get("user") else {}
     assert visitor.ended(visitor.confirm(review, **typed)).startswith("Done.")
