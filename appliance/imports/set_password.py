@@ -28,6 +28,9 @@ class SetImportPassword(ImportOperation, tag="set-import-password"):
     def wants_secret(self) -> bool:
         return True
 
+    def check_secret(self, text: str) -> str:
+        return check_password(text)
+
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
         task = facts.file_import(self.task)
@@ -44,7 +47,7 @@ class SetImportPassword(ImportOperation, tag="set-import-password"):
         )  # fmt: skip
 
     def store(self, work: Work) -> None:
-        write_password(self.task, check_password(work.secret()))
+        write_password(self.task, work.secret())
         write_import(replace(find_import(self.task), problem=""))
         work.note(Message("The import can be tested on its page."))
 

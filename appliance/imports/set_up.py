@@ -91,6 +91,9 @@ class AddImport(ImportOperation, tag="add-import"):
     def wants_secret(self) -> bool:
         return bool(self.user) and SOURCES[self.protocol].has_passwords
 
+    def check_secret(self, text: str) -> str:
+        return check_password(text)
+
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.file_import(self.task) or facts.remote(self.task):
             yield Reason("import-known", "That import was set up a moment ago.")
@@ -136,7 +139,7 @@ class AddImport(ImportOperation, tag="add-import"):
 
     def store(self, work: Work) -> None:
         if self.wants_secret():
-            write_password(self.task, check_password(work.secret()))
+            write_password(self.task, work.secret())
         write_import(self.as_task())
         work.note(Message("The import can be tested on its page."))
 

@@ -13,6 +13,7 @@ from appliance.errors import Failed
 from appliance.facts.file_import import FileImport
 from appliance.imports import rsync
 from appliance.imports.rsync import RsyncListing
+from appliance.imports.set_password import SetImportPassword
 from appliance.imports.set_up import AddImport
 from appliance.imports.settings import (
     check_password,
@@ -273,6 +274,13 @@ def test_password_is_readable_to_root_alone_and_removed_with_the_import():
 def test_password_that_is_more_than_a_line_is_refused(password):
     with refuses("import-password-invalid"):
         check_password(password)
+
+
+def test_short_password_of_another_computer_reaches_the_import():
+    """The agent's own rule is that of passphrases, which have 8 characters."""
+    assert operation().check_secret("kurz") == SetImportPassword(task="0badcafe").check_secret("kurz") == "kurz"
+    with refuses("import-password-invalid"):
+        operation().check_secret("a\nb")
 
 
 @pytest.mark.parametrize("user", ["", "a,rw", "a\nb", "DOM\\a", "a:b", "a%b", "-a", "x" * 70])
