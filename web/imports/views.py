@@ -65,7 +65,7 @@ def list_imports(request: HttpRequest) -> HttpResponse:
 
     def build() -> dict[str, object]:
         found: list[FileImport] = [row.fact for row in ImportRow.objects.order_by("name")]
-        return {"imports": [(one, *state_of(one)) for one in found], "offers_shares": len(sources.OFFERED) > 1}
+        return {"imports": [(one, *state_of(one)) for one in found]}
 
     return live.respond(request, "imports/list.html", build)
 
@@ -74,8 +74,6 @@ def list_imports(request: HttpRequest) -> HttpResponse:
 def choose_source(request: HttpRequest) -> HttpResponse:
     """Ask what kind of source the files are on."""
     kinds = [(key, *kind) for key, kind in KINDS.items() if key in sources.OFFERED]
-    if len(kinds) == 1:
-        return add_import(request, kinds[0][0])
     return render(request, "imports/choose.html", {"kinds": kinds})
 
 
@@ -101,7 +99,6 @@ def add_import(request: HttpRequest, protocol: str) -> HttpResponse:
             "form": form,
             "kind": title,
             "protocol": protocol,
-            "back": "imports" if len(sources.OFFERED) == 1 else "choose_import_source",
         },
     )
 
