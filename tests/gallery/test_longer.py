@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
-from tests.browser.conftest import CHROMIUM, QUIET
 from tests.gallery.pages import SIGNED_OUT
 from tests.gallery.server import serving
 from tests.gallery.test_gallery import CASES, number_of
@@ -23,14 +22,12 @@ SOME = [case for case in LONGER if number_of(case) % 20 == 7]
 
 
 @pytest.fixture(scope="module")
-def gallery() -> Iterator[Gallery]:
+def gallery(chromium: Browser) -> Iterator[Gallery]:
     """A window that asks for Dutch, in whose place the longer messages are."""
-    with serving(Path(__file__).parents[2], "longer") as address, sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+    with serving(Path(__file__).parents[2], "longer") as address:
         found = Gallery(chromium, address, "nl-NL")
         yield found
         found.close()
-        chromium.close()
 
 
 def look(page: Page, path: str) -> Iterator[Finding]:
