@@ -38,10 +38,7 @@ class Message(str):
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Message:
         """Read ``as_json``. Raises KeyError, TypeError, IndexError, ValueError or AttributeError for anything else."""
-        arguments = {
-            name: cls.from_json(value) if isinstance(value, dict) else value
-            for name, value in given["arguments"].items()
-        }
+        arguments = {name: from_json_argument(value) for name, value in given["arguments"].items()}
         return cls(given["template"], **arguments)
 
 
@@ -82,6 +79,10 @@ def fill_template(template: str, values: Mapping[str, str]) -> str:
 
 def as_json_argument(value: str) -> object:
     return value.as_json() if isinstance(value, Message) else value
+
+
+def from_json_argument(value: Any) -> Any:
+    return Message.from_json(value) if isinstance(value, dict) else value
 
 
 def join_messages(parts: Sequence[str], separator: str = " ") -> str:
