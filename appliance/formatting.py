@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import reduce
 from typing import NamedTuple
 
 from appliance.facts.box import Disk
-from appliance.message import CONTINUED, OPENING, Message
+from appliance.message import CONTINUED, OPENING, REST, Argument, Message
 
 
 class Units(NamedTuple):
@@ -167,6 +168,11 @@ def names_text(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + more
 
 
+def list_with_and(names: Sequence[str]) -> str:
+    """At least one name: ``a``, ``a and b``, ``a and b and c``."""
+    return reduce(lambda one, other: Message("{one} and {other}", one=one, other=other), names)
+
+
 def capitalize_opening(text: str) -> str:
     """A text that begins a sentence: ``bay 3 (WDC …)`` is ``Bay 3 (WDC …)``; names within stay as they are."""
     return Message(OPENING, text=text) if isinstance(text, Message) else text[:1].upper() + text[1:]
@@ -175,6 +181,11 @@ def capitalize_opening(text: str) -> str:
 def continue_sentence(text: str) -> str:
     """A sentence with a small first letter, to end another one."""
     return Message(CONTINUED, text=text) if isinstance(text, Message) else text[:1].lower() + text[1:]
+
+
+def rest_of_sentence(text: str) -> str:
+    """A sentence about a thing, without its full stop, to go on after the thing's name: ``is 62 °C warm``."""
+    return Message(REST, text=text) if isinstance(text, Message) else f"{Argument(text):rest}"
 
 
 def printable_text(text: str) -> str:

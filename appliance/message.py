@@ -51,12 +51,13 @@ def set_reader(reader: Callable[[Message], str]) -> None:
     _reader = reader
 
 
-# Templates without words: a message as it opens a sentence, and as it goes on after a colon.
-OPENING, CONTINUED = "{text:opening}", "{text:continued}"
+# Templates without words: a message as it opens a sentence, as it goes on after a colon, and after the name of its thing.
+OPENING, CONTINUED, REST = "{text:opening}", "{text:continued}", "{text:rest}"
 
 
 class Argument(str):
-    """What stands in a template. Its first letter can be made large (``opening``) or small (``continued``) there."""
+    """What stands in a template. There its first letter can be made large (``opening``) or small (``continued``), or what
+    makes it a sentence of its own be left out (``rest``)."""
 
     __slots__ = ()
 
@@ -65,6 +66,8 @@ class Argument(str):
             return self[:1].upper() + self[1:]
         if how == "continued":
             return self[:1].lower() + self[1:]
+        if how == "rest":
+            return self.removeprefix("It ").rstrip(".")
         return super().__format__(how)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import smtplib
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -21,7 +22,11 @@ from appliance.backups.tasks import BackupTask
 from appliance.disks.health import HealthReason, judge_health
 from appliance.disks.smart import Reading
 from appliance.facts import vdev_state
-from appliance.formatting import time_left
+from appliance.formatting import rest_of_sentence, time_left
+from appliance.layout.advice import Candidate, propose_layouts
+from appliance.layout.descriptions import describe_failures, explain_layout
+from appliance.layout.shortlist import shorten_proposals
+from appliance.message import join_messages
 from appliance.snapshots.policy import Policy
 from tests.messages import catalogue
 from tests.web.rows import SYSTEM_DISK
@@ -210,6 +215,21 @@ def test_settings_and_schedules_are_in_the_language_of_the_reader(dutch):
     assert (task.when, task.speed) == ("every Sunday at 02:00", "at most 20 MB/s between 08:00 and 23:00")
     assert Policy(hourly=24, weekly=8).sentence == "24 hourly, 8 weekly"
     assert Policy().sentence == "none"
+
+
+def test_layouts_are_in_the_language_of_the_reader(dutch):
+    reading = Reading(answered=True, passed=True, temperature=62, counts={"pending": 312})
+    warm = join_messages([reason.text for reason in judge_health(reading, {}).reasons][1:])
+    disks = [Candidate(2 * 10**12, message.Message("Bay {name}", name=at)) for at in range(5)]
+    disks[0] = replace(disks[0], trouble=rest_of_sentence(warm))
+    best = propose_layouts(disks)[0]
+    assert best.warnings[-1] == "Bay 0 is 62 °C warm; 55 °C is its limit. Leave it out, or replace it soon."
+    with language.in_language("nl"):
+        assert text_of(best.title) == "raidz2 van 5"
+        assert text_of(best.warnings[-1]).endswith("Laat de schijf weg, of vervang hem binnenkort.")
+        assert text_of(explain_layout(best.choice, 5)) == "de ruimte van twee schijven beschermt de andere"
+        assert text_of(describe_failures(2, 5)).startswith("Van de vijf schijven mogen er twee tegelijk uitvallen")
+        assert text_of(shorten_proposals([best])[0].title) == "Evenwichtig, veiligst en meeste ruimte"
 
 
 def test_numbers_in_attributes_keep_their_point(dutch):
