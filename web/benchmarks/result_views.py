@@ -9,6 +9,7 @@ from django.db.models import Case, When
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils.text import slugify
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from appliance.benchmarks import conclusions, conditions, estimate, export, results
@@ -18,6 +19,7 @@ from appliance.benchmarks.results import Block, CaseFigures, MeasuredCase, value
 from appliance.benchmarks.statistics import change_text
 from appliance.benchmarks.workloads import KINDS
 from appliance.formatting import link_label
+from appliance.message import join_messages
 from web import live
 from web.benchmarks import charts
 from web.benchmarks.models import CaseRow, SweepRow
@@ -230,7 +232,7 @@ def compare_sweeps(request: HttpRequest, pk: str, other: str) -> HttpResponse:
         "before": before,
         "now": now,
         "pairs": found,
-        "same": ", ".join(results.setting_phrase(name, text) for name, text in same.items()),
+        "same": join_messages([results.setting_phrase(name, text) for name, text in same.items()], ", "),
         "differences": setting_differences(before, now),
     }
     return render(request, "benchmarks/compare.html", context)
@@ -247,7 +249,7 @@ class SettingDifference:
 
 def setting_differences(before: SweepRow, now: SweepRow) -> list[SettingDifference]:
     """Differences in conditions, disks and versions, which may explain different figures."""
-    then, since = ({**conditions.run_conditions(list(row.sweep.build_cases())), "Disks": ", ".join(disk_labels(row)), **sweep_versions(row)} for row in (before, now))  # fmt: skip
+    then, since = ({**conditions.run_conditions(list(row.sweep.build_cases())), gettext("Disks"): ", ".join(disk_labels(row)), **sweep_versions(row)} for row in (before, now))  # fmt: skip
     return [
         SettingDifference(name, then.get(name, ""), since.get(name, ""))
         for name in dict.fromkeys((*then, *since))
