@@ -120,8 +120,10 @@ class CreateDataset(Operation, tag="create-dataset"):
             steps=(
                 self.create_step(place),
                 mount.mount_step(self.full_name, place, new=True),
-                top_step("group", "Let the users of this box use it", ["chgrp", PEOPLE], self.full_name, place),
-                top_step("mode", "Keep everyone else out", ["chmod", "2770"], self.full_name, place),
+                top_step(
+                    "group", Message("Let the users of this box use it"), ["chgrp", PEOPLE], self.full_name, place
+                ),
+                top_step("mode", Message("Keep everyone else out"), ["chmod", "2770"], self.full_name, place),
             ),
             identity={"operation": msgspec.to_builtins(self), "parent": parent.guid if parent else 0},
             undo=Message("It can be destroyed again."),

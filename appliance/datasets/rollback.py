@@ -18,7 +18,7 @@ from appliance.facts.box import Facts
 from appliance.facts.copy_mark import is_continued
 from appliance.facts.datasets import Snapshot
 from appliance.facts.sharing import Share
-from appliance.formatting import size_text
+from appliance.formatting import moment_text, size_text
 from appliance.message import Message
 from appliance.operation import Loss, Plan, Step, Work, always
 from appliance.pools.checkpoint import COSTS, TakeCheckpoint
@@ -127,7 +127,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
     def plan(self, facts: Facts) -> Plan:
         newer, shares = self.newer_snapshots(facts), self.served_shares(facts)
         dataset, found = facts.dataset(self.dataset), self.find_snapshot(facts)
-        moment = Message("{created} UTC", created=f"{found.created:%d %B %Y, %H:%M}") if found else ""
+        moment = Message("{created} UTC", created=moment_text(found.created)) if found else ""
         # Data that is in none of the remaining snapshots: written since the newest one, and unique to those destroyed.
         written = (dataset.written if dataset else 0) + sum(snapshot.written for snapshot in newer)
         return Plan(

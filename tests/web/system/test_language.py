@@ -29,7 +29,7 @@ from appliance.benchmarks.validity import Circumstances, run_remarks
 from appliance.disks.health import HealthReason, judge_health
 from appliance.disks.smart import Reading
 from appliance.facts import vdev_state
-from appliance.formatting import rest_of_sentence, time_left
+from appliance.formatting import moment_text, rest_of_sentence, time_left
 from appliance.layout.advice import Candidate, propose_layouts
 from appliance.layout.descriptions import describe_failures, explain_layout
 from appliance.layout.shortlist import shorten_proposals
@@ -47,6 +47,7 @@ from web.disks import smart_history
 from web.disks.models import BurnIn
 from web.inventory import store
 from web.inventory.models import DiskRow
+from web.pools.growth import full_text
 from web.system.templatetags import formatting
 from web.translation import lazy_format, message_text, text_of
 from workers import burn_in, deliver, mail_text
@@ -275,6 +276,15 @@ def test_verdict_of_a_burn_in_is_in_the_language_of_the_reader(dutch, calm):
     assert row.findings[0] == ["failed", "The drive itself reports that it is failing."]
     with language.in_language("nl"):
         assert text_of(row.findings[0][1]) == "De schijf meldt zelf dat hij stuk gaat."
+
+
+def test_dates_are_in_the_language_of_the_reader(dutch):
+    said = moment_text(datetime(2026, 5, 5, 14, 30, tzinfo=UTC))
+    assert said == "05 May 2026, 14:30"
+    with language.in_language("nl"):
+        assert text_of(said) == "05 mei 2026, 14:30"
+        assert full_text(60, NOW.date()) == "in mei 2026"
+    assert full_text(60, NOW.date()) == "in May 2026"
 
 
 def test_numbers_in_attributes_keep_their_point(dutch):
