@@ -140,7 +140,10 @@ class CreateDataset(Operation, tag="create-dataset"):
             settings += ["encryption=aes-256-gcm", f"keyformat={KEY_FORMATS[self.key]}", "keylocation=prompt"]
         options = [word for setting in settings for word in ("-o", setting)]
         argv = ["zfs", "create", *mount.NOT_YET, *options, "--", self.full_name]
-        title, undo = f"Create {self.full_name}", Message("The folder can be destroyed while it is empty.")
+        title, undo = (
+            Message("Create {full_name}", full_name=self.full_name),
+            Message("The folder can be destroyed while it is empty."),
+        )
         if self.key:
             step = key_step("create", title, argv, KEY_FORMATS[self.key], self.full_name, undo)
         else:

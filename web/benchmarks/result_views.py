@@ -18,7 +18,7 @@ from appliance.benchmarks.presets import BY_NAME, PRESETS, smallest_size
 from appliance.benchmarks.results import Block, CaseFigures, MeasuredCase, value_text
 from appliance.benchmarks.statistics import change_text
 from appliance.benchmarks.workloads import KINDS
-from appliance.formatting import link_label
+from appliance.formatting import continue_sentence, link_label
 from appliance.message import join_messages
 from web import live
 from web.benchmarks import charts
@@ -92,7 +92,7 @@ def show_sweep(request: HttpRequest, pk: str) -> HttpResponse:
             "blocks": block_lines(blocks, cases),
             "sentences": conclusions.summarize_results(blocks),
             "current": current,
-            "title": KINDS[current.case.workload].title if current else "",
+            "title": continue_sentence(KINDS[current.case.workload].title) if current else "",
             "progress": progress,
             "graph": charts.draw_live_graph(progress.speeds) if progress else None,
             "done": len(ended),
