@@ -269,5 +269,5 @@ def read_datasets() -> tuple[Dataset, ...]:
     """Every file system and volume, now, parents before children. Raises Failed."""
     # Not --json-int: it cuts numbers at 2^63 - 1, and half of all guids are larger (2.3.9); two datasets would be one.
     argv = ["zfs", "list", "-j", "-p", "-t", "filesystem,volume", "-o", f"name,{COLUMNS},{','.join(KEPT)}"]
-    result = command.run(argv, timeout=60)
+    result = command.run(argv, timeout=120)
     return tuple(parse_datasets(parse_json(result.stdout, "zfs list"))) if result.stdout.strip() else ()
