@@ -343,8 +343,10 @@ class Activity(RowWithMessages):
         return self.state in self.UNDER_WAY
 
 
-class Progress(models.Model):
+class Progress(RowWithMessages):
     """How far a job is. It changes often, so it lives here and not on the system disk."""
+
+    TEXTS = ("phrase",)
 
     job = models.UUIDField(primary_key=True)
     percent = models.PositiveSmallIntegerField(default=0)
