@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('inventory', '0016_said'),
+        ('inventory', '0017_progress_said'),
     ]
 
     operations = [
