@@ -12,7 +12,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -90,14 +90,27 @@ def unmarked(page: str) -> Iterator[tuple[str, str]]:
             yield kind, re.sub(r"\d+", "0", said)
 
 
-def write_pseudo_catalogue(folder: Path) -> None:
-    """All messages in brackets, compiled as at installation."""
+LONG_WORD = 10  # letters
+FILLER = "lengthened as another language may be and then again "
+
+
+def longer(message: str) -> str:
+    """The message with 40 % more letters: a short word becomes a longer word, everything else gets words."""
+    text = message.rstrip()
+    more = -(-len(text) * 2 // 5)
+    if " " not in text and len(text) < LONG_WORD:
+        return f"{text}{FILLER[:more].replace(' ', '')}{message[len(text) :]}"
+    return f"{text} {(FILLER * (more // len(FILLER) + 1))[: more - 1].strip()}{message[len(text) :]}"
+
+
+def write_pseudo_catalogue(folder: Path, translate: Callable[[str], str] = pseudo) -> None:
+    """All messages in brackets, or made of them otherwise, compiled as at installation."""
     found = catalogue.new_catalogue(LANGUAGE)
     for entry in found:
         if entry.msgid_plural:
-            entry.msgstr_plural = {0: pseudo(entry.msgid), 1: pseudo(entry.msgid_plural)}
+            entry.msgstr_plural = {0: translate(entry.msgid), 1: translate(entry.msgid_plural)}
         else:
-            entry.msgstr = pseudo(entry.msgid)
+            entry.msgstr = translate(entry.msgid)
     place_of = folder / LANGUAGE / "LC_MESSAGES"
     place_of.mkdir(parents=True)
     found.save(str(place_of / "django.po"))

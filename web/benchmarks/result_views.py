@@ -89,6 +89,7 @@ def show_sweep(request: HttpRequest, pk: str) -> HttpResponse:
         }
         return {
             "sweep": row,
+            "held": row.state == SweepRow.State.QUEUED and row.is_held(),
             "blocks": block_lines(blocks, cases),
             "sentences": conclusions.summarize_results(blocks),
             "current": current,
