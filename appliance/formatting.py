@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import date, datetime
+from functools import reduce
 from typing import NamedTuple
 
 from appliance.facts.box import Disk
-from appliance.message import CONTINUED, OPENING, Message
+from appliance.message import CONTINUED, OPENING, REST, Argument, Message
 
 
 class Units(NamedTuple):
@@ -134,6 +136,16 @@ def count_days(days: int) -> str:
     return Message("1 day") if days == 1 else Message("{days} days", days=days)
 
 
+def day_text(day: date) -> str:
+    """``05 November 2026``. Django's own catalogues have the months."""
+    return Message("{day} {month} {year}", day=f"{day:%d}", month=Message(f"{day:%B}"), year=f"{day:%Y}")
+
+
+def moment_text(at: datetime) -> str:
+    """``05 November 2026, 14:30``, in the zone that it has."""
+    return Message("{day}, {time}", day=day_text(at), time=f"{at:%H:%M}")
+
+
 def about_days(days: int) -> str:
     """A forecast, no more exact than it is: ``5 days``, ``40 days``, ``7 months``, ``3 years``."""
     if days < 60:
@@ -163,8 +175,14 @@ def time_left(seconds: int) -> str:
 
 def names_text(names: Sequence[str], most: int) -> str:
     """Names in a sentence: the first ``most`` of them, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    listed = ", ".join(names[:most])
+    more = len(names) - most
+    return Message("{names} and {count} more", names=listed, count=more) if more > 0 else listed
+
+
+def list_with_and(names: Sequence[str]) -> str:
+    """At least one name: ``a``, ``a and b``, ``a and b and c``."""
+    return reduce(lambda one, other: Message("{one} and {other}", one=one, other=other), names)
 
 
 def capitalize_opening(text: str) -> str:
@@ -175,6 +193,11 @@ def capitalize_opening(text: str) -> str:
 def continue_sentence(text: str) -> str:
     """A sentence with a small first letter, to end another one."""
     return Message(CONTINUED, text=text) if isinstance(text, Message) else text[:1].lower() + text[1:]
+
+
+def rest_of_sentence(text: str) -> str:
+    """A sentence about a thing, without its full stop, to go on after the thing's name: ``is 62 °C warm``."""
+    return Message(REST, text=text) if isinstance(text, Message) else f"{Argument(text):rest}"
 
 
 def printable_text(text: str) -> str:

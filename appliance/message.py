@@ -38,10 +38,7 @@ class Message(str):
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Message:
         """Read ``as_json``. Raises KeyError, TypeError, IndexError, ValueError or AttributeError for anything else."""
-        arguments = {
-            name: cls.from_json(value) if isinstance(value, dict) else value
-            for name, value in given["arguments"].items()
-        }
+        arguments = {name: from_json_argument(value) for name, value in given["arguments"].items()}
         return cls(given["template"], **arguments)
 
 
@@ -54,12 +51,13 @@ def set_reader(reader: Callable[[Message], str]) -> None:
     _reader = reader
 
 
-# Templates without words: a message as it opens a sentence, and as it goes on after a colon.
-OPENING, CONTINUED = "{text:opening}", "{text:continued}"
+# Templates without words: a message as it opens a sentence, as it goes on after a colon, and after the name of its thing.
+OPENING, CONTINUED, REST = "{text:opening}", "{text:continued}", "{text:rest}"
 
 
 class Argument(str):
-    """What stands in a template. Its first letter can be made large (``opening``) or small (``continued``) there."""
+    """What stands in a template. There its first letter can be made large (``opening``) or small (``continued``), or what
+    makes it a sentence of its own be left out (``rest``)."""
 
     __slots__ = ()
 
@@ -68,6 +66,8 @@ class Argument(str):
             return self[:1].upper() + self[1:]
         if how == "continued":
             return self[:1].lower() + self[1:]
+        if how == "rest":
+            return self.removeprefix("It ").rstrip(".")
         return super().__format__(how)
 
 
@@ -82,6 +82,10 @@ def fill_template(template: str, values: Mapping[str, str]) -> str:
 
 def as_json_argument(value: str) -> object:
     return value.as_json() if isinstance(value, Message) else value
+
+
+def from_json_argument(value: Any) -> Any:
+    return Message.from_json(value) if isinstance(value, dict) else value
 
 
 def join_messages(parts: Sequence[str], separator: str = " ") -> str:

@@ -22,7 +22,8 @@ from web.system import service_status
 
 def tag(request: HttpRequest, sources: list[Source], trouble: str) -> str:
     """An entity tag that moves when any fact, job or progress has changed; one query for all of it, made before."""
-    versions = sorted((source.name, source.version) for source in sources if not source.name.startswith("looking"))
+    known = (one for one in sources if one.version and not one.name.startswith("looking"))
+    versions = sorted((source.name, source.version) for source in known)
     return (
         f'"{hashlib.sha256(f"{get_language()}{request.get_full_path()}{versions}{trouble}".encode()).hexdigest()[:20]}"'
     )

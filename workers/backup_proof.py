@@ -17,6 +17,8 @@ from appliance.backups.drill_scratch import RemoveDrill
 from appliance.facts import user_properties
 from appliance.facts.box import Pool
 from appliance.facts.datasets import Dataset
+from appliance.formatting import day_text
+from appliance.message import Message
 from appliance.operation import Operation
 from web.backups import proof, status
 from web.backups.models import BackupRecord
@@ -149,13 +151,21 @@ def proof_faults(one: BackupStatus) -> Iterator[Fault]:
     """What the checks of a backup found wrong."""
     found, subject, page = one.proof, f"{one.key}:{one.task.key}", f"/backups/of/{one.key}/{one.task.key}/"
     if found.different:
-        summary = f"Restoring the backup of {one.dataset.name} brings back something else."
+        summary = Message("Restoring the backup of {name} brings back something else.", name=one.dataset.name)
         yield Fault("backup.drill", subject, summary, "; ".join(found.differences), page, found.different)
     if found.wrong:
-        summary = f"The key of {found.wrong[0]} does not open its backup."
-        yield Fault("backup.key", subject, summary, f"Tried on the copies of: {', '.join(found.wrong)}.", page)
+        summary = Message("The key of {name} does not open its backup.", name=found.wrong[0])
+        yield Fault(
+            "backup.key",
+            subject,
+            summary,
+            Message("Tried on the copies of: {wrong}.", wrong=", ".join(found.wrong)),
+            page,
+        )
     for rest in one.received:
         if rest.since and not one.is_running and one.now - rest.since > proof.RECEIVED_TOO_LONG:
-            summary = f"An interrupted backup of {one.dataset.name} takes up space."
-            detail = f"Since {rest.since:%d %B %Y} something is half received at {rest.name}."
+            summary = Message("An interrupted backup of {name} takes up space.", name=one.dataset.name)
+            detail = Message(
+                "Since {day} something is half received at {name}.", day=day_text(rest.since), name=rest.name
+            )
             yield Fault("backup.received", f"{subject}:{rest.key}", summary, detail, page)

@@ -18,6 +18,8 @@ from appliance.backups.run_backup import RunBackup
 from appliance.backups.verify_backup import PREFIX, Comparison, VerifyBackup
 from appliance.errors import Refused
 from appliance.facts.box import Pool
+from appliance.formatting import moment_text
+from appliance.message import Message, join_messages
 from appliance.operation import Operation
 from web.backups import recovery, status
 from web.backups.models import BackupRecord
@@ -235,12 +237,13 @@ def backup_faults(now: datetime) -> Iterator[Fault]:
     other_keys: set[str] = set()
     for one in status.read_all(now):
         if one.differs and one.record:
-            yield Fault("backup.differs", f"{one.key}:{one.task.key}", f"The backup of {one.dataset.name} differs from the original.", "; ".join(one.record.differences), f"/backups/of/{one.key}/{one.task.key}/", one.record.different)  # fmt: skip
+            yield Fault("backup.differs", f"{one.key}:{one.task.key}", Message("The backup of {name} differs from the original.", name=one.dataset.name), "; ".join(one.record.differences), f"/backups/of/{one.key}/{one.task.key}/", one.record.different)  # fmt: skip
         yield from backup_proof.proof_faults(one)
         if one.remote and one.remote.has_other_key and one.remote.id not in other_keys:
             other_keys.add(one.remote.id)
-            yield Fault("backup.host-key", one.remote.id, f"{one.remote.host} shows another host key than the one that was confirmed.", f"Backups are not sent to it, among them that of {one.dataset.name}.", f"/backups/computers/{one.remote.id}/")  # fmt: skip
+            yield Fault("backup.host-key", one.remote.id, Message("{host} shows another host key than the one that was confirmed.", host=one.remote.host), Message("Backups are not sent to it, among them that of {name}.", name=one.dataset.name), f"/backups/computers/{one.remote.id}/")  # fmt: skip
         if one.is_late:
-            last = f"The newest copy is of {one.good.astimezone(schedule.box_zone()):%d %B %Y, %H:%M}." if one.good else "There is no copy yet."  # fmt: skip
-            where = f"Its copies lie on {one.pool_name}." if one.pool or one.remote else f"{one.pool_name}, where its copies lie, is not connected."  # fmt: skip
-            yield Fault("backup.old", f"{one.key}:{one.task.key}", f"The backup of {one.dataset.name} is too old.", f"{last} {where}", f"/backups/of/{one.key}/{one.task.key}/")  # fmt: skip
+            zone, pool = schedule.box_zone(), one.pool_name
+            last = Message("The newest copy is of {moment}.", moment=moment_text(one.good.astimezone(zone))) if one.good else Message("There is no copy yet.")  # fmt: skip
+            where = Message("Its copies lie on {pool}.", pool=pool) if one.pool or one.remote else Message("{pool}, where its copies lie, is not connected.", pool=pool)  # fmt: skip
+            yield Fault("backup.old", f"{one.key}:{one.task.key}", Message("The backup of {name} is too old.", name=one.dataset.name), join_messages([last, where]), f"/backups/of/{one.key}/{one.task.key}/")  # fmt: skip

@@ -117,20 +117,11 @@ def advance_sweep(row: SweepRow) -> None:
 
 def begin_sweep(row: SweepRow) -> None:
     """Start a sweep, unless an active or paused one has one of its disks."""
-    others = SweepRow.objects.filter(state__in=(*SweepRow.ACTIVE, State.PAUSED)).exclude(pk=row.pk)
-    if any(row.claimed_resources() & disks_of(other) for other in others):
+    if row.is_held():
         return
     SweepRow.objects.filter(pk=row.pk, started=None).update(started=timezone.now())
     move_sweep(row, State.RUNNING)
     begin_next_case(row)
-
-
-def disks_of(other: SweepRow) -> set[str]:
-    """The disks of another sweep; none where its cases cannot be decoded. The agent checks each disk itself as well."""
-    try:
-        return other.claimed_resources()
-    except msgspec.MsgspecError:
-        return set()
 
 
 def begin_next_case(row: SweepRow) -> None:

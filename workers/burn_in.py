@@ -20,6 +20,7 @@ from appliance.burn_in.burn_in_disk import BurnInDisk
 from appliance.burn_in.regions import decode_results
 from appliance.disks.selftest import StartSelfTest
 from appliance.errors import LarderError, Refused, explain_error
+from appliance.message import Message
 from appliance.operation import Operation, checked_plan
 from web.database import is_unusable
 from web.disks.models import BurnIn
@@ -27,6 +28,7 @@ from web.inventory import store
 from web.inventory.models import DiskRow
 from web.jobs import confirm
 from web.jobs.models import Job
+from web.said import said_in
 from workers import background, burn_in_readings
 from workers.burn_in_readings import is_fresh
 
@@ -74,8 +76,8 @@ def advance_or_hold(row: BurnIn) -> None:
         if is_unusable(problem):
             raise
         log.exception("burn-in %s cannot go on", row.pk)
-        said = str(problem) if isinstance(problem, (LarderError, msgspec.MsgspecError)) else explain_error(problem)
-        hold(row, f"Larder cannot continue this burn-in: {said}")
+        said = str(problem) if isinstance(problem, msgspec.MsgspecError) else explain_error(problem)
+        hold(row, Message("Larder cannot continue this burn-in: {said}", said=said))
 
 
 def advance(row: BurnIn) -> None:
@@ -97,7 +99,7 @@ def advance(row: BurnIn) -> None:
 def take_step(row: BurnIn) -> None:
     """Begin what comes next in its stage."""
     if not DiskRow.objects.filter(key=row.disk).exists():
-        hold(row, "The disk is no longer there. Put it back, then resume.")
+        hold(row, Message("The disk is no longer there. Put it back, then resume."))
     elif row.stage in {"short", "long"}:
         test_itself(row)
     elif row.stage == "write":
@@ -114,7 +116,7 @@ def awake_reading(row: BurnIn) -> bool:
     if is_fresh(row) and not row.reading.get("asleep"):
         return True
     if abs(timezone.now() - row.wanted) > ANSWER_WITHIN:
-        hold(row, "The disk does not tell its figures. Look at its health page, then resume.")
+        hold(row, Message("The disk does not tell its figures. Look at its health page, then resume."))
     return False
 
 
@@ -125,15 +127,15 @@ def test_itself(row: BurnIn) -> None:
         change(row, wanted=timezone.now())
     elif not is_fresh(row):
         if abs(timezone.now() - row.wanted) > ANSWER_WITHIN:
-            hold(row, "The disk does not answer. Look at its cables, then resume.")
+            hold(row, Message("The disk does not answer. Look at its cables, then resume."))
     elif row.reading.get("left") is not None:
         return  # one is running, ours or another: a later reading says more
     elif row.attempts and row.reading.get("tests") != row.log and not row.reading.get("asleep"):
         note_test(row, newest(row))
     elif not row.reading.get("able") and not row.reading.get("asleep"):
-        next_stage(row, {"passed": None, "able": False, "text": "It does not support self-tests."})
+        next_stage(row, {"passed": None, "able": False, "text": Message("It does not support self-tests.")})
     elif row.attempts >= MOST_ATTEMPTS:
-        next_stage(row, {"passed": None, "text": "It left no result, although it was started three times."})
+        next_stage(row, {"passed": None, "text": Message("It left no result, although it was started three times.")})
     else:
         log_now = row.reading.get("tests", row.log)
         kept = {"attempts": row.attempts + 1, "log": log_now, "wanted": None}
@@ -143,9 +145,9 @@ def test_itself(row: BurnIn) -> None:
 def newest(row: BurnIn) -> dict[str, object]:
     """The newest test of this stage's kind in the drive's log; without a result where there is none."""
     found = next((test for test in row.reading["tests"] if test["kind"] == row.stage), None)
-    return (
-        {"passed": found["passed"], "text": found["text"]} if found else {"passed": None, "text": "It left no result."}
-    )
+    if not found:
+        return {"passed": None, "text": Message("It left no result.")}
+    return {"passed": found["passed"], "text": found["text"]}
 
 
 def note_test(row: BurnIn, found: dict[str, object]) -> None:
@@ -208,7 +210,7 @@ def start_job(row: BurnIn, operation: Operation, **changes: object) -> None:
     try:
         plan = checked_plan(operation, store.facts_of_pools())
     except Refused as refusal:
-        hold(row, str(refusal))
+        hold(row, explain_error(refusal))
         return
     change(row, job=uuid.uuid4(), text="", **changes)
     confirm.make_job(operation, plan, job=str(row.job), secret="", user=row.created_by)
@@ -234,7 +236,7 @@ def settle_job(row: BurnIn, job: Job) -> bool:
     goes_on = job.state in {Job.State.DONE, Job.State.INTERRUPTED} and attempts < MOST_ATTEMPTS
     if row.state != State.RUNNING or goes_on:
         return True
-    hold(row, "Its job was stopped on its own page." if job.state == Job.State.CANCELLED else job.text)
+    hold(row, Message("Its job was stopped on its own page.") if job.state == Job.State.CANCELLED else job.text)
     return False
 
 
@@ -251,11 +253,18 @@ def settle_selftest(row: BurnIn, job: Job) -> bool:
 
 def change(row: BurnIn, **values: object) -> None:
     """Change columns, unless the user changed the state meanwhile: then only what is not the state."""
+    values |= said_too(row, values)
     same = BurnIn.objects.filter(pk=row.pk, state=row.state)
     if not same.update(**values):
         BurnIn.objects.filter(pk=row.pk).update(**{name: value for name, value in values.items() if name != "state"})
     row.refresh_from_db()
     store.touch("burn-ins")
+
+
+def said_too(row: BurnIn, *values: object) -> dict[str, object]:
+    """The column with the messages of these values, beside those that the row has; none where they hold no message."""
+    said = said_in(*values)
+    return {"said": row.said | said} if said else {}
 
 
 def hold(row: BurnIn, text: str) -> None:
@@ -264,7 +273,7 @@ def hold(row: BurnIn, text: str) -> None:
         state=State.STOPPED, job=None, finished=timezone.now()
     )
     BurnIn.objects.filter(pk=row.pk, state__in=(State.RUNNING, State.PAUSING)).update(
-        state=State.PAUSED, text=text, job=None, attempts=0
+        state=State.PAUSED, text=text, job=None, attempts=0, **said_too(row, text)
     )
     row.refresh_from_db()
     store.touch("burn-ins")

@@ -57,6 +57,17 @@ def rates_between(before: tuple[float, BoxInfo], after: tuple[float, BoxInfo]) -
     }
 
 
+def disk_rates_between(before: tuple[float, BoxInfo], after: tuple[float, BoxInfo]) -> list[int]:
+    """Bytes a second read and written on all disks; empty where the looks are too far apart or too near, or where a disk
+    was pulled, whose counters went with it."""
+    seconds = after[0] - before[0]
+    read = after[1].disks_read - before[1].disks_read
+    written = after[1].disks_written - before[1].disks_written
+    if not 0.5 <= seconds <= LONGEST_APART or min(read, written) < 0:
+        return []
+    return [int(read / seconds), int(written / seconds)]
+
+
 def read_sync() -> TimeSync | None:
     """How the clock is set, read now or some seconds ago."""
     if not _sync or time.monotonic() - _sync[0][0] > SYNC_STAYS:
@@ -71,8 +82,11 @@ def store_box() -> bool:
     info = replace(info, time_sync=read_sync() if info.has_systemd else None)
     now = (time.monotonic(), info)
     rates = rates_between(_last[0], now) if _last else {}
+    disk_rates = disk_rates_between(_last[0], now) if _last else []
     _last[:] = [now]
-    return store.replace(BoxRow, [info], lambda _info: "box", rates=lambda _info: rates)
+    return store.replace(
+        BoxRow, [info], lambda _info: "box", rates=lambda _info: rates, disk_rates=lambda _info: disk_rates
+    )
 
 
 def update_box() -> None:

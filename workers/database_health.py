@@ -9,8 +9,9 @@ from django.db import connections
 
 from appliance.alerts.rules import Fault
 from appliance.errors import explain_error
+from appliance.message import Message
 
-NAMES = {"default": "settings", "inventory": "inventory"}
+NAMES = {"default": Message("settings"), "inventory": Message("inventory")}
 LOOKS_EVERY = timedelta(minutes=1)  # how often the alert rules look, so how long the end of a fault may be unknown
 _unusable: list[datetime] = []  # when a database was first and last seen to be unusable
 
@@ -43,7 +44,12 @@ def database_faults() -> Iterator[Fault]:
 
 
 def database_fault(name: str, why: str) -> Fault:
-    return Fault("records.failing", name, f"Larder cannot use its database of {name}.", f"SQLite says: {why}")
+    return Fault(
+        "records.failing",
+        name,
+        Message("Larder cannot use its database of {name}.", name=name),
+        Message("SQLite says: {why}", why=why),
+    )
 
 
 def seen_unusable(now: datetime) -> None:

@@ -8,6 +8,7 @@ from datetime import datetime
 from appliance.alerts.rules import Fault
 from appliance.facts.box import Pool
 from appliance.formatting import about_days, disk_size
+from appliance.message import Message
 from appliance.pools.growth_plan import PlanState, read_plan
 from web.pools import growth_plans
 from web.pools.models import GrowthPlan
@@ -27,8 +28,8 @@ def follow_plans(pools: Iterable[Pool], now: datetime) -> Iterator[Fault]:
         note_step(plan, state, now, working=bool(state.running or pool.rebuilding))
         if now - plan.moved > growth_plans.STANDS:
             waits = about_days((now - plan.moved).days)
-            left = f"{state.done} of {state.total} disks are replaced by ones of {disk_size(plan.size)}."
-            yield Fault("growth.standing", str(pool.guid), f"{pool.name}: nothing has happened in its plan for {waits}.", left, f"/pools/{pool.guid}/growth/")  # fmt: skip
+            left = Message("{done} of {total} disks are replaced by ones of {size}.", done=state.done, total=state.total, size=disk_size(plan.size))  # fmt: skip
+            yield Fault("growth.standing", str(pool.guid), Message("{name}: nothing has happened in its plan for {waits}.", name=pool.name, waits=waits), left, f"/pools/{pool.guid}/growth/")  # fmt: skip
 
 
 def note_step(plan: GrowthPlan, state: PlanState, now: datetime, *, working: bool) -> None:

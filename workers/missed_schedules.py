@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 from appliance import schedule
 from appliance.alerts.rules import Fault
 from appliance.facts.box import Facts
-from appliance.formatting import names_text
+from appliance.formatting import day_text, moment_text, names_text
+from appliance.message import Message
 from appliance.pools import maintenance_schedule
 from appliance.snapshots.policy import AHEAD, next_opening, overdue_grains, unchanged_snapshot
 from web.alerts import reconcile
@@ -30,10 +31,10 @@ def update_overdue(facts: Facts, now: datetime) -> Iterator[Fault]:
     yield from snapshots.update_faults(facts, now + shift)
     yield from backups.backup_faults(now)
     if shift and datasets_with_policies():
-        believed = f"{(now + shift).astimezone(schedule.box_zone()):%d %B %Y, %H:%M}"
-        yield Fault("clock.doubted", "clock", "The clock may be wrong.", f"By how long the box has been running it is {believed} at the earliest. Snapshots are taken as if it were.")  # fmt: skip
+        believed = moment_text((now + shift).astimezone(schedule.box_zone()))
+        yield Fault("clock.doubted", "clock", Message("The clock may be wrong."), Message("By how long the box has been running it is {believed} at the earliest. Snapshots are taken as if it were.", believed=believed))  # fmt: skip
     elif clock.network_clock.is_unset():
-        yield Fault("clock.unset", "clock", "The clock has not been set from the network for a day.", "No time server has answered since the box was started, or none is asked.", "/system/")  # fmt: skip
+        yield Fault("clock.unset", "clock", Message("The clock has not been set from the network for a day."), Message("No time server has answered since the box was started, or none is asked."), "/system/")  # fmt: skip
 
 
 def overdue_scrubs(facts: Facts, now: datetime) -> Iterator[Fault]:
@@ -43,8 +44,12 @@ def overdue_scrubs(facts: Facts, now: datetime) -> Iterator[Fault]:
             continue
         due = maintenance_schedule.due_on(found, now, schedule.box_zone())
         if due and due < (now - AFTER).date():
-            last = f"The last one ended on {found.ended:%d %B %Y}." if found.ended else "It has never been scrubbed."
-            yield Fault("scrub.overdue", str(pool.guid), f"{pool.name} was not scrubbed in time.", last, f"/pools/{pool.guid}/")  # fmt: skip
+            last = (
+                Message("The last one ended on {day}.", day=day_text(found.ended))
+                if found.ended
+                else Message("It has never been scrubbed.")
+            )
+            yield Fault("scrub.overdue", str(pool.guid), Message("{name} was not scrubbed in time.", name=pool.name), last, f"/pools/{pool.guid}/")  # fmt: skip
 
 
 class OverdueSnapshots:
@@ -66,7 +71,7 @@ class OverdueSnapshots:
         for pool in facts.pools:
             names = self.late.get(pool.name, [])
             if names and pool.state != "SUSPENDED":
-                yield Fault("policy.overdue", str(pool.guid), f"{pool.name}: snapshots were not taken.", f"One was due of {names_text(names, MOST_NAMED)}.", "/jobs/", len(names))  # fmt: skip
+                yield Fault("policy.overdue", str(pool.guid), Message("{name}: snapshots were not taken.", name=pool.name), Message("One was due of {names}.", names=names_text(names, MOST_NAMED)), "/jobs/", len(names))  # fmt: skip
 
     def refresh_late(self, facts: Facts, now: datetime) -> None:
         """Find the folders that wait too long, and store since when each waits."""

@@ -192,7 +192,11 @@ def follow_job(job_id: str, request: dict[str, Any]) -> dict[str, Any]:
 
 def store_progress(job_id: str, message: dict[str, Any], found: io_rate.Meter | None) -> None:
     """Store the progress of a job."""
-    now = {"percent": message["percent"], "phrase": message["phrase"][:300]}
+    now = {
+        "percent": message["percent"],
+        "phrase": message["phrase"][:300],
+        "said": message.get("messages", {}) if settings.OFFER_LANGUAGES else {},
+    }
     Progress.objects.update_or_create(job=job_id, defaults=now | ({"speeds": found.measure_speeds()} if found else {}))
     store.touch("jobs")
 
@@ -219,13 +223,11 @@ def finish_job(job_id: str, outcome: dict[str, Any]) -> None:
     if state not in ENDS:
         Job.objects.filter(pk=job_id, state=Job.State.RUNNING).update(worker="")
         return
-    Job.objects.filter(pk=job_id, state=Job.State.RUNNING).update(
-        state=state, text=text, done=outcome.get("done", []), log=outcome.get("notes", []), finished=timezone.now()
-    )
+    row = Job.objects.filter(pk=job_id, state=Job.State.RUNNING)
+    ended = {"state": state, "text": text, "done": outcome.get("done", []), "log": outcome.get("notes", []), "finished": timezone.now()}  # fmt: skip
     if settings.OFFER_LANGUAGES and messages:
-        row = Job.objects.get(pk=job_id)
-        row.said |= messages
-        row.save(update_fields=["said"])
+        ended["said"] = (row.values_list("said", flat=True).first() or {}) | messages
+    row.update(**ended)
     Progress.objects.filter(job=job_id).delete()
     store.touch("jobs")
     try:

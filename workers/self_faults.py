@@ -9,12 +9,17 @@ from pathlib import Path
 from django.conf import settings
 
 from appliance.alerts.rules import Fault
+from appliance.message import Message
 from web.inventory.models import Source
 from web.system import database
 
 NOTICE_FOR = timedelta(days=30)
 SOURCE = "upkeep-"
-NAMES = {"copy": "copy of the settings", "jobs": "removal of old jobs", "sessions": "removal of ended sessions"}
+NAMES = {
+    "copy": Message("copy of the settings"),
+    "jobs": Message("removal of old jobs"),
+    "sessions": Message("removal of ended sessions"),
+}
 
 
 def settings_file() -> Path:
@@ -30,4 +35,4 @@ def upkeep_faults(now: datetime) -> Iterator[Fault]:
     for row in Source.objects.filter(name__startswith=SOURCE).exclude(error=""):
         stage = row.name.removeprefix(SOURCE)
         if stage in NAMES:
-            yield Fault("upkeep.failed", stage, f"The {NAMES[stage]} failed.", row.error)
+            yield Fault("upkeep.failed", stage, Message("The {stage} failed.", stage=NAMES[stage]), row.error)

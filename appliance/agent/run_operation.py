@@ -22,7 +22,7 @@ from appliance.command import CommandTimedOut
 from appliance.disks import probe
 from appliance.errors import Cancelled, LarderError, Reason, Refused, explain_error
 from appliance.facts.box import Facts
-from appliance.message import Message, join_messages, shorten
+from appliance.message import Message, join_messages, messages_by_text, shorten
 from appliance.operation import Operation, Plan, checked_plan
 from appliance.request import Send
 from appliance.system import locks, paths
@@ -100,9 +100,10 @@ class Running:
         if now != self.told:
             self.told = now
             beside = self.file.with_suffix(".new")
-            beside.write_text(json.dumps({"percent": now[0], "phrase": phrase}))
+            told = {"percent": now[0], "phrase": phrase, "messages": messages_by_text(phrase)}
+            beside.write_text(json.dumps(told))
             beside.rename(self.file)
-            self.send({"percent": now[0], "phrase": phrase})
+            self.send(told)
 
     def note(self, text: str) -> None:
         self.journal.write("note", text=shorten(text, LONGEST_NOTE))
@@ -146,11 +147,11 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
 
         def waiting(name: str) -> None:
             doing = locks.holder_text(name)
-            work.progress(0, f"Waiting for another job: {doing}" if doing else f"Waiting: another job is at work on {locks.words_for(name)}")  # fmt: skip
+            work.progress(0, Message("Waiting for another job: {doing}", doing=doing) if doing else Message("Waiting: another job is at work on {name}", name=locks.words_for(name)))  # fmt: skip
             work.stop_if_asked()
 
         def look() -> Facts:
-            work.progress(0, "Looking at the system")
+            work.progress(0, Message("Looking at the system"))
             facts = operation.load_extra_facts(read_facts())
             return probe.with_uses(facts, probe.probe_disks(facts, operation.disks_taken()))
 

@@ -24,6 +24,7 @@ from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import CopyMark, parse_copy_mark
 from appliance.facts.datasets import Dataset
+from appliance.formatting import moment_text as at_moment
 from appliance.formatting import size_text
 from appliance.message import Message
 from appliance.operation import Plan, Step, Work
@@ -262,8 +263,8 @@ def settings_text(staging: Staging) -> dict[str, str]:
     """The settings of the original that are known."""
     found = staging.parts[0].origin
     said = ", ".join(f"{key.rpartition(':')[2]} {value}" for key, value in found.settings.items()) if found else ""
-    return {"Settings that come back": said} if said else {}
+    return {Message("Settings that come back"): said} if said else {}
 
 
 def moment_text(created: datetime | None) -> str:
-    return f"{created.astimezone(schedule.box_zone()):%d %B %Y, %H:%M}" if created else "a day unknown"
+    return at_moment(created.astimezone(schedule.box_zone())) if created else Message("a day unknown")

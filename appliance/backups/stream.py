@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from appliance import command
 from appliance.backups.rate_limit import RateLimit, unlimited
 from appliance.errors import Failed
+from appliance.message import Message
 
 PART = 1024 * 1024  # bytes moved at once
 PIPE = 1024 * 1024  # of a pipe; the largest that the kernel allows without a privilege (/proc/sys/fs/pipe-max-size)
@@ -104,9 +105,9 @@ class Stream:
             except BlockingIOError:
                 silence = time.monotonic() - last
                 if silence > SECONDS_BETWEEN_LOOKS and self.stopped():
-                    raise Failed("The pool that receives has stopped", POOL_STOPPED) from None
+                    raise Failed(Message("The pool that receives has stopped"), POOL_STOPPED) from None
                 if silence > SILENCE:
-                    raise Failed("The copy stopped moving", f"Nothing was read or written for {SILENCE / 60:.0f} minutes. Look at the disks and their cables. If the pool of the copies has stopped, restart the box.") from None  # fmt: skip
+                    raise Failed(Message("The copy stopped moving"), Message("Nothing was read or written for {minutes} minutes. Look at the disks and their cables. If the pool of the copies has stopped, restart the box.", minutes=f"{SILENCE / 60:.0f}")) from None  # fmt: skip
                 self.wait_for_room()
                 moved = -1
             except BrokenPipeError:
@@ -166,17 +167,17 @@ def send_stream(
             os.close(stream.sink)
             received = stream.finish(stream.receiver, patience)
         if received is None and stopped():
-            raise Failed("The pool that receives has stopped", POOL_STOPPED)
+            raise Failed(Message("The pool that receives has stopped"), POOL_STOPPED)
         if received is None and may_end:
-            raise Failed("The copy does not end", "ZFS on the other computer waits for the disks of the copy. Look at them, and at its pool.")  # fmt: skip
+            raise Failed(Message("The copy does not end"), Message("ZFS on the other computer waits for the disks of the copy. Look at them, and at its pool."))  # fmt: skip
         if received is None:
-            raise Failed("The copy does not end", f"{receiver[0]} waits for the disks of the copy. Look at them; if the pool has stopped, restart the box.")  # fmt: skip
+            raise Failed(Message("The copy does not end"), Message("{receiver} waits for the disks of the copy. Look at them; if the pool has stopped, restart the box.", receiver=receiver[0]))  # fmt: skip
         sent = stream.finish(stream.sender, SECONDS_BETWEEN_LOOKS * 10)
         if received:
             complaint = stream.text(stream.sender)
             raise NotReceived(received, stream.text(stream.receiver) or complaint, sent, complaint)
         if sent:
-            raise Failed("The copy was not sent to its end", stream.text(stream.sender))
+            raise Failed(Message("The copy was not sent to its end"), stream.text(stream.sender))
         return stream.moved
     finally:
         for process in (stream.sender, stream.receiver):

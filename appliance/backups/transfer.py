@@ -15,6 +15,7 @@ from appliance.backups.stream import send_stream
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Dataset
 from appliance.formatting import duration_text, size_text, time_left
+from appliance.message import Message, join_messages
 from appliance.operation import Work
 from appliance.zfs import kernel_module, list_snapshots
 
@@ -104,7 +105,10 @@ def find_snapshot(one: Transfer) -> int:
     found = (found.guid for found in list_snapshots.list_snapshots([one.source.name]) if found.short == one.short)
     wanted = next(found, 0)
     if not wanted:
-        raise Failed(f"{one.snapshot} is gone", "It was destroyed before it was copied. Start again.")
+        raise Failed(
+            Message("{snapshot} is gone", snapshot=one.snapshot),
+            Message("It was destroyed before it was copied. Start again."),
+        )
     return wanted
 
 
@@ -123,7 +127,7 @@ def run_transfer(work: Work, one: Transfer, wanted: int) -> int:
             one.destination.settle(work, one.target, one.properties)
             return moved
         if decision.kind == "discard":
-            work.note(f"What an interrupted run left in {one.target} no longer fits, so it is discarded.")
+            work.note(Message("What an interrupted run left in {target} no longer fits, so it is discarded.", target=one.target))  # fmt: skip
             one.destination.discard(one.target)
             continue
         if decision.kind == "increment" and one.raw:
@@ -131,7 +135,10 @@ def run_transfer(work: Work, one: Transfer, wanted: int) -> int:
         moved += run_stream(work, one, decision)
         if copy.mark is None:  # an interrupted receive may have lost what was set at its beginning
             one.destination.settle(work, one.target, one.properties)
-    raise Failed(f"The copy of {one.source.name} is not complete", f"{one.target} does not show {one.short}.")
+    raise Failed(
+        Message("The copy of {source} is not complete", source=one.source.name),
+        Message("{target} does not show {snapshot}.", target=one.target, snapshot=one.short),
+    )
 
 
 def run_stream(work: Work, one: Transfer, decision: match.Decision) -> int:
@@ -154,16 +161,21 @@ def run_stream(work: Work, one: Transfer, decision: match.Decision) -> int:
         lambda: there.is_stopped(one.target),
         may_end=there.may_end,
     )
-    work.note(f"{one.source.name}: {size_text(moved)} sent in {duration_text(int(time.monotonic() - began))}.")
+    passed = duration_text(int(time.monotonic() - began))
+    work.note(
+        Message("{source}: {size} sent in {duration}.", source=one.source.name, size=size_text(moved), duration=passed)
+    )
     return moved
 
 
 def phrase(name: str, moved: int, total: int, seconds: float) -> tuple[int, str]:
     """Percent, and what is said beside it. ZFS's estimate may be too small, so a stream that runs is never at 100 %."""
     rate = moved / seconds if seconds > 0 else 0.0
-    said = f"{name}: {size_text(moved)} of about {size_text(max(total, moved))}"
+    said: str = Message(
+        "{name}: {moved} of about {total}", name=name, moved=size_text(moved), total=size_text(max(total, moved))
+    )
     if rate > 0 and total > moved and seconds > 5:
-        said += f", {size_text(int(rate))}/s, {time_left(int((total - moved) / rate))}"
+        said = join_messages([said, f"{size_text(int(rate))}/s", time_left(int((total - moved) / rate))], ", ")
     return (min(99, moved * 100 // total) if total else 0), said
 
 

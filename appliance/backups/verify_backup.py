@@ -150,7 +150,15 @@ def compare_opened(name: str, here: int, there: int, sample: Sample, result: Tre
     def tell(now: TreeComparison) -> None:
         whole = now.total - total
         percent = min(99, (now.size - began) * 100 * sample.cycle // max(whole, 1)) if whole else 0
-        work.progress(percent, f"{name}: {now.files} files, {size_text(now.size)} read on both sides")
+        work.progress(
+            percent,
+            Message(
+                "{name}: {files} files, {size} read on both sides",
+                name=name,
+                files=now.files,
+                size=size_text(now.size),
+            ),
+        )
         work.stop_if_asked()
 
     def quick(now: TreeComparison) -> None:

@@ -16,11 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
 from typing import Literal
 
 from appliance.benchmarks.client_report import ClientFigures, LoopbackFigures
-from appliance.formatting import rate_text
+from appliance.formatting import list_with_and, rate_text
 from appliance.message import Message
 
 Part = Literal["pool", "protocol", "network", "client", "unknown"]
@@ -135,9 +134,7 @@ def judge_ceilings(
     alike = tuple(other for value, other in found[1:] if value <= ALIKE * lowest)
     if alike:
         parts = (part, *alike)
-        both = reduce(
-            lambda one, other: Message("{one} and {other}", one=one, other=other), [NAMES[one] for one in parts]
-        )
+        both = list_with_and([NAMES[one] for one in parts])
         return verdict(parts, Message("{both} are the limit together: each of them alone does about {ceiling}, and {speed} arrive.", both=both, ceiling=rate_text(round(lowest)), speed=speed))  # fmt: skip
     return verdict((part,), Message("{part} is the limit. {ceiling}, and {speed} arrive.", part=NAMES[part], ceiling=describe_ceiling(part, lowest, ceilings), speed=speed))  # fmt: skip
 

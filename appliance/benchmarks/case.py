@@ -240,28 +240,30 @@ class Case(SharedSettings):
     def settings(self) -> dict[str, str]:
         """The settings in words, by name. Two cases of a sweep differ in one of these or in their workload."""
         if self.where == "disk":
-            return {"Disk": link_label(self.disks[0].rsplit("/", 1)[-1])}
+            return {Message("Disk"): link_label(self.disks[0].rsplit("/", 1)[-1])}
         if self.where == "network":
-            return {"Other computer": self.peer}
-        found = {}
+            return {Message("Other computer"): self.peer}
+        found: dict[str, str] = {}
+        none = Message("none")
         if self.where == "scratch":
-            found["Layout"] = layout_text(self.layout, len(self.disks))
-            found["Sectors"] = f"ashift {self.ashift}"
-            found["Uses"] = f"partitions of {size_text(self.partition)}" if self.partition else "whole disks"
-            found["Log device"] = link_label(self.log.rsplit("/", 1)[-1]) if self.log else "none"
-            found["Cache device"] = link_label(self.cache.rsplit("/", 1)[-1]) if self.cache else "none"
+            parts = Message("partitions of {size}", size=size_text(self.partition))
+            found[Message("Layout")] = layout_text(self.layout, len(self.disks))
+            found[Message("Sectors")] = f"ashift {self.ashift}"
+            found[Message("Uses")] = parts if self.partition else Message("whole disks")
+            found[Message("Log device")] = link_label(self.log.rsplit("/", 1)[-1]) if self.log else none
+            found[Message("Cache device")] = link_label(self.cache.rsplit("/", 1)[-1]) if self.cache else none
         else:
-            found["Pool"] = self.pool
-        found["Record size"] = "none" if self.volblocksize else binary_text(self.recordsize)
-        found["Volume blocks"] = binary_text(self.volblocksize) if self.volblocksize else "none"
-        found["Compression"] = self.compression
+            found[Message("Pool")] = self.pool
+        found[Message("Record size")] = none if self.volblocksize else binary_text(self.recordsize)
+        found[Message("Volume blocks")] = binary_text(self.volblocksize) if self.volblocksize else none
+        found[Message("Compression")] = self.compression
         if self.sample:
-            found["Data"] = f"files of {self.sample}"
-        found["Dedup"] = "on" if self.dedup else "off"
-        found["Sync"] = self.sync
-        found["Way in"] = WAYS[self.protocol]
+            found[Message("Data")] = Message("files of {folder}", folder=self.sample)
+        found[Message("Dedup")] = Message("on") if self.dedup else Message("off")
+        found[Message("Sync")] = self.sync
+        found[Message("Way in")] = WAYS[self.protocol]
         if self.fill:
-            found["Filled to"] = f"{self.fill} %"
+            found[Message("Filled to")] = f"{self.fill} %"
         return found
 
 
@@ -273,5 +275,7 @@ def memory_for(size: int) -> int:
 def layout_text(layout: str, disks: int) -> str:
     """The layout in words: ``raidz2 of 5 disks``. Four or more mirrored disks are pairs."""
     if layout == "mirror" and disks >= 4 and disks % 2 == 0:
-        return f"{disks // 2} mirrors of 2 disks"
-    return f"{layout} of {disks} disk{'s' if disks != 1 else ''}"
+        return Message("{count} mirrors of 2 disks", count=disks // 2)
+    if disks == 1:
+        return Message("{layout} of 1 disk", layout=layout)
+    return Message("{layout} of {count} disks", layout=layout, count=disks)

@@ -11,7 +11,8 @@ from appliance.benchmarks.afp_client import REQUEST
 from appliance.benchmarks.case import NETWORK, WAYS, memory_for
 from appliance.benchmarks.results import Block, CaseFigures, value_text
 from appliance.benchmarks.statistics import Difference, change_text, find_difference, find_outlier, percent_change
-from appliance.formatting import binary_text, link_label, rate_text
+from appliance.formatting import binary_text, capitalize_opening, link_label, list_with_and, rate_text
+from appliance.message import Message, join_messages
 
 GIGABIT = 117 * 2**20  # bytes a second that TCP carries over gigabit Ethernet at the usual MTU of 1500
 FAST_ETHERNET = 12 * 2**20  # bytes a second
@@ -51,11 +52,13 @@ def compare_rows(one: CaseFigures, other: CaseFigures) -> Difference:
 def explain_no_winner(reasons: Sequence[Difference]) -> str:
     """Explain why no winner is named, from several comparisons."""
     if "single" in reasons:
-        return "and one run of each does not tell a difference from chance"
+        return Message("and one run of each does not tell a difference from chance")
     if "near" not in reasons:
-        return "and their runs overlap"
+        return Message("and their runs overlap")
     # Even if runs do not overlap, their medians can be too close to matter.
-    return "that is too little to choose by" if "overlap" not in reasons else "and they overlap or lie too near to choose by"  # fmt: skip
+    if "overlap" not in reasons:
+        return Message("that is too little to choose by")
+    return Message("and they overlap or lie too near to choose by")
 
 
 def describe_block(block: Block) -> Iterator[str]:
@@ -74,54 +77,48 @@ def describe_block(block: Block) -> Iterator[str]:
         if worse:
             yield describe_cost(block, worse[-1], base)
     elif len(worse) == len(rows) - 1:
-        yield f"{block.kind.title}: {base.name} is best, with {base.value}. {capitalized_name(worse[-1])} gives {worse[-1].change_text}."
+        worst = capitalize_opening(worse[-1].name)
+        yield Message("{workload}: {base} is best, with {value}. {worst} gives {change}.", workload=block.kind.title, base=base.name, value=base.value, worst=worst, change=worse[-1].change_text)  # fmt: skip
     else:
         yield describe_cost(block, worse[-1], base)
         alike = [row for row in by_value if row is not base and row not in worse]
-        yield f"{block.kind.title}: no clear difference between {base.name} and {join_names(alike)}."
+        yield Message("{workload}: no clear difference between {base} and {others}.", workload=block.kind.title, base=base.name, others=join_names(alike))  # fmt: skip
 
 
 def describe_similar(block: Block, by_value: Sequence[CaseFigures], base: CaseFigures) -> str:
     """Conclusion if no row differs clearly from the baseline. Two other rows still can."""
     best, worst, what = by_value[0], by_value[-1], block.kind.title
     if compare_rows(best, worst) == "clear":
-        return f"{what}: {best.name} is better than {worst.name}, with {best.value}: {change_text(percent_change(median_of(best), median_of(worst)))} against {worst.value}. Neither differs clearly from {base.name} ({base.value})."
+        change = change_text(percent_change(median_of(best), median_of(worst)))
+        return Message("{workload}: {best} is better than {worst}, with {value}: {change} against {worst_value}. Neither differs clearly from {base} ({base_value}).", workload=what, best=best.name, worst=worst.name, value=best.value, change=change, worst_value=worst.value, base=base.name, base_value=base.value)  # fmt: skip
     reasons = [row.difference for row in by_value if row.difference]
-    return (
-        f"{what}: no clear difference. All lie between {range_text(worst, best, block)}, {explain_no_winner(reasons)}."
-    )
+    low, high = (value_text(value, block.kind.unit) for value in sorted((median_of(worst), median_of(best))))
+    return Message("{workload}: no clear difference. All lie between {low} and {high}, {why}.", workload=what, low=low, high=high, why=explain_no_winner(reasons))  # fmt: skip
 
 
 def describe_best(block: Block, by_value: Sequence[CaseFigures], first: CaseFigures, base: CaseFigures) -> str:
     """The best row, or a row better than the baseline if the best one is not clear."""
     alike = [row for row in by_value if row is not first and compare_rows(first, row) != "clear"]
-    told = f"with {first.value}: {first.change_text} against"
+    said = {"workload": block.kind.title, "best": first.name, "value": first.value, "change": first.change_text, "base": base.name, "base_value": base.value}  # fmt: skip
     if not alike:
-        return f"{block.kind.title}: {first.name} is best, {told} {base.name} ({base.value})."
-    return f"{block.kind.title}: {first.name} is better than {base.name}, {told} {base.value}. No clear difference between it and {join_names(alike)}."
+        return Message("{workload}: {best} is best, with {value}: {change} against {base} ({base_value}).", **said)
+    return Message("{workload}: {best} is better than {base}, with {value}: {change} against {base_value}. No clear difference between it and {others}.", **said, others=join_names(alike))  # fmt: skip
 
 
 def describe_cost(block: Block, row: CaseFigures, base: CaseFigures) -> str:
-    return f"{block.kind.title}: {row.name} costs, with {row.value}: {row.change_text} against {base.name}."
+    return Message("{workload}: {case} costs, with {value}: {change} against {base}.", workload=block.kind.title, case=row.name, value=row.value, change=row.change_text, base=base.name)  # fmt: skip
 
 
 def join_names(rows: Sequence[CaseFigures]) -> str:
     """Names of rows: ``ashift 9``, ``ashift 9 and ashift 12``, ``ashift 9 and 2 others``."""
     names = [row.name for row in rows]
-    return f"{names[0]} and {len(names) - 1} others" if len(names) > 2 else " and ".join(names)
+    if len(names) > 2:
+        return Message("{name} and {count} others", name=names[0], count=len(names) - 1)
+    return list_with_and(names)
 
 
 def median_of(row: CaseFigures) -> float:
     return row.summary.median if row.summary else 0.0
-
-
-def capitalized_name(row: CaseFigures) -> str:
-    return row.name[:1].upper() + row.name[1:]
-
-
-def range_text(one: CaseFigures, other: CaseFigures, block: Block) -> str:
-    low, high = sorted((median_of(one), median_of(other)))
-    return f"{value_text(low, block.kind.unit)} and {value_text(high, block.kind.unit)}"
 
 
 def describe_disks(block: Block) -> Iterator[str]:
@@ -130,13 +127,17 @@ def describe_disks(block: Block) -> Iterator[str]:
     slow = find_outlier({row.name: median_of(row) for row in rows})
     row = next((row for row in rows if row.name == slow), None)
     if row and any(compare_rows(row, other) == "overlap" for other in rows if other is not row):
-        yield f"{block.kind.title}: no clear difference between the disks; their runs overlap."
+        yield Message(
+            "{workload}: no clear difference between the disks; their runs overlap.", workload=block.kind.title
+        )
     elif row:
         others = sorted(median_of(other) for other in rows if other is not row)
         usual = value_text(others[len(others) // 2], block.kind.unit)
-        yield f"{block.kind.title}: {slow} is the odd one out, with {row.value} where the others reach about {usual}. Look at its cable and its health before a pool relies on it."
+        yield Message("{workload}: {disk} is the odd one out, with {value} where the others reach about {usual}. Look at its cable and its health before a pool relies on it.", workload=block.kind.title, disk=slow, value=row.value, usual=usual)  # fmt: skip
     elif len(rows) >= 3:
-        yield f"{block.kind.title}: the disks are alike; none is notably slower than the others."
+        yield Message(
+            "{workload}: the disks are alike; none is notably slower than the others.", workload=block.kind.title
+        )
 
 
 def describe_slow_member(blocks: Iterable[Block]) -> Iterator[str]:
@@ -151,7 +152,7 @@ def describe_slow_member(blocks: Iterable[Block]) -> Iterator[str]:
     slow = find_outlier({link: 1 / wait for link, wait in usual.items() if wait > 0}, share=MUCH_SLOWER)
     if slow:
         others = statistics.median(wait for link, wait in usual.items() if link != slow)
-        yield f"{link_label(slow)} held the others up: a request took it {usual[slow] * 1000:.1f} ms, and them {others * 1000:.1f} ms."
+        yield Message("{disk} held the others up: a request took it {slow} ms, and them {usual} ms.", disk=link_label(slow), slow=f"{usual[slow] * 1000:.1f}", usual=f"{others * 1000:.1f}")  # fmt: skip
 
 
 def describe_sample(blocks: Iterable[Block]) -> Iterator[str]:
@@ -165,15 +166,17 @@ def describe_sample(blocks: Iterable[Block]) -> Iterator[str]:
             if measured.case.dedup and not run.invalid:
                 met.append(run.around.deduped)
     if left:
+        (first, share), *rest = ((name, f"{statistics.median(found) * 100:.0f}") for name, found in left.items())
         said = [
-            f"{name}{'' if at else ' leaves'} {statistics.median(found) * 100:.0f} %{'' if at else ' of them'}"
-            for at, (name, found) in enumerate(left.items())
+            Message("{compression} leaves {percent} % of them", compression=first, percent=share),
+            *(f"{name} {percent} %" for name, percent in rest),
         ]
-        yield f"Your files: {', '.join(said)}."
+        yield Message("Your files: {shares}.", shares=join_messages(said, ", "))
+    times = f"{statistics.median(met):.2f}" if met else ""
     if met and statistics.median(met) < WORTH_DEDUP:
-        yield f"Your files: dedup meets each block {statistics.median(met):.2f} times, too seldom for the memory that it takes."
+        yield Message("Your files: dedup meets each block {times} times, too seldom for the memory that it takes.", times=times)  # fmt: skip
     elif met:
-        yield f"Your files: dedup meets each block {statistics.median(met):.2f} times."
+        yield Message("Your files: dedup meets each block {times} times.", times=times)
 
 
 def describe_link(block: Block) -> Iterator[str]:
@@ -181,13 +184,13 @@ def describe_link(block: Block) -> Iterator[str]:
     for row in valid_rows(block):
         speed = median_of(row)
         if speed < FAST_ETHERNET:
-            yield f"{block.kind.title}: {row.value} is what 100 Mbit/s Ethernet or a poor radio link carries. Look at cable, socket and switch: one bad wire makes a gigabit connection fall back to this."
+            yield Message("{workload}: {speed} is what 100 Mbit/s Ethernet or a poor radio link carries. Look at cable, socket and switch: one bad wire makes a gigabit connection fall back to this.", workload=block.kind.title, speed=row.value)  # fmt: skip
         elif speed < HELD_UP * GIGABIT:
-            yield f"{block.kind.title}: {row.value}, where a gigabit network carries about {rate_text(GIGABIT)}. Radio, the other computer or a busy network holds it up."
+            yield Message("{workload}: {speed}, where a gigabit network carries about {gigabit}. Radio, the other computer or a busy network holds it up.", workload=block.kind.title, speed=row.value, gigabit=rate_text(GIGABIT))  # fmt: skip
         elif speed < GIGABIT * 1.1:
-            yield f"{block.kind.title}: {row.value}, all that a gigabit network carries."
+            yield Message("{workload}: {speed}, all that a gigabit network carries.", workload=block.kind.title, speed=row.value)  # fmt: skip
         else:
-            yield f"{block.kind.title}: {row.value}, more than a gigabit network carries."
+            yield Message("{workload}: {speed}, more than a gigabit network carries.", workload=block.kind.title, speed=row.value)  # fmt: skip
 
 
 def describe_protocols(blocks: Iterable[Block]) -> Iterator[str]:
@@ -203,41 +206,44 @@ def describe_protocols(blocks: Iterable[Block]) -> Iterator[str]:
             plain = next((one for one in rows if msgspec.structs.replace(case, protocol="") == one.measured.case), None)
             if not case.protocol or plain is None:
                 continue
-            way = f"{block.kind.title} {WAYS[case.protocol]}"
+            way = join_messages([block.kind.title, WAYS[case.protocol]])
             if median_of(row) > GIGABIT:
-                yield f"{way}: {row.value}, more than a gigabit network carries. Over such a network the wire is the limit."
+                yield Message("{workload}: {speed}, more than a gigabit network carries. Over such a network the wire is the limit.", workload=way, speed=row.value)  # fmt: skip
             elif median_of(row) < HELD_UP * median_of(plain) and compare_rows(row, plain) != "overlap":
-                yield f"{way}: the protocol is the limit, with {row.value} where the folder itself gives {plain.value}."
+                yield Message("{workload}: the protocol is the limit, with {speed} where the folder itself gives {plain}.", workload=way, speed=row.value, plain=plain.value)  # fmt: skip
             else:
-                yield f"{way}: the pool is the limit. The folder itself gives {plain.value}, and {row.value} of it arrive."
+                yield Message("{workload}: the pool is the limit. The folder itself gives {plain}, and {speed} of it arrive.", workload=way, plain=plain.value, speed=row.value)  # fmt: skip
 
 
 def describe_network_limit(blocks: Iterable[Block]) -> Iterator[str]:
     """Note that a gigabit network would be the limit for every case."""
     large = [row for block in blocks if block.workload in {"seq-read", "seq-write"} for row in valid_rows(block)]
     if large and all(median_of(row) > GIGABIT for row in large):
-        yield f"All of these are faster than a gigabit network, which carries about {rate_text(GIGABIT)}. Over such a network large files will be equally fast with each of them."
+        yield Message("All of these are faster than a gigabit network, which carries about {gigabit}. Over such a network large files will be equally fast with each of them.", gigabit=rate_text(GIGABIT))  # fmt: skip
 
 
 def describe_afp_client(blocks: Iterable[Block]) -> Iterator[str]:
     """Note which client measured AFP, because the other protocols use the kernel's."""
     if any(row.measured.case.protocol == "afp" for block in blocks for row in valid_rows(block)):
-        yield f"Over AFP a client of Larder's own measured, since Debian has none that mounts such a folder: it asks for up to {binary_text(REQUEST)} at a time, waits for each answer and keeps nothing. That shows what server and protocol take, not how fast a Mac is; the best of the ways in is named without it."
+        yield Message("Over AFP a client of Larder's own measured, since Debian has none that mounts such a folder: it asks for up to {size} at a time, waits for each answer and keeps nothing. That shows what server and protocol take, not how fast a Mac is; the best of the ways in is named without it.", size=binary_text(REQUEST))  # fmt: skip
 
 
 def describe_memory(blocks: Iterable[Block]) -> Iterator[str]:
     """Notes on how the ARC was kept out, where figures differ from daily use because of it."""
     cases = [row.measured.case for block in blocks if block.kind.reads for row in block.rows if row.measured.runs]
     if any(case.aside and case.workload in {"seq-read", "dd-read"} for case in cases):
-        yield "Memory was kept out of reads, so nothing was read ahead: in daily use large files are read faster than this. Compare these figures with each other only."
+        yield Message("Memory was kept out of reads, so nothing was read ahead: in daily use large files are read faster than this. Compare these figures with each other only.")  # fmt: skip
     sizes = {memory_for(case.size) for case in cases if case.limited}
     if sizes:
-        yield f"ZFS's memory was held at {binary_text(max(sizes))} meanwhile, so that the disks were measured and not it. What is asked for again and again is faster in daily use."
+        yield Message("ZFS's memory was held at {size} meanwhile, so that the disks were measured and not it. What is asked for again and again is faster in daily use.", size=binary_text(max(sizes)))  # fmt: skip
 
 
 def count_invalid(blocks: Iterable[Block]) -> Iterator[str]:
     every = [row for block in blocks for row in block.rows if row.measured.state in {"done", "failed"}]
     count = sum(row.summary is None for row in every)
-    if count:
-        one = count == 1
-        yield f"{count} of {len(every)} cases {'does' if one else 'do'} not count. The reason stands with {'it' if one else 'each'}."
+    if count == 1:
+        yield Message("1 of {total} cases does not count. The reason stands with it.", total=len(every))
+    elif count:
+        yield Message(
+            "{count} of {total} cases do not count. The reason stands with each.", count=count, total=len(every)
+        )

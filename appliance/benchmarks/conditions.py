@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from appliance.benchmarks.case import Case, memory_for
 from appliance.benchmarks.workloads import KINDS
 from appliance.formatting import binary_text, duration_text
+from appliance.message import Message
 
 PLAIN = "none"  # settings with this value are left out
 SINCE = " since case "
@@ -28,13 +29,15 @@ def run_conditions(cases: Sequence[Case]) -> dict[str, str]:
     first, kinds = cases[0], [KINDS[case.workload] for case in cases]
     amounts = first.where != "network" and any(not kind.timed or kind.needs_file for kind in kinds)
     found = {
-        "Runs": f"{first.repeats} of each case{f', after {first.warmups} that do not count' if first.warmups else ''}",
-        "Data per run": binary_text(first.size) if amounts and any(case.workload != "resilver" for case in cases) else "",
-        "A timed run lasts": duration_text(first.seconds) if any(kind.timed for kind in kinds) else "",
-        "At the same time": f"{first.writers} writers" if first.writers > 1 else "",
-        "What is written": data_text(first) if first.makes_folder else "",
-        "Memory": memory_text(first) if first.makes_folder and any(kind.reads for kind in kinds) else "",
-        "Priority": "everything else went first" if first.gentle else "",
+        Message("Runs"): Message("{repeats} of each case, after {warmups} that do not count", repeats=first.repeats, warmups=first.warmups)
+        if first.warmups
+        else Message("{repeats} of each case", repeats=first.repeats),
+        Message("Data per run"): binary_text(first.size) if amounts and any(case.workload != "resilver" for case in cases) else "",
+        Message("A timed run lasts"): duration_text(first.seconds) if any(kind.timed for kind in kinds) else "",
+        Message("At the same time"): Message("{count} writers", count=first.writers) if first.writers > 1 else "",
+        Message("What is written"): data_text(first) if first.makes_folder else "",
+        Message("Memory"): memory_text(first) if first.makes_folder and any(kind.reads for kind in kinds) else "",
+        Message("Priority"): Message("everything else went first") if first.gentle else "",
     }  # fmt: skip
     return {name: text for name, text in found.items() if text}
 
@@ -44,14 +47,16 @@ def data_text(case: Case) -> str:
     if case.sample:
         return ""  # the settings name it
     if case.zeros:
-        return "zeros by dd, which tell nothing of data that holds something"
-    return f"made up, {case.compressible} % smaller once compressed" if case.compressible else "made up, cannot be compressed"  # fmt: skip
+        return Message("zeros by dd, which tell nothing of data that holds something")
+    if case.compressible:
+        return Message("made up, {percent} % smaller once compressed", percent=case.compressible)
+    return Message("made up, cannot be compressed")
 
 
 def memory_text(case: Case) -> str:
     if case.limited:
-        return f"held at {binary_text(memory_for(case.size))}"
-    return "kept out of reads" if case.aside else "as in daily use"
+        return Message("held at {size}", size=binary_text(memory_for(case.size)))
+    return Message("kept out of reads") if case.aside else Message("as in daily use")
 
 
 def versions_since(known: Mapping[str, str], told: Mapping[str, str], number: int) -> dict[str, str]:

@@ -19,6 +19,7 @@ from appliance.facts import vdev_state
 from appliance.facts.box import Pool
 from appliance.formatting import binary_text, link_label
 from appliance.layout.geometry import KIB, MIB
+from appliance.message import Message, message_template
 from appliance.zfs import kstat, status
 
 MODULE = Path("/sys/module/zfs")
@@ -28,7 +29,15 @@ PROCESSORS = Path("/sys/devices/system/cpu")
 PROCESSOR, MEMORY = Path("/proc/cpuinfo"), Path("/proc/meminfo")
 LEAST_USE = 4 * MIB  # bytes a second; a box in use is never completely idle
 MOST_TOLD = 8  # most entries, so that a run fits into one line of a job's log
-WORK = {"scrub": "checked", "resilver": "rebuilt", "trim": "trimmed", "expand": "expanded", "remove": "emptied", "initialize": "initialized"}  # fmt: skip
+WORK = {
+    "scrub": message_template("{pool} was being checked."),
+    "resilver": message_template("{pool} was being rebuilt."),
+    "trim": message_template("{pool} was being trimmed."),
+    "expand": message_template("{pool} was being expanded."),
+    "remove": message_template("{pool} was being emptied."),
+    "initialize": message_template("{pool} was being initialized."),
+}
+OTHER_WORK = message_template("{pool} was being worked on.")
 
 
 @dataclass(frozen=True)
@@ -88,7 +97,7 @@ def running_selftests(paths: Iterable[str]) -> tuple[str, ...]:
         except Failed:
             continue
         if smart.test_left(answer) is not None:
-            found.append(f"The disk {link_label(path.rsplit('/', 1)[-1])} was testing itself.")
+            found.append(Message("The disk {disk} was testing itself.", disk=link_label(path.rsplit("/", 1)[-1])))
     return tuple(found[:MOST_TOLD])
 
 
@@ -100,7 +109,7 @@ def read_pools() -> tuple[Pool, ...]:
 def running_pool_work(pools: Iterable[Pool], but: str) -> tuple[str, ...]:
     """Long work of all pools but the scratch pool, in sentences."""
     return tuple(
-        f"{pool.name} was being {WORK.get(work.kind, 'worked on')}."
+        Message(WORK.get(work.kind, OTHER_WORK), pool=pool.name)
         for pool in pools
         if pool.name != but
         for work in pool.work
@@ -131,7 +140,10 @@ def describe_other_io(before: Mapping[str, int], after: Mapping[str, int], secon
     """Pools and datasets with much I/O between two readings, the busiest first, in sentences."""
     found = {name: now - before.get(name, 0) for name, now in after.items()}
     busy = sorted((name for name in found if found[name] >= LEAST_USE * max(seconds, 1.0)), key=lambda name: -found[name])  # fmt: skip
-    return tuple(f"{name} was in use: {binary_text(found[name])} were read or written." for name in busy[:MOST_TOLD])
+    return tuple(
+        Message("{name} was in use: {size} were read or written.", name=name, size=binary_text(found[name]))
+        for name in busy[:MOST_TOLD]
+    )
 
 
 def has_other_scratch_pool(pools: Iterable[Pool], but: str) -> bool:

@@ -9,8 +9,14 @@ from appliance.benchmarks.case import Case
 from appliance.benchmarks.results import MeasuredCase, value_text
 from appliance.benchmarks.workloads import KINDS
 from appliance.layout.geometry import KIB
+from appliance.message import Message, join_messages, message_template
 
-WORTH = {"seq-write": "writes large files with", "seq-read": "reads them with", "random-read": "finds small pieces", "resilver": "rebuilt a disk in"}  # fmt: skip
+WORTH = {
+    "seq-write": message_template("writes large files with {value}"),
+    "seq-read": message_template("reads them with {value}"),
+    "random-read": message_template("finds small pieces {value}"),
+    "resilver": message_template("rebuilt a disk in {value}"),
+}
 
 
 @dataclass(frozen=True)
@@ -45,9 +51,9 @@ def find_layout_results(
         if (case.layout, shape, frozenset(case.disks)) != (layout, groups, disks):
             continue
         value = value_text(summary.median, KINDS[case.workload].unit)
-        words = f"{WORTH[case.workload]} {value}"
+        words = Message(WORTH[case.workload], value=value)
         if case.fill:
-            words += f" when {case.fill} % full"
+            words = Message("{what} when {percent} % full", what=words, percent=case.fill)
         found.setdefault(f"{case.workload}-{case.fill}", LayoutResult(case.workload, words))
     order = list(WORTH)
     return tuple(sorted(found.values(), key=lambda known: order.index(known.workload)))
@@ -55,4 +61,5 @@ def find_layout_results(
 
 def results_text(known: tuple[LayoutResult, ...]) -> str:
     """``Measured with these disks: it writes large files with 132 MiB/s.`` Empty without results."""
-    return f"Measured with these disks: it {', '.join(one.text for one in known)}." if known else ""
+    listed = join_messages([one.text for one in known], ", ")
+    return Message("Measured with these disks: it {results}.", results=listed) if known else ""

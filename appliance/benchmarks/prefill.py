@@ -11,6 +11,7 @@ from appliance.benchmarks.progress import HOURS, progress_reporter
 from appliance.benchmarks.target import BenchmarkTarget
 from appliance.formatting import binary_text
 from appliance.layout.geometry import MIB
+from appliance.message import Message
 from appliance.operation import Work
 
 
@@ -31,7 +32,7 @@ def write_test_data(target: BenchmarkTarget, work: Work) -> None:
     if target.case.volblocksize:
         scratch.wait_for_volume(target.case, target.token)
     words = workload_command.prefill_command(target.case, target.place)
-    look = progress_reporter(target, work, "Writing the data", estimate.run_seconds(target.case))
+    look = progress_reporter(target, work, Message("Writing the data"), estimate.run_seconds(target.case))
     command.run(words, timeout=HOURS, meanwhile=look)
 
 
@@ -39,5 +40,6 @@ def fill_pool(target: BenchmarkTarget, work: Work) -> None:
     """Fill the pool to the percentage of the case. Raises Failed, Cancelled."""
     room = os.statvfs(target.folder)
     size = room.f_bavail * room.f_frsize * target.case.fill // 100 // MIB * MIB
-    look = progress_reporter(target, work, f"Writing {binary_text(size)}", size / estimate.GUESSED_RATE)
+    doing = Message("Writing {size}", size=binary_text(size))
+    look = progress_reporter(target, work, doing, size / estimate.GUESSED_RATE)
     command.run(workload_command.fill_command(target.folder, size, target.case.gentle), timeout=HOURS, meanwhile=look)

@@ -9,6 +9,7 @@ from appliance.benchmarks import environment
 from appliance.benchmarks.target import BenchmarkTarget
 from appliance.errors import Failed
 from appliance.formatting import rate_text
+from appliance.message import Message
 from appliance.operation import Work
 
 HOURS = 6 * 3600  # seconds: the longest that one run may take
@@ -26,12 +27,12 @@ def progress_reporter(target: BenchmarkTarget, work: Work, doing: str, expected:
         nonlocal last
         work.stop_if_asked()
         if target.case.makes_folder and environment.is_suspended(target.pool):
-            raise Failed("The pool has stopped while it was measured, because a disk of it does not answer")
+            raise Failed(Message("The pool has stopped while it was measured, because a disk of it does not answer"))
         now = environment.read_io(devices)
         done = environment.io_between(last, now)
         last = now
         seconds = time.monotonic() - began
-        speed = f": {rate_text(done.read)} read, {rate_text(done.written)} written" if devices else ""
-        work.progress(min(99, int(seconds * 100 / max(expected, 1))), f"{doing}{speed}")
+        said = doing if not devices else Message("{doing}: {read} read, {written} written", doing=doing, read=rate_text(done.read), written=rate_text(done.written))  # fmt: skip
+        work.progress(min(99, int(seconds * 100 / max(expected, 1))), said)
 
     return look

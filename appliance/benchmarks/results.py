@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from appliance.benchmarks import validity
 from appliance.benchmarks.case import Case
 from appliance.benchmarks.matrix import axes_of
 from appliance.benchmarks.parse_results import Figures
@@ -20,7 +21,8 @@ from appliance.benchmarks.statistics import (
 )
 from appliance.benchmarks.validity import Circumstances
 from appliance.benchmarks.workloads import KINDS, Unit, WorkloadKind
-from appliance.formatting import duration_text, rate_text
+from appliance.formatting import continue_sentence, duration_text, rate_text
+from appliance.message import Message, join_messages, plain_text
 
 # Prefixes of the lines in a job's log that carry a run's result, and the versions it depends on.
 RESULT, VERSIONS = "Result: ", "Versions and settings: "
@@ -62,7 +64,7 @@ def encode_run(run: BenchmarkRun) -> str:
         msgspec.structs.replace(run, around=less),
         msgspec.structs.replace(run, around=least, figures=short, disturbed=(), remarks=(), invalid=reasons),
     ):
-        text = RESULT + msgspec.json.encode(one).decode()
+        text = RESULT + msgspec.json.encode(one, enc_hook=plain_text).decode()
         if len(text) <= LONGEST:
             break
     return text
@@ -87,12 +89,23 @@ class MeasuredCase:
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why runs do not count or are missing, each reason once."""
-        found = [reason for run in self.runs for reason in run.invalid]
+        found = [reason for run in self.runs for reason in self.as_messages(run, run.invalid)]
         return tuple(dict.fromkeys([self.failure, *found] if self.failure else found))
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(text for run in self.runs for text in (*run.disturbed, *run.remarks)))
+        found = [text for run in self.runs for text in self.as_messages(run, (*run.disturbed, *run.remarks))]
+        return tuple(dict.fromkeys(found))
+
+    def as_messages(self, run: BenchmarkRun, texts: Iterable[str]) -> list[str]:
+        """Texts of a run as messages, where what was measured says the same again."""
+        every = (
+            *validity.invalid_reasons(self.case, run.figures, run.around),
+            *validity.find_disturbances(run.around),
+            *validity.run_remarks(self.case, run.around),
+        )
+        known = {str(text): text for text in every}
+        return [known.get(text, text) for text in texts]
 
 
 @dataclass(frozen=True)
@@ -137,7 +150,7 @@ class CaseFigures:
     @property
     def name(self) -> str:
         """The settings of the row in one phrase: ``raidz1 of 5 disks, without log device``."""
-        return ", ".join(map(setting_phrase, self.columns, self.settings)) or "as it is"
+        return join_messages(list(map(setting_phrase, self.columns, self.settings)), ", ") or Message("as it is")
 
 
 @dataclass(frozen=True)
@@ -160,8 +173,11 @@ class Block:
 def setting_phrase(column: str, value: str) -> str:
     """A setting as part of a sentence: ``raidz1 of 5 disks``, ``sync standard``, ``without log device``."""
     if column.endswith(" device"):
-        return f"without {column.lower()}" if value == "none" else f"with {column.lower()} {value}"
-    return value if column in SPEAKING else f"{column.lower()} {value}"
+        device = continue_sentence(column)
+        if value == "none":
+            return Message("without {device}", device=device)
+        return Message("with {device} {name}", device=device, name=value)
+    return value if column in SPEAKING else join_messages([continue_sentence(column), value])
 
 
 def value_text(value: float, unit: Unit) -> str:
@@ -170,7 +186,7 @@ def value_text(value: float, unit: Unit) -> str:
         return rate_text(round(value))
     if unit == "seconds":
         return duration_text(round(value)) if value >= 10 else f"{value:.1f} s"
-    return f"{value:,.0f} a second" if value >= 10 else f"{value:.1f} a second"
+    return Message("{count} a second", count=f"{value:,.0f}" if value >= 10 else f"{value:.1f}")
 
 
 def span_text(least: float, most: float, unit: Unit) -> str:
@@ -179,7 +195,8 @@ def span_text(least: float, most: float, unit: Unit) -> str:
     if low == high:
         return high
     number, _space, its = low.partition(" ")
-    return f"{number if high.endswith(f' {its}') and high.count(' ') == low.count(' ') else low} to {high}"
+    shared = high.endswith(f" {its}") and high.count(" ") == low.count(" ")
+    return Message("{low} to {high}", low=number if shared else low, high=high)
 
 
 def build_blocks(measured: Sequence[MeasuredCase], baseline: int = 0) -> tuple[Block, ...]:

@@ -30,6 +30,7 @@ from appliance.benchmarks.workloads import DATA, KINDS, SYNCED
 from appliance.disks.partitions import size_of
 from appliance.facts.box import Pool
 from appliance.formatting import binary_text
+from appliance.message import Message, join_messages
 from appliance.operation import Work
 
 MOST_WARMUPS = 60  # most runs to fill a cache device
@@ -49,13 +50,18 @@ class CaseRunner:
         most = max(case.warmups, MOST_WARMUPS) if case.cache else case.warmups
         for number in range(1, most + 1):
             before = environment.read_io(case.all_disks)
-            self.run_program(work, f"Warming up, {number} of {'at most ' if case.cache else ''}{most}")
+            self.run_program(
+                work,
+                Message("Warming up, {number} of at most {most}", number=number, most=most)
+                if case.cache
+                else Message("Warming up, {number} of {most}", number=number, most=most),
+            )
             moved = self.io_since(before)
             taken += moved.filling
             if number >= case.warmups and (validity.is_cache_warm(moved) or taken >= size_of(case.cache)):
                 break
         if case.cache:
-            work.note(f"{binary_text(taken)} went to the cache device in {number} runs that do not count")
+            work.note(Message("{size} went to the cache device in {number} runs that do not count", size=binary_text(taken), number=number))  # fmt: skip
 
     def io_since(self, before: dict[str, environment.DiskIo]) -> validity.Circumstances:
         """I/O of the disks since ``before``, and how much went to the cache device."""
@@ -69,7 +75,7 @@ class CaseRunner:
         """Run once, or twice if disturbed, and write the result to the job's log. Raises Failed, Cancelled."""
         run = self.measure_run(work, number)
         if run.disturbed:
-            work.note(f"Run {number} was disturbed and is repeated: {' '.join(run.disturbed)}")
+            work.note(Message("Run {number} was disturbed and is repeated: {why}", number=number, why=join_messages(run.disturbed)))  # fmt: skip
             run = self.measure_run(work, number)
         if number == 1:
             work.note(VERSIONS + json.dumps(environment.read_versions()))
@@ -88,10 +94,11 @@ class CaseRunner:
             time.monotonic(),
         )
         before = environment.read_io(devices)
-        figures = self.run_program(work, f"Run {number} of {case.repeats}")
+        doing = Message("Run {number} of {repeats}", number=number, repeats=case.repeats)
+        figures = self.run_program(work, doing)
         if case.makes_folder:
             # Written data counts once it is on the disks.
-            self.sync_pool(work, f"Run {number} of {case.repeats}")
+            self.sync_pool(work, doing)
         moved, seconds, pools = self.io_since(before), time.monotonic() - began, environment.read_pools()
         others = environment.describe_other_io(
             used, environment.read_other_io(pools, target.pool, target.name, devices), seconds

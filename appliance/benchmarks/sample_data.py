@@ -30,6 +30,7 @@ from appliance.errors import Failed, Refused
 from appliance.files import traversal
 from appliance.formatting import binary_text
 from appliance.layout.geometry import MIB
+from appliance.message import Message
 from appliance.operation import Work
 from appliance.snapshots.browse import listing
 from appliance.zfs import private_mount
@@ -71,14 +72,14 @@ class SampleData:
             self.unique_bytes += len(chunk)
             yield chunk
         if self.unique_bytes < min(LEAST, self.most):
-            raise Failed(f"The folder holds too little to stand for anything: {binary_text(self.unique_bytes)} in ordinary files, where it takes {binary_text(LEAST)}")  # fmt: skip
+            raise Failed(Message("The folder holds too little to stand for anything: {size} in ordinary files, where it takes {least}", size=binary_text(self.unique_bytes), least=binary_text(LEAST)))  # fmt: skip
         while True:
             empty = True
             for chunk in self.read_files():
                 empty = empty and not chunk
                 yield chunk
             if empty:
-                raise Failed("The files of the sample went away while they were read")
+                raise Failed(Message("The files of the sample went away while they were read"))
 
     def read_files(self) -> Iterator[bytes]:
         """Yield the contents of the files: first the beginning of each, then the rest.
@@ -155,7 +156,7 @@ def part_size(token: str, case: Case) -> int:
     )
     found = min(found, case.size)
     if not found:
-        raise Failed("There is no room in memory for a part of the sample")
+        raise Failed(Message("There is no room in memory for a part of the sample"))
     return found
 
 
@@ -170,7 +171,7 @@ def load_part(token: str, sample: SampleData, size: int) -> None:
                 size -= len(chunk)
     except OSError as error:
         # Leave out the error's file name: it may be one of the user's files.
-        raise Failed("The sample could not be read into memory", error.strerror or "") from error
+        raise Failed(Message("The sample could not be read into memory"), error.strerror or "") from error
 
 
 def prefill_command(target: BenchmarkTarget, at: int, size: int) -> list[str]:
@@ -189,7 +190,7 @@ def write_sample(target: BenchmarkTarget, work: Work) -> int:
     Raises Refused, Failed, Cancelled.
     """
     case, token = target.case, target.token
-    look = limit_rate(progress_reporter(target, work, "Reading the sample", 2 * estimate.run_seconds(case)))
+    look = limit_rate(progress_reporter(target, work, Message("Reading the sample"), 2 * estimate.run_seconds(case)))
     part, reads = part_size(token, case), KINDS[case.workload].needs_file
     whole = case.size if reads else part
     with open_sample_folder(case) as root, closing(SampleData(root, whole, case.recordsize, look)) as sample:
@@ -200,7 +201,13 @@ def write_sample(target: BenchmarkTarget, work: Work) -> int:
                 command.run(prefill_command(target, at, size), timeout=HOURS, meanwhile=look)
     if reads:
         sample_part_path(token).unlink()
-    work.note(f"{binary_text(sample.unique_bytes)} of the files in {case.sample} are the sample")
+    work.note(
+        Message(
+            "{size} of the files in {folder} are the sample",
+            size=binary_text(sample.unique_bytes),
+            folder=case.sample,
+        )
+    )
     return sample.unique_bytes
 
 

@@ -12,13 +12,16 @@ import msgspec
 from appliance.benchmarks.case import Case
 from appliance.benchmarks.parse_results import Figures
 from appliance.benchmarks.workloads import KINDS
-from appliance.formatting import binary_text
+from appliance.formatting import binary_text, list_with_and
+from appliance.message import Message, message_template
 
 TIMES_MEMORY = 2  # data has to be at least this many times the maximum of the ARC
 TOLERANCE = 0.7  # least share of the expected I/O, because compression is never exact
 TRUSTED = 64 * 2**20  # bytes; below this, metadata is too large a part of the I/O to compare
 STILL_FILLING = 0.1  # share of the reads; if more goes to a cache device, it is not warm
 HOT = 60  # degrees Celsius
+READ_FROM_MEMORY = message_template("{size} were read, but only {part} of it from the disks. Memory did the rest.")
+WRITTEN_TO_MEMORY = message_template("{size} were written, but only {part} of it to the disks. Memory did the rest.")
 
 
 class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,27 +46,32 @@ def invalid_reasons(case: Case, figures: Figures, around: Circumstances) -> Iter
     """Reasons why this run does not count; empty if it does."""
     kind = KINDS[case.workload]
     if case.zeros and case.compression != "off":
-        yield "Zeros on a pool that compresses are not written at all. Choose data that holds something, or switch compression off."
+        yield Message(
+            "Zeros on a pool that compresses are not written at all. Choose data that holds something, or switch compression off."
+        )
     if kind.reads and case.makes_folder and not case.aside and case.size < TIMES_MEMORY * around.memory:
-        yield f"{binary_text(case.size)} fit into memory, which may keep up to {binary_text(around.memory)}. It takes at least {binary_text(TIMES_MEMORY * around.memory)}, or memory limited meanwhile."
+        yield Message("{size} fit into memory, which may keep up to {memory}. It takes at least {least}, or memory limited meanwhile.", size=binary_text(case.size), memory=binary_text(around.memory), least=binary_text(TIMES_MEMORY * around.memory))  # fmt: skip
     stored = 0.0 if case.zeros else 1 - (case.compressible / 100 if case.compression != "off" else 0.0)
     stored = 1.0 if case.zeros and case.compression == "off" else stored
     if case.sample:
         stored = around.kept / around.deduped
         if case.dedup and around.sample < case.size:
-            yield f"The sample holds only {binary_text(around.sample)} and was repeated until it was {binary_text(case.size)}: dedup finds what is not so in your files. Choose a larger folder, or less data."
-    for way, logical, physical in (("read", figures.read, around.read), ("written", figures.written, around.written)):
+            yield Message("The sample holds only {sample} and was repeated until it was {size}: dedup finds what is not so in your files. Choose a larger folder, or less data.", sample=binary_text(around.sample), size=binary_text(case.size))  # fmt: skip
+    for template, logical, physical in (
+        (READ_FROM_MEMORY, figures.read, around.read),
+        (WRITTEN_TO_MEMORY, figures.written, around.written),
+    ):
         if case.workload != "resilver" and logical >= TRUSTED and physical < TOLERANCE * stored * logical:
-            yield f"{binary_text(logical)} were {way}, but only {binary_text(physical)} of it {'from' if way == 'read' else 'to'} the disks. Memory did the rest."
+            yield Message(template, size=binary_text(logical), part=binary_text(physical))
     if around.lost:
-        yield f"While it ran, {' and '.join(around.lost)} stopped answering."
+        yield Message("While it ran, {devices} stopped answering.", devices=list_with_and(around.lost))
 
 
 def find_disturbances(around: Circumstances) -> Iterator[str]:
     """Reasons to repeat a run, although its figures may be right."""
     yield from around.busy
     if around.throttled:
-        yield "The processor slowed itself down because it was too warm."
+        yield Message("The processor slowed itself down because it was too warm.")
 
 
 def is_cache_warm(around: Circumstances) -> bool:
@@ -73,16 +81,16 @@ def is_cache_warm(around: Circumstances) -> bool:
 
 def run_remarks(case: Case, around: Circumstances) -> Iterator[str]:
     if case.zeros and case.workload == "dd-write":
-        yield "dd wrote zeros."
+        yield Message("dd wrote zeros.")
     if around.beside:
-        yield "Another benchmark ran at the same time."
+        yield Message("Another benchmark ran at the same time.")
     if case.cache and not is_cache_warm(around):
-        yield f"{binary_text(around.filling)} went to the cache device meanwhile: it was not warm yet, and would help more later."
+        yield Message("{size} went to the cache device meanwhile: it was not warm yet, and would help more later.", size=binary_text(around.filling))  # fmt: skip
     if around.hottest >= HOT:
-        yield f"A disk was at {around.hottest} °C."
+        yield Message("A disk was at {degrees} °C.", degrees=around.hottest)
     if case.sample and around.sample < case.size:
-        yield f"{binary_text(around.sample)} of the sample were repeated until it was {binary_text(case.size)}."
+        yield Message("{sample} of the sample were repeated until it was {size}.", sample=binary_text(around.sample), size=binary_text(case.size))  # fmt: skip
     if case.sample and case.compression != "off":
-        yield f"Compression left {around.kept * 100:.0f} % of the sample."
+        yield Message("Compression left {percent} % of the sample.", percent=f"{around.kept * 100:.0f}")
     if case.sample and case.dedup:
-        yield f"Dedup met each block {around.deduped:.2f} times."
+        yield Message("Dedup met each block {count} times.", count=f"{around.deduped:.2f}")

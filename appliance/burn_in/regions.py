@@ -15,6 +15,7 @@ import msgspec
 from appliance.disks.erase import ENDS
 from appliance.disks.inventory import SMALLEST
 from appliance.layout.geometry import MIB
+from appliance.message import Message
 
 MOST_REGIONS = 200  # beside the two ends; on 8 TB, one takes about ten minutes
 LEAST_REGIONS = 10
@@ -71,7 +72,9 @@ def split_disk(size: int) -> tuple[Region, ...]:
 def span_text(region: Region) -> str:
     """``160 GB to 200 GB``: in one unit that tells neighbours apart, which TB would not."""
     unit, factor = ("GB", 10**9) if region.size >= 10**9 else ("MB", 10**6)
-    return f"{region.start / factor:.0f} {unit} to {region.end / factor:.0f} {unit}"
+    return Message(
+        "{low} to {high}", low=f"{region.start / factor:.0f} {unit}", high=f"{region.end / factor:.0f} {unit}"
+    )
 
 
 def encode_result(result: RegionResult) -> str:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from appliance.burn_in.regions import Region, RegionResult, span_text
 from appliance.formatting import rate_text
+from appliance.message import Message, join_messages, message_template
 
 State = Literal["clean", "watch", "failed"]
 NEIGHBOURS = 10  # regions on either side: a disk with platters becomes slower towards its end, but not within these
@@ -18,20 +19,32 @@ LEAST_LOST = 10.0  # seconds over that median; less may be other work of the box
 WARM_HARD_DISK, WARM_SOLID_STATE = 55, 75  # °C, where the drive reports no limit of its own
 # Counts that no sound drive raises while it is new: the name, and what a higher value means.
 BAD = {
-    "reallocated": "sectors replaced by spare ones",
-    "pending": "sectors that cannot be read",
-    "uncorrectable": "sectors that could not be read in a test",
-    "reported": "errors that could not be corrected",
-    "media_errors": "errors of its memory",
-    "grown_defects": "sectors that went bad since it was made",
-    "uncorrected": "errors that could not be corrected",
+    "reallocated": Message("sectors replaced by spare ones"),
+    "pending": Message("sectors that cannot be read"),
+    "uncorrectable": Message("sectors that could not be read in a test"),
+    "reported": Message("errors that could not be corrected"),
+    "media_errors": Message("errors of its memory"),
+    "grown_defects": Message("sectors that went bad since it was made"),
+    "uncorrected": Message("errors that could not be corrected"),
 }
 # Counts that more often blame the cable, the bay or the power than the disk.
-DOUBTFUL = {"crc": "transfers damaged on the way", "timeouts": "commands not answered in time"}
+DOUBTFUL = {
+    "crc": Message("transfers damaged on the way"),
+    "timeouts": Message("commands not answered in time"),
+}
 WRONG = {
-    "write": "could not be written",
-    "read": "could not be read back",
-    "changed": "came back with other data than was written",
+    "write": Message("could not be written"),
+    "read": Message("could not be read back"),
+    "changed": Message("came back with other data than was written"),
+}
+
+FAILED_TEST = {
+    "short": message_template("Its short self-test failed: {text}."),
+    "long": message_template("Its long self-test failed: {text}."),
+}
+NO_RESULT = {
+    "short": message_template("Its short self-test has no result: {text}."),
+    "long": message_template("Its long self-test has no result: {text}."),
 }
 
 
@@ -61,15 +74,15 @@ class SlowRegion:
 
     @property
     def text(self) -> str:
-        return f"{place_text(self.region)} is slow: {self.what}."
+        return Message("{place} is slow: {what}.", place=place_text(self.region), what=self.what)
 
     @property
     def what(self) -> str:
         """``reading at 30 MB/s took 6.3 times as long as beside it, 1060 s more``."""
-        way = "reading" if self.reading else "writing"
-        return (
-            f"{way} at {rate_text(self.rate)} took {self.times:.1f} times as long as beside it, {self.lost:.0f} s more"
-        )
+        figures = {"rate": rate_text(self.rate), "times": f"{self.times:.1f}", "lost": f"{self.lost:.0f}"}
+        if self.reading:
+            return Message("reading at {rate} took {times} times as long as beside it, {lost} s more", **figures)
+        return Message("writing at {rate} took {times} times as long as beside it, {lost} s more", **figures)
 
 
 @dataclass(frozen=True)
@@ -82,7 +95,7 @@ class Verdict:
 
 def place_text(region: Region) -> str:
     """``Region 5 (160 GB to 200 GB)``, counted from 1 as pages do."""
-    return f"Region {region.number + 1} ({span_text(region)})"
+    return Message("Region {number} ({span})", number=region.number + 1, span=span_text(region))
 
 
 def judge_disk(
@@ -107,10 +120,11 @@ def judge_disk(
     ]
     if not results and not any(test.get("passed") for test in tests.values()):
         findings.append(
-            Finding("watch", "It was not written to and finished no self-test, so nothing of it was tested.")
+            Finding("watch", Message("It was not written to and finished no self-test, so nothing of it was tested."))
         )
     if hottest >= warm:
-        findings.append(Finding("watch", f"It became {hottest} °C warm. Give it more air before you rely on it."))
+        said = Message("It became {degrees} °C warm. Give it more air before you rely on it.", degrees=hottest)
+        findings.append(Finding("watch", said))
     states = {finding.state for finding in findings}
     state: State = "failed" if "failed" in states else "watch" if states else "clean"
     return Verdict(state, tuple(sorted(findings, key=lambda finding: finding.state != "failed")))
@@ -120,31 +134,36 @@ def failed_regions(regions: Sequence[Region], results: Sequence[RegionResult]) -
     for result in results:
         if result.problem:
             where = place_text(regions[result.number])
-            yield Finding("failed", f"{where} {WRONG[result.problem]}; the first bad place is at byte {result.at}.")
+            said = Message("{place} {wrong}; the first bad place is at byte {at}.", place=where, wrong=WRONG[result.problem], at=result.at)  # fmt: skip
+            yield Finding("failed", said)
 
 
 def failed_tests(tests: Mapping[str, Mapping[str, object]]) -> Iterator[Finding]:
     for kind, test in tests.items():
         if test.get("passed") is False:
-            yield Finding("failed", f"Its {kind} self-test failed: {test.get('text') or 'it gives no reason'}.")
+            said = test.get("text") or Message("it gives no reason")
+            yield Finding("failed", Message(FAILED_TEST[kind], text=said))
         elif test.get("passed") is None and test.get("able", True):
-            yield Finding("watch", f"Its {kind} self-test has no result: {test.get('text') or 'it did not finish'}.")
+            said = test.get("text") or Message("it did not finish")
+            yield Finding("watch", Message(NO_RESULT[kind], text=said))
 
 
 def changed_figures(before: DriveFigures, after: DriveFigures) -> Iterator[Finding]:
     """What the drive counts more of than before, and what it counts at all that no new drive has."""
     if after.passed is False:
-        yield Finding("failed", "The drive itself reports that it is failing.")
+        yield Finding("failed", Message("The drive itself reports that it is failing."))
     for name, what in {**BAD, **DOUBTFUL}.items():
         now, then = after.counts.get(name), before.counts.get(name)
         if now is None:
             continue
         if then is not None and now > then:
-            hint = " Look at its cable and its bay." if name in DOUBTFUL else ""
+            hint = Message("Look at its cable and its bay.") if name in DOUBTFUL else ""
             state: State = "watch" if name in DOUBTFUL else "failed"
-            yield Finding(state, f"It counts {now} {what}, {now - then} more than before.{hint}")
+            said = Message("It counts {count} {what}, {more} more than before.", count=now, what=what, more=now - then)
+            yield Finding(state, join_messages([said, hint]))
         elif now and name in BAD:
-            yield Finding("watch", f"It counts {now} {what}, as many as before the burn-in.")
+            said = Message("It counts {count} {what}, as many as before the burn-in.", count=now, what=what)
+            yield Finding("watch", said)
 
 
 def find_slow(regions: Sequence[Region], results: Sequence[RegionResult]) -> list[SlowRegion]:

@@ -120,8 +120,10 @@ class CreateDataset(Operation, tag="create-dataset"):
             steps=(
                 self.create_step(place),
                 mount.mount_step(self.full_name, place, new=True),
-                top_step("group", "Let the users of this box use it", ["chgrp", PEOPLE], self.full_name, place),
-                top_step("mode", "Keep everyone else out", ["chmod", "2770"], self.full_name, place),
+                top_step(
+                    "group", Message("Let the users of this box use it"), ["chgrp", PEOPLE], self.full_name, place
+                ),
+                top_step("mode", Message("Keep everyone else out"), ["chmod", "2770"], self.full_name, place),
             ),
             identity={"operation": msgspec.to_builtins(self), "parent": parent.guid if parent else 0},
             undo=Message("It can be destroyed again."),
@@ -138,7 +140,10 @@ class CreateDataset(Operation, tag="create-dataset"):
             settings += ["encryption=aes-256-gcm", f"keyformat={KEY_FORMATS[self.key]}", "keylocation=prompt"]
         options = [word for setting in settings for word in ("-o", setting)]
         argv = ["zfs", "create", *mount.NOT_YET, *options, "--", self.full_name]
-        title, undo = f"Create {self.full_name}", Message("The folder can be destroyed while it is empty.")
+        title, undo = (
+            Message("Create {full_name}", full_name=self.full_name),
+            Message("The folder can be destroyed while it is empty."),
+        )
         if self.key:
             step = key_step("create", title, argv, KEY_FORMATS[self.key], self.full_name, undo)
         else:

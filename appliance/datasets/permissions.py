@@ -127,7 +127,7 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
                     Message("Let the file system store access lists"),
                     ["zfs", "set", "acltype=posix", "aclinherit=passthrough", self.dataset],
                 ),
-                self.note_step("begun", "Note the list of users with the folder", note),
+                self.note_step("begun", Message("Note the list of users with the folder"), note),
                 Step(
                     "apply",
                     Message("Apply it to every file and folder in it"),
@@ -136,7 +136,7 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
                     (self.dataset,),
                 ),
                 self.note_step(
-                    "done", "Note that it was applied to every file", msgspec.structs.replace(note, done=True)
+                    "done", Message("Note that it was applied to every file"), msgspec.structs.replace(note, done=True)
                 ),
             ),
             identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid, "numbers": numbers},

@@ -18,7 +18,7 @@ from appliance.facts.box import Facts
 from appliance.facts.copy_mark import is_continued
 from appliance.facts.datasets import Snapshot
 from appliance.facts.sharing import Share
-from appliance.formatting import size_text
+from appliance.formatting import moment_text, size_text
 from appliance.message import Message
 from appliance.operation import Loss, Plan, Step, Work, always
 from appliance.pools.checkpoint import COSTS, TakeCheckpoint
@@ -127,7 +127,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
     def plan(self, facts: Facts) -> Plan:
         newer, shares = self.newer_snapshots(facts), self.served_shares(facts)
         dataset, found = facts.dataset(self.dataset), self.find_snapshot(facts)
-        moment = Message("{created} UTC", created=f"{found.created:%d %B %Y, %H:%M}") if found else ""
+        moment = Message("{created} UTC", created=moment_text(found.created)) if found else ""
         # Data that is in none of the remaining snapshots: written since the newest one, and unique to those destroyed.
         written = (dataset.written if dataset else 0) + sum(snapshot.written for snapshot in newer)
         return Plan(
@@ -216,25 +216,25 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         again = bool(shares) or self.shares_left_paused(facts)
         try:
             if shares:
-                work.progress(5, "Pausing its shares")
+                work.progress(5, Message("Pausing its shares"))
                 teardown.serve_datasets(
                     (one for one in status.read_datasets() if place_of(one) not in paused), work.note
                 )
                 teardown.close_shares(shares)
             if self.way_back:
-                work.progress(20, "Taking a checkpoint of the pool")
+                work.progress(20, Message("Taking a checkpoint of the pool"))
                 libzfs.take_checkpoint(self.dataset.split("/", 1)[0])
                 work.note(Message("The pool keeps a checkpoint of the moment before"))
             self.restore_snapshot(work, newer)
         finally:
             if again:
-                work.progress(90, "Serving its shares again")
+                work.progress(90, Message("Serving its shares again"))
                 teardown.serve_datasets(status.read_datasets(), work.note)
 
     def restore_snapshot(self, work: Work, newer: list[Snapshot]) -> None:
         """Check everything that could make the rollback fail before the newer snapshots are destroyed."""
         bookmarks = self.check_newer(newer)
-        work.progress(40, f"Destroying {len(newer)} newer snapshots")
+        work.progress(40, Message("Destroying {count} newer snapshots", count=len(newer)))
         if left := libzfs.destroy_snapshots([snapshot.name for snapshot in newer]):
             raise Failed(
                 Message("A newer snapshot could not be destroyed"),

@@ -256,10 +256,10 @@ def confirm_text(disk: Disk) -> str:
 
 def progress_text(done: int, size: int, seconds: float) -> str:
     """The progress in words, with the time left once it can be estimated."""
-    words = f"{disk_size(done)} of {disk_size(size)} written"
-    if seconds < 10 or done < 64 * MIB:
-        return f"{words}, estimating the time left"
-    return f"{words}, {time_left(round((size - done) * seconds / done))}"
+    words = Message("{done} of {size} written", done=disk_size(done), size=disk_size(size))
+    known = seconds >= 10 and done >= 64 * MIB
+    left = time_left(round((size - done) * seconds / done)) if known else Message("estimating the time left")
+    return join_messages([words, left], ", ")
 
 
 class ExclusiveDisk:

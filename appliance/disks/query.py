@@ -19,8 +19,9 @@ from pathlib import Path
 import msgspec
 
 from appliance import command
-from appliance.disks.smart import UNANSWERED
 from appliance.errors import Failed
+from appliance.formatting import day_text
+from appliance.message import Message
 from appliance.schedule import box_zone
 from appliance.system import paths
 
@@ -39,7 +40,10 @@ class Silent(Failed):
     """This query, or an earlier one that still hangs, was not answered in time."""
 
     def __init__(self, since: datetime) -> None:
-        super().__init__(f"{UNANSWERED} {since.astimezone(box_zone()):%d %B %Y at %H:%M}.")
+        local = since.astimezone(box_zone())
+        super().__init__(
+            Message("It has not answered since {day} at {time}.", day=day_text(local), time=f"{local:%H:%M}")
+        )
 
 
 def query_disk(

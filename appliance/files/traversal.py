@@ -18,6 +18,7 @@ from pathlib import Path
 
 from appliance.errors import Failed, Reason, Refused
 from appliance.formatting import time_left
+from appliance.message import Message, join_messages
 from appliance.operation import Work
 
 BOUND = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -143,10 +144,10 @@ class WalkProgress:
         self.reported = now
         self.work.stop_if_asked()
         passed, left = now - self.began, max(self.total - self.done, 0)
-        text = f"{self.done} files and folders"
-        if passed > SECONDS_UNTIL_ESTIMATE and left:
-            text += f", {time_left(int(passed * left / self.done))}"
-        self.work.progress(min(99, self.done * 100 // self.total), text)
+        known = passed > SECONDS_UNTIL_ESTIMATE and left
+        text = Message("{count} files and folders", count=self.done)
+        words = [text, time_left(int(passed * left / self.done)) if known else ""]
+        self.work.progress(min(99, self.done * 100 // self.total), join_messages(words, ", "))
 
 
 def refuse_unless_of(handle: int, dataset: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from appliance.formatting import disk_size, size_text
+from appliance.formatting import disk_size, list_with_and, size_text
 from appliance.layout import risk
 from appliance.layout.choices import (
     LayoutChoice,
@@ -24,6 +24,7 @@ from appliance.layout.choices import (
     usual_layout,
 )
 from appliance.layout.geometry import MIB, PARTITION_MARGIN, expanded_bytes, file_bytes, parity_of, usable_bytes
+from appliance.message import Message, join_messages
 
 TB = 10**12
 LARGE = 4 * TB  # rebuilding such a disk takes a day or more while it is in use
@@ -34,7 +35,7 @@ ENOUGH = 0.6
 # The same for a layout that survives one failure less, which has to hold even more to be preferred.
 WORTH_A_FAILURE = 0.45
 NEARLY = 0.75
-COUNTS = {1: "one disk", 2: "two disks", 3: "three disks"}
+COUNTS = {1: Message("one disk"), 2: Message("two disks"), 3: Message("three disks")}
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def propose_layouts(disks: Sequence[Candidate], *, ashift: int = 12) -> tuple[Pr
     ]
     usual = next(proposal for proposal in proposals if proposal.choice == usual_layout(len(disks)))
     best = choose_recommended(proposals, usual)
-    reason = f"{recommendation_reason(best, usual, len(disks))}{equal_partitions_note(proposals, best)}"
+    reason = join_messages([recommendation_reason(best, usual, len(disks)), equal_partitions_note(proposals, best)])
     others = sorted(
         (proposal for proposal in proposals if proposal is not best),
         key=lambda proposal: (-proposal.survives, -proposal.usable, proposal.choice.value),
@@ -141,7 +142,7 @@ def equal_partitions_note(proposals: Sequence[Proposal], best: Proposal) -> str:
     largest = max((other.usable_surviving(best.survives) for other in others), default=0)
     if best.usable >= ENOUGH * largest:
         return ""
-    return f" Equal partitions would hold {size_text(largest)}, but as two pools to look after."
+    return Message("Equal partitions would hold {size}, but as two pools to look after.", size=size_text(largest))
 
 
 def judge_layout(disks: Sequence[Candidate], choice: LayoutChoice, *, ashift: int = 12) -> Proposal:
@@ -201,35 +202,78 @@ def layout_title(choice: LayoutChoice, width: int) -> str:
     """A layout in words: ``raidz2 of 6``, ``2 × Mirror of 2, 1 spare``, ``One disk alone``."""
     name = {"stripe": "Stripe", "mirror": "Mirror"}.get(choice.layout, choice.layout)
     if choice.layout == "stripe" and width == 1:
-        return "One disk alone"
-    title = f"{name} of {width}" if choice.groups == 1 else f"{choice.groups} × {name} of {width}"
-    if choice.spares:
-        title += f", {choice.spares} spare" + ("s" if choice.spares > 1 else "")
-    title += ", equal partitions" if choice.equal else ""
-    return f"{title}, the rest mirrored" if choice.mirrored else title
+        return Message("One disk alone")
+    one_group = Message("{layout} of {width}", layout=name, width=width)
+    spare = Message("{count} spare", count=1) if choice.spares == 1 else Message("{count} spares", count=choice.spares)
+    parts = [
+        one_group
+        if choice.groups == 1
+        else Message("{groups} × {layout} of {width}", groups=choice.groups, layout=name, width=width),
+        spare if choice.spares else "",
+        Message("equal partitions") if choice.equal else "",
+        Message("the rest mirrored") if choice.mirrored else "",
+    ]
+    return join_messages(parts, ", ")
 
 
 def recommendation_reason(best: Proposal, usual: Proposal, disks: int) -> str:
     """Why this layout is recommended, in a sentence or two."""
     holds = size_text(best.usable)
     if best is not usual:
-        where = "of each group " if best.choice.groups > 1 else ""
-        more = f", but any {COUNTS[usual.survives]} may fail there" if usual.survives > best.survives else ""
-        return f"Any {COUNTS[best.survives]} {where}may fail, and it holds {holds}, {best.percent} % of the disks. They differ in size: {usual.title} would hold only {size_text(usual.usable)}{more}."
+        return reason_against_usual(best, usual)
     if disks == 1:
-        return "Add a second disk of the same size later, and the pool becomes a mirror, which survives a failed disk."
+        return Message(
+            "Add a second disk of the same size later, and the pool becomes a mirror, which survives a failed disk."
+        )
     if best.choice.layout == "mirror" and best.choice.groups == 1:
-        return f"Both disks hold the same data: one may fail and nothing is lost, and it holds {holds}."
+        return Message(
+            "Both disks hold the same data: one may fail and nothing is lost, and it holds {size}.", size=holds
+        )
     if best.choice.layout == "mirror":
-        return f"Either disk of each pair may fail, it is the fastest with so few disks, grows by two disks at a time, and holds {holds}."
+        return Message(
+            "Either disk of each pair may fail, it is the fastest with so few disks, grows by two disks at a time, and holds {size}.",
+            size=holds,
+        )
     if best.choice.layout == "raidz1":
-        return f"Any one disk may fail, and {best.percent} % of the space is for files: {holds}."
+        return Message(
+            "Any one disk may fail, and {percent} % of the space is for files: {size}.",
+            percent=best.percent,
+            size=holds,
+        )
     if best.choice.layout == "raidz3":
-        return f"With {disks} disks in one group a rebuild takes long, so any three may fail, and it holds {holds}."
+        return Message(
+            "With {disks} disks in one group a rebuild takes long, so any three may fail, and it holds {size}.",
+            disks=disks,
+            size=holds,
+        )
     if best.choice.groups > 1:
-        spare = " A spare steps in at once." if best.spares else ""
-        return f"Any two disks of each group may fail, the groups are small enough to rebuild in reasonable time, and it holds {holds}.{spare}"
-    return f"Any two disks may fail, even one while the other is being rebuilt, and it still holds {holds}."
+        spare = Message("A spare steps in at once.") if best.spares else ""
+        return join_messages(
+            [
+                Message(
+                    "Any two disks of each group may fail, the groups are small enough to rebuild in reasonable time, and it holds {size}.",
+                    size=holds,
+                ),
+                spare,
+            ]
+        )
+    return Message("Any two disks may fail, even one while the other is being rebuilt, and it still holds {size}.", size=holds)  # fmt: skip
+
+
+def reason_against_usual(best: Proposal, usual: Proposal) -> str:
+    """Why a layout is recommended for these disks rather than the one that is usual for their number."""
+    holds, would_hold = size_text(best.usable), size_text(usual.usable)
+    count, percent = COUNTS[best.survives], best.percent
+    return join_messages(
+        [
+            Message("Any {count} of each group may fail, and it holds {size}, {percent} % of the disks.", count=count, size=holds, percent=percent)
+            if best.choice.groups > 1
+            else Message("Any {count} may fail, and it holds {size}, {percent} % of the disks.", count=count, size=holds, percent=percent),
+            Message("They differ in size: {layout} would hold only {size}, but any {count} may fail there.", layout=usual.title, size=would_hold, count=COUNTS[usual.survives])
+            if usual.survives > best.survives
+            else Message("They differ in size: {layout} would hold only {size}.", layout=usual.title, size=would_hold),
+        ]
+    )  # fmt: skip
 
 
 def list_growth(proposal: Proposal, groups: Sequence[Sequence[int]], ashift: int, margin: int) -> Iterator[Growth]:
@@ -245,38 +289,43 @@ def list_growth(proposal: Proposal, groups: Sequence[Sequence[int]], ashift: int
         # zpool-attach(8): RAID-Z expansion. Older files keep their share of parity until they are written again.
         rewritten = gain_from([[*groups[0], min(groups[0])], *groups[1:]])
         yield Growth(
-            f"Add one disk of {common} to a group",
+            Message("Add one disk of {size} to a group", size=common),
             max(expanded_bytes(layout, groups, ashift, margin=margin) - now, 0),
-            f"Takes a day or two while files stay available. ZFS still counts with the old share of parity; files written afterwards need less, as if {size_text(rewritten)} had been added.",
-        )
+            Message("Takes a day or two while files stay available. ZFS still counts with the old share of parity; files written afterwards need less, as if {size} had been added.", size=size_text(rewritten)),
+        )  # fmt: skip
     elif layout == "mirror":
         yield Growth(
-            f"Attach one more disk of {common} to a mirror",
+            Message("Attach one more disk of {size} to a mirror", size=common),
             0,
-            "No more space, but that mirror then survives one more failure.",
+            Message("No more space, but that mirror then survives one more failure."),
         )
     elif width == 1:
-        yield Growth(f"Attach a second disk of {common}", 0, "It becomes a mirror: one disk may then fail.")
+        how = Message("Attach a second disk of {size}", size=common)
+        yield Growth(how, 0, Message("It becomes a mirror: one disk may then fail."))
     if layout == "stripe":
         yield Growth(
-            f"Add one more disk of {common}",
+            Message("Add one more disk of {size}", size=common),
             gain_from([[*groups[0], smallest]]),
-            "More disks, and each of them loses everything when it fails.",
+            Message("More disks, and each of them loses everything when it fails."),
         )
     else:
         yield Growth(
-            f"Add another group of {width} disks of {common}",
+            Message("Add another group of {count} disks of {size}", count=width, size=common),
             gain_from([*groups, [smallest] * width]),
-            "Available at once. Files that are there already stay where they are.",
+            Message("Available at once. Files that are there already stay where they are."),
         )
     several = layout != "stripe" and len(groups) > 1
     larger = [[2 * smallest] * width, *groups[1:]] if layout != "stripe" else [[2 * size for size in groups[0]]]
-    what = f"the {width} disks of one group" if several else "every disk" if width > 1 else "the disk"
-    yield Growth(
-        f"Replace {what} by one of {disk_size(2 * smallest)}" + (", one after the other" if width > 1 else ""),
-        gain_from(larger),
-        "The space appears when the last one is rebuilt.",
-    )
+    twice = disk_size(2 * smallest)
+    if several:
+        how = Message(
+            "Replace the {count} disks of one group by one of {size}, one after the other", count=width, size=twice
+        )
+    elif width > 1:
+        how = Message("Replace every disk by one of {size}, one after the other", size=twice)
+    else:
+        how = Message("Replace the disk by one of {size}", size=twice)
+    yield Growth(how, gain_from(larger), Message("The space appears when the last one is rebuilt."))
 
 
 def layout_warnings(
@@ -286,34 +335,35 @@ def layout_warnings(
     layout, width = proposal.choice.layout, len(groups[0])
     largest = max(disk.size for disk in disks)
     if layout == "stripe":
-        yield "One failed disk loses everything in this pool. Keep a copy elsewhere."
-    if layout == "raidz1" and (largest >= LARGE or width > WIDE_RAIDZ1):
-        what = f"disks of {disk_size(largest)}" if largest >= LARGE else f"a group of {width} disks"
-        yield f"Rebuilding {what} takes a day or more, and a second failure in that time loses everything. raidz2 survives it."
+        yield Message("One failed disk loses everything in this pool. Keep a copy elsewhere.")
+    if layout == "raidz1" and largest >= LARGE:
+        yield Message("Rebuilding disks of {size} takes a day or more, and a second failure in that time loses everything. raidz2 survives it.", size=disk_size(largest))  # fmt: skip
+    elif layout == "raidz1" and width > WIDE_RAIDZ1:
+        yield Message("Rebuilding a group of {count} disks takes a day or more, and a second failure in that time loses everything. raidz2 survives it.", count=width)  # fmt: skip
     if layout != "mirror" and width > WIDE and layout != "stripe":
-        yield f"A group of {width} disks rebuilds slowly, because every one of them has to be read. Two groups are better."
+        yield Message("A group of {count} disks rebuilds slowly, because every one of them has to be read. Two groups are better.", count=width)  # fmt: skip
     if proposal.rest and proposal.choice.mirrored:
-        yield f"The second pool, {size_text(proposal.rest)} for files, survives one failed disk. It is on the same disks as the first: a failed disk has to be replaced in both."
+        yield Message("The second pool, {size} for files, survives one failed disk. It is on the same disks as the first: a failed disk has to be replaced in both.", size=size_text(proposal.rest))  # fmt: skip
     elif proposal.rest:
-        yield f"The second pool, {size_text(proposal.rest)} for files, protects nothing: each failed disk that it is on loses all of it. Use it only for what you can do without."
+        yield Message("The second pool, {size} for files, protects nothing: each failed disk that it is on loses all of it. Use it only for what you can do without.", size=size_text(proposal.rest))  # fmt: skip
     elif layout != "stripe" and differ_in_size([disk.size for disk in disks]) and proposal.waste:
         idle = proposal.waste - sum(disks[at].size for at in proposal.spares)
         if idle > 0:
-            yield f"The disks differ in size. Each counts only as much as the smallest of its group, so {size_text(idle)} would stay unused."
+            yield Message("The disks differ in size. Each counts only as much as the smallest of its group, so {size} would stay unused.", size=size_text(idle))  # fmt: skip
     used = [disks[at] for group in proposal.groups for at in group] + [disks[at] for at in proposal.spares]
     for disk in used:
         if disk.trouble:
-            yield f"{disk.label} {disk.trouble}. Leave it out, or replace it soon."
+            yield Message("{disk} {trouble}. Leave it out, or replace it soon.", disk=disk.label, trouble=disk.trouble)
     if slow := [disk.label for disk in used if disk.shingled]:
-        yield f"{', '.join(slow)}: this model overlaps its tracks (SMR). Long writes and rebuilding can take many times longer, and ZFS may then take it for failed."
+        yield Message("{disks}: this model overlaps its tracks (SMR). Long writes and rebuilding can take many times longer, and ZFS may then take it for failed.", disks=join_messages(slow, ", "))  # fmt: skip
     sectors = {disk.physical_sector for disk in used}
     if max(sectors) > 1 << ashift:
-        yield f"A disk has sectors of {max(sectors)} bytes, larger than the pool's: each small write makes it read first. Choose a larger sector size."
+        yield Message("A disk has sectors of {size} bytes, larger than the pool's: each small write makes it read first. Choose a larger sector size.", size=max(sectors))  # fmt: skip
     elif len(sectors) > 1:
-        listed = " and ".join(str(size) for size in sorted(sectors))
-        yield f"The disks have sectors of {listed} bytes. Together they work in {1 << ashift}; a pool made for 512 could never take the larger ones."
+        listed = list_with_and([str(size) for size in sorted(sectors)])
+        yield Message("The disks have sectors of {sizes} bytes. Together they work in {size}; a pool made for 512 could never take the larger ones.", sizes=listed, size=1 << ashift)  # fmt: skip
     if len({disk.rotational for disk in used}) > 1:
-        yield "Hard disks and solid-state disks are mixed. The pool is as slow as its hard disks; a solid-state disk serves better as log or cache, or in a pool of its own."
+        yield Message("Hard disks and solid-state disks are mixed. The pool is as slow as its hard disks; a solid-state disk serves better as log or cache, or in a pool of its own.")  # fmt: skip
 
 
 def choose_data_disks(disks: Sequence[Candidate]) -> list[int]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from appliance.facts.box import Caching
 from appliance.formatting import binary_text, size_text
 from appliance.layout.geometry import GIB, TYPICAL_BLOCK
+from appliance.message import Message, join_messages
 
 HEADER = 96  # bytes of memory for each block in a cache device
 SMALL_BLOCK = 16 * 2**10
@@ -38,51 +39,47 @@ class AuxAdvice:
 def log_advice(caching: Caching) -> AuxAdvice:
     """Whether a log device is worth it, by the share of writes that programs waited for."""
     share = caching.sync_percent
-    measured = (
-        "Too little has been written since the box started to say how much of it programs waited for."
-        if share is None
-        else f"Programs waited for {share} % of all bytes written since the box started."
-    )
-    if share is not None:
-        measured += (
-            " A fast log would be noticeable."
-            if share >= MANY_SYNC_WRITES
-            else " A log would hardly be noticeable here."
+    if share is None:
+        measured = Message(
+            "Too little has been written since the box started to say how much of it programs waited for."
         )
+    elif share >= MANY_SYNC_WRITES:
+        measured = Message("Programs waited for {percent} % of all bytes written since the box started. A fast log would be noticeable.", percent=share)  # fmt: skip
+    else:
+        measured = Message("Programs waited for {percent} % of all bytes written since the box started. A log would hardly be noticeable here.", percent=share)  # fmt: skip
     return AuxAdvice(
         None if share is None else share >= MANY_SYNC_WRITES,
         measured,
-        "Makes writes faster that a program waits for: NFS, databases, virtual machines. Copying files over SMB hardly uses it.",
-        f"A solid-state disk, better two as a mirror: if a single one dies in a power cut, the last seconds of such writes are lost. Only about {size_text(LOG_EVER_USED)} of it is ever used.",
-    )
+        Message("Makes writes faster that a program waits for: NFS, databases, virtual machines. Copying files over SMB hardly uses it."),
+        Message("A solid-state disk, better two as a mirror: if a single one dies in a power cut, the last seconds of such writes are lost. Only about {size} of it is ever used.", size=size_text(LOG_EVER_USED)),
+    )  # fmt: skip
 
 
 def cache_advice(caching: Caching, size: int = 0) -> AuxAdvice:
     """Whether a cache device is worth it, by the share of reads that memory answers. ``size``: bytes of the chosen disks."""
     hits = caching.hit_percent
-    measured = (
-        "Too little has been read since the box started to say how often memory answered."
-        if hits is None
-        else f"Memory answers {hits} % of the reads that programs wait for."
-    )
-    if hits is not None:
-        measured += (
-            " A cache device could add little."
-            if hits >= WELL_CACHED
-            else " A cache device could help with what is read again and again."
-        )
+    if hits is None:
+        measured = Message("Too little has been read since the box started to say how often memory answered.")
+    elif hits >= WELL_CACHED:
+        measured = Message("Memory answers {percent} % of the reads that programs wait for. A cache device could add little.", percent=hits)  # fmt: skip
+    else:
+        measured = Message("Memory answers {percent} % of the reads that programs wait for. A cache device could help with what is read again and again.", percent=hits)  # fmt: skip
     whole = size or 100 * GIB
+    memory = Message("Memory for its index, {header} bytes for each block: {cache} of cache take about {large} with blocks of 128 KiB, {small} with blocks of 16 KiB, and more with smaller ones. That memory no longer caches data.", header=HEADER, cache=size_text(whole), large=binary_text(index_memory(whole)), small=binary_text(index_memory(whole, SMALL_BLOCK)))  # fmt: skip
     heavy = (
-        f" More than a quarter of what this box keeps in memory ({binary_text(caching.memory)}) would go to the index."
+        Message(
+            "More than a quarter of what this box keeps in memory ({memory}) would go to the index.",
+            memory=binary_text(caching.memory),
+        )
         if is_index_heavy(whole, caching.memory)
         else ""
     )
     return AuxAdvice(
         None if hits is None else hits < WELL_CACHED,
         measured,
-        "Keeps a second copy of data that is read often, on a solid-state disk. It hardly helps with films and other large files that are read once. It may fail without loss.",
-        f"Memory for its index, {HEADER} bytes for each block: {size_text(whole)} of cache take about {binary_text(index_memory(whole))} with blocks of 128 KiB, {binary_text(index_memory(whole, SMALL_BLOCK))} with blocks of 16 KiB, and more with smaller ones. That memory no longer caches data.{heavy}",
-    )
+        Message("Keeps a second copy of data that is read often, on a solid-state disk. It hardly helps with films and other large files that are read once. It may fail without loss."),
+        join_messages([memory, heavy]),
+    )  # fmt: skip
 
 
 def is_index_heavy(size: int, memory: int) -> bool:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from appliance.layout.choices import LayoutChoice
 from appliance.layout.geometry import PARITY
+from appliance.message import Message, join_messages
 
-NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+NUMBERS = (
+    "no",  # as a message it would be the answer to a question
+    Message("one"), Message("two"), Message("three"), Message("four"), Message("five"), Message("six"),
+    Message("seven"), Message("eight"), Message("nine"), Message("ten"), Message("eleven"), Message("twelve"),
+)  # fmt: skip
 
 
 def number_word(number: int) -> str:
@@ -15,38 +20,72 @@ def number_word(number: int) -> str:
 
 def explain_layout(choice: LayoutChoice, width: int) -> str:
     """What protects the files in a layout with this many disks a group, as half a sentence after its name."""
-    found = explain_groups(choice, width)
+    found = [explain_groups(choice, width)]
     if choice.spares:
-        waiting = "a spare waits" if choice.spares == 1 else f"{number_word(choice.spares)} spares wait"
-        found += f"; {waiting} to take the place of a failed disk"
+        found.append(
+            Message("a spare waits to take the place of a failed disk")
+            if choice.spares == 1
+            else Message("{number} spares wait to take the place of a failed disk", number=number_word(choice.spares))
+        )
     if choice.equal:
-        second = "a second pool, which is mirrored" if choice.mirrored else "a second pool, which nothing protects"
-        found += f"; every disk gives as much as the smallest has, and the rest can become {second}"
-    return found
+        found.append(
+            Message("every disk gives as much as the smallest has, and the rest can become a second pool, which is mirrored")
+            if choice.mirrored
+            else Message("every disk gives as much as the smallest has, and the rest can become a second pool, which nothing protects")
+        )  # fmt: skip
+    return join_messages(found, "; ")
 
 
 def explain_groups(choice: LayoutChoice, width: int) -> str:
     """What protects the files within the groups of a layout."""
     if choice.layout == "stripe":
         return (
-            "nothing protects the files" if width == 1 else "files are spread over the disks, and nothing protects them"
+            Message("nothing protects the files")
+            if width == 1
+            else Message("files are spread over the disks, and nothing protects them")
         )
     if choice.layout != "mirror":
         parity = PARITY[choice.layout]
-        space = "one disk's worth of space" if parity == 1 else f"{number_word(parity)} disks' worth of space"
-        return f"{space} {'in each group ' if choice.groups > 1 else ''}protects the others"
+        space = (
+            Message("one disk's worth of space")
+            if parity == 1
+            else Message("{number} disks' worth of space", number=number_word(parity))
+        )
+        return (
+            Message("{space} in each group protects the others", space=space)
+            if choice.groups > 1
+            else Message("{space} protects the others", space=space)
+        )
+    if choice.groups > 1 and width == 2:
+        return Message("the disks of each pair hold the same files")
     if choice.groups > 1:
-        group = "pair" if width == 2 else f"group of {number_word(width)}"
-        return f"the disks of each {group} hold the same files"
-    return "both disks hold the same files" if width == 2 else f"all {number_word(width)} disks hold the same files"
+        return Message("the disks of each group of {number} hold the same files", number=number_word(width))
+    if width == 2:
+        return Message("both disks hold the same files")
+    return Message("all {number} disks hold the same files", number=number_word(width))
 
 
 def describe_failures(survives: int, disks: int) -> str:
     """How many of the disks may fail, wherever they are, as a sentence."""
     if not survives:
-        which = "this disk" if disks == 1 else f"any one of the {number_word(disks)} disks"
-        return f"If {which} fails, everything in the pool is lost."
+        if disks == 1:
+            return Message("If this disk fails, everything in the pool is lost.")
+        return Message(
+            "If any one of the {disks} disks fails, everything in the pool is lost.", disks=number_word(disks)
+        )
     if disks == 2:
-        return "Either of the two disks can fail without losing a file."
-    at_once = " at once" if survives > 1 else ""
-    return f"Any {number_word(survives)} of the {number_word(disks)} disks can fail{at_once} without losing a file."
+        return Message("Either of the two disks can fail without losing a file.")
+    if survives == 1:
+        return Message("Any one of the {disks} disks can fail without losing a file.", disks=number_word(disks))
+    return Message(
+        "Any {survives} of the {disks} disks can fail at once without losing a file.",
+        survives=number_word(survives),
+        disks=number_word(disks),
+    )
+
+
+def describe_survival(disks: int) -> str:
+    """How many failures are survived, as a phrase."""
+    if disks == 0:
+        return Message("no failed disk")
+    return Message("one failed disk") if disks == 1 else Message("{count} failed disks", count=disks)

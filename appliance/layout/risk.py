@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import comb
 
+from appliance.message import Message
+
 Group = tuple[int, int]
 
 
@@ -39,8 +41,10 @@ def loss_probability(groups: Sequence[Group], failures: int) -> Fraction:
 def percent_text(odds: Fraction) -> str:
     """A probability in words: never, always, or a percentage other than 0 and 100."""
     if odds == 0:
-        return "never"
+        return Message("never")
     if odds == 1:
-        return "always"
+        return Message("always")
     whole = round(odds * 100)
-    return "under 1 %" if whole < 1 else "over 99 %" if whole > 99 else f"{whole} %"
+    if whole < 1:
+        return Message("under 1 %")
+    return Message("over 99 %") if whole > 99 else f"{whole} %"

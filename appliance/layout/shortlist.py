@@ -17,8 +17,14 @@ from typing import Literal
 
 from appliance.formatting import capitalize_opening
 from appliance.layout.advice import Proposal
+from appliance.message import Message, join_messages
 
 Goal = Literal["balanced", "safest", "most room"]
+GOALS: dict[Goal, str] = {
+    "balanced": Message("balanced"),
+    "safest": Message("safest"),
+    "most room": Message("most room"),
+}
 
 
 @dataclass(frozen=True)
@@ -33,9 +39,10 @@ class Suggestion:
     def title(self) -> str:
         """The goals as a heading: ``Balanced``, ``Balanced and safest``."""
         if not self.goals:
-            return "No protection"
-        *others, last = self.goals
-        return capitalize_opening(f"{', '.join(others)} and {last}" if others else last)
+            return Message("No protection")
+        *others, last = (GOALS[goal] for goal in self.goals)
+        listed = join_messages(others, ", ")
+        return capitalize_opening(Message("{one} and {other}", one=listed, other=last) if others else last)
 
 
 def shorten_proposals(proposals: Sequence[Proposal]) -> tuple[Suggestion, ...]:
@@ -64,7 +71,7 @@ def note_smaller_groups(proposal: Proposal, safest: Proposal) -> str:
     is_smaller = len(proposal.groups[0]) < len(safest.groups[0])
     if not is_smaller or proposal.usable > safest.usable or not proposal.reason:
         return ""
-    return "Its groups of disks are smaller than those of the safest layout, so a rebuild reads fewer disks."
+    return Message("Its groups of disks are smaller than those of the safest layout, so a rebuild reads fewer disks.")
 
 
 def rank_safety(proposal: Proposal) -> tuple[object, ...]:

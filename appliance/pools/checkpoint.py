@@ -9,7 +9,7 @@ from dataclasses import replace
 from appliance import command
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts, Pool
-from appliance.formatting import size_text
+from appliance.formatting import moment_text, size_text
 from appliance.message import Message
 from appliance.operation import Loss, Plan, Step, Work, always, never
 from appliance.pools import discover
@@ -28,7 +28,9 @@ COSTS = Message(
 def taken_at(pool: Pool) -> str:
     """When the checkpoint was taken, for identities and sentences."""
     kept = pool.checkpoint
-    return f"{kept.taken:%d %B %Y, %H:%M} UTC" if kept and kept.taken else Message("an unknown time")
+    if kept and kept.taken:
+        return Message("{moment} UTC", moment=moment_text(kept.taken))
+    return Message("an unknown time")
 
 
 class TakeCheckpoint(PoolOperation, tag="take-checkpoint"):

@@ -14,9 +14,9 @@ from appliance.disks.clear_labels import erase_step
 from appliance.disks.partitions import Cut, has_partitions, is_uneven, mirrors_of, partition_step
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Disk, Facts, Pool
-from appliance.formatting import disk_label, size_text
+from appliance.formatting import disk_label, list_with_and, size_text
 from appliance.layout.choices import NOTABLY_UNEQUAL, LayoutChoice, rest_size
-from appliance.layout.descriptions import explain_layout
+from appliance.layout.descriptions import describe_survival, explain_layout
 from appliance.layout.geometry import LEAST_DISKS, MIB, PARTITION_MARGIN, parity_of, usable_bytes
 from appliance.message import Message, join_messages
 from appliance.operation import Loss, Operation, Plan, Step, Work, if_lost
@@ -207,20 +207,25 @@ class CreatePool(Operation, tag="create-pool"):
         layout = LayoutChoice(self.layout, len(self.groups))
         disks = [disk_label(disk) for path in self.disks if (disk := facts.disk(path))]
         found = {
-            "Disks" if disks[1:] else "Disk": ", ".join(disks),
-            LAYOUT_NAMES[self.layout] if self.disks[1:] else "One disk alone": explain_layout(
+            Message("Disks") if disks[1:] else Message("Disk"): ", ".join(disks),
+            LAYOUT_NAMES[self.layout] if self.disks[1:] else Message("One disk alone"): explain_layout(
                 layout, len(self.groups[0])
             ),
-            "Survives": describe_survival(parity_of(self.layout, len(self.groups[0]))),
+            Message("Survives"): describe_survival(parity_of(self.layout, len(self.groups[0]))),
         }
         if self.rest:
-            found[f"Survives in {self.rest}"] = describe_survival(1 if self.rest_mirror else 0)
-        for word, paths in (("Log", self.logs), ("Cache", self.cache), ("Spare", self.spares)):
+            found[Message("Survives in {rest}", rest=self.rest)] = describe_survival(1 if self.rest_mirror else 0)
+        for word, paths in (
+            (Message("Log"), self.logs),
+            (Message("Cache"), self.cache),
+            (Message("Spare"), self.spares),
+        ):
             labels = [disk_label(disk) for path in paths if (disk := facts.disk(path))]
             if labels:
-                found[word] = ("mirror of " if word == "Log" and len(labels) > 1 else "") + " and ".join(labels)
+                listed = list_with_and(labels)
+                found[word] = Message("mirror of {disks}", disks=listed) if word == "Log" and labels[1:] else listed
         if self.encrypted:
-            found["Encrypted"] = "by a key file" if self.key_file else "by a passphrase"
+            found[Message("Encrypted")] = Message("by a key file") if self.key_file else Message("by a passphrase")
         return found
 
     def warnings(self, facts: Facts, shape: list[list[int]]) -> Iterator[str]:
@@ -391,10 +396,3 @@ LAYOUT_NAMES = {
 
 def on_off(value: bool) -> str:  # a property's value, not a switch of behaviour
     return "on" if value else "off"
-
-
-def describe_survival(disks: int) -> str:
-    """How many failures are survived, as a phrase."""
-    if disks == 0:
-        return "no failed disk"
-    return "one failed disk" if disks == 1 else f"{disks} failed disks"

@@ -13,12 +13,11 @@ from appliance.facts.box import Pool
 from appliance.formatting import disk_size, size_text
 from appliance.layout import growth as layout_growth
 from appliance.layout import risk
-from appliance.layout.descriptions import number_word
+from appliance.layout.descriptions import describe_survival, number_word
 from appliance.layout.geometry import LEAST_DISKS
 from appliance.layout.growth import DataGroup
 from appliance.message import Message
 from appliance.pools.base import pool_trouble
-from appliance.pools.create import describe_survival
 from appliance.pools.growth_disks import gather_disks, partitions, unequal_note, usual_disk, whole_disk
 from appliance.pools.growth_plan import members_of
 from appliance.pools.rebuild_estimate import PastWork, RebuildEstimate, estimate_expansion, estimate_rebuild

@@ -20,6 +20,7 @@ from appliance.errors import LarderError, Reason, Refused, explain_error
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.box_record import BoxRecord
+from appliance.formatting import day_text
 from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, always, checked_plan
 from appliance.recovery import bring_users, records, seal
@@ -132,7 +133,7 @@ class TakePlace(Operation, tag="take-place"):
         steps.append(Step("mark", Message("Note on {pool} that this box has taken its place", pool=self.pool), shlex.join(["zfs", "set", f"{user_properties.BOX}=…", self.pool]), self.mark, (self.pool,)))  # fmt: skip
         return Plan(
             title=Message("Take the place of {host}", host=record.host),
-            summary=Message("This box gets the users and groups of {host} as they were on {day}, with the numbers that own their files.", host=record.host, day=f"{datetime.fromtimestamp(record.written, UTC):%d %B %Y}"),
+            summary=Message("This box gets the users and groups of {host} as they were on {day}, with the numbers that own their files.", host=record.host, day=day_text(datetime.fromtimestamp(record.written, UTC))),
             steps=tuple(steps),
             identity={"operation": msgspec.to_builtins(self), "record": record.text.decode()},
             warnings=(

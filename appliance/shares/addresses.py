@@ -49,7 +49,7 @@ def smb_addresses(host: str, name: str) -> Iterator[AddressWay]:
     )
     yield AddressWay("Mac", url, (Message("In the Finder choose Go, “Connect to Server…”, and put the address there."), Message("Choose “Registered user” and sign in.")))  # fmt: skip
     yield AddressWay(
-        "iPhone and iPad", url, (Message("In Files, on “Browse”, tap the three dots, then “Connect to Server”."), Message("Put the address there and sign in as registered user."))
+        Message("iPhone and iPad"), url, (Message("In Files, on “Browse”, tap the three dots, then “Connect to Server”."), Message("Put the address there and sign in as registered user."))
     )  # fmt: skip
     yield AddressWay(
         "Android",
@@ -57,10 +57,10 @@ def smb_addresses(host: str, name: str) -> Iterator[AddressWay]:
         (Message("Use a file manager that knows SMB, for example Material Files or CX File Explorer."), Message("Add a network place: server {host}, folder {name}.", host=host, name=name)),
     )  # fmt: skip
     yield AddressWay(
-        "Linux, on the desktop", url, (Message("In Files (GNOME) choose “Other Locations”, in Dolphin (KDE) the line at the top."), Message("Put the address there."))
+        Message("Linux, on the desktop"), url, (Message("In Files (GNOME) choose “Other Locations”, in Dolphin (KDE) the line at the top."), Message("Put the address there."))
     )  # fmt: skip
     yield AddressWay(
-        "Linux, in a terminal",
+        Message("Linux, in a terminal"),
         f"sudo mount -t cifs {shell_quoted(f'//{host}/{name}')} {shell_quoted(f'/mnt/{name}')} -o username=NAME,uid=$(id -u),gid=$(id -g)",
         (
             Message(
@@ -86,13 +86,15 @@ def nfs_addresses(host: str, path: str) -> Iterator[AddressWay]:
     )
     mac = f"/Volumes/{place.removeprefix('/mnt/')}"
     yield AddressWay(
-        "Mac, in a terminal",
+        Message("Mac, in a terminal"),
         f"sudo mkdir -p {shell_quoted(mac)} && sudo mount -t nfs -o vers=4,resvport {source} {shell_quoted(mac)}",
         (Message("A Mac with macOS 10.15 or later makes such a place in its own home folder instead."),),
     )
-    yield AddressWay("Mac, in the Finder", f"nfs://{host}{quote(path)}", (Message("Choose Go, “Connect to Server…”, and put the address there."),))  # fmt: skip
+    yield AddressWay(Message("Mac, in the Finder"), f"nfs://{host}{quote(path)}", (Message("Choose Go, “Connect to Server…”, and put the address there."),))  # fmt: skip
     yield AddressWay(
-        "Media players (Kodi, VLC)", f"nfs://{host}{quote(path)}", (Message("Add a network place of the kind NFS."),)
+        Message("Media players (Kodi, VLC)"),
+        f"nfs://{host}{quote(path)}",
+        (Message("Add a network place of the kind NFS."),),
     )
 
 
@@ -108,7 +110,7 @@ def fstab_line(host: str, path: str) -> str:
 
 def afp_addresses(host: str, name: str) -> Iterator[AddressWay]:
     yield AddressWay(
-        "Mac with Mac OS X 10.4 to macOS 15",
+        Message("Mac with Mac OS X 10.4 to macOS 15"),
         f"afp://{host}/{quote(name)}",
         (
             Message("In the Finder choose Go, “Connect to Server…”, and put the address there."),

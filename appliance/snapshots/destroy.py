@@ -176,7 +176,7 @@ class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
             work.note(text)  # includes what was held or cloned only after the review
 
         def before(done: int) -> None:
-            work.progress(done * 100 // max(total, 1), f"{done} of {total} destroyed")
+            work.progress(done * 100 // max(total, 1), Message("{done} of {total} destroyed", done=done, total=total))
             work.stop_if_asked()
 
         left = libzfs.destroy_snapshots([snapshot.name for snapshot in going], before)

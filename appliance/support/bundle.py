@@ -17,6 +17,7 @@ from typing import IO, Literal
 from appliance import names
 from appliance.errors import LarderError, Reason, Refused, explain_error
 from appliance.facts.box import Facts
+from appliance.message import Message
 from appliance.request import Exchange, Request
 from appliance.support.masking import Masker
 from appliance.support.sections import MOST_JOURNAL, OWN, SECTIONS
@@ -30,9 +31,9 @@ FIRST_USER = 1000  # useradd(8): accounts of people
 README = "README.txt"
 Masked = Literal["names", "serials", "addresses"]
 MASKED: dict[Masked, str] = {
-    "names": "names of this box, of users, groups, pools, folders and files",
-    "serials": "serial numbers of disks",
-    "addresses": "network and mail addresses",
+    "names": Message("names of this box, of users, groups, pools, folders and files"),
+    "serials": Message("serial numbers of disks"),
+    "addresses": Message("network and mail addresses"),
 }
 
 

@@ -19,7 +19,7 @@ from appliance import __version__, command
 from appliance.errors import Failed
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
-from appliance.message import plain_text
+from appliance.message import Message, plain_text
 from appliance.pools import history
 from appliance.system import box_info, journal
 from appliance.system.redaction import Redactor
@@ -180,20 +180,22 @@ def read_command_line(_facts: Facts) -> str:
 
 
 SECTIONS: tuple[Section, ...] = (
-    Section("versions.txt", "the versions of Larder, Linux, ZFS, Samba and what they need", read_versions),
-    Section("system.txt", "model, memory, load, temperatures, network addresses, file systems and services", read_system),
-    Section("kernel.txt", "how Linux was started, its modules, and what is mounted where", read_command_line),
-    Section("disks.txt", "the disks with model, serial number, size and partitions", read_disks),
-    Section("smart.txt", "the SMART report of every disk that is not asleep", read_smart),
-    Section("pools.txt", "state, layout, settings and events of the pools", read_pools),
-    Section("pool-history.txt", "the last commands that changed each pool", read_pool_history),
-    Section("folders.txt", "names, sizes and settings of folders and volumes, their snapshot schedules, backups and shares", read_folders),
-    Section("shares.txt", "shares, users and groups, without passwords", read_shares),
-    Section("journal.txt", f"the system log of the last {JOURNAL_DAYS} days", read_journal),
+    Section("versions.txt", Message("the versions of Larder, Linux, ZFS, Samba and what they need"), read_versions),
+    Section("system.txt", Message("model, memory, load, temperatures, network addresses, file systems and services"), read_system),
+    Section("kernel.txt", Message("how Linux was started, its modules, and what is mounted where"), read_command_line),
+    Section("disks.txt", Message("the disks with model, serial number, size and partitions"), read_disks),
+    Section("smart.txt", Message("the SMART report of every disk that is not asleep"), read_smart),
+    Section("pools.txt", Message("state, layout, settings and events of the pools"), read_pools),
+    Section("pool-history.txt", Message("the last commands that changed each pool"), read_pool_history),
+    Section("folders.txt", Message("names, sizes and settings of folders and volumes, their snapshot schedules, backups and shares"), read_folders),
+    Section("shares.txt", Message("shares, users and groups, without passwords"), read_shares),
+    Section("journal.txt", Message("the system log of the last {days} days", days=JOURNAL_DAYS), read_journal),
 )  # fmt: skip  # a file a line
 # What only the pages know, which they send along.
 OWN: dict[str, str] = {
-    "settings.txt": "Larder's settings: notifications, alert levels, self-tests, scrubs and trims, without passwords",
-    "alerts.txt": "the alerts, open and past",
-    "jobs.txt": "the last jobs: what they did and what became of them",
+    "settings.txt": Message(
+        "Larder's settings: notifications, alert levels, self-tests, scrubs and trims, without passwords"
+    ),
+    "alerts.txt": Message("the alerts, open and past"),
+    "jobs.txt": Message("the last jobs: what they did and what became of them"),
 }

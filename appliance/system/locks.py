@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from appliance import command
 from appliance.errors import Reason, Refused
+from appliance.message import Message, as_json_argument, from_json_argument
 from appliance.system import paths
 
 SECONDS_BETWEEN_TRIES = 0.2
@@ -69,7 +71,7 @@ def hold_locks(
                 name = busy.name
             else:
                 if who:
-                    note.write_text(who)
+                    note.write_text(json.dumps(as_json_argument(who)))
                     stack.callback(note.unlink, missing_ok=True)
                 yield
                 return
@@ -129,17 +131,18 @@ def holder_text(name: str) -> str:
     """What the holder of a lock is doing, as it said; empty where it did not."""
     for pid in lock_holders(name):
         try:
-            return (paths.LOCKS / f"{pid}.who").read_text()
-        except (OSError, UnicodeDecodeError):
+            said: str = from_json_argument(json.loads((paths.LOCKS / f"{pid}.who").read_text()))
+        except (OSError, ValueError, KeyError, TypeError):
             continue
+        return said
     return ""
 
 
 def words_for(name: str) -> str:
     """A lock's name as it is shown to people."""
     if name == FILES:
-        return "files"
-    return f"the files of {name.removeprefix(f'{FILES} ')}" if name.startswith(f"{FILES} ") else name
+        return Message("files")
+    return Message("the files of {name}", name=name.removeprefix(f"{FILES} ")) if name.startswith(f"{FILES} ") else name
 
 
 def any_held() -> bool:

@@ -1,4 +1,7 @@
-"""Restarting the box and switching it off, by systemd, which ends programs and exports in their order."""
+"""Restarting the box and switching it off, by systemd, which ends programs in their order.
+
+Pools stay imported, as ZFS means it: an exported pool leaves the cache file and would not come back at the start.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ class PowerOperation(Operation):
     def plan(self, facts: Facts) -> Plan:
         step = Step(
             "power",
-            Message("End all programs in order, export the pools, and {ending}", ending=self.ending),
+            Message("End all programs in order, unmount the folders, and {ending}", ending=self.ending),
             " ".join(self.argv),
             self.ask_systemd,
         )

@@ -120,7 +120,7 @@ class TryMtu(MtuOperation, tag="try-mtu"):
         deaf: list[str] = []
         try:
             for at, address in enumerate(clients := full_frames.list_clients()):
-                work.progress(at * 100 // len(clients), f"Asking {address}")
+                work.progress(at * 100 // len(clients), Message("Asking {address}", address=address))
                 if not full_frames.reaches(address, self.mtu):
                     deaf.append(address)
                     work.note(Message("{address} did not answer a full frame", address=address))

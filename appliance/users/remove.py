@@ -106,7 +106,7 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
             lambda work: self.hand_over(uid, heir, facts, work),
         )
         steps = [
-            samba_step("close", "Disable it in Samba", ["smbpasswd", "-d", self.name], self.name),
+            samba_step("close", Message("Disable it in Samba"), ["smbpasswd", "-d", self.name], self.name),
             disconnect_step(self.name),
             *([hand] if heir else []),
             Step(
@@ -116,7 +116,7 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
                 lambda work: self.drop_from_rules(facts, work),
             ),
             drop_from_shares.drop_step(self.name, self.heir, facts),
-            samba_step("samba", "Remove it from Samba", ["smbpasswd", "-x", self.name], self.name),
+            samba_step("samba", Message("Remove it from Samba"), ["smbpasswd", "-x", self.name], self.name),
             command_step("user", Message("Remove {name}", name=self.name), ["userdel", "--", self.name]),
         ]
         kept = (

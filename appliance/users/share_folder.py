@@ -43,7 +43,11 @@ FIELDS: dict[type[Operation], dict[str, str]] = {
     SetShare: {"write": "people", "read": "people", "everybody_as": "people", "": "name"},
 }
 FILLED_IN = "\n# A number that is 0 here is known once the steps before have run."
-PLACES = {"smb": "Windows and Mac (SMB)", "nfs": "Linux and media players (NFS)", "afp": "Older Macs (AFP)"}
+PLACES = {
+    "smb": Message("Windows and Mac (SMB)"),
+    "nfs": Message("Linux and media players (NFS)"),
+    "afp": Message("Older Macs (AFP)"),
+}
 Made = TypeVar("Made", bound=Operation)
 
 
@@ -214,14 +218,18 @@ class ShareFolder(Operation, tag="share-folder"):
         policy = self.policy or (policy_of(dataset) if dataset else None)
         setting = self.setting
         lines = {
-            "Folder": f"{self.dataset}, with the files in it" if self.guid else f"{self.dataset}, which is created",
-            "New users": ", ".join(self.new_users),
-            "Can read and change": self.names_with("change", facts),
-            "Can only read": self.names_with("read", facts),
-            PLACES["smb"]: f"as {setting.smb.name}" if setting.smb else "",
-            PLACES["nfs"]: f"from {', '.join(setting.nfs.hosts)}, without a password" if setting.nfs else "",
-            PLACES["afp"]: f"as {setting.afp.name}" if setting.afp else "",
-            "Automatic snapshots": policy.sentence if policy else "none",
+            Message("Folder"): Message("{folder}, with the files in it", folder=self.dataset)
+            if self.guid
+            else Message("{folder}, which is created", folder=self.dataset),
+            Message("New users"): ", ".join(self.new_users),
+            Message("Can read and change"): self.names_with("change", facts),
+            Message("Can only read"): self.names_with("read", facts),
+            PLACES["smb"]: Message("as {name}", name=setting.smb.name) if setting.smb else "",
+            PLACES["nfs"]: Message("from {hosts}, without a password", hosts=", ".join(setting.nfs.hosts))
+            if setting.nfs
+            else "",
+            PLACES["afp"]: Message("as {name}", name=setting.afp.name) if setting.afp else "",
+            Message("Automatic snapshots"): policy.sentence if policy else Message("none"),
         }
         return {name: value for name, value in lines.items() if value}
 

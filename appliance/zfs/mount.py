@@ -16,6 +16,7 @@ from appliance import command, names
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Dataset
 from appliance.files import traversal
+from appliance.message import Message
 from appliance.operation import Step, Work
 from appliance.system import paths
 from appliance.zfs import mountpoints, private_mount, status
@@ -238,17 +239,23 @@ def mount_dataset(
     }
     one = found.get(name)
     if one is None:
-        raise Failed(f"{name} is no longer there")
+        raise Failed(Message("{name} is no longer there", name=name))
     place = one.values["mountpoint"]
     if one.values["mounted"] == "yes":
-        work.note(f"{name} is mounted already")
+        work.note(Message("{name} is mounted already", name=name))
         return
     if one.locked:
-        raise Failed(f"{name} is locked. Unlock it first")
+        raise Failed(Message("{name} is locked. Unlock it first", name=name))
     if one.values["canmount"] == "off" or not place.startswith("/"):
-        raise Failed(f"{name} has no place among the folders of this box")
+        raise Failed(Message("{name} has no place among the folders of this box", name=name))
     if not may_be_mounted(one, found.get(pool), also):
-        raise Failed(f"{name} wants to be at {place}, outside the folder of its pool. Larder mounts nothing there")
+        raise Failed(
+            Message(
+                "{name} wants to be at {place}, outside the folder of its pool. Larder mounts nothing there",
+                name=name,
+                place=place,
+            )
+        )
     with mountpoints.hold_folder(place, make=True) as (handle, above):
         if mountpoints.begins_mount(handle, above):
             raise mountpoints.Blocked(f"Something else is mounted at {place}")
@@ -257,14 +264,18 @@ def mount_dataset(
                 raise mountpoints.Blocked(
                     f"There is something at {place} already. Choose another name, or move it away first"
                 )
-            work.note(f"Files that were at {place} while {name} was not mounted are hidden by it")
+            work.note(
+                Message(
+                    "Files that were at {place} while {name} was not mounted are hidden by it", place=place, name=name
+                )
+            )
         attach_mount(name, handle, mount_options(one.values, read_only=read_only))
         if not mountpoints.is_mounted_at(place, name):
             unmount_dataset(name)
             raise mountpoints.Blocked(
                 f"The folder at {place} was moved while {name} was being mounted, so it was unmounted again"
             )
-    work.note(f"Mounted {name}")
+    work.note(Message("Mounted {name}", name=name))
 
 
 def attach_mount(name: str, handle: int, with_options: str) -> None:
@@ -310,7 +321,14 @@ def mount_step(name: str, place: str, *, new: bool = False) -> Step:
         else:
             mount_dataset(name, work)
 
-    return Step("mount", f"Mount it at {place}", mount_text(name, place, new=new), act, (name,), "Unmount it")
+    return Step(
+        "mount",
+        Message("Mount it at {place}", place=place),
+        mount_text(name, place, new=new),
+        act,
+        (name,),
+        Message("Unmount it"),
+    )
 
 
 def mount_new(name: str, work: Work) -> None:
@@ -329,18 +347,25 @@ def mount_all(
         place = dataset.values["mountpoint"]
         work.stop_if_asked()
         if dataset.locked:
-            work.note(f"{dataset.name} is encrypted: unlock it to see its files")
+            work.note(Message("{name} is encrypted: unlock it to see its files", name=dataset.name))
         elif not is_inside(place, home, also):
-            work.note(f"{dataset.name} wants to be at {place}, outside {home}, and was left unmounted")
+            work.note(
+                Message(
+                    "{name} wants to be at {place}, outside {home}, and was left unmounted",
+                    name=dataset.name,
+                    place=place,
+                    home=home,
+                )
+            )
         else:
             try:
                 mount_dataset(dataset.name, work, read_only=read_only, also=also)
             except mountpoints.Blocked as blocked:
-                work.note(f"{dataset.name} was left unmounted: {blocked}")
+                work.note(Message("{name} was left unmounted: {blocked}", name=dataset.name, blocked=blocked))
                 if not read_only:
                     command.run(["zfs", "set", "-u", "canmount=noauto", dataset.name], timeout=60)
             except Failed as failed:
                 if not read_only:
                     raise
                 # Its folder may be missing, and on a pool that is only read none can be made.
-                work.note(f"{dataset.name} could not be mounted: {failed.said or failed}")
+                work.note(Message("{name} could not be mounted: {what}", name=dataset.name, what=failed.said or failed))

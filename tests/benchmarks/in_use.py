@@ -53,11 +53,20 @@ def times(visitor: Visitor) -> dict[str, float]:
     return {path: statistics.median(one) for path, one in taken.items()}
 
 
+def told(appliance: Machine) -> bool:
+    """Whether ZED runs no script just now, and none ten seconds later."""
+    return not any(
+        appliance.run("sh", "-c", f"sleep {wait}; pgrep -f '^/bin/sh /etc/zfs/zed[.]d/'", check=False)
+        for wait in (0, 10)
+    )
+
+
 def figures(appliance: Machine, visitor: Visitor, units: Units, quiet: Callable[[Machine], bool]) -> Iterator[Figure]:
     """Each with its unit, and its bound where one is promised."""
     sharing.make_pool(appliance, POOL, "photos")
     appliance.run("python3", "-c", FILL, timeout=1800)
     while_reading = times(visitor)
+    wait_for("ZED to have told of each snapshot", lambda: told(appliance), timeout=1800, every=5)
     sharing.make_person(visitor, "anna")
     visitor.wait_until(f"/folders/{sharing.key_of(appliance, f'{POOL}/photos')}/", "photos", timeout=300)
     said = sharing.set_share(visitor, appliance, f"{POOL}/photos", name="photos", write="anna")

@@ -3,38 +3,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
 
 from deploy.image.machine import Machine
+from tests.system.sharing import Client
 
 NAME, PASSWORD = "admin", "correct horse battery"
 
 
-class Clicks:
-    """Clicks, and counts them."""
+class Hand:
+    """Clicks and fills fields, and counts both."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.clicks = self.fields = 0
 
-    def __call__(self, found: Locator) -> None:
+    def click(self, found: Locator) -> None:
         found.click()
-        self.count += 1
+        self.clicks += 1
+
+    def fill(self, field: Locator, text: str) -> None:
+        field.fill(text)
+        self.fields += 1
 
 
-def set_up(page: Page, appliance: Machine) -> None:
+def set_up(page: Page, appliance: Machine, hand: Hand | None = None) -> None:
     """The first run, with the code from the console; where it is done already, sign in."""
     code = appliance.run("cat", "/run/larder/inventory/setup-code", check=False).strip()
     if not code:
         sign_in(page)
         return
+    hand = hand or Hand()
     page.goto("/")
-    page.get_by_label("Set-up code").fill(code)
-    page.get_by_label("Your name for signing in").fill(NAME)
-    page.get_by_label("Password", exact=True).fill(PASSWORD)
-    page.get_by_label("The password once more").fill(PASSWORD)
-    page.get_by_role("button", name="Set up this box").click()
+    hand.fill(page.get_by_label("Set-up code"), code)
+    hand.fill(page.get_by_label("Your name for signing in"), NAME)
+    hand.fill(page.get_by_label("Password", exact=True), PASSWORD)
+    hand.fill(page.get_by_label("The password once more"), PASSWORD)
+    hand.click(page.get_by_role("button", name="Set up this box"))
     expect(page).to_have_title(re.compile("Overview"))
 
 
@@ -56,16 +62,15 @@ def finished(page: Page, *, timeout: float = 300_000) -> None:
     expect(ended).to_contain_text("Done.", timeout=1000)
 
 
-def confirm(
-    page: Page, button: str | re.Pattern[str], click: Callable[[Locator], None] = lambda found: found.click()
-) -> None:
+def confirm(page: Page, button: str | re.Pattern[str], hand: Hand | None = None) -> None:
     """Press the button of a review page; with the password, where it asks for one."""
+    hand = hand or Hand()
     last = page.get_by_role("button", name=button)
     expect(last).to_be_visible()
     password = page.get_by_label("Your password", exact=True)
     if password.count():
-        password.fill(PASSWORD)
-    click(last)
+        hand.fill(password, PASSWORD)
+    hand.click(last)
 
 
 def create_pool(page: Page, *, name: str, bays: list[int], layout: str, passphrase: str = "") -> None:
@@ -121,6 +126,27 @@ def share_over_smb(page: Page, *, folder: str, user: str) -> None:
     may_change.get_by_label(user, exact=True).check()
     page.get_by_role("button", name="Switch the share on").click()
     finished(page)
+
+
+def share_new_folder(page: Page, hand: Hand, *, folder: str, user: str, password: str) -> None:
+    """From the overview of a box with the pool tank: one form for a new folder and a new user, and one review."""
+    hand.click(page.get_by_role("link", name="Share a folder").first)
+    hand.fill(page.get_by_label("Name of the folder"), folder)
+    hand.fill(page.get_by_label("Name of new user 1"), user)
+    hand.click(page.get_by_role("button", name="Continue"))
+    hand.fill(page.get_by_label(f"Password for {user}", exact=True), password)
+    hand.fill(page.get_by_label(f"Password for {user} once more"), password)
+    hand.click(page.get_by_role("button", name=f"Share the folder tank/{folder}"))
+    finished(page)
+    expect(page.get_by_role("heading", name=f"Open tank/{folder} on this computer")).to_be_visible()
+
+
+def write_file(appliance: Machine, folder: Path, *, share: str, user: str, password: str) -> None:
+    """Write a file over SMB from outside, and see that the box has it. ``folder`` is for what the client needs."""
+    sent = folder / "sent"
+    sent.write_text("written over SMB")
+    Client(appliance, folder, user, password).done(share, f"put {sent} note.txt")
+    assert appliance.run("cat", f"/tank/{share}/note.txt") == "written over SMB"
 
 
 def unlock(page: Page, *, dataset: str, passphrase: str) -> None:

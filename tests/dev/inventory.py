@@ -44,6 +44,7 @@ from web.alerts import pool_usage, reconcile
 from web.alerts.models import Alert, DiskCare, DiskDay, PoolDay
 from web.backups.models import BackupRecord
 from web.backups.proof import Proof
+from web.box.views import SOURCE as BOX
 from web.disks import ports, smart_history
 from web.inventory import stability, store
 from web.inventory.bays import bays_by_key, device_name, read_known_bays
@@ -84,7 +85,7 @@ from workers.collectors import UNITS, disk_key
 from workers.evaluate_alerts import disks_seen
 
 DAYS = 60  # of history that disks and pools have
-ALSO_READ = ("zfs", "properties", "snapshots", "temperatures", "details", "sessions", "importable", "groups", CONNECTIONS)  # fmt: skip
+ALSO_READ = ("zfs", "properties", "snapshots", "temperatures", "details", "sessions", "importable", "groups", BOX, CONNECTIONS)  # fmt: skip
 
 
 MICROSERVER = BoxInfo(
@@ -183,7 +184,13 @@ def put_facts(box: Box, now: datetime) -> None:
     store.replace(ServiceRow, services, lambda found: found.unit)
     store.replace(CachingRow, [Caching(hit_percent=94, sync_percent=3, memory=4 * 2**30)], lambda found: found.key)
     store.replace(PolicyRow, [SmbPolicy()], lambda _found: "smb")
-    store.replace(BoxRow, [MICROSERVER], lambda _found: "box", rates=lambda _found: {"eno1": [31 * 2**20, 2**18]})
+    store.replace(
+        BoxRow,
+        [MICROSERVER],
+        lambda _found: "box",
+        rates=lambda _found: {"eno1": [31 * 2**20, 2**18]},
+        disk_rates=lambda _found: [3 * 2**20, 33 * 2**20],
+    )
     told = recorded("zpool-get-2.3.9.json")["pools"]["full"]["properties"]
     values = {key: "" if one["value"] == "-" else one["value"] for key, one in told.items()}
     store.replace(PropertiesRow, [PoolProperties(one.name, one.guid, values) for one in box.pools], lambda found: str(found.guid))  # fmt: skip

@@ -57,7 +57,7 @@
     if (rows.size >= 2 && !owner.closest("pre, code, kbd, .break-anywhere"))
       for (const word of node.data.matchAll(/\S{2,19}(?!\S)/g)) { // longer ones, such as paths, have to break somewhere
         if (word.index && /\S/.test(node.data[word.index - 1])) continue;
-        if (/[-–/]/.test(word[0])) continue;
+        if (/[-–/…]/.test(word[0])) continue; // a line may end there
         range.setStart(node, word.index);
         range.setEnd(node, word.index + word[0].length);
         if (new Set([...range.getClientRects()].map((rect) => Math.round(rect.top))).size > 1) tell("broken word", owner, `“${word[0]}” stands in two lines`, text);

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.conftest import CHROMIUM, QUIET
 from tests.gallery.server import serving
@@ -23,10 +23,15 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def gallery(address: str) -> Iterator[Gallery]:
+def chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        found = Gallery(chromium, address)
-        yield found
-        found.close()
-        chromium.close()
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def gallery(chromium: Browser, address: str) -> Iterator[Gallery]:
+    found = Gallery(chromium, address)
+    yield found
+    found.close()

@@ -10,9 +10,9 @@ from pathlib import Path
 
 
 @contextmanager
-def serving(root: Path) -> Iterator[str]:
+def serving(root: Path, *options: str) -> Iterator[str]:
     """The address of a server of the code in ``root``; it ends when its standard input does."""
-    command = [sys.executable, "-m", "tests.gallery.serve"]
+    command = [sys.executable, "-m", "tests.gallery.serve", *options]
     with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin
         assert server.stdout

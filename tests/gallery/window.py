@@ -86,8 +86,8 @@ def collapse(found: Iterable[Finding]) -> list[str]:
 class Gallery:
     """A browser's windows onto one recorded box."""
 
-    def __init__(self, browser: Browser, address: str) -> None:
-        self.browser, self.address = browser, address
+    def __init__(self, browser: Browser, address: str, locale: str = "en-GB") -> None:
+        self.browser, self.address, self.locale = browser, address, locale
         self.context: BrowserContext | None = None
         self.box, self.samples = "", dict[str, list[str]]()
 
@@ -96,7 +96,7 @@ class Gallery:
         if self.box == box:
             return
         self.close()
-        self.context = self.browser.new_context(base_url=self.address, reduced_motion="reduce")
+        self.context = self.browser.new_context(base_url=self.address, reduced_motion="reduce", locale=self.locale)
         self.context.add_init_script(NOTE_SHIFTS)
         self.context.clock.set_fixed_time(NOW)
         self.context.set_default_timeout(PATIENCE)

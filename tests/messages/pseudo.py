@@ -1,7 +1,7 @@
 """The recorded boxes in a language in which every message is in ⟦brackets⟧: whatever has none is not translated.
 
-``python -m tests.messages.pseudo healthy degraded`` prints, as JSON, what the pages of these boxes say without brackets:
-``templates``, what templates write themselves, and ``values``, sentences that come from code.
+``python -m tests.messages.pseudo healthy empty:create_pool`` prints, as JSON, what the pages of one box and one page of another
+say without brackets: ``templates``, what templates write themselves, and ``values``, sentences that come from code.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -90,14 +90,27 @@ def unmarked(page: str) -> Iterator[tuple[str, str]]:
             yield kind, re.sub(r"\d+", "0", said)
 
 
-def write_pseudo_catalogue(folder: Path) -> None:
-    """All messages in brackets, compiled as at installation."""
+LONG_WORD = 10  # letters
+FILLER = "lengthened as another language may be and then again "
+
+
+def longer(message: str) -> str:
+    """The message with 40 % more letters: a short word becomes a longer word, everything else gets words."""
+    text = message.rstrip()
+    more = -(-len(text) * 2 // 5)
+    if " " not in text and len(text) < LONG_WORD:
+        return f"{text}{FILLER[:more].replace(' ', '')}{message[len(text) :]}"
+    return f"{text} {(FILLER * (more // len(FILLER) + 1))[: more - 1].strip()}{message[len(text) :]}"
+
+
+def write_pseudo_catalogue(folder: Path, translate: Callable[[str], str] = pseudo) -> None:
+    """All messages in brackets, or made of them otherwise, compiled as at installation."""
     found = catalogue.new_catalogue(LANGUAGE)
     for entry in found:
         if entry.msgid_plural:
-            entry.msgstr_plural = {0: pseudo(entry.msgid), 1: pseudo(entry.msgid_plural)}
+            entry.msgstr_plural = {0: translate(entry.msgid), 1: translate(entry.msgid_plural)}
         else:
-            entry.msgstr = pseudo(entry.msgid)
+            entry.msgstr = translate(entry.msgid)
     place_of = folder / LANGUAGE / "LC_MESSAGES"
     place_of.mkdir(parents=True)
     found.save(str(place_of / "django.po"))
@@ -118,17 +131,18 @@ def mark_values() -> None:
 
 
 def crawl(boxes: list[str]) -> dict[str, list[str]]:
-    """Every page of these boxes, read."""
+    """Every page of these boxes, read; of ``empty:create_pool`` only that one."""
     from django.test import Client
 
     from tests.gallery.pages import SIGNED_OUT
 
     found: dict[str, set[str]] = {"templates": set(), "values": set(), "failed": set()}
-    for box in boxes:
+    for word in boxes:
+        box, _colon, page = word.partition(":")
         client = Client(raise_request_exception=False, headers={"host": "localhost"})
         samples = client.get(f"/gallery/{box}/").json()
         for name, paths in samples.items():
-            if name in SIGNED_OUT | {"components"}:
+            if name in SIGNED_OUT | {"components"} or page not in ("", name):
                 continue
             for path in paths:
                 answer = client.get(path)

@@ -130,3 +130,9 @@ def test_messages_of_code_name_their_arguments():
 def test_message_without_its_argument_is_found():
     assert [*unlike_arguments('Message("{pool} is full.", name=name)')] == ["{pool} is full."]
     assert [*unlike_arguments('Message("It is full."); Message("{pool} is full.", pool=1); Message(a, **b)')] == []
+
+
+@pytest.mark.parametrize("language", catalogue.LANGUAGES)
+def test_catalogue_is_complete(language):
+    """A new message needs its translation: make messages, then web/locale."""
+    assert [entry.msgid for entry in catalogue.new_catalogue(language) if not catalogue.is_complete(entry)] == []

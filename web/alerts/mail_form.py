@@ -43,8 +43,8 @@ else:
 class MailForm(SettingsForm):
     preset = forms.ChoiceField(label=lazy_text("Mail provider"), choices=CHOICES, required=False)
     host = forms.RegexField(
-        r"^[A-Za-z0-9.:_-]+$", label="Mail server", required=False, max_length=255,
-        help_text="Without one, no mail is sent.", error_messages={"invalid": lazy_text("That is not the name of a server.")},
+        r"^[A-Za-z0-9.:_-]+$", label=lazy_text("Mail server"), required=False, max_length=255,
+        help_text=lazy_text("Without one, no mail is sent."), error_messages={"invalid": lazy_text("That is not the name of a server.")},
     )  # fmt: skip
     password = forms.CharField(
         label=lazy_text("App password"), required=False, strip=False, max_length=500,

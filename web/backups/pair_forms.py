@@ -18,7 +18,7 @@ from appliance.formatting import size_text
 from web.backups.remote_forms import PLAIN
 from web.forms_common import SizeField
 from web.jobs.refusals import validation_error
-from web.translation import lazy_text
+from web.translation import lazy_format, lazy_text
 
 HTTPS = 443
 
@@ -30,7 +30,10 @@ class ReceiveForm(forms.Form):
     name = forms.CharField(
         label=lazy_text("Name"),
         max_length=60,
-        help_text=f"For example the name of the other box. Its copies lie in a folder of this name, in the folder {HOME} of the pool.",
+        help_text=lazy_format(
+            "For example the name of the other box. Its copies lie in a folder of this name, in the folder {home} of the pool.",
+            home=HOME,
+        ),
         widget=forms.TextInput(attrs=PLAIN),
     )
     limit = SizeField(

@@ -230,6 +230,7 @@ class SweepForm(forms.Form):
     def initial_values(self) -> dict[str, object]:
         """The initial values of the form."""
         free = [bay.disk for bay in self.usable if bay.disk.bus != "usb" or self.where == "disk"]
+        free = [disk for disk in free if not any(use.kind == "system" for use in disk.uses)]  # only when ticked
         extra = ""
         if self.preset.extra and len(free) > 1:
             extra = next((disk.path for disk in free if not disk.rotational), free[-1].path)

@@ -68,6 +68,18 @@ class SweepRow(models.Model):
             *filter(None, [sweep.pool, sweep.sample.split("/")[0], "network" if sweep.where == "network" else ""]),
         }
 
+    def is_held(self) -> bool:
+        """Whether an active or paused sweep has something that this one needs. One whose cases cannot be decoded has
+        nothing: the agent checks each disk itself as well."""
+        others = SweepRow.objects.filter(state__in=(*self.ACTIVE, self.State.PAUSED)).exclude(pk=self.pk)
+        return any(self.claimed_resources() & other.resources_or_none() for other in others)
+
+    def resources_or_none(self) -> set[str]:
+        try:
+            return self.claimed_resources()
+        except msgspec.MsgspecError:
+            return set()
+
 
 class CaseRow(models.Model):
     """One case. ``job`` is the job that runs it, or while ``clearing``, the job that cleans up after it."""

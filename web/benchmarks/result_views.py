@@ -9,6 +9,7 @@ from django.db.models import Case, When
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils.text import slugify
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from appliance.benchmarks import conclusions, conditions, estimate, export, results
@@ -17,7 +18,8 @@ from appliance.benchmarks.presets import BY_NAME, PRESETS, smallest_size
 from appliance.benchmarks.results import Block, CaseFigures, MeasuredCase, value_text
 from appliance.benchmarks.statistics import change_text
 from appliance.benchmarks.workloads import KINDS
-from appliance.formatting import link_label
+from appliance.formatting import continue_sentence, link_label
+from appliance.message import join_messages
 from web import live
 from web.benchmarks import charts
 from web.benchmarks.models import CaseRow, SweepRow
@@ -87,10 +89,11 @@ def show_sweep(request: HttpRequest, pk: str) -> HttpResponse:
         }
         return {
             "sweep": row,
+            "held": row.state == SweepRow.State.QUEUED and row.is_held(),
             "blocks": block_lines(blocks, cases),
             "sentences": conclusions.summarize_results(blocks),
             "current": current,
-            "title": KINDS[current.case.workload].title if current else "",
+            "title": continue_sentence(KINDS[current.case.workload].title) if current else "",
             "progress": progress,
             "graph": charts.draw_live_graph(progress.speeds) if progress else None,
             "done": len(ended),
@@ -230,7 +233,7 @@ def compare_sweeps(request: HttpRequest, pk: str, other: str) -> HttpResponse:
         "before": before,
         "now": now,
         "pairs": found,
-        "same": ", ".join(results.setting_phrase(name, text) for name, text in same.items()),
+        "same": join_messages([results.setting_phrase(name, text) for name, text in same.items()], ", "),
         "differences": setting_differences(before, now),
     }
     return render(request, "benchmarks/compare.html", context)
@@ -247,7 +250,7 @@ class SettingDifference:
 
 def setting_differences(before: SweepRow, now: SweepRow) -> list[SettingDifference]:
     """Differences in conditions, disks and versions, which may explain different figures."""
-    then, since = ({**conditions.run_conditions(list(row.sweep.build_cases())), "Disks": ", ".join(disk_labels(row)), **sweep_versions(row)} for row in (before, now))  # fmt: skip
+    then, since = ({**conditions.run_conditions(list(row.sweep.build_cases())), gettext("Disks"): ", ".join(disk_labels(row)), **sweep_versions(row)} for row in (before, now))  # fmt: skip
     return [
         SettingDifference(name, then.get(name, ""), since.get(name, ""))
         for name in dict.fromkeys((*then, *since))

@@ -19,12 +19,14 @@ from typing import Any
 from django.utils.translation import gettext
 
 from appliance.errors import LarderError, explain_error
+from appliance.support.sections import OWN, SECTIONS
 from web import agent
 
 SECONDS_KEPT = 1800.0
 SECONDS_OF_SILENCE = 240.0
 LARGEST = 64 * 2**20  # bytes of a bundle; the agent's own bounds are far below
 MOST_SHOWN = 400_000  # bytes of a file that the page shows
+HOLDS = {**{one.name: one.holds for one in SECTIONS}, **OWN}  # what each file holds, by its name
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,9 @@ class Shelf:
         """Have the agent make it. What was discarded meanwhile is closed."""
         try:
             facts, handle = agent.make_file(request, silence=SECONDS_OF_SILENCE, report=bundle.note)
-            files = tuple(File(str(name), str(holds), int(size)) for name, holds, size in facts["files"])
+            files = tuple(
+                File(str(name), HOLDS.get(name, str(holds)), int(size)) for name, holds, size in facts["files"]
+            )
         except LarderError as error:
             bundle.problem = explain_error(error)
             return

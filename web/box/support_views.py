@@ -11,21 +11,19 @@ from django.utils import timezone
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_GET, require_POST
 
+from appliance.formatting import capitalize_opening
 from appliance.support.bundle import MASKED
-from appliance.support.sections import OWN, SECTIONS
 from web import live
 from web.box import support, support_rows
 from web.box.support import SHELF
 from web.translation import lazy_text
-
-CONTENTS = [(one.name, one.holds) for one in SECTIONS] + list(OWN.items())
 
 
 class MaskForm(forms.Form):
     masked = forms.MultipleChoiceField(
         label=lazy_text("Replace by masks"),
         required=False,
-        choices=[(kind, words[0].upper() + words[1:]) for kind, words in MASKED.items()],
+        choices=[(kind, capitalize_opening(words)) for kind, words in MASKED.items()],
         widget=forms.CheckboxSelectMultiple,
         initial=list(MASKED),
         help_text=lazy_text("The same name always gets the same mask, for example <pool-1>."),
@@ -40,7 +38,7 @@ def show_support(request: HttpRequest) -> HttpResponse:
     current = f'"{hashlib.sha256(seen.encode(errors="replace")).hexdigest()[:20]}"'
     context = {
         "bundle": bundle,
-        "contents": CONTENTS,
+        "contents": list(support.HOLDS.items()),
         "form": MaskForm(),
         "masked": [MASKED[kind] for kind in MASKED if bundle and kind in bundle.masked],
         "live_every": 2,

@@ -9,6 +9,7 @@ import msgspec
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_GET
 
@@ -57,7 +58,7 @@ def show_box(request: HttpRequest) -> HttpResponse:
             "started": started,
             "trouble": trouble,
             "lines": lines,
-            "now": f"{timezone.localtime():%d %B %Y, %H:%M (%Z)}",
+            "now": date_format(timezone.localtime(), "d F Y, H:i (T)"),
         }
 
     return live.respond(request, "box/box.html", build)

@@ -16,6 +16,7 @@ from appliance.backups.copies import is_copy
 from appliance.datasets.encryption import key_store
 from appliance.datasets.presets import PRESETS
 from appliance.facts import user_properties
+from appliance.facts.copy_mark import is_continued
 from appliance.facts.datasets import Dataset, DatasetDetail
 from appliance.operation import Operation
 from web.datasets import space_bar
@@ -48,7 +49,9 @@ def list_actions(key: str, dataset: Dataset) -> Iterator[ActionLink]:
 
     volume, top = dataset.kind == "volume", "/" not in dataset.name
     if not volume:
-        yield link_to("restore_files", gettext("Restore files"), "snapshot")
+        yield link_to("restore_files", gettext("Restore files"), "history")
+    if not is_continued(dataset.copy_of):
+        yield link_to("take_snapshot", gettext("Take a snapshot"), "snapshot")
     if is_copy(dataset):
         yield link_to("restore_folder", gettext("Restore this folder"), "copy")
     yield link_to("folder_settings", gettext("Settings"), "settings")

@@ -15,7 +15,7 @@ from appliance.burn_in.verdict import BAD, DOUBTFUL, WRONG, find_slow
 from appliance.formatting import capitalize_opening, rate_text
 from web.disks.models import BurnIn
 from web.inventory.bays import Bay
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 WIDTH, HEIGHT = 600, 160
 HEADLINES = {
@@ -24,6 +24,7 @@ HEADLINES = {
     "failed": lazy_text("Do not use this disk. Return it if it is under warranty."),
 }
 STATES = {"clean": "healthy", "watch": "attention", "failed": "failed"}
+WORDS = {"clean": lazy_text("clean"), "watch": lazy_text("watch"), "failed": lazy_text("failed")}
 STAGES = {
     "short": lazy_text("Short self-test"),
     "long": lazy_text("Long self-test"),
@@ -95,7 +96,7 @@ def list_bad(regions: Sequence[Region], results: Sequence[RegionResult]) -> list
     """The regions that failed or are slow, in the order of the disk."""
     found = {one.region.number: one.what for one in find_slow(regions, results)}
     found |= {
-        one.number: gettext("{wrong} at byte {at}").format(wrong=WRONG[one.problem], at=one.at)
+        one.number: gettext("{wrong} at byte {at}").format(wrong=text_of(WRONG[one.problem]), at=one.at)
         for one in results
         if one.problem
     }

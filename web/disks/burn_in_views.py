@@ -185,6 +185,7 @@ def show_burn_in(request: HttpRequest, pk: str) -> HttpResponse:
             "row": row,
             "bay": bays_by_key(read_box().bays).get(row.disk),
             "state": burn_in_report.STATES.get(row.verdict, ""),
+            "word": burn_in_report.WORDS.get(row.verdict, ""),
             "headline": burn_in_report.HEADLINES.get(row.verdict, ""),
             "stage": burn_in_report.STAGES[row.stage],
             "progress": Progress.objects.filter(job=row.job).first() if row.job else None,

@@ -9,21 +9,22 @@ from typing import Any
 
 from web.alerts.models import DiskDay
 from web.disks.smart_history import FIGURE
+from web.translation import lazy_text
 
 NAMES = {
-    "temperature": "Temperature, °C",
-    "latency": "Time for a request, ms",
-    "pending": "Sectors that cannot be read (197)",
-    "uncorrectable": "Sectors that could not be read in a test (198)",
-    "reallocated": "Sectors replaced by spare ones (5)",
-    "reported": "Errors that could not be corrected (187)",
-    "timeouts": "Commands not answered in time (188)",
-    "crc": "Transfers damaged on the way (199)",
-    "media_errors": "Errors of its memory",
-    "spare": "Spare memory left, %",
-    "used": "Of its promised life used, %",
-    "grown_defects": "Sectors that went bad since it was made",
-    "uncorrected": "Errors that could not be corrected",
+    "temperature": lazy_text("Temperature, °C"),
+    "latency": lazy_text("Time for a request, ms"),
+    "pending": lazy_text("Sectors that cannot be read (197)"),
+    "uncorrectable": lazy_text("Sectors that could not be read in a test (198)"),
+    "reallocated": lazy_text("Sectors replaced by spare ones (5)"),
+    "reported": lazy_text("Errors that could not be corrected (187)"),
+    "timeouts": lazy_text("Commands not answered in time (188)"),
+    "crc": lazy_text("Transfers damaged on the way (199)"),
+    "media_errors": lazy_text("Errors of its memory"),
+    "spare": lazy_text("Spare memory left, %"),
+    "used": lazy_text("Of its promised life used, %"),
+    "grown_defects": lazy_text("Sectors that went bad since it was made"),
+    "uncorrected": lazy_text("Errors that could not be corrected"),
 }
 WIDTH, HEIGHT = 320, 72
 BOX = f"0 0 {WIDTH} {HEIGHT}"

@@ -11,6 +11,7 @@ from django.db import models
 from django.utils.translation import gettext
 
 from appliance.burn_in.regions import Region, RegionResult, split_disk
+from web.said import RowWithMessages
 from web.translation import lazy_text
 
 
@@ -71,7 +72,7 @@ class Replacement(models.Model):
         return f"{self.bay} ({what})" if self.bay else what
 
 
-class BurnIn(models.Model):
+class BurnIn(RowWithMessages):
     """The burn-in of one disk, known by its serial number. ``workers/burn_in.py`` carries it on, a job at a time.
 
     States: ``running`` → ``done`` or ``stopped``. ``pausing`` and ``stopping`` are requests to the worker. ``paused`` waits
@@ -89,6 +90,8 @@ class BurnIn(models.Model):
 
     ACTIVE = (State.RUNNING, State.PAUSING, State.STOPPING)
     OPEN = (*ACTIVE, State.PAUSED)
+
+    TEXTS = ("text", "tests", "findings")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     disk = models.CharField(max_length=300)  # its key in the inventory

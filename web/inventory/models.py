@@ -259,10 +259,12 @@ class ConnectionRow(Row):
 
 
 class BoxRow(Row):
-    """The box itself: one row. ``rates``: bytes a second received and sent now, by network port."""
+    """The box itself: one row. ``rates``: bytes a second received and sent now, by network port; ``disk_rates``: read and
+    written now by all disks together; empty: not known."""
 
     kind = BoxInfo
     rates: Any = models.JSONField(default=dict)
+    disk_rates: Any = models.JSONField(default=list)
 
 
 class RemoteRow(Row):
@@ -341,8 +343,10 @@ class Activity(RowWithMessages):
         return self.state in self.UNDER_WAY
 
 
-class Progress(models.Model):
+class Progress(RowWithMessages):
     """How far a job is. It changes often, so it lives here and not on the system disk."""
+
+    TEXTS = ("phrase",)
 
     job = models.UUIDField(primary_key=True)
     percent = models.PositiveSmallIntegerField(default=0)

@@ -19,7 +19,7 @@ from web.inventory.box import Box, read_box
 from web.inventory.models import Activity, DatasetRow, Progress
 from web.inventory.pool_cards import PoolCard
 from web.jobs.models import Job
-from web.overview import first_steps
+from web.overview import first_steps, right_now
 from web.overview.trends import pool_trends
 from web.overview.week import read_week
 from web.system import service_status
@@ -128,9 +128,10 @@ def shared_folders() -> list[Folder]:
 @require_GET
 def show_overview(request: HttpRequest) -> HttpResponse:
     """The overview: whether the data is safe, what is running, what to do."""
+    now = service_status.service_status(request)
+    right_now.request_readings(now.sources)
 
     def build() -> dict[str, object]:
-        now = service_status.service_status(request)
         box = read_box()
         unseen = list(
             Job.objects.filter(
@@ -149,6 +150,7 @@ def show_overview(request: HttpRequest) -> HttpResponse:
             "box": box,
             "cards": [(card, trends.get(card.key)) for card in box.cards],
             "week": read_week(moment),
+            "now": right_now.read_right_now(box.bays, now.sources, shared=bool(shared)),
             "activities": list(Activity.objects.filter(state__in=Activity.UNDER_WAY)),
             "jobs": [(job, progress.get(job.pk)) for job in under_way],
             "ended": unseen,

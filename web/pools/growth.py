@@ -7,13 +7,13 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 from django.urls import reverse
+from django.utils.formats import date_format
 from django.utils.translation import gettext
 
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.formatting import disk_size
 from appliance.layout.growth import read_groups
-from appliance.message import Message
 from appliance.pools.growth import GrowthFacts, Way, list_ways
 from appliance.pools.growth_disks import disk_choices, usual_disk
 from appliance.pools.growth_forecast import MONTHS, Pace, find_pace, forecast_way
@@ -179,7 +179,9 @@ def full_text(days: int | None, today: date) -> str:
     """``in March 2028``; to the month, as a forecast is no more exact."""
     if days is None:
         return gettext("not within five years")
-    return Message("already") if days == 0 else gettext("in {today:%B %Y}").format(today=today + timedelta(days=days))
+    if days == 0:
+        return gettext("already")
+    return gettext("in {month}").format(month=date_format(today + timedelta(days=days), "F Y"))
 
 
 def cost_text(way: Way, price: DiskPrice) -> str:

@@ -78,8 +78,8 @@ USES = {
     "data": lazy_text("for data"),
     "parity": lazy_text("for protection"),
     "rest": lazy_text("for the second pool"),
-    "spare": "spare",
-    "idle": "unused",
+    "spare": lazy_text("spare"),
+    "idle": lazy_text("unused"),
 }
 
 

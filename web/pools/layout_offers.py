@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from appliance.benchmarks import layout_results
 from appliance.benchmarks.results import MeasuredCase
 from appliance.disks.smr_models import is_shingled
-from appliance.formatting import capitalize_opening
+from appliance.formatting import capitalize_opening, rest_of_sentence
 from appliance.layout import choices, risk
 from appliance.layout.advice import Candidate, Proposal, choose_data_disks, judge_layout, propose_layouts
-from appliance.layout.descriptions import describe_failures, explain_layout
+from appliance.layout.descriptions import describe_failures, describe_survival, explain_layout
 from appliance.layout.shortlist import Suggestion, shorten_proposals
-from appliance.pools.create import describe_survival
 from web.benchmarks.models import CaseRow
 from web.inventory.bays import Bay
 from web.pools import layout_diagram
@@ -84,7 +83,7 @@ class LayoutOffers:
 def disk_trouble(bay: Bay) -> str:
     """What a bad disk reports about itself, as the rest of a sentence; empty for a good one."""
     is_bad = bay.verdict in {"watch", "failing"}
-    return bay.smart_text.removeprefix("It ").rstrip(".") if is_bad else ""
+    return rest_of_sentence(bay.smart_text) if is_bad else ""
 
 
 def layout_candidate(bay: Bay) -> Candidate:

@@ -12,6 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -155,7 +156,7 @@ class MaintenanceLine:
     @property
     def next_text(self) -> str:
         """The next start in the box's own time zone, which the schedule is set in."""
-        return f"{self.next:%d %B, %H:%M}".lstrip("0") if self.next else ""
+        return date_format(self.next, "j F, H:i") if self.next else ""
 
 
 def maintenance_line(care: maintenance_schedule.Care, kind: str, now: datetime, jobs: Iterable[Job]) -> MaintenanceLine:

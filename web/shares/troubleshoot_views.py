@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import cast
 
-from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -28,6 +27,7 @@ from web.inventory.models import AccountRow, DatasetRow, SeenRow, Source
 from web.jobs import confirm, queue
 from web.jobs.refusals import refusal_page
 from web.shares import switches
+from web.shares.box_address import box_host, box_numbers
 from web.users.views import read_user_facts
 
 LONGEST_LOOK = timedelta(minutes=2)
@@ -55,9 +55,9 @@ def show_addresses(request: HttpRequest, key: str, protocol: str) -> HttpRespons
     """What to type on each kind of computer."""
     dataset, known = get_shared_dataset(key, protocol)
     setting = setting_of(dataset)
-    host = f"{settings.BOX_NAME}.local"
-    found = addresses.share_addresses(setting, known, host=host, path=dataset.mountpoint) if setting else ()
+    found = addresses.share_addresses(setting, known, host=box_host(), path=dataset.mountpoint) if setting else ()
     context = {"dataset": dataset, "key": key, "protocol": known, "protocol_name": SPOKEN[known], "ways": found}
+    context["numbers"] = box_numbers()
     if known == "nfs" and setting and setting.nfs:
         context |= {
             "client_as": setting.nfs.everybody_as,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from django.conf import settings
-
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share
 from appliance.shares.iscsi.part import PORT, device_of
@@ -11,6 +9,7 @@ from appliance.shares.iscsi.targets import volume_part
 from appliance.shares.settings import ISCSI
 from web.inventory.models import ShareRow
 from web.jobs.models import Job
+from web.shares.box_address import box_host
 
 
 def volume_context(volume: Dataset) -> dict[str, object]:
@@ -25,5 +24,5 @@ def volume_context(volume: Dataset) -> dict[str, object]:
         "target_open_by": share.open_by if share else (),
         "target_job": job,
         "target_port": PORT,
-        "target_addresses": part.addresses or (f"{settings.BOX_NAME}.local",) if part else (),
+        "target_addresses": part.addresses or (box_host(),) if part else (),
     }

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils.formats import date_format
 from django.utils.translation import gettext
 
 from appliance.snapshot_names import GRAINS
@@ -69,5 +70,5 @@ def draw_timeline(kept: Sequence[tuple[datetime, Sequence[str]]], now: datetime)
         lanes,
         ages,
         len(lanes) * LANE + 16,
-        gettext("{counts}, the oldest of {kept:%d %B %Y}").format(counts=counts, kept=kept[-1][0]),
+        gettext("{counts}, the oldest of {day}").format(counts=counts, day=date_format(kept[-1][0], "d F Y")),
     )

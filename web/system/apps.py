@@ -3,7 +3,7 @@ from django.conf import settings
 from django.forms import Field
 
 from appliance.message import set_reader
-from web.translation import message_text
+from web.translation import lazy_text, message_text
 
 
 class SystemConfig(AppConfig):
@@ -14,4 +14,4 @@ class SystemConfig(AppConfig):
         if settings.OFFER_LANGUAGES:
             set_reader(message_text)
         # Said wherever a form has no better sentence of its own; Django's says "this field".
-        Field.default_error_messages["required"] = "Fill this in."
+        Field.default_error_messages["required"] = lazy_text("Fill this in.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -13,8 +15,9 @@ from appliance.datasets.access_note import valid_note
 from appliance.errors import Refused
 from appliance.facts.box import Facts
 from appliance.facts.sharing import Account
-from appliance.files.posix_acl import MAY
+from appliance.files.posix_acl import MAY, Level
 from appliance.operation import Operation
+from appliance.shares.settings import PROTOCOLS, SPOKEN, Nfs, Protocol, ShareSetting, setting_of
 from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount
 from appliance.users.remove import RemoveAccount
 from appliance.users.set_password import SetPassword
@@ -72,6 +75,17 @@ def create_user(request: HttpRequest) -> HttpResponse:
     return render(request, "users/create.html", {"form": form}, status=400 if form.is_bound else 200)
 
 
+def share_levels(name: str, setting: ShareSetting | None) -> Iterator[tuple[Protocol, Level]]:
+    """What the shares of a folder let a user do, by protocol; those that do not name the user are left out."""
+    for protocol in PROTOCOLS:
+        part = setting.part(protocol) if setting else None
+        if isinstance(part, Nfs):
+            if part.everybody_as == name:
+                yield protocol, "change" if part.write else "read"
+        elif part and name in (*part.write, *part.read):
+            yield protocol, "change" if name in part.write else "read"
+
+
 @require_GET
 def show_user(request: HttpRequest, name: str) -> HttpResponse:
     """The page of one user: state, groups, folders that name the user, actions."""
@@ -86,7 +100,13 @@ def show_user(request: HttpRequest, name: str) -> HttpResponse:
             for row in named
             if (said := valid_note(row.fact, facts)) and name in said.people
         ]
+        served = [
+            (row.key, row.name, MAY[level], SPOKEN[protocol])
+            for row in named
+            for protocol, level in share_levels(name, setting_of(row.fact))
+        ]
         return {
+            "served": served,
             "person": account,
             "groups": [group for group in facts.groups if name in group.members],
             "folders": folders,

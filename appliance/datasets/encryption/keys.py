@@ -194,7 +194,7 @@ class ChangeKey(EncryptionRootOperation, tag="change-key"):
         dataset = self.find_dataset(facts)
         kind = FORMATS[self.to]
         argv = ["zfs", "change-key", "-o", f"keyformat={kind}", "-o", "keylocation=prompt", "--", self.dataset]
-        change = key_step("change", "Change the key", argv, kind, self.dataset)
+        change = key_step("change", Message("Change the key"), argv, kind, self.dataset)
         own = dataset is not None and dataset.encryption_root == self.dataset
         keeps = dataset is not None and key_store.is_marked(dataset)
         return Plan(

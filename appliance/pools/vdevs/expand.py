@@ -9,10 +9,11 @@ from appliance.errors import Reason
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.formatting import disk_label, size_text
+from appliance.layout.descriptions import describe_survival
 from appliance.layout.geometry import LEAST_DISKS, MIB, expanded_bytes, parity_of, usable_bytes
 from appliance.message import Message
 from appliance.operation import Plan, command_step, if_lost, never
-from appliance.pools.create import LAYOUT_NAMES, MOST_DISKS, describe_survival
+from appliance.pools.create import LAYOUT_NAMES, MOST_DISKS
 from appliance.pools.vdevs import retry
 from appliance.pools.vdevs.aux_rules import FUZZ
 from appliance.pools.vdevs.base import (

@@ -99,7 +99,7 @@ def explain_diagnosis(volume: Dataset, seen: TargetDiagnosis) -> tuple[Check, ..
     part = volume_part(volume)
     if part is None or not seen.on:
         text = Message("The volume is not shared over iSCSI, so nobody can see it. Switch it on first.")
-        return (Check("setting", "failed", "The switch is off", text, "edit"),)
+        return (Check("setting", "failed", Message("The switch is off"), text, "edit"),)
     return (*volume_checks(seen), *kernel_checks(seen), *address_checks(part, seen), *computer_checks(part, seen))
 
 
@@ -108,30 +108,30 @@ def volume_checks(seen: TargetDiagnosis) -> Iterator[Check]:
         text = Message(
             "It is encrypted and its key has not been given since the box started. Nothing is served until then."
         )
-        yield Check("volume", "failed", "The volume is locked", text, "unlock")
+        yield Check("volume", "failed", Message("The volume is locked"), text, "unlock")
     elif not seen.device:
         text = Message("This box has no device for it. Serve it again; if that does not help, restart the box.")
-        yield Check("volume", "failed", "The volume is not in its place", text, "serve")
+        yield Check("volume", "failed", Message("The volume is not in its place"), text, "serve")
     else:
-        yield Check("volume", "healthy", "The volume is in its place")
+        yield Check("volume", "healthy", Message("The volume is in its place"))
     if not seen.agreed:
         text = Message(
             "The setting came with the disks and nobody has agreed to it on this box. Look at it and save it once."
         )
-        yield Check("agreed", "failed", "It was not switched on here", text, "edit")
+        yield Check("agreed", "failed", Message("It was not switched on here"), text, "edit")
     if not seen.secret:
         text = Message(
             "CHAP is on, and its secret does not travel with the disks. Set a new secret here and on the other computer."
         )
-        yield Check("secret", "failed", "This box does not have the secret", text, "edit")
+        yield Check("secret", "failed", Message("This box does not have the secret"), text, "edit")
 
 
 def kernel_checks(seen: TargetDiagnosis) -> Iterator[Check]:
     if seen.served:
-        yield Check("served", "healthy", "The kernel serves it")
+        yield Check("served", "healthy", Message("The kernel serves it"))
     else:
         text = Message("Nothing of this volume is offered to the network.")
-        yield Check("served", "failed", "The kernel does not serve it", text, "serve")
+        yield Check("served", "failed", Message("The kernel does not serve it"), text, "serve")
 
 
 def address_checks(part: Iscsi, seen: TargetDiagnosis) -> Iterator[Check]:
@@ -139,12 +139,20 @@ def address_checks(part: Iscsi, seen: TargetDiagnosis) -> Iterator[Check]:
         text = Message(
             "The box may have another address since. Choose one that it has, or leave the field empty for all addresses."
         )
-        yield Check("address", "failed", f"{', '.join(seen.foreign)} is no address of this box", text, "edit")
+        yield Check(
+            "address",
+            "failed",
+            Message("{foreign} is no address of this box", foreign=", ".join(seen.foreign)),
+            text,
+            "edit",
+        )
     if seen.silent:
-        yield Check("port", "failed", f"Nothing answers on port {PORT}", Message("Serve it again."), "serve")
+        yield Check(
+            "port", "failed", Message("Nothing answers on port {port}", port=PORT), Message("Serve it again."), "serve"
+        )
     elif seen.served and len(seen.foreign) < max(len(part.addresses), 1):
         text = Message("If the other computer finds nothing, a firewall or another network may be in between.")
-        yield Check("port", "healthy", f"It answers on port {PORT}", text)
+        yield Check("port", "healthy", Message("It answers on port {port}", port=PORT), text)
 
 
 def computer_checks(part: Iscsi, seen: TargetDiagnosis) -> Iterator[Check]:
@@ -154,7 +162,7 @@ def computer_checks(part: Iscsi, seen: TargetDiagnosis) -> Iterator[Check]:
             "Let in: {named}. Windows shows its own name under iSCSI Initiator, Configuration; Linux in /etc/iscsi/initiatorname.iscsi.",
             named=named,
         )
-        yield Check("initiator", "empty", "Is the other computer among those named?", text, "edit")
+        yield Check("initiator", "empty", Message("Is the other computer among those named?"), text, "edit")
     if part.user:
         back = (
             Message(" It expects this box to sign in as {back_user}.", back_user=part.back_user)
@@ -166,10 +174,10 @@ def computer_checks(part: Iscsi, seen: TargetDiagnosis) -> Iterator[Check]:
             user=part.user,
             back=back,
         )
-        yield Check("chap", "empty", "Does it know the secret?", text, "edit")
+        yield Check("chap", "empty", Message("Does it know the secret?"), text, "edit")
     if seen.connected:
         text = Message(
             "{connected}. A second computer must not use it at the same time.",
             connected=", ".join(seen.connected[:MOST_NAMED]),
         )
-        yield Check("connected", "attention", "It is in use now", text)
+        yield Check("connected", "attention", Message("It is in use now"), text)

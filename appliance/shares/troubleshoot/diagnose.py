@@ -18,6 +18,7 @@ import msgspec
 from appliance import command, names
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Dataset
+from appliance.formatting import continue_sentence
 from appliance.message import Message
 from appliance.request import Request
 from appliance.shares import afp, discovery, nfs, nfs_access
@@ -26,7 +27,7 @@ from appliance.shares.settings import Nfs, Protocol, ShareSetting, setting_of
 from appliance.system import accounts
 from appliance.zfs import status
 
-TITLES = {"smb": "Samba", "nfs": "The NFS server", "afp": "netatalk"}
+TITLES = {"smb": "Samba", "nfs": Message("The NFS server"), "afp": "netatalk"}
 PORTS = {"smb": 445, "nfs": 2049, "afp": 548}
 KINDS = {"smb": "_smb._tcp", "nfs": "_nfs._tcp", "afp": "_afpovertcp._tcp"}
 
@@ -160,7 +161,7 @@ def explain_diagnosis(dataset: Dataset, seen: Diagnosis, *, asked_from: str = ""
     setting = setting_of(dataset)
     if setting is None or getattr(setting, seen.protocol) is None:
         off = Message("It is not shared like that, so nobody can see it. Switch it on first.")
-        return (Check("setting", "failed", "The switch is off", off, "edit"),)
+        return (Check("setting", "failed", Message("The switch is off"), off, "edit"),)
     return (
         *folder_checks(seen),
         *service_checks(seen),
@@ -173,12 +174,12 @@ def explain_diagnosis(dataset: Dataset, seen: Diagnosis, *, asked_from: str = ""
 def folder_checks(seen: Diagnosis) -> Iterator[Check]:
     if seen.locked:
         text = Message("It is encrypted and its key has not been given since the box started.")
-        yield Check("folder", "failed", "The folder is locked", text, "unlock")
+        yield Check("folder", "failed", Message("The folder is locked"), text, "unlock")
     elif not seen.mounted:
         text = Message("Its files are not in their place, so there is nothing to serve.")
-        yield Check("folder", "failed", "The folder is not mounted", text, "mount")
+        yield Check("folder", "failed", Message("The folder is not mounted"), text, "mount")
     else:
-        yield Check("folder", "healthy", "The folder is open and in its place")
+        yield Check("folder", "healthy", Message("The folder is open and in its place"))
 
 
 def service_checks(seen: Diagnosis) -> Iterator[Check]:
@@ -187,30 +188,29 @@ def service_checks(seen: Diagnosis) -> Iterator[Check]:
         text = Message(
             "Larder does not write over it, so changes made here do not reach it. Look at the difference and decide."
         )
-        yield Check(
-            "file", "attention", f"The settings of {title[0].lower()}{title[1:]} were changed by hand", text, "drift"
-        )
+        yield Check("file", "attention", Message("The settings of {service} were changed by hand", service=continue_sentence(title)), text, "drift")  # fmt: skip
     if seen.unit != "active":
-        word = "has failed" if seen.unit == "failed" else "does not run"
-        yield Check("service", "failed", f"{title} {word}", Message("Without it nobody is served."), "serve")
+        failed = Message("{title} has failed", title=title)
+        said = failed if seen.unit == "failed" else Message("{title} does not run", title=title)
+        yield Check("service", "failed", said, Message("Without it nobody is served."), "serve")
         return
-    yield Check("service", "healthy", f"{title} runs")
+    yield Check("service", "healthy", Message("{title} runs", title=title))
     if not seen.port:
         text = Message("Nothing answers on port {ports} of this box.", ports=PORTS[seen.protocol])
-        yield Check("port", "failed", f"{title} does not answer", text, "serve")
+        yield Check("port", "failed", Message("{title} does not answer", title=title), text, "serve")
         return
-    yield Check("port", "healthy", f"It answers on port {PORTS[seen.protocol]}")
+    yield Check("port", "healthy", Message("It answers on port {port}", port=PORTS[seen.protocol]))
     if seen.unknown:
         names = ", ".join(seen.unknown)
         text = Message(
             "That computer cannot mount it until its name is found. It may be switched off; its address in place of the name always works."
         )
-        yield Check("served", "failed", f"The name {names} is not found in the network", text, "edit")
+        yield Check("served", "failed", Message("The name {names} is not found in the network", names=names), text, "edit")  # fmt: skip
     elif seen.served is False:
         text = Message("It runs, and this folder is not among what it serves.")
-        yield Check("served", "failed", f"{title} does not serve the folder", text, "serve")
+        yield Check("served", "failed", Message("{title} does not serve the folder", title=title), text, "serve")
     elif seen.served:
-        yield Check("served", "healthy", f"{title} serves the folder")
+        yield Check("served", "healthy", Message("{title} serves the folder", title=title))
 
 
 def announced_check(seen: Diagnosis) -> Check:
@@ -218,13 +218,13 @@ def announced_check(seen: Diagnosis) -> Check:
         return Check(
             "announced",
             "empty",
-            "Whether it is announced could not be asked",
+            Message("Whether it is announced could not be asked"),
             Message("Avahi does not answer on this box."),
         )
     if seen.announced:
-        return Check("announced", "healthy", "It is announced to the network")
+        return Check("announced", "healthy", Message("It is announced to the network"))
     text = Message("Other computers do not find it automatically. Typing the address still works.")
-    return Check("announced", "attention", "It is not announced", text, "serve")
+    return Check("announced", "attention", Message("It is not announced"), text, "serve")
 
 
 def address_checks(setting: ShareSetting, seen: Diagnosis, asked_from: str) -> Iterator[Check]:
@@ -242,17 +242,17 @@ def address_checks(setting: ShareSetting, seen: Diagnosis, asked_from: str) -> I
     else:
         return
     if any(address in one for one in parse_networks(hosts)):
-        yield Check("address", "healthy", f"Your computer ({address}) is let in")
+        yield Check("address", "healthy", Message("Your computer ({address}) is let in", address=address))
     elif all_networks(hosts):
         edit = "edit" if seen.protocol == "nfs" else ""
-        yield Check("address", "failed", f"Your computer ({address}) is not let in", outside, edit)
+        yield Check("address", "failed", Message("Your computer ({address}) is not let in", address=address), outside, edit)  # fmt: skip
     else:
         text = Message(
             "{outside} Whether {address} has one of those names cannot be told from here.",
             outside=outside,
             address=address,
         )
-        yield Check("address", "empty", "Is your computer among those that are let in?", text)
+        yield Check("address", "empty", Message("Is your computer among those that are let in?"), text)
 
 
 def parse_networks(hosts: tuple[str, ...]) -> Iterator[ipaddress.IPv4Network | ipaddress.IPv6Network]:
@@ -270,54 +270,46 @@ def all_networks(hosts: tuple[str, ...]) -> bool:
 def person_checks(setting: ShareSetting, seen: Diagnosis) -> Iterator[Check]:
     if not seen.person:
         text = Message("Choose who cannot see it, and their account and the folder's permissions are looked at too.")
-        yield Check("person", "empty", "No user chosen", text)
+        yield Check("person", "empty", Message("No user chosen"), text)
         return
     who = seen.person
     if seen.account == "missing":
-        yield Check("account", "failed", f"There is no account {who}", Message("It may have been removed."), "edit")
+        yield Check("account", "failed", Message("There is no account {who}", who=who), Message("It may have been removed."), "edit")  # fmt: skip
         return
     if seen.account == "locked":
-        yield Check(
-            "account",
-            "failed",
-            f"The account {who} is switched off",
-            Message("Set a password, and it is on again."),
-            "password",
-        )
+        yield Check("account", "failed", Message("The account {who} is switched off", who=who), Message("Set a password, and it is on again."), "password")  # fmt: skip
     elif seen.account == "strange":
         text = Message("It has no password for this. Set one: it then holds for SMB and AFP.")
-        yield Check("account", "failed", f"{TITLES[seen.protocol]} does not know a password of {who}", text, "password")
+        yield Check("account", "failed", Message("{service} does not know a password of {who}", service=TITLES[seen.protocol], who=who), text, "password")  # fmt: skip
     else:
-        yield Check("account", "healthy", f"The account {who} is switched on")
+        yield Check("account", "healthy", Message("The account {who} is switched on", who=who))
         yield from listed_checks(setting, seen)
     if not seen.mounted:
         return
     if seen.stopped_at:
         text = Message("The permissions of that folder end the way for this person.")
-        yield Check("permissions", "failed", f"{who} may not enter {seen.stopped_at}", text, "let-in")
+        yield Check("permissions", "failed", Message("{who} may not enter {stopped_at}", who=who, stopped_at=seen.stopped_at), text, "let-in")  # fmt: skip
     elif not seen.may_write:
-        yield Check("permissions", "attention", f"{who} may read the folder, not change it", "", "let-in")
+        yield Check("permissions", "attention", Message("{who} may read the folder, not change it", who=who), "", "let-in")  # fmt: skip
     else:
-        yield Check("permissions", "healthy", f"{who} may read and change the folder")
+        yield Check("permissions", "healthy", Message("{who} may read and change the folder", who=who))
 
 
 def client_checks(part: Nfs, seen: Diagnosis) -> Iterator[Check]:
     """What the other computer's user may do, as whom the server acts for them."""
     client = seen.client
     if seen.account == "missing" and not part.everybody_as:
-        yield Check(
-            "account", "failed", f"There is no account {seen.person}", Message("It may have been removed."), "edit"
-        )
+        yield Check("account", "failed", Message("There is no account {person}", person=seen.person), Message("It may have been removed."), "edit")  # fmt: skip
         return
     if client is None:
         return
     if client.for_everybody:
-        who = client.who or "nobody"
+        who = client.who or Message("nobody")
         if client.who:
-            yield Check("account", "healthy", f"Everybody who mounts it counts as {who}")
+            yield Check("account", "healthy", Message("Everybody who mounts it counts as {who}", who=who))
         else:
             text = Message("{everybody_as} is no longer here. Choose somebody else.", everybody_as=part.everybody_as)
-            yield Check("account", "failed", "Everybody who mounts it counts as nobody", text, "edit")
+            yield Check("account", "failed", Message("Everybody who mounts it counts as nobody"), text, "edit")
     elif client.who:
         who = client.who
         text = Message(
@@ -326,13 +318,13 @@ def client_checks(part: Nfs, seen: Diagnosis) -> Iterator[Check]:
             uid=client.uid,
             gid=client.gid,
         )
-        yield Check("account", "attention", "Users count by number", text, "edit")
+        yield Check("account", "attention", Message("Users count by number"), text, "edit")
     else:
         who = Message("A user with the number {uid}", uid=client.uid)
         text = Message(
             "The first user of most computers has this number. Let everybody count as one user of this box, or choose above who cannot see it."
         )
-        yield Check("account", "attention", "Users count by number", text, "edit")
+        yield Check("account", "attention", Message("Users count by number"), text, "edit")
     yield client_check(part, client, who)
 
 
@@ -340,12 +332,14 @@ def client_check(part: Nfs, client: nfs_access.Numbers, who: str) -> Check:
     # A user of this box can be let in; a stranger cannot, so there the export itself has to change.
     mend = "let-in" if client.who else "edit"
     if client.stopped_at:
-        return Check("permissions", "failed", f"{who} cannot open {client.stopped_at}", Message("Opening and listing it was tried with the numbers that the NFS server uses."), mend)  # fmt: skip
+        return Check("permissions", "failed", Message("{who} cannot open {stopped_at}", who=who, stopped_at=client.stopped_at), Message("Opening and listing it was tried with the numbers that the NFS server uses."), mend)  # fmt: skip
     if client.unreadable:
-        return Check("permissions", "failed", f"{who} cannot read all files", Message("The first is {unreadable}. Set who may use the folder.", unreadable=client.unreadable), mend)  # fmt: skip
+        return Check("permissions", "failed", Message("{who} cannot read all files", who=who), Message("The first is {unreadable}. Set who may use the folder.", unreadable=client.unreadable), mend)  # fmt: skip
     if part.write and not client.may_write:
-        return Check("permissions", "attention", f"{who} can read the folder, not change it", "", mend)
-    return Check("permissions", "healthy", f"{who} can read {'and change ' if part.write else ''}the folder")
+        return Check("permissions", "attention", Message("{who} can read the folder, not change it", who=who), "", mend)
+    if part.write:
+        return Check("permissions", "healthy", Message("{who} can read and change the folder", who=who))
+    return Check("permissions", "healthy", Message("{who} can read the folder", who=who))
 
 
 def listed_checks(setting: ShareSetting, seen: Diagnosis) -> Iterator[Check]:
@@ -354,11 +348,11 @@ def listed_checks(setting: ShareSetting, seen: Diagnosis) -> Iterator[Check]:
         return
     let_in = {*shared.write, *shared.read}
     if any(who.startswith("@") for who in let_in) and seen.person not in let_in:
-        yield Check("listed", "empty", f"{seen.person} is let in only as a member of a group", "Groups: " + ", ".join(sorted(who[1:] for who in let_in if who.startswith("@"))), "edit")  # fmt: skip
+        yield Check("listed", "empty", Message("{person} is let in only as a member of a group", person=seen.person), Message("Groups: {names}", names=", ".join(sorted(who[1:] for who in let_in if who.startswith("@")))), "edit")  # fmt: skip
     elif seen.person not in let_in:
-        yield Check("listed", "failed", f"{seen.person} is not among those who may use the share", "", "edit")
+        yield Check("listed", "failed", Message("{person} is not among those who may use the share", person=seen.person), "", "edit")  # fmt: skip
     else:
-        yield Check("listed", "healthy", f"{seen.person} is among those who may use the share")
+        yield Check("listed", "healthy", Message("{person} is among those who may use the share", person=seen.person))
 
 
 class LookAtShare(Request, tag="look-at-share"):

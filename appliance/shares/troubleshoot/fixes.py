@@ -168,7 +168,7 @@ class OpenTopFolder(Operation, tag="open-top-folder"):
         passing = [
             mountpoints.top_step(
                 f"pass-{number}",
-                f"Let people pass through {one.mountpoint}",
+                Message("Let people pass through {mountpoint}", mountpoint=one.mountpoint),
                 ["chmod", "o+x"],
                 one.name,
                 one.mountpoint,
@@ -183,9 +183,11 @@ class OpenTopFolder(Operation, tag="open-top-folder"):
             (
                 *passing,
                 mountpoints.top_step(
-                    "group", "Give it to the people of this box", ["chgrp", PEOPLE], self.dataset, place
+                    "group", Message("Give it to the people of this box"), ["chgrp", PEOPLE], self.dataset, place
                 ),
-                mountpoints.top_step("mode", "Let them read and change it", ["chmod", "g+rwxs"], self.dataset, place),
+                mountpoints.top_step(
+                    "mode", Message("Let them read and change it"), ["chmod", "g+rwxs"], self.dataset, place
+                ),
             ),
             {"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
         )

@@ -64,7 +64,13 @@ class TreeCopy:
     def report_bytes(self, more: int) -> None:
         self.done_bytes += more
         whole = max(self.bytes + self.files, 1)
-        text = f"{self.done_files} of {self.files}, {size_text(self.done_bytes)} of {size_text(self.bytes)}"
+        text = Message(
+            "{done_files} of {files}, {done} of {size}",
+            done_files=self.done_files,
+            files=self.files,
+            done=size_text(self.done_bytes),
+            size=size_text(self.bytes),
+        )
         self.work.progress(min(99, (self.done_bytes + self.done_files) * 100 // whole), text)
         self.work.stop_if_asked()
 

@@ -27,23 +27,23 @@ def test_a_person_who_pulls_a_disk_gets_back_to_healthy_by_the_page_alone(page, 
     appliance.remove(2)
     chassis = page.get_by_label("The disks of this box")
     expect(chassis.get_by_role("link", name=re.compile(r"Bay 2\b"))).to_contain_text("removed", timeout=LONG)
-    click = steps.Clicks()
-    click(page.get_by_role("link", name="What to do").first)
+    hand = steps.Hand()
+    hand.click(page.get_by_role("link", name="What to do").first)
     expect(page.get_by_role("heading", name="tank", exact=True)).to_be_visible()
-    click(page.get_by_role("link", name="Replace it").first)
-    click(page.get_by_role("button", name="Replace this disk"))
+    hand.click(page.get_by_role("link", name="Replace it").first)
+    hand.click(page.get_by_role("button", name="Replace this disk"))
     expect(page.get_by_text("The right disk is out.")).to_be_visible(timeout=LONG)
 
     appliance.insert("new7", 2 * 10**12, serial=NEW)
     expect(page.get_by_text(re.compile(NEW)).first).to_be_visible(timeout=LONG)
-    click(page.get_by_role("link", name=re.compile("^Use bay ")).last)
+    hand.click(page.get_by_role("link", name=re.compile("^Use bay ")).last)
     expect(page.locator("pre", has_text="zpool replace")).to_have_count(1)  # folded until it is asked for
-    steps.confirm(page, "Replace a disk of tank", click)
+    steps.confirm(page, "Replace a disk of tank", hand)
     expect(page.get_by_text("tank is complete again.")).to_be_visible(timeout=LONG)
-    click(page.get_by_role("button", name="Close with this report"))
+    hand.click(page.get_by_role("button", name="Close with this report"))
     expect(page.get_by_text("tank is healthy.")).to_be_visible(timeout=LONG)
     assert page.get_by_role("heading", name="What to do").count() == 0
-    assert click.count <= 6
+    assert hand.clicks <= 6
 
     assert "ONLINE" in appliance.run("zpool", "list", "-H", "-o", "health", "tank")
     appliance.run("zpool", "scrub", "-w", "tank")

@@ -75,12 +75,15 @@ def test_lost_file_is_back_after_four_clicks(page, appliance):
     page.goto("/folders/")
     page.get_by_role("link", name="tank/photos", exact=True).click(timeout=120_000)
 
-    page.get_by_role("link", name="Restore files").click()
+    hand = steps.Hand()
+    hand.click(page.get_by_role("link", name="Restore files"))
     expect(page.get_by_role("heading", name="Restore files from tank/photos")).to_be_visible()
-    page.get_by_label("Name of the file or folder").fill("beach")
-    page.get_by_role("button", name="Search").click()
+    hand.fill(page.get_by_label("Name of the file or folder"), "beach")
+    hand.click(page.get_by_role("button", name="Search"))
     expect(page.get_by_text("deleted since").first).to_be_visible()
-    page.get_by_role("link", name="Summer 2026/Beach.txt", exact=True).click()
-    page.get_by_role("button", name="Restore the version of").click()
+    hand.click(page.get_by_role("link", name="Summer 2026/Beach.txt", exact=True))
+    hand.click(page.get_by_role("button", name="Restore the version of"))
     steps.finished(page)
+    assert hand.clicks <= 4
+    assert hand.fields <= 1
     assert appliance.run("cat", "/tank/photos/Summer 2026/Beach.txt") == "beach\n"

@@ -20,6 +20,7 @@ from appliance.disks import inventory
 from appliance.errors import Refused
 from appliance.facts.box import Facts, Use
 from appliance.facts.importable import Importable, ImportablePart
+from appliance.message import Message
 from appliance.operation import Operation, kind_of
 from appliance.system import locks, paths
 from tests.unit.made import JOB, box, disk, path_of
@@ -316,10 +317,11 @@ def test_import_locks_a_disk_that_carries_the_label(facts):
 OTHER = """
 import sys, signal
 from pathlib import Path
+from appliance.message import Message
 from appliance.system import locks, paths as places
 places.LOCKS = Path(sys.argv[1])
 alone, shared = sys.argv[2].split(",") if sys.argv[2] else (), sys.argv[3].split(",") if sys.argv[3] else ()
-with locks.hold_locks(alone, print, shared=shared, who="Set who may use tank/a"):
+with locks.hold_locks(alone, print, shared=shared, who=Message("Set who may use {name}", name="tank/a")):
     print("held", flush=True)
     signal.pause()
 """
@@ -375,7 +377,9 @@ def test_working_on_files_waits_while_the_pool_goes(another):
 
 def test_whoever_waits_is_told_for_whom(another):
     another(shared="files tank/a")
-    assert locks.holder_text("files tank/a") == "Set who may use tank/a"
+    said = locks.holder_text("files tank/a")
+    assert said == "Set who may use tank/a"
+    assert isinstance(said, Message)
     assert locks.holder_text("pond") == ""
 
 

@@ -188,6 +188,11 @@ def test_of_many_changes_to_datasets_one_event_waits(spool):
     assert len(spool.read()) == 2
 
 
+def test_writes_of_the_configuration_are_not_told(spool):
+    spool.run(ZED | {"ZEVENT_SUBCLASS": "config_sync"})
+    assert not list(spool.folder.iterdir())
+
+
 @pytest.mark.parametrize("precious", ["file", "folder"])
 def test_a_link_in_the_way_leads_root_nowhere(spool, tmp_path, precious):
     """The unprivileged worker may write the events' folder, and could guess the next name."""

@@ -30,6 +30,13 @@ FILES = {
     "sys/class/net/eth0/statistics/tx_dropped": "1\n",
     "sys/class/net/eth1/operstate": "down\n",
     "sys/class/net/eth1/speed": "-1\n",
+    "sys/block/sda/stat": "  100   0   8   9   50   0  16   9   0  0  0\n",
+    "sys/block/sda/device/type": "0\n",
+    "sys/block/nvme0n1/stat": "  100   0   2   9   50   0  4   9   0  0  0\n",
+    "sys/block/nvme0n1/device/model": "x\n",
+    "sys/block/zd0/stat": "  100   0   800   9   50   0  1600   9   0  0  0\n",
+    "sys/block/sr0/stat": "",
+    "sys/block/sr0/device/type": "5\n",
     "sys/class/hwmon/hwmon0/name": "k10temp\n",
     "sys/class/hwmon/hwmon0/temp1_input": "41250\n",
     "sys/class/hwmon/hwmon1/name": "drivetemp\n",
@@ -76,6 +83,11 @@ def test_ports_that_are_up_are_told_with_their_counters(root):
 def test_port_without_a_speed_says_so(root):
     (root / "sys/class/net/eth1/operstate").write_text("up\n")
     assert [port.speed for port in read(root).ports] == [1000, 0]
+
+
+def test_traffic_is_that_of_all_disks_and_not_of_volumes_on_them(root):
+    found = read(root)
+    assert (found.disks_read, found.disks_written) == (10 * 512, 20 * 512)
 
 
 def test_sensors_leave_out_disks_and_what_cannot_be_read_and_show_a_fan_that_stands_still(root):

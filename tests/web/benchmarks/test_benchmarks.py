@@ -25,6 +25,7 @@ from tests.web import rows
 from tests.web.benchmarks import sweeps_made
 from tests.web.reading import text_of
 from tests.web.routes import SWEEP
+from web.benchmarks import create
 from web.benchmarks.models import CaseRow, ResultRow, SweepRow
 from web.inventory.models import Progress
 from web.jobs.models import Job
@@ -32,6 +33,7 @@ from workers import benchmarks as worker
 from workers import io_rate
 
 State = SweepRow.State
+WAITS = "It waits until another benchmark no longer uses its disks."
 
 
 @pytest.fixture
@@ -543,3 +545,25 @@ def test_repeated_sweep_has_a_line_for_each_case(web, empty):
     assert b"<svg viewBox" not in alone.content
     SweepRow.objects.update(state=State.RUNNING)
     assert "No complete results yet" in text_of(web.get(f"/benchmarks/{second.pk}/over-time/"))
+
+
+@pytest.mark.parametrize(("disks", "held"), [([2, 3], True), ([3, 4], False)])
+def test_benchmark_waits_only_for_one_that_uses_its_disks(web, empty, disks, held):
+    sweeps_made.made(sweeps_made.spec(disks=[path_of(1), path_of(2)]), state=State.RUNNING)
+    spec = sweeps_made.spec(disks=[path_of(number) for number in disks])
+    row = create.store_sweep(spec, title="x", preset="", pk=str(uuid.uuid4()), user="admin")
+    assert (WAITS in text_of(web.get(f"/benchmarks/{row.pk}/"))) is held
+
+
+def test_benchmark_that_just_began_waits_for_no_other(web, empty):
+    row = sweeps_made.made()
+    assert row.state == State.QUEUED
+    assert WAITS not in text_of(web.get(f"/benchmarks/{row.pk}/"))
+
+
+def test_system_disk_can_be_measured_but_is_not_ticked_at_first(web, calm):
+    system = disk(3, uses=(Use("system", "holds the system"),))
+    rows.put(disks=[disk(1), disk(2), system])
+    (field,) = (one for one in web.get("/benchmarks/new/disks/").context["form"] if one.name == "disks")
+    assert system.path in {value for value, _label in field.field.choices}
+    assert field.initial == [path_of(1), path_of(2)]

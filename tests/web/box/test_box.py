@@ -136,3 +136,13 @@ def test_throughput_is_told_by_two_looks_that_are_near_each_other():
     assert collect_box.rates_between((100.0, BOX), (102.0, later)) == {"eth0": [2000, 0]}
     assert collect_box.rates_between((100.0, BOX), (100.1, later)) == {}
     assert collect_box.rates_between((100.0, BOX), (500.0, later)) == {}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "read", "written", "rates"),
+    [(2.0, 4000, 2000, [2000, 1000]), (0.1, 4000, 2000, []), (90.0, 4000, 2000, []), (2.0, -5, 2000, [])],
+)
+def test_throughput_of_disks_is_told_unless_one_was_pulled(seconds, read, written, rates):
+    before = dataclasses.replace(BOX, disks_read=10**6, disks_written=10**6)
+    later = dataclasses.replace(BOX, disks_read=10**6 + read, disks_written=10**6 + written)
+    assert collect_box.disk_rates_between((100.0, before), (100.0 + seconds, later)) == rates

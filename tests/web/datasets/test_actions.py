@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import DatasetDetail, Property, SpaceUse
 from appliance.formatting import size_text
 from tests.reasons import codes_of_form, codes_on_page
@@ -174,3 +175,17 @@ def test_folder_pages_make_as_many_queries_in_large_box(web, folders):
     rows.put(datasets=[TANK, PHOTOS, VOLUME, VAULT, *(dataset(f"tank/f{number}") for number in range(300))])
     assert DatasetRow.objects.count() == 304
     assert [len(queries(web, page)) for page in pages] == small
+
+
+def test_folder_and_volume_offer_a_snapshot_and_a_continued_copy_does_not(web, calm):
+    copied = CopyMark(7, raw=False).text
+    found = (
+        dataset("tank/photos"),
+        dataset("tank/disk", kind="volume", mounted=False, mountpoint="", volsize=2**30),
+        dataset("tank/copy", copy_of=copied),
+    )
+    rows.put(datasets=list(found))
+    for one in found:
+        page = web.get(f"/folders/{one.guid}/").content.decode()
+        offered = f'href="/snapshots/of/{one.guid}/take/"' in page
+        assert offered is (one.name != "tank/copy"), one.name

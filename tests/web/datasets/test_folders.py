@@ -243,7 +243,8 @@ def served(folders) -> Dataset:
 def test_served_share_is_on_and_shows_address(web, served):
     text = text_of(web.get(f"/folders/{PHOTOS.guid}/"))
     assert "on as photos" in " ".join(text.split())
-    assert "smb://" in text
+    assert "smb://vm.local/" in text
+    assert "\\\\vm.local\\" in text
 
 
 def test_share_not_served_is_not_on(web, served):

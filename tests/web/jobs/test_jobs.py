@@ -3,6 +3,7 @@ from __future__ import annotations
 import uuid
 
 import pytest
+from django.utils import timezone
 
 from appliance import agent_client
 from appliance.errors import Failed, Reason, Refused
@@ -53,6 +54,14 @@ def test_a_job_shows_its_plan_its_commands_what_was_done_and_what_the_system_sai
         str(job.pk),
     ):
         assert words in page.text
+
+
+@pytest.mark.parametrize("state", [state.value for state in State])
+def test_only_what_is_done_is_told_as_done_in_a_heading(web, calm, state):
+    job = rows.job(state=state, starts=timezone.now())
+    page = web.get(f"/jobs/{job.pk}/").content.decode()
+    assert ('<h2 id="steps-title">The folder tank/films.</h2>' in page) is (state == State.DONE)
+    assert "The folder tank/films." in page
 
 
 def test_a_job_under_way_shows_how_far_it_is(web, calm):

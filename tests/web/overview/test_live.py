@@ -260,10 +260,10 @@ def test_open_page_requests_fresh_facts_every_three_seconds(web, calm):
         for _ in range(5):
             web.get("/")
             ask(web, "/disks/")
-        assert calm == [("workers.collect",)]
+        assert calm.count(("workers.collect",)) == 1
         clock.shift(4)
         web.get("/")
-    assert calm == [("workers.collect",)] * 2
+    assert calm.count(("workers.collect",)) == 2
 
 
 def test_opening_a_page_keeps_the_tag(web, box):

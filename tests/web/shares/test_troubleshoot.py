@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -53,6 +54,15 @@ def test_every_kind_of_computer_has_an_address_to_copy(web, shared):
     for word in ("Windows", "Mac", "iPhone", "Android", "Linux", "smb://", "\\\\"):
         assert word in text
     assert 'data-copy="#way-1"' in web.get(f"/shares/{PHOTOS.guid}/smb/ways/").content.decode()
+
+
+def test_number_of_the_box_stands_beside_its_name(web, shared):
+    assert "does not find this name" not in text_of(web.get(f"{HERE}/ways/"))
+    ports = (replace(rows.ETH0, addresses=("192.168.1.5/24", "fd00::5/64")), replace(rows.ETH0, name="eth1"))
+    rows.put_box(replace(rows.BOX, ports=ports[:1]))
+    assert "put the address of the box in its place: 192.168.1.5 " in text_of(web.get(f"{HERE}/ways/"))
+    rows.put_box(replace(rows.BOX, ports=(ports[0], replace(ports[1], addresses=("10.0.0.5/8",)))))
+    assert "put an address of the box in its place: 192.168.1.5, 10.0.0.5 " in text_of(web.get(f"{HERE}/ways/"))
 
 
 def test_the_mount_lines_stand_ready(web, shared):

@@ -19,7 +19,7 @@ from appliance.snapshots.policy import Policy
 from appliance.snapshots.set_policy import SetSnapshotPolicy
 from tests.reasons import codes_on_page
 from tests.web import rows
-from tests.web.reading import Page
+from tests.web.reading import Page, text_of
 from tests.web.system.test_queries import queries
 from web.inventory import store
 from web.inventory.models import BookmarkRow, SnapshotReading, SnapshotRow
@@ -317,6 +317,17 @@ def test_schedule_change_shows_what_it_destroys_first(web, calm, zfs, agent):
     more = web.post(url, {**numbers, "hourly": 48, "look": ""}).context["wanted"].fingerprint
     assert web.post(url, {**numbers, "hourly": 48, "set": "", "shown": more}).status_code == 302
     assert web.post(url, {**numbers, "hourly": -1}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("changes", "own"),
+    [({"policy": TEXT, "policy_source": "local"}, True), ({"policy": TEXT, "policy_source": "inherited", "policy_from": "tank"}, False),
+     ({}, False), ({"share": '{"smb":{"name":"a","write":["anna"]}}', "share_source": "local"}, False)],
+)  # fmt: skip
+def test_only_a_schedule_that_was_set_here_is_called_its_own(web, calm, changes, own):
+    dataset = settled("tank/a", **changes)
+    ready(settled("tank"), dataset)
+    assert ("It has a schedule of its own." in text_of(web.get(f"/snapshots/of/{dataset.guid}/policy/"))) is own
 
 
 def test_schedule_projection_is_drawn_for_any_day(web, calm, zfs):

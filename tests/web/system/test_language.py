@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import smtplib
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 from django.conf import settings as project
 from django.core.exceptions import MiddlewareNotUsed
@@ -18,12 +20,23 @@ from django.utils.translation import trans_real
 from appliance import message
 from appliance.alerts.rules import AlertInput, DiskStatus, Fault, disk_faults
 from appliance.backups.tasks import BackupTask
+from appliance.benchmarks.case import Case
+from appliance.benchmarks.conclusions import summarize_results
+from appliance.benchmarks.conditions import shared_conditions
+from appliance.benchmarks.parse_results import Figures
+from appliance.benchmarks.results import RESULT, BenchmarkRun, MeasuredCase, build_blocks, encode_run
+from appliance.benchmarks.validity import Circumstances, run_remarks
 from appliance.disks.health import HealthReason, judge_health
 from appliance.disks.smart import Reading
 from appliance.facts import vdev_state
-from appliance.formatting import time_left
+from appliance.formatting import moment_text, rest_of_sentence, time_left
+from appliance.layout.advice import Candidate, propose_layouts
+from appliance.layout.descriptions import describe_failures, explain_layout
+from appliance.layout.shortlist import shorten_proposals
+from appliance.message import join_messages
 from appliance.snapshots.policy import Policy
 from tests.messages import catalogue
+from tests.web.disks import burn_ins_made
 from tests.web.rows import SYSTEM_DISK
 from web import language
 from web.accounts.models import Preferences
@@ -31,11 +44,13 @@ from web.alerts import outbox, reconcile
 from web.alerts.models import Alert, MailSettings, Message
 from web.datasets import settings_views
 from web.disks import smart_history
+from web.disks.models import BurnIn
 from web.inventory import store
 from web.inventory.models import DiskRow
+from web.pools.growth import full_text
 from web.system.templatetags import formatting
 from web.translation import lazy_format, message_text, text_of
-from workers import deliver, mail_text
+from workers import burn_in, deliver, mail_text
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
@@ -210,6 +225,66 @@ def test_settings_and_schedules_are_in_the_language_of_the_reader(dutch):
     assert (task.when, task.speed) == ("every Sunday at 02:00", "at most 20 MB/s between 08:00 and 23:00")
     assert Policy(hourly=24, weekly=8).sentence == "24 hourly, 8 weekly"
     assert Policy().sentence == "none"
+
+
+def test_layouts_are_in_the_language_of_the_reader(dutch):
+    reading = Reading(answered=True, passed=True, temperature=62, counts={"pending": 312})
+    warm = join_messages([reason.text for reason in judge_health(reading, {}).reasons][1:])
+    disks = [Candidate(2 * 10**12, message.Message("Bay {name}", name=at)) for at in range(5)]
+    disks[0] = replace(disks[0], trouble=rest_of_sentence(warm))
+    best = propose_layouts(disks)[0]
+    assert best.warnings[-1] == "Bay 0 is 62 °C warm; 55 °C is its limit. Leave it out, or replace it soon."
+    with language.in_language("nl"):
+        assert text_of(best.title) == "raidz2 van 5"
+        assert text_of(best.warnings[-1]).endswith("Laat de schijf weg, of vervang hem binnenkort.")
+        assert text_of(explain_layout(best.choice, 5)) == "de ruimte van twee schijven beschermt de andere"
+        assert text_of(describe_failures(2, 5)).startswith("Van de vijf schijven mogen er twee tegelijk uitvallen")
+        assert text_of(shorten_proposals([best])[0].title) == "Evenwichtig, veiligst en meeste ruimte"
+
+
+def test_results_of_benchmarks_are_in_the_language_of_the_reader(dutch):
+    def measured(number: int, sync: str, *rates: float) -> MeasuredCase:
+        case = msgspec.convert({"where": "dataset", "pool": "tank", "workload": "seq-write", "sync": sync}, Case)
+        figures = [Figures(rate=rate, written=2**30) for rate in rates]
+        around = Circumstances(written=2**30, hottest=61)
+        runs = [
+            BenchmarkRun(number=at, figures=one, around=around, remarks=(*run_remarks(case, around), "As dd says."))
+            for at, one in enumerate(figures)
+        ]
+        stored = [encode_run(run).removeprefix(RESULT) for run in runs]
+        return MeasuredCase(number, case, tuple(msgspec.json.decode(one, type=BenchmarkRun) for one in stored))
+
+    blocks = build_blocks([measured(1, "standard", 2e8, 2.1e8), measured(2, "disabled", 3e8, 3.1e8)])
+    (said, *_more) = summarize_results(blocks)
+    row = blocks[0].rows[1]
+    assert (
+        said == "Large files, writing: sync disabled is best, with 305 MB/s: +48.8 % against sync standard (205 MB/s)."
+    )
+    assert row.measured.remarks == ("A disk was at 61 °C.", "As dd says.")
+    with language.in_language("nl"):
+        assert text_of(said).startswith("Grote bestanden, schrijven: sync disabled is het best, met 305 MB/s: +48.8 %")
+        assert [text_of(one) for one in row.measured.remarks] == ["Een schijf was 61 °C.", "As dd says."]
+        shared = {text_of(name): text_of(value) for name, value in shared_conditions([row.measured.case]).items()}
+        assert shared["Rondes"] == "3 van elke deeltest"
+        assert shared["Toegang via"] == "in de NAS zelf"
+
+
+def test_verdict_of_a_burn_in_is_in_the_language_of_the_reader(dutch, calm):
+    row = burn_ins_made.made(stage="last", reading={"passed": False, "counts": {"pending": 3}})
+    burn_in.finish(row)
+    row = BurnIn.objects.get()
+    assert row.findings[0] == ["failed", "The drive itself reports that it is failing."]
+    with language.in_language("nl"):
+        assert text_of(row.findings[0][1]) == "De schijf meldt zelf dat hij stuk gaat."
+
+
+def test_dates_are_in_the_language_of_the_reader(dutch):
+    said = moment_text(datetime(2026, 5, 5, 14, 30, tzinfo=UTC))
+    assert said == "05 May 2026, 14:30"
+    with language.in_language("nl"):
+        assert text_of(said) == "05 mei 2026, 14:30"
+        assert full_text(60, NOW.date()) == "in mei 2026"
+    assert full_text(60, NOW.date()) == "in May 2026"
 
 
 def test_numbers_in_attributes_keep_their_point(dutch):

@@ -15,6 +15,7 @@ from appliance.message import Message
 from web import translation
 from web.alerts import reconcile
 from web.alerts.models import Alert, AlertNote
+from web.inventory.models import Progress
 from web.jobs.models import Job
 from web.said import message_of, said_in
 from workers import run_job
@@ -78,6 +79,15 @@ def test_end_of_a_job_is_kept_with_its_message(offered):
     assert translation.text_of(row.text) == "<tank> zit vol."
 
 
+def test_progress_is_kept_with_its_message(offered):
+    pk = str(job(title="Create tank", state=Job.State.RUNNING).pk)
+    said = {"percent": 5, "phrase": str(FULL), "messages": {str(FULL): FULL.as_json()}}
+    run_job.store_progress(pk, said, None)
+    assert translation.text_of(Progress.objects.get(job=pk).phrase) == "<tank> zit vol."
+    run_job.store_progress(pk, {"percent": 9, "phrase": "raw"}, None)
+    assert (Progress.objects.get(job=pk).phrase, Progress.objects.get(job=pk).said) == ("raw", {})
+
+
 def test_alert_and_its_notes_are_kept_with_their_messages(offered):
     reconcile.reconcile_alerts([Fault("disk.failing", "ata-1", FULL, "As smartctl says.")], NOW)
     row, note = Alert.objects.get(), AlertNote.objects.get()
@@ -89,7 +99,8 @@ def test_alert_and_its_notes_are_kept_with_their_messages(offered):
 def test_nothing_is_kept_while_only_english_is_offered():
     assert said_in(FULL) == {}
     reconcile.reconcile_alerts([Fault("disk.failing", "ata-1", FULL, "")], NOW)
-    assert Alert.objects.get().said == {}
+    run_job.store_progress(str(job().pk), {"percent": 5, "phrase": "a", "messages": {"a": FULL.as_json()}}, None)
+    assert Alert.objects.get().said == Progress.objects.get().said == {}
     assert type(Alert.objects.get().summary) is str
 
 

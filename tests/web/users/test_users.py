@@ -226,6 +226,20 @@ def test_user_page_and_folder_page_show_access(web, folder):
     assert "Group family read and change" in text_of(web.get(folder.replace("access/", "")))
 
 
+def test_user_page_shows_shares_that_name_the_user(web, calm):
+    put_people(Account("anna", 1000), Account("ben", 1001))
+    setting = {
+        "smb": {"name": "photos", "write": ["anna"], "read": ["ben"]},
+        "nfs": {"hosts": ["192.168.1.0/24"], "write": False, "everybody_as": "anna"},
+    }
+    rows.put(datasets=[dataset("tank/photos", share=json.dumps(setting), share_source="local"), dataset("tank/films")])
+    text = text_of(web.get("/users/anna/account/"))
+    assert "No folder names" not in text
+    assert "tank/photos read and change over SMB tank/photos read over NFS" in text
+    assert "tank/photos read over SMB" in text_of(web.get("/users/ben/account/"))
+    assert "over NFS" not in text_of(web.get("/users/ben/account/"))
+
+
 def test_access_not_applied_to_all_files_is_shown(web, folder):
     photos = DatasetRow.objects.get(name="tank/photos").fact
     rows.put(datasets=[replace(photos, access=photos.access.replace("true", "false"))])

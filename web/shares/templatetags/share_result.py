@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 
 from django import template
-from django.conf import settings
 from django.http import HttpRequest
 
 from appliance.agent.registry import decode_operation
@@ -16,6 +15,7 @@ from appliance.shares.settings import PROTOCOLS
 from appliance.users.share_folder import ShareFolder, child_of
 from web.inventory.models import DatasetRow
 from web.jobs.models import Job
+from web.shares.box_address import box_host, box_numbers
 from web.translation import lazy_text
 
 register = template.Library()
@@ -37,6 +37,7 @@ class ShareResult:
     key: str
     first: AddressWay
     others: tuple[AddressWay, ...]
+    numbers: list[str]
 
 
 def computer_of(user_agent: str) -> str:
@@ -63,7 +64,7 @@ def result_of(operation: ShareFolder, user_agent: str) -> ShareResult | None:
     rows = {row.name: row for row in DatasetRow.objects.filter(name__in=(operation.dataset, parent))}
     row = rows.get(operation.dataset)
     place = row.fact if row else child_of(rows[parent].fact, operation.dataset) if parent in rows else None
-    host, path = f"{settings.BOX_NAME}.local", place.mountpoint if place else ""
+    host, path = box_host(), place.mountpoint if place else ""
     ways = [
         way
         for protocol in PROTOCOLS
@@ -74,4 +75,6 @@ def result_of(operation: ShareFolder, user_agent: str) -> ShareResult | None:
         return None
     computer = computer_of(user_agent)
     first = next((way for way in ways if way.computer == computer), ways[0])
-    return ShareResult(operation.dataset, row.key if row else "", first, tuple(way for way in ways if way != first))
+    return ShareResult(
+        operation.dataset, row.key if row else "", first, tuple(way for way in ways if way != first), box_numbers()
+    )

@@ -173,6 +173,12 @@ SYSTEMS = (("iPhone", "iPhone"), ("iPad", "iPad"), ("Android", "Android"), ("Win
 
 
 @register.filter
+def is_under(path: str, top: str) -> bool:
+    """Whether an address lies below another one; nothing lies below the overview or below no address."""
+    return top not in {"", "/"} and path.startswith(top)
+
+
+@register.filter
 def browser(agent: str) -> str:
     """What a browser calls itself, in two words: ``Firefox on Windows``; as it is where it says neither."""
     name = next((name for mark, name in BROWSERS if mark in agent), "")
