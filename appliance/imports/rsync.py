@@ -24,6 +24,7 @@ SECONDS_OF_SILENCE = 300
 MOST_NAMED, LONGEST_NAMED = 20, 300
 # rsync(1), EXIT VALUES: some files could not be copied; some vanished at the source.
 PARTLY, VANISHED = 23, 24
+GONE = "file has vanished:"
 AWAY = 30  # as rsync ends where nothing came for too long
 MISSING = b"+++"
 TRANSFER = re.compile(rb"^\s*(\d+)\s+\d+%\s")
@@ -198,6 +199,12 @@ class RsyncTransfer:
 
 
 def complaints(said: str) -> list[str]:
-    """What rsync says of single files, without its own last lines."""
-    lines = [line.strip() for line in said.splitlines() if line.startswith(("rsync:", "file has vanished:", "cannot "))]
+    """What rsync says of single files that it could not copy or read, without its own last lines."""
+    lines = [line.strip() for line in said.splitlines() if line.startswith(("rsync:", "cannot "))]
     return [line for line in dict.fromkeys(lines) if "write error: Broken pipe" not in line]
+
+
+def vanished(said: str) -> list[str]:
+    """The files that were deleted at the source while it was read. That is no fault: what is not there is not copied."""
+    lines = [line.partition(GONE)[2].strip() for line in said.splitlines() if line.startswith(GONE)]
+    return list(dict.fromkeys(lines))

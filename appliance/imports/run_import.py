@@ -48,6 +48,7 @@ class ImportRun:
     count: Count = field(default_factory=Count)
     owners: list[tuple[str, int]] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
+    vanished: list[str] = field(default_factory=list)
     listing: RsyncListing = field(default_factory=RsyncListing)
 
 
@@ -164,7 +165,7 @@ class RunImport(ImportOperation, tag="run-import"):
             result = self.copy_all(task, run, work)
         finally:
             give_back_top(task)
-        run.missed = rsync.complaints(result.stderr)
+        run.missed, run.vanished = rsync.complaints(result.stderr), rsync.vanished(result.stderr)
         if result.status not in {0, rsync.PARTLY, rsync.VANISHED}:
             raise explain(task, result)
         if result.status == rsync.PARTLY and not run.missed:
@@ -195,7 +196,7 @@ class RunImport(ImportOperation, tag="run-import"):
         now = datetime.now(UTC).replace(microsecond=0)
         found = run.listing
         result = ImportResult(now, found.files if self.compare else 0, found.differing, len(run.missed))
-        report.write_report(task, run.count, result, run.missed, found.different)
+        report.write_report(task, run.count, result, run.missed, run.vanished, found.different)
         write_import(replace(task, result=result, problem=""))
         if run.missed or found.differing:
             parts = [
@@ -208,6 +209,8 @@ class RunImport(ImportOperation, tag="run-import"):
                     "The report says which. Everything else is here. Start the import again to try these once more."
                 ),
             )
+        if run.vanished:
+            work.note(Message("Deleted on {host} meanwhile: {count}", host=task.host, count=len(run.vanished)))
         work.note(
             Message("{files} files compared, all of them equal", files=found.files)
             if self.compare
@@ -369,3 +372,4 @@ def compare_files(task: FileImport, run: ImportRun, work: Work) -> None:
     if result.status not in {0, rsync.PARTLY, rsync.VANISHED}:
         raise explain(task, result)
     run.missed = list(dict.fromkeys([*run.missed, *rsync.complaints(result.stderr)]))
+    run.vanished = list(dict.fromkeys([*run.vanished, *rsync.vanished(result.stderr)]))
