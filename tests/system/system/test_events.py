@@ -64,3 +64,12 @@ def test_what_is_no_event_is_put_aside_and_stops_nothing(appliance, visitor):
     appliance.run("zfs", "create", "other/after")
     wait_for("an empty spool", lambda: not [name for name in waiting(appliance) if name.endswith(".json")], timeout=60)
     assert "root:" in appliance.run("cat", "/etc/shadow")
+
+
+def test_zeds_scripts_give_way_to_pages_and_worker(appliance):
+    """After a thousand snapshots it runs three thousand scripts, 16 at a time."""
+    weights = {
+        unit: int(appliance.run("cat", f"/sys/fs/cgroup/system.slice/{unit}.service/cpu.weight"))
+        for unit in ("zfs-zed", "larder-web", "larder-worker")
+    }
+    assert weights == {"zfs-zed": 20, "larder-web": 100, "larder-worker": 100}
