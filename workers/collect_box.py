@@ -41,10 +41,16 @@ def read_addresses() -> dict[str, tuple[str, ...]]:
     }
 
 
-def rates_between(before: tuple[float, BoxInfo], after: tuple[float, BoxInfo]) -> dict[str, list[int]]:
-    """Bytes a second received and sent through each port; none where the looks are too far apart or too near."""
+def seconds_between(before: tuple[float, BoxInfo], after: tuple[float, BoxInfo]) -> float:
+    """The seconds between two looks; 0 where they are too far apart or too near to tell how much moves now."""
     seconds = after[0] - before[0]
-    if not 0.5 <= seconds <= LONGEST_APART:
+    return seconds if 0.5 <= seconds <= LONGEST_APART else 0.0
+
+
+def rates_between(before: tuple[float, BoxInfo], after: tuple[float, BoxInfo]) -> dict[str, list[int]]:
+    """Bytes a second received and sent through each port; none where the looks tell nothing of now."""
+    seconds = seconds_between(before, after)
+    if not seconds:
         return {}
     known = {port.name: port for port in before[1].ports}
     return {
@@ -58,12 +64,12 @@ def rates_between(before: tuple[float, BoxInfo], after: tuple[float, BoxInfo]) -
 
 
 def disk_rates_between(before: tuple[float, BoxInfo], after: tuple[float, BoxInfo]) -> list[int]:
-    """Bytes a second read and written on all disks; empty where the looks are too far apart or too near, or where a disk
-    was pulled, whose counters went with it."""
-    seconds = after[0] - before[0]
+    """Bytes a second read and written on all disks; empty where the looks tell nothing of now, or where a disk was pulled,
+    whose counters went with it."""
+    seconds = seconds_between(before, after)
     read = after[1].disks_read - before[1].disks_read
     written = after[1].disks_written - before[1].disks_written
-    if not 0.5 <= seconds <= LONGEST_APART or min(read, written) < 0:
+    if not seconds or min(read, written) < 0:
         return []
     return [int(read / seconds), int(written / seconds)]
 

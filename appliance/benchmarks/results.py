@@ -97,8 +97,10 @@ class MeasuredCase:
         found = [text for run in self.runs for text in self.as_messages(run, (*run.disturbed, *run.remarks))]
         return tuple(dict.fromkeys(found))
 
-    def as_messages(self, run: BenchmarkRun, texts: Iterable[str]) -> list[str]:
+    def as_messages(self, run: BenchmarkRun, texts: Sequence[str]) -> list[str]:
         """Texts of a run as messages, where what was measured says the same again."""
+        if not texts:  # of nearly every run
+            return []
         every = (
             *validity.invalid_reasons(self.case, run.figures, run.around),
             *validity.find_disturbances(run.around),

@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from appliance import command
+from appliance.disks.smart import SILENT
 from appliance.errors import Failed
 from appliance.formatting import day_text
 from appliance.message import Message
@@ -41,9 +42,7 @@ class Silent(Failed):
 
     def __init__(self, since: datetime) -> None:
         local = since.astimezone(box_zone())
-        super().__init__(
-            Message("It has not answered since {day} at {time}.", day=day_text(local), time=f"{local:%H:%M}")
-        )
+        super().__init__(Message(SILENT, day=day_text(local), time=f"{local:%H:%M}"))
 
 
 def query_disk(

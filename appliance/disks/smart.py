@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from appliance.message import Message
+from appliance.message import Message, message_template
 
 # Sensors also report nonsense such as negative values, 0 or 255.
 COLDEST, HOTTEST = 1, 120  # °C
@@ -27,7 +27,8 @@ BYTE = 256
 ATA_COUNTS = {5: "reallocated", 187: "reported", 188: "timeouts", 197: "pending", 198: "uncorrectable", 199: "crc"}
 MOST_FIGURES = 60
 SWITCHED_OFF = Message("SMART is switched off in this drive.")
-UNANSWERED = "It has not answered since"
+SILENT = message_template("It has not answered since {day} at {time}.")
+UNANSWERED = SILENT.partition(" {")[0]
 NOT_UNDERSTOOD = Message("What it answered could not be understood.")
 SEAGATE_WORDS = ("seagate", "st")
 # Larder's name of each, and the first impossible value: all but the last are one byte in the log.

@@ -80,6 +80,6 @@ def read_right_now(bays: Iterable[Bay], sources: Iterable[Source], *, shared: bo
 
 
 def connected_people() -> tuple[str, ...]:
-    """Whoever has a share open, each once: the user, or the computer where the protocol knows no user."""
+    """Those who have a share open, each once: the user, or the computer where the protocol knows no user."""
     found: list[Connection] = [row.fact for row in ConnectionRow.objects.order_by("name", "key")[:200]]
     return tuple(dict.fromkeys(one.name for one in found if one.name))
