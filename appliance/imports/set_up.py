@@ -64,8 +64,8 @@ class AddImport(ImportOperation, tag="add-import"):
             raise Refused(Reason("import-user-unused", "Over NFS nobody signs in. Leave the user out.", field="user"))
         if self.owners and not SOURCES[self.protocol].has_owners:
             raise Refused(Reason("import-owners-unknown", "Files of a share have no owners that can be copied. Leave them out.", field="owners"))  # fmt: skip
-        if self.protocol == "nfs" and not all(old.isdecimal() for old in self.owners):
-            raise Refused(Reason("import-owners-numbers", "Over NFS users have numbers only, for example 1026=anna.", field="owners"))  # fmt: skip
+        if not SOURCES[self.protocol].has_owner_names and not all(old.isdecimal() for old in self.owners):
+            raise Refused(Reason("import-owners-numbers", "NFS and rsync services know users by number only. Enter the number of each, for example 1026=anna.", field="owners"))  # fmt: skip
         check_owners(self.owners)
         names.existing_dataset(self.dataset)
         pool_guid(self.guid)

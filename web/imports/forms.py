@@ -86,6 +86,8 @@ class AddImportForm(forms.Form):
         self.fields["port"].initial = self.usual_port()
         if not SOURCES[self.protocol].has_owners:
             del self.fields["owners"]
+        elif not SOURCES[self.protocol].has_owner_names:
+            self.fields["owners"].help_text = gettext("A line for each user there: the number there, an equals sign, and the user here, for example 1026=anna. All other files belong to the folder.")  # fmt: skip
         self.label_fields()
 
     @classmethod
@@ -185,7 +187,7 @@ class NfsImportForm(AddImportForm):
         self.fields["host"].help_text = gettext("For example nas.lan or 192.168.1.20.")
         del self.fields["user"]
         self.label("path", gettext("Exported folder there"), gettext("Its whole path, for example /volume1/photos. Let the address of this box read it there, and do not map root to another user: otherwise files that only their owners may read are left out."))  # fmt: skip
-        self.fields["owners"].help_text = gettext("A line for each user there: the number there, an equals sign, and the user here, for example 1026=anna. All other files belong to the folder.")  # fmt: skip
+        self.fields["owners"].help_text = gettext("A line for each user there: the number there, an equals sign, and the user here, for example 1026=anna. All other files belong to the folder, and all files where the NAS sends names over NFS 4 instead of numbers.")  # fmt: skip
 
 
 class DaemonImportForm(AddImportForm):

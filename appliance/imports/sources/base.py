@@ -33,6 +33,7 @@ class ImportSource:
     port: ClassVar[int]
     has_passwords = False  # whether a user there signs in by a password
     has_owners = True  # whether its files have owners that can be mapped to users here
+    has_owner_names = False  # whether those can be named, and not only by number
     is_mounted = False  # whether rsync reads it as a local folder
 
     def check(self, host: str, user: str, path: str) -> None:

@@ -19,6 +19,7 @@ from appliance.imports.sources.base import ImportSource
 
 class SshSource(ImportSource):
     port = 22
+    has_owner_names = True
 
     def check(self, host: str, user: str, path: str) -> None:
         settings.check_host(host)

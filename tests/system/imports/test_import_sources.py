@@ -68,6 +68,8 @@ uid = root
    path = {HOME}/odd
    fake super = no
 """
+# In a file: whatever is exported by command alone goes with the next `exportfs -r`, which the box does for shares of its own.
+EXPORT = f'"{HOME}/odd" 127.0.0.1(ro,no_root_squash,no_subtree_check)\n'
 MOUNTS = "cat /proc/[0-9]*/mountinfo 2>/dev/null | grep -E ' - (cifs|smb3|nfs|nfs4) ' || true"
 START_SMB = "smbd -D --configfile=/root/nas/smb.conf"
 
@@ -83,7 +85,8 @@ def nas(appliance: Machine, visitor: Visitor) -> None:
     appliance.run("smbpasswd", "-c", "/root/nas/smb.conf", "-s", "-a", USER, given=f"{SECRET}\n{SECRET}\n")
     appliance.shell(START_SMB)
     appliance.shell("rsync --daemon --config=/root/nas/rsyncd.conf")
-    appliance.shell(f"systemctl start nfs-server; exportfs -o ro,no_root_squash,no_subtree_check 127.0.0.1:{HOME}/odd")
+    appliance.put("/etc/exports.d/oldnas.exports", EXPORT)
+    appliance.shell("systemctl start nfs-server; exportfs -r")
     for port in (SMB_PORT, RSYNC_PORT, 2049):
         wait_for(f"port {port}", lambda port=port: listens(appliance, port), timeout=60)  # type: ignore[misc]
     make_person(visitor, "anna")
@@ -277,9 +280,7 @@ def test_nfs_import_goes_on_after_the_server_stopped_in_the_middle(appliance, vi
     try:
         wait_for("the mount to be gone", lambda: appliance.shell(MOUNTS) == "", timeout=400)
     finally:
-        appliance.shell(
-            f"systemctl start nfs-server; exportfs -o ro,no_root_squash,no_subtree_check 127.0.0.1:{HOME}/odd"
-        )
+        appliance.run("systemctl", "start", "nfs-server")
     assert visitor.ended(job, timeout=1200).startswith("Done."), log_of(visitor, job)
     check_copy(appliance, "export", f"{HOME}/odd", [*PLAIN, *ODD])
     first, second = appliance.shell("stat -c '%i %h' /tank/export/a/one /tank/export/a/hard").splitlines()
@@ -300,8 +301,9 @@ def test_rsync_wrong_module_names_those_that_there_are(appliance, visitor, nas):
 
 
 def test_rsync_service_is_imported_while_a_file_vanishes(appliance, visitor, nas):
+    uid = appliance.run("id", "-u", USER).strip()
     page = set_up(
-        appliance, visitor, "rsync", "service", port=RSYNC_PORT, user=USER, path="photos", owners=f"{USER}=anna"
+        appliance, visitor, "rsync", "service", port=RSYNC_PORT, user=USER, path="photos", owners=f"{uid}=anna"
     )
     said = ask_now(visitor, page)
     assert said.startswith("Done."), said

@@ -297,6 +297,7 @@ def test_user_that_could_mean_something_else_is_refused(user):
         ({"owners": {"1026": "anna"}}, "import-owners-unknown"),
         ({"protocol": "nfs"}, "import-user-unused"),
         ({"protocol": "nfs", "user": "", "owners": {"ben": "anna"}}, "import-owners-numbers"),
+        ({"protocol": "rsync", "owners": {"ben": "anna"}}, "import-owners-numbers"),
         ({"protocol": "rsync", "user": "a:b"}, "import-user-invalid"),
     ],
 )

@@ -240,8 +240,9 @@ def test_review_of_a_share_asks_for_both_passwords(web, all_kinds, protocol, cha
         ("smb", {"path": "photos,rw"}, "has a comma"),
         ("smb", {"path": "/"}, "name of the share or module"),
         ("nfs", {"path": "volume1"}, "whole path there"),
-        ("nfs", {"path": "/volume1", "owners": "ben=anna"}, "numbers only"),
+        ("nfs", {"path": "/volume1", "owners": "ben=anna"}, "by number only"),
         ("rsync", {"user": "a:b"}, "letters, digits, spaces"),
+        ("rsync", {"owners": "ben=anna"}, "by number only"),
         ("rsync", {"path": "a/../b"}, "name of the share or module"),
     ],
 )
@@ -256,6 +257,12 @@ def test_share_has_no_owners_to_map(web, all_kinds):
     box()
     assert "Owners" not in Page(web.get("/imports/new/smb/")).text
     assert "Owners" in Page(web.get("/imports/new/nfs/")).text
+
+
+@pytest.mark.parametrize(("protocol", "by"), [("ssh", "the name or number there"), ("nfs", "the number there"), ("rsync", "the number there")])  # fmt: skip
+def test_owners_are_named_as_the_source_sends_them(web, all_kinds, protocol, by):
+    box()
+    assert f"A line for each user there: {by}, an equals sign" in Page(web.get(f"/imports/new/{protocol}/")).text
 
 
 def test_page_of_a_share_has_no_host_key(web):
