@@ -11,9 +11,9 @@ from appliance import command
 from appliance.system import box_info, time_sync
 from appliance.system.box_info import BoxInfo
 from appliance.system.time_sync import TimeSync
-from web.box.views import SOURCE
 from web.inventory import store
 from web.inventory.models import BoxRow
+from web.inventory.source_names import BOX
 from workers.celery import app
 from workers.collectors import update_source
 from workers.throttle import Coalescer
@@ -96,7 +96,7 @@ def store_box() -> bool:
 
 
 def update_box() -> None:
-    update_source(SOURCE, store_box)
+    update_source(BOX, store_box)
 
 
 reading = Coalescer(update_box)

@@ -8,7 +8,7 @@ from appliance import agent_client
 from appliance.shares.connections import Connection
 from web.inventory import store
 from web.inventory.models import ConnectionRow, Source
-from web.shares.connection_views import SOURCE
+from web.inventory.source_names import CONNECTIONS
 from workers.celery import app
 from workers.collectors import update_source
 from workers.throttle import Coalescer
@@ -17,12 +17,12 @@ from workers.throttle import Coalescer
 def store_connections() -> bool:
     answer = agent_client.send_request({"verb": "read-connections"}, silence=120).get("facts", [])
     # The first reading is news also without clients: the page that waits for it has to change.
-    first = not Source.objects.filter(name=SOURCE, checked__isnull=False).exists()
+    first = not Source.objects.filter(name=CONNECTIONS, checked__isnull=False).exists()
     return store.replace(ConnectionRow, msgspec.convert(answer, list[Connection]), lambda one: one.key) or first
 
 
 def update_connections() -> None:
-    update_source(SOURCE, store_connections)
+    update_source(CONNECTIONS, store_connections)
 
 
 reading = Coalescer(update_connections)

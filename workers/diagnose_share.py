@@ -8,7 +8,7 @@ from django.utils import timezone
 from appliance import agent_client
 from appliance.shares.troubleshoot import diagnose
 from web.inventory.models import DatasetRow, SeenRow
-from web.shares import troubleshoot_views
+from web.inventory.source_names import SEEN
 from workers.celery import app
 from workers.collectors import update_source
 
@@ -25,8 +25,8 @@ def collect_diagnosis(key: str, protocol: str, person: str) -> None:
         seen = msgspec.convert(agent_client.send_request(request, silence=180).get("facts", {}), diagnose.Diagnosis)
         facts = msgspec.json.encode(seen).decode()
         SeenRow.objects.update_or_create(
-            key=troubleshoot_views.seen_key(key, protocol, person), defaults={"name": row.name, "facts": facts}
+            key=SeenRow.key_of(key, protocol, person), defaults={"name": row.name, "facts": facts}
         )
         return True
 
-    update_source(troubleshoot_views.SOURCE, read, at=timezone.now())
+    update_source(SEEN, read, at=timezone.now())

@@ -33,6 +33,7 @@ SHIPPED = (
     "workers",
     "templates",
     "deploy/catalogues.py",
+    "deploy/compiled_code.py",
     "deploy/install",
     "deploy/packages.txt",
     "deploy/events",

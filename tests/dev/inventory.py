@@ -44,7 +44,6 @@ from web.alerts import pool_usage, reconcile
 from web.alerts.models import Alert, DiskCare, DiskDay, PoolDay
 from web.backups.models import BackupRecord
 from web.backups.proof import Proof
-from web.box.views import SOURCE as BOX
 from web.disks import ports, smart_history
 from web.inventory import stability, store
 from web.inventory.bays import bays_by_key, device_name, read_known_bays
@@ -75,9 +74,9 @@ from web.inventory.models import (
     SnapshotReading,
     SnapshotRow,
 )
+from web.inventory.source_names import BOX, CONNECTIONS
 from web.jobs.models import Job
 from web.said import said_in
-from web.shares.connection_views import SOURCE as CONNECTIONS
 from web.snapshots.models import MadeSnapshot, PolicyRun
 from web.system.service_status import READ
 from workers import collect_progress, guard, work_reports

@@ -25,11 +25,10 @@ from tests.unit.made import recorded_text
 from web.alerts.models import DiskCare, Message
 from web.benchmarks.models import SweepRow
 from web.disks.models import BurnIn
-from web.inventory import store
+from web.inventory import source_names, store
 from web.inventory.models import SnapshotRow, Source
 from web.jobs import queue
 from web.jobs.models import Job
-from web.shares import connection_views, troubleshoot_views
 from web.system import service_status
 
 NAME = PASSWORD = "admin"
@@ -61,11 +60,11 @@ def send(task: str, *args: str) -> bool:
         case "workers.read_dataset":
             store.checked(store.dataset_source(args[0]), changed=False)
         case "workers.read_connections":
-            store.checked(connection_views.SOURCE, changed=False)
+            store.checked(source_names.CONNECTIONS, changed=False)
         case "workers.look_for_pools":
             store.checked("importable", changed=True)
         case "workers.look_at_share":
-            store.checked(troubleshoot_views.SOURCE, changed=True, error=SENTENCE)
+            store.checked(source_names.SEEN, changed=True, error=SENTENCE)
         case "workers.deliver":
             Message.objects.filter(state="waiting").update(state="given-up", answer=SENTENCE)
         case "workers.sleep":

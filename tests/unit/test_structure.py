@@ -93,6 +93,16 @@ def test_the_appliance_knows_neither_django_nor_celery_nor_who_calls_it():
     assert broken(CODE["appliance"], lambda text: forbidden(text, *others)) == {}
 
 
+def views_imported(text: str) -> set[str]:
+    return {name for name in imported(text) if re.search(r"\bweb\.\w+\.(\w+_)?views\b", name)}
+
+
+def test_the_workers_load_no_page():
+    """Views bring their forms and whatever these need, and stay in memory."""
+    assert views_imported("from web.box.views import show_box") and views_imported("from web.shares import smb_views")
+    assert broken(CODE["workers"], views_imported) == {}
+
+
 def test_the_web_does_not_know_the_workers_nor_load_celery():
     # Celery and its Redis library cost the web process 17 MiB (web/jobs/queue.py).
     assert broken(CODE["web"], lambda text: forbidden(text, "workers", "celery", "kombu", "redis")) == {}

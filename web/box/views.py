@@ -20,11 +20,11 @@ from appliance.system.power import PowerOperation, RestartBox, ShutDownBox
 from web import agent, live
 from web.inventory import store
 from web.inventory.models import BoxRow, Source
+from web.inventory.source_names import BOX
 from web.jobs import confirm, queue
 from web.jobs.models import Job
 from web.jobs.refusals import refusals_lead_to
 
-SOURCE = "box"  # the name under which reading it is noted
 FRESH = timedelta(seconds=3)
 SECONDS_TO_ASK_FOR_CLIENTS = 15.0
 ACTS: dict[str, type[PowerOperation]] = {"restart": RestartBox, "shut-down": ShutDownBox}
@@ -42,11 +42,11 @@ class PortLine:
 @require_GET
 def show_box(request: HttpRequest) -> HttpResponse:
     """The box as of some seconds ago; looking at the page reads it again."""
-    if store.claim_refresh(SOURCE, not_since=timezone.now() - FRESH):
+    if store.claim_refresh(BOX, not_since=timezone.now() - FRESH):
         queue.send("workers.read_box")
 
     def build() -> dict[str, object]:
-        row, source = BoxRow.objects.first(), Source.objects.filter(name=SOURCE).first()
+        row, source = BoxRow.objects.first(), Source.objects.filter(name=BOX).first()
         trouble = source.error if source else ""
         if row is None:
             return {"trouble": trouble}

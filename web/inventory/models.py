@@ -241,9 +241,14 @@ class SnapshotReading(models.Model):
 
 
 class SeenRow(Row):
-    """What was found of a share when somebody asked why it cannot be seen. ``key``: dataset's guid, protocol, person."""
+    """What was found of a share when somebody asked why it cannot be seen. ``key`` is made by ``key_of``."""
 
     kind = diagnose.Diagnosis
+
+    @staticmethod
+    def key_of(dataset: str, protocol: str, person: str) -> str:
+        """The key of what was found; ``dataset`` is the dataset's guid, ``person`` may be empty."""
+        return f"{dataset}:{protocol}:{person}"
 
 
 class PolicyRow(Row):

@@ -11,12 +11,11 @@ from django.utils import timezone
 from appliance.shares.connections import Connection
 from appliance.system.box_info import Sensor
 from web.backups.models import BackupRecord
-from web.box.views import SOURCE as BOX
 from web.inventory import store
 from web.inventory.bays import Bay
 from web.inventory.models import BoxRow, ConnectionRow, ShareRow, Source
+from web.inventory.source_names import BOX, CONNECTIONS
 from web.jobs import queue
-from web.shares.connection_views import SOURCE as CONNECTIONS
 
 # An open overview has these read again. Figures that are older are not of now.
 BOX_EVERY, CONNECTIONS_EVERY = timedelta(seconds=10), timedelta(seconds=30)

@@ -17,21 +17,21 @@ from appliance.shares.settings import SPOKEN
 from web import live
 from web.inventory import store
 from web.inventory.models import ConnectionRow, Source
+from web.inventory.source_names import CONNECTIONS
 from web.jobs import confirm, queue
 from web.jobs.refusals import refusal_page
 
-SOURCE = "connections"  # the name under which reading them is noted
 FRESH = timedelta(seconds=5)
 
 
 @require_GET
 def list_connections(request: HttpRequest) -> HttpResponse:
     """The clients that are connected, as of some seconds ago; opening the page reads them again."""
-    if store.claim_refresh(SOURCE, not_since=timezone.now() - FRESH):
+    if store.claim_refresh(CONNECTIONS, not_since=timezone.now() - FRESH):
         queue.send("workers.read_connections")
 
     def build() -> dict[str, object]:
-        source = Source.objects.filter(name=SOURCE).first()
+        source = Source.objects.filter(name=CONNECTIONS).first()
         found: list[Connection] = [row.fact for row in ConnectionRow.objects.order_by("name", "key")]
         return {
             "connections": [(one, SPOKEN[one.protocol]) for one in found],

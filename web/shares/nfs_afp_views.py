@@ -58,7 +58,7 @@ def not_found(key: str, protocol: Protocol) -> tuple[str, ...]:
     if protocol != "nfs" or part is None or diagnose.all_networks(part.hosts):
         return ()
     troubleshoot_views.have_it_looked_at(key, protocol, "")
-    row = SeenRow.objects.filter(key=troubleshoot_views.seen_key(key, protocol, "")).first()
+    row = SeenRow.objects.filter(key=SeenRow.key_of(key, protocol, "")).first()
     return row.fact.unknown if row else ()
 
 

@@ -24,6 +24,7 @@ from appliance.shares.troubleshoot.fixes import OpenTopFolder, RepublishShare
 from appliance.system.accounts import people_number
 from web import live
 from web.inventory.models import AccountRow, DatasetRow, SeenRow, Source
+from web.inventory.source_names import SEEN
 from web.jobs import confirm, queue
 from web.jobs.refusals import refusal_page
 from web.shares import switches
@@ -31,7 +32,6 @@ from web.shares.box_address import box_host, box_numbers
 from web.users.views import read_user_facts
 
 LONGEST_LOOK = timedelta(minutes=2)
-SOURCE = "seen"  # the name under which looking at a share is noted
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ def troubleshoot_share(request: HttpRequest, key: str, protocol: str) -> HttpRes
     person = request.GET.get("person", "")
 
     def build() -> dict[str, object]:
-        row = SeenRow.objects.filter(key=seen_key(key, known, person)).first()
-        source = Source.objects.filter(name=SOURCE).first()
+        row = SeenRow.objects.filter(key=SeenRow.key_of(key, known, person)).first()
+        source = Source.objects.filter(name=SEEN).first()
         asked, checked = (source.requested, source.checked) if source else (None, None)
         looking = bool(asked and (not checked or checked < asked) and timezone.now() - asked < LONGEST_LOOK)
         seen: diagnose.Diagnosis | None = row.fact if row else None
@@ -120,13 +120,9 @@ def troubleshoot_share(request: HttpRequest, key: str, protocol: str) -> HttpRes
     return live.respond(request, "shares/troubleshoot.html", build)
 
 
-def seen_key(key: str, protocol: str, person: str) -> str:
-    return f"{key}:{protocol}:{person}"
-
-
 def have_it_looked_at(key: str, protocol: str, person: str) -> None:
     """Send the worker; the page that shows it hears of the end."""
-    Source.objects.update_or_create(name=SOURCE, defaults={"requested": timezone.now()})
+    Source.objects.update_or_create(name=SEEN, defaults={"requested": timezone.now()})
     queue.send("workers.look_at_share", key, protocol, person)
 
 

@@ -52,7 +52,13 @@ def checkout(place: Path, version: str) -> Path:
     """What deploy/install copies, each part of it saying its version."""
     for folder in ("appliance", "web/static", "workers", "templates", "deploy"):
         (place / folder).mkdir(parents=True)
-    for file in ("requirements.lock", "manage.py", "web/static/version", "appliance/version"):
+    for file in (
+        "requirements.lock",
+        "manage.py",
+        "web/static/version",
+        "appliance/version",
+        "deploy/compiled_code.py",
+    ):
         (place / file).write_text(version)
     return place
 

@@ -14,7 +14,6 @@ from tests.web import rows
 from tests.web.reading import Page, text_of
 from web.inventory.models import SeenRow
 from web.jobs.models import Job
-from web.shares.troubleshoot_views import seen_key
 
 PHOTOS = dataset()
 HERE = f"/shares/{PHOTOS.guid}"
@@ -148,5 +147,5 @@ def test_the_page_of_an_export_says_which_name_is_not_found(web, calm):
     assert "not found in the network" not in text_of(web.get(f"{HERE}/nfs/"))
     assert ("workers.look_at_share", str(shared.guid), "nfs", "") in calm
     found = diagnose.Diagnosis(dataset=shared.name, protocol="nfs", unknown=("imac.local",))
-    SeenRow.objects.create(key=seen_key(str(shared.guid), "nfs", ""), facts=msgspec.json.encode(found).decode())
+    SeenRow.objects.create(key=SeenRow.key_of(str(shared.guid), "nfs", ""), facts=msgspec.json.encode(found).decode())
     assert "imac.local is not found in the network." in text_of(web.get(f"{HERE}/nfs/"))

@@ -18,10 +18,9 @@ from appliance.shares.troubleshoot import diagnose
 from tests.unit.made import dataset
 from tests.web import rows
 from tests.web.reading import Page, text_of
-from web.inventory import store
+from web.inventory import source_names, store
 from web.inventory.models import SeenRow
 from web.jobs.models import Job
-from web.shares import troubleshoot_views
 from workers import diagnose_share as reaching
 
 PHOTOS = dataset(
@@ -42,11 +41,11 @@ def seen(protocol: Protocol = "nfs", person: str = "", **changes: Any) -> None:
     good = {"unit": "active", "port": True, "served": True, "announced": True, "there": True, "mounted": True}
     found = diagnose.Diagnosis(dataset=PHOTOS.name, protocol=protocol, person=person, **{**good, **changes})
     SeenRow.objects.create(
-        key=troubleshoot_views.seen_key(str(PHOTOS.guid), protocol, person),
+        key=SeenRow.key_of(str(PHOTOS.guid), protocol, person),
         name=PHOTOS.name,
         facts=msgspec.json.encode(found).decode(),
     )
-    store.checked(troubleshoot_views.SOURCE, changed=True)
+    store.checked(source_names.SEEN, changed=True)
 
 
 def test_every_kind_of_computer_has_an_address_to_copy(web, shared):
