@@ -81,14 +81,16 @@ def remove(path: Path) -> None:
 class Running:
     """The Work of one job: progress goes to the client and to a file, notes go to the journal."""
 
-    def __init__(self, record: Journal, send: Send) -> None:
+    def __init__(
+        self, record: Journal, send: Send, check_secret: Callable[[str], str] = names.check_passphrase
+    ) -> None:
         self.journal, self.send = record, send
         self.file = paths.JOBS / record.job
         self.asked = paths.JOBS / f"{record.job}.stop"
         self.span = (0, 100)
         self.told: tuple[int, str] = (-1, "")
         self.step = ""  # the one that has begun and not ended
-        self.check_secret: Callable[[str], str] = names.check_passphrase
+        self.check_secret = check_secret
 
     def within(self, start: int, end: int) -> None:
         """Scale what a step reports into its part of the whole."""
@@ -139,8 +141,7 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
             return
         record = waited
     paths.JOBS.mkdir(parents=True, exist_ok=True, mode=0o700)
-    work = Running(record, send)
-    work.check_secret = operation.check_secret
+    work = Running(record, send, operation.check_secret)
     try:
         encoded = json.loads(msgspec.json.encode(operation))
         record.write("began", operation=encoded, steps=[], digest=digest)

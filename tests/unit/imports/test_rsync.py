@@ -176,15 +176,18 @@ rsync warning: some files vanished before they could be transferred (code 24) at
 
 def test_run_in_which_files_were_deleted_at_the_source_is_done(monkeypatch):
     """Such a run was told as failed, with "could not be copied", though nothing was missed."""
-    kept, notes, reports = [], [], []
+    kept: list[FileImport] = []
+    notes: list[str] = []
+    reports: list[str] = []
     monkeypatch.setattr(run_import, "find_import", lambda _key: TASK)
     monkeypatch.setattr(run_import, "write_import", kept.append)
-    monkeypatch.setattr(run_import.report.settings, "write_file", lambda _path, text, mode: reports.append(text))
+    monkeypatch.setattr(settings, "write_file", lambda _path, text, mode: reports.append(text))
     run = ImportRun(vanished=['"/zz-gone"'])
     RunImport(task=TASK.id, dataset=TASK.dataset, moment="2026.11.25-19.16.20").finish(
         run, SimpleNamespace(note=notes.append)
     )
     assert str(notes[0]) == "Deleted on nas.lan meanwhile: 1"
+    assert kept[0].result
     assert kept[0].result.missed == 0
     assert 'Deleted at the source during the run: 1\n  "/zz-gone"' in reports[0]
 
