@@ -93,11 +93,18 @@ def send_flags(features: dict[str, str], *, raw: bool, into_encrypted: bool) -> 
 
 
 def read_features(pool: str) -> dict[str, str]:
-    """The state of FEATURES of a pool: enabled, active or disabled. Raises Failed."""
+    """The state of FEATURES of a pool: enabled, active or disabled. Raises Failed, also for an answer that tells less: streams
+    without large blocks would not fit on a copy that has them."""
     wanted = ",".join(f"feature@{name}" for name in FEATURES)
     said = command.run(["zpool", "get", "-H", "-o", "property,value", wanted, pool], timeout=60).stdout
-    rows = (line.split("\t") for line in said.splitlines())
-    return {row[0].removeprefix("feature@"): row[1] for row in rows if len(row) == 2}
+    rows = (line.partition("\t") for line in said.splitlines())
+    found = {name.removeprefix("feature@"): state for name, _, state in rows}
+    if set(found) != set(FEATURES) or not set(found.values()) <= {"enabled", "active", "disabled"}:
+        raise Failed(
+            Message("Larder could not read what the pool {pool} can store", pool=pool),
+            Message("ZFS gave an answer that Larder does not understand."),
+        )
+    return found
 
 
 def find_snapshot(one: Transfer) -> int:

@@ -121,5 +121,19 @@
     if (outer.width && inner.width > 1 && inner.right - outer.right > 1.5 && parseFloat(now.marginRight) >= 0)
       tell("wider than its box", one, `${Math.round(inner.right - outer.right)} px beyond ${name(parent)}`);
   }
+
+  // All pages have one left edge and one width, so that nothing jumps from step to step of a task
+  const page = document.querySelector(".app-nav ~ main > .page");
+  if (page) {
+    const outer = page.parentElement.getBoundingClientRect(), inner = page.getBoundingClientRect();
+    const most = 80 * parseFloat(style(document.documentElement).fontSize);
+    if (Math.abs(inner.width - Math.min(outer.width, most)) > 1) tell("another width than other pages", page, `${Math.round(inner.width)} of ${Math.round(outer.width)} px`);
+    const edge = inner.left + parseFloat(style(page).paddingInlineStart);
+    for (const one of page.querySelectorAll(":scope > *, :scope > .live > *")) {
+      const left = one.getBoundingClientRect().left;
+      if (!hidden(one) && !/absolute|fixed/.test(style(one).position) && Math.abs(left - edge) > 1)
+        tell("beside the edge of the page", one, `${Math.round(left - edge)} px from it`);
+    }
+  }
   return found;
 }

@@ -19,7 +19,7 @@ def test_a_person_is_made_let_in_given_a_new_password_disabled_and_removed(page,
 
     page.goto("/folders/")
     page.get_by_role("link", name="tank/photos", exact=True).click()
-    page.get_by_role("link", name="Set who may use it").click()
+    page.get_by_role("link", name="Change access to its files").click()
     page.get_by_label("All users: no access").check()
     page.get_by_label("anna: read and change", exact=True).check()
     page.get_by_role("button", name="Continue").click()

@@ -58,7 +58,7 @@ def test_each_may_do_what_was_said_and_new_files_follow(appliance, visitor, fold
     assert may(appliance, "anna", "touch", "/tank/photos/june/a.jpg")
     assert may(appliance, "ben", "cat", "/tank/photos/june/a.jpg")
     assert not may(appliance, "ben", "touch", "/tank/photos/june/a.jpg")
-    visitor.wait_until(folder.replace("access/", ""), "Who may use it", "anna", "read and change")
+    visitor.wait_until(folder.replace("access/", ""), "Access to its files", "anna", "read and change")
 
 
 # Open: not yet seen to pass in an appliance.

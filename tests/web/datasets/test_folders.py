@@ -336,6 +336,13 @@ def test_every_share_field_reaches_operation(web, folders):
     )
 
 
+def test_words_for_the_list_of_a_share_and_for_access_to_the_files_differ(web, served):
+    page = Page(web.get(f"/folders/{PHOTOS.guid}/"))
+    assert "Change who may use this share" in page.text
+    assert "Change access to its files" in page.text
+    assert "who may use it" not in page.text
+
+
 def test_share_form_shows_current_setting(web, folders):
     part = Smb(name="photos", write=("anna",), read=("ben",), recycle=True, time_machine=7 * 10**9)
     found = replace(PHOTOS, share=ShareSetting(smb=part).text(), share_source="local")
