@@ -39,7 +39,6 @@ from appliance.disks.erase import EraseDisk
 from appliance.disks.selftest import StartSelfTest
 from appliance.errors import Reason, Refused
 from appliance.imports.run_import import RunImport
-from appliance.imports.set_password import SetImportPassword
 from appliance.imports.set_up import AddImport, ConfirmImportKey, RemoveImport
 from appliance.imports.try_import import TestImport
 from appliance.operation import Operation
@@ -104,7 +103,6 @@ Registered = (
     | RemoveReceiver
     | AddImport
     | ConfirmImportKey
-    | SetImportPassword
     | TestImport
     | RunImport
     | RemoveImport
