@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import argparse
 import ast
-import importlib.util
-import marshal
-import struct
 import sys
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
+from typing import Any
 
 # Where the tree keeps a docstring: https://docs.python.org/3/library/ast.html#ast.get_docstring
 HOLDERS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -29,9 +28,8 @@ def is_docstring(statement: ast.stmt) -> bool:
 
 def code_without_docstrings(source: bytes, name: str) -> CodeType:
     """The code of a module. Raises SyntaxError, and ValueError for a file that is no text."""
-    if (
-        b"assert" not in source and b"__debug__" not in source
-    ):  # Python's own way takes half the time, and leaves out assertions too
+    # Python's own way takes half the time, but leaves out assertions too.
+    if b"assert" not in source and b"__debug__" not in source:
         plain: CodeType = compile(source, name, "exec", dont_inherit=True, optimize=2)
         return plain
     tree = ast.parse(source, name)
@@ -45,29 +43,15 @@ def code_without_docstrings(source: bytes, name: str) -> CodeType:
     return code
 
 
-def header(path: Path) -> bytes:
-    """The first 16 bytes of a compiled file that belongs to this source (PEP 552, checked by time and size)."""
-    found = path.stat()
-    return importlib.util.MAGIC_NUMBER + struct.pack(
-        "<III", 0, int(found.st_mtime) & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF
-    )
+class Compiler(SourceFileLoader):
+    """Python's loader: it keeps the compiled file of an unchanged source, and replaces one in a single step."""
 
+    def __init__(self, path: Path, name: str) -> None:
+        super().__init__(path.stem, str(path))
+        self.seen_as = name
 
-def compile_file(path: Path, name: str) -> None:
-    """Write the compiled file, unless it is there for this very source. A file that is no Python 3 is passed over."""
-    target = Path(importlib.util.cache_from_source(path))
-    wanted = header(path)
-    try:
-        with target.open("rb") as existing:
-            if existing.read(len(wanted)) == wanted:
-                return
-    except FileNotFoundError:
-        target.parent.mkdir(exist_ok=True)
-    try:
-        code = code_without_docstrings(path.read_bytes(), name)
-    except (SyntaxError, ValueError):
-        return
-    target.write_bytes(wanted + marshal.dumps(code))
+    def source_to_code(self, data: Any, path: Any, **_more: Any) -> CodeType:  # type: ignore[override]  # importlib.abc.InspectLoader
+        return code_without_docstrings(data, self.seen_as)
 
 
 def main(arguments: list[str]) -> None:
@@ -75,9 +59,14 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--seen-at", type=Path, help="the folder that tracebacks name in place of the current one")
     asked = parser.parse_args(arguments)
+    sys.dont_write_bytecode = False  # this module itself may be run from a place where nothing is to be written
     for folder in asked.folders:
         for path in sorted(folder.rglob("*.py")):
-            compile_file(path, str(asked.seen_at / path if asked.seen_at else path))
+            compiler = Compiler(path, str(asked.seen_at / path if asked.seen_at else path))
+            try:
+                compiler.get_code(compiler.name)
+            except (SyntaxError, ValueError):
+                pass  # no Python 3, such as a template of a package
 
 
 if __name__ == "__main__":
