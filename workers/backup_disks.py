@@ -15,6 +15,7 @@ from appliance.pools.import_pool import ImportPool
 from web.backups.status import BackupStatus
 from web.inventory import store
 from web.inventory.models import DatasetRow, ImportableRow, PoolRow
+from web.inventory.source_names import IMPORTABLE
 from web.jobs import confirm, queue
 from web.jobs.models import BY_SCHEDULE, Job
 
@@ -35,7 +36,7 @@ def fetch_disk(statuses: Iterable[BackupStatus], now: datetime) -> Job | None:
             continue
         if not ImportableRow.objects.filter(key=str(one.task.pool)).exists():
             # A search opens every disk, so none is made unless such a disk has come.
-            if store.claim_refresh("importable", not_since=now - SEARCH_EVERY):
+            if store.claim_refresh(IMPORTABLE, not_since=now - SEARCH_EVERY):
                 queue.send("workers.look_for_pools")
             continue
         name = free_name(one.plugged)

@@ -14,6 +14,7 @@ from appliance.facts.sharing import Session
 from appliance.pools import features
 from web.inventory import store
 from web.inventory.models import DetailRow, ImportableRow, PoolRow, SessionRow
+from web.inventory.source_names import IMPORTABLE
 from web.jobs.models import Job
 from workers.celery import app
 from workers.collectors import update_source
@@ -32,7 +33,7 @@ def store_importable() -> None:
         return True  # also without a change: the page that waits has to change
 
     # As of its beginning: a request during an earlier search waits for one that sees the disks of now.
-    update_source("importable", read, at=timezone.now())
+    update_source(IMPORTABLE, read, at=timezone.now())
 
 
 searching = Coalescer(store_importable)

@@ -74,7 +74,7 @@ from web.inventory.models import (
     SnapshotReading,
     SnapshotRow,
 )
-from web.inventory.source_names import BOX, CONNECTIONS
+from web.inventory.source_names import BOX, CONNECTIONS, IMPORTABLE
 from web.jobs.models import Job
 from web.said import said_in
 from web.snapshots.models import MadeSnapshot, PolicyRun
@@ -84,7 +84,7 @@ from workers.collectors import UNITS, disk_key
 from workers.evaluate_alerts import disks_seen
 
 DAYS = 60  # of history that disks and pools have
-ALSO_READ = ("zfs", "properties", "snapshots", "temperatures", "details", "sessions", "importable", "groups", BOX, CONNECTIONS)  # fmt: skip
+ALSO_READ = ("zfs", "properties", "snapshots", "temperatures", "details", "sessions", "groups", BOX, CONNECTIONS, IMPORTABLE)  # fmt: skip
 
 
 MICROSERVER = BoxInfo(

@@ -62,7 +62,7 @@ def send(task: str, *args: str) -> bool:
         case "workers.read_connections":
             store.checked(source_names.CONNECTIONS, changed=False)
         case "workers.look_for_pools":
-            store.checked("importable", changed=True)
+            store.checked(source_names.IMPORTABLE, changed=True)
         case "workers.look_at_share":
             store.checked(source_names.SEEN, changed=True, error=SENTENCE)
         case "workers.deliver":

@@ -4,4 +4,5 @@ from __future__ import annotations
 
 BOX = "box"
 CONNECTIONS = "connections"
+IMPORTABLE = "importable"  # looking for pools that are not imported
 SEEN = "seen"  # looking at one share as one person sees it

@@ -20,6 +20,7 @@ from appliance.pools.import_pool import SEARCH_MEANS, ImportPool, used_by_other_
 from web import live
 from web.inventory import store
 from web.inventory.models import DiskRow, ImportableRow, PoolRow, Source
+from web.inventory.source_names import IMPORTABLE
 from web.jobs import confirm, queue
 from web.jobs.refusals import add_reasons, validation_error
 from web.translation import lazy_text
@@ -110,7 +111,7 @@ def list_importable(request: HttpRequest) -> HttpResponse:
         uses = (use for row in DiskRow.objects.all() for use in row.fact.uses if use.kind == "exported")
         known = {candidate.key for candidate in candidates} | here
         hints = {use.identity: use.pool for use in uses if use.identity not in known}
-        source = Source.objects.filter(name="importable").first()
+        source = Source.objects.filter(name=IMPORTABLE).first()
         asked = source.requested if source else None
         looked = source.checked if source else None
         return {
@@ -128,9 +129,9 @@ def list_importable(request: HttpRequest) -> HttpResponse:
 @require_POST
 def search_pools(_request: HttpRequest) -> HttpResponse:
     """Search all disks for pools. It wakes sleeping disks, so it runs only when a user asks for it."""
-    if store.claim_refresh("importable", not_since=timezone.now() - LOOK_AGAIN):
+    if store.claim_refresh(IMPORTABLE, not_since=timezone.now() - LOOK_AGAIN):
         queue.send("workers.look_for_pools")
-        store.touch("importable")
+        store.touch(IMPORTABLE)
     return redirect("import_pools")
 
 
