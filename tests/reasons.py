@@ -26,7 +26,7 @@ def codes(reasons: Iterable[Reason]) -> list[str]:
 
 
 @contextmanager
-def refuses(*expected: str) -> Iterator[None]:
+def expect_refusal(*expected: str) -> Iterator[None]:
     """Refused for these reasons, in any order."""
     with pytest.raises(Refused) as caught:
         yield

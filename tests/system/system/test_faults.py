@@ -215,6 +215,7 @@ def test_with_redis_away_a_fault_is_told(appliance, visitor, post):
         alerting.arrived(post, "taken offline")
     appliance.run("zpool", "online", "tank", alerting.guid_of(appliance, 4))
     alerting.over(appliance, visitor, "pool.offline")
+    assert post.subjects().count("Larder larder: tank runs without a disk that was taken offline") == 1, post.subjects()
 
 
 def test_a_system_disk_that_takes_no_writes_is_told_by_mail_once(appliance, visitor, post):

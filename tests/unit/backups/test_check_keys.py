@@ -19,7 +19,7 @@ from appliance.facts.box import Facts, Pool
 from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Property
 from appliance.operation import checked_plan
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.backups.test_drill import COPY, KEY, SECRET, SECRET_GUID, known
 from tests.unit.made import dataset
 from tests.unit.pools.test_create import Working
@@ -101,7 +101,7 @@ def test_typed_key_is_tried_and_a_wrong_one_is_nobodys_fault(tried, typed, opene
 def test_backup_without_encrypted_folders_has_no_key_to_try():
     facts = known()
     plain = tuple(one for one in facts.datasets if "secret" not in one.name)
-    with refuses("backup-not-encrypted"):
+    with expect_refusal("backup-not-encrypted"):
         checked_plan(check(), replace(facts, datasets=plain))
 
 
@@ -145,7 +145,7 @@ def test_discarding_keeps_what_is_complete_and_is_done_once():
     assert plan.losses and not operation.needs_proof(facts, plan)
     assert not operation.probe("discard", facts)
     assert operation.probe("discard", box(properties={}))
-    with refuses("nothing-received"):
+    with expect_refusal("nothing-received"):
         checked_plan(operation, box(properties={}))
 
 
@@ -156,12 +156,12 @@ def test_discarding_keeps_what_is_complete_and_is_done_once():
 def test_only_a_copy_can_be_named(copy, guid, code):
     facts = box()
     more = dataset(copy, guid=9, properties=TOKEN)
-    with refuses(code):
+    with expect_refusal(code):
         checked_plan(DiscardReceived(copy=copy, guid=guid), replace(facts, datasets=(*facts.datasets, more)))
 
 
 def test_pool_that_has_stopped_is_left_alone():
-    with refuses("pool-stopped"):
+    with expect_refusal("pool-stopped"):
         checked_plan(
             DiscardReceived(copy="safe/backups/a", guid=5), replace(box(), pools=(Pool("safe", 2000, "SUSPENDED"),))
         )

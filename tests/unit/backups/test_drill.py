@@ -24,7 +24,7 @@ from appliance.facts.datasets import Dataset, Property
 from appliance.operation import Plan, checked_plan
 from appliance.snapshots import bookmarks
 from appliance.zfs import list_snapshots, private_mount
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.backups.test_restore_folder import (
     COPY,
     PHOTOS,
@@ -173,17 +173,17 @@ def test_what_an_earlier_test_left_counts_as_room():
 def test_place_or_copy_that_cannot_be_used_is_refused(name, changes, code):
     facts = known()
     datasets = tuple(replace(one, **changes) if one.name == name else one for one in facts.datasets)
-    with refuses(code):
+    with expect_refusal(code):
         checked_plan(operation(), replace(facts, datasets=datasets))
 
 
 def test_folder_of_somebody_with_that_name_is_refused():
-    with refuses("dataset-exists"):
+    with expect_refusal("dataset-exists"):
         checked_plan(operation(), known(dataset(SCRATCH)))
 
 
 def test_folder_without_a_copy_is_refused():
-    with refuses("backup-no-copy"):
+    with expect_refusal("backup-no-copy"):
         checked_plan(operation(), known(datasets=(*TREE[:3], *ORIGINALS)))
 
 
@@ -325,7 +325,7 @@ def test_only_what_a_test_has_made_can_be_named(name, noted):
     properties = {"larder:drill": Property(noted, "local")} if noted else {}
     one = dataset(name, properties=properties)
     assert not drill_scratch.is_scratch(one)
-    with refuses("not-a-drill"):
+    with expect_refusal("not-a-drill"):
         checked_plan(RemoveDrill(scratch=name, guid=one.guid), Facts(datasets=(one,)))
 
 

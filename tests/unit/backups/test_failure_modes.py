@@ -27,7 +27,7 @@ from appliance.pools.vdevs.clear_errors import ClearErrors
 from appliance.schedule import box_zone
 from appliance.snapshots.take import TakeSnapshot
 from appliance.zfs import kernel_module, libzfs, list_snapshots
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.backups.test_copy_dataset import KEY, OTHER, SOURCE, Source, mark, snapshot, source  # noqa: F401
 from tests.unit.made import box, dataset
 from tests.unit.pools.test_create import Working
@@ -57,7 +57,7 @@ def test_encrypted_copy_with_another_set_of_keys_is_refused_before_anything_is_s
     if sent:
         assert run_transfer(Working(), one, 2) == 10
     else:
-        with refuses("backup-keys-differ"):
+        with expect_refusal("backup-keys-differ"):
             run_transfer(Working(), one, 2)
     assert bool(streams) is sent
 
@@ -79,7 +79,7 @@ def test_plain_copy_in_an_encrypted_pool_is_sent_only_by_a_version_that_does_it_
     if good:
         assert run_transfer(Working(), one, 9) == 0
     else:
-        with refuses("send-decrypted-unsafe"):
+        with expect_refusal("send-decrypted-unsafe"):
             run_transfer(Working(), one, 9)
 
 
@@ -106,7 +106,7 @@ def copied(name: str, mark: CopyMark, **more: Any) -> Dataset:
 def test_key_of_a_copy_is_never_changed():
     """Its next stream brings the original's key back for a part of it, and the rest then opens with neither."""
     copy = copied(TARGET, CopyMark(5, raw=True))
-    with refuses("key-of-copy"):
+    with expect_refusal("key-of-copy"):
         checked_plan(ChangeKey(dataset=TARGET, guid=copy.guid, to="passphrase"), box(datasets=(copy,)))
     aside = copied("safe/backups/photos set aside", CopyMark(0, raw=True))
     assert checked_plan(ChangeKey(dataset=aside.name, guid=aside.guid, to="passphrase"), box(datasets=(aside,))).steps
@@ -123,7 +123,7 @@ def test_new_key_of_an_original_says_that_its_copies_open_with_the_old_one_until
 # --- snapshots of copies --------------------------------------------------------------------------------------------------
 def test_snapshot_of_a_copy_is_refused_because_no_run_could_continue_after_it():
     copy = dataset(TARGET, copy_of=CopyMark(5, raw=False).text)
-    with refuses("snapshot-of-copy"):
+    with expect_refusal("snapshot-of-copy"):
         checked_plan(TakeSnapshot(dataset=TARGET, name="mine"), box(pools=(SAFE,), datasets=(copy,)))
 
 

@@ -31,7 +31,7 @@ from appliance.facts.receiver import Receiver
 from appliance.operation import checked_plan
 from appliance.recovery.phrase import ALPHABET
 from appliance.system import paths
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.backups.test_remote_connection import KEY
 from tests.unit.made import box, dataset
 from tests.unit.pools.test_create import Working
@@ -101,7 +101,7 @@ def test_code_is_read_as_people_type_it(typed):
 
 @pytest.mark.parametrize("typed", ["", CODE[:-1], f"{CODE}A", "U" * 20, "é" * 20, "7" * 5000])
 def test_what_is_no_code_is_refused(typed):
-    with refuses("pairing-code-incomplete"):
+    with expect_refusal("pairing-code-incomplete"):
         codes.spell_code(typed)
 
 
@@ -162,14 +162,14 @@ def test_right_code_lets_one_key_in_and_works_once(here):
         f'restrict,command="/usr/local/lib/larder/receive-copies 0badcafe safe/backups/attic" {PUBLIC} larder-0badcafe'
     ]
     for again in (made, offer(code, FOREIGN)):  # said again, and by somebody else who has the code
-        with refuses("pairing-not-open"):
+        with expect_refusal("pairing-not-open"):
             AcceptPairing(offer=again).read()
     (found,) = receivers.read_receivers()
     assert (found.sender, found.public_key, found.code_until) == ("cellar", PUBLIC, None)
 
 
 def test_nobody_is_let_in_while_no_code_is_shown(here):
-    with refuses("pairing-not-open"):
+    with expect_refusal("pairing-not-open"):
         AcceptPairing(offer=offer()).read()
     assert authorized() == []
 
@@ -177,9 +177,9 @@ def test_nobody_is_let_in_while_no_code_is_shown(here):
 def test_five_wrong_codes_end_the_right_one(here):
     code = shown()
     for _try in range(pending.TRIES):
-        with refuses("pairing-code-wrong"):
+        with expect_refusal("pairing-code-wrong"):
             AcceptPairing(offer=offer(OTHER_CODE)).read()
-    with refuses("pairing-not-open"):
+    with expect_refusal("pairing-not-open"):
         AcceptPairing(offer=offer(code)).read()
     assert authorized() == [] and not pending.file().exists()
 
@@ -187,7 +187,7 @@ def test_five_wrong_codes_end_the_right_one(here):
 def test_four_wrong_codes_do_not(here):
     code = shown()
     for _try in range(pending.TRIES - 1):
-        with refuses("pairing-code-wrong"):
+        with expect_refusal("pairing-code-wrong"):
             AcceptPairing(offer=offer(OTHER_CODE)).read()
     AcceptPairing(offer=offer(code)).read()
 
@@ -209,17 +209,17 @@ def test_try_counts_also_where_its_process_is_ended(here, monkeypatch):
 def test_code_is_over_after_ten_minutes_by_a_clock_that_nobody_sets(here, clock):
     code = shown()
     clock[0] += pending.SECONDS_VALID
-    with refuses("pairing-not-open"):
+    with expect_refusal("pairing-not-open"):
         AcceptPairing(offer=offer(code)).read()
     assert not pending.file().exists()
 
 
 def test_newer_code_and_a_cancelled_one_end_the_earlier(here):
     first, second = shown(), shown()
-    with refuses("pairing-code-wrong"):
+    with expect_refusal("pairing-code-wrong"):
         AcceptPairing(offer=offer(first)).read()
     WithdrawPairingCode(receiver="0badcafe").read()
-    with refuses("pairing-not-open"):
+    with expect_refusal("pairing-not-open"):
         AcceptPairing(offer=offer(second)).read()
     assert receivers.find_receiver("0badcafe").code_until is None
 
@@ -229,11 +229,12 @@ def test_cancelling_one_pairing_leaves_the_code_of_another(here):
     code = shown()
     WithdrawPairingCode(receiver="1badcafe").read()
     AcceptPairing(offer=offer(code)).read()
+    assert receivers.find_receiver("0badcafe").public_key
 
 
 def test_box_that_is_paired_gets_no_further_code(here):
     AcceptPairing(offer=offer(shown())).read()
-    with refuses("pairing-done"):
+    with expect_refusal("pairing-done"):
         MakePairingCode(receiver="0badcafe").read()
 
 
@@ -315,9 +316,9 @@ def test_removing_takes_back_the_rights_and_withdraws_the_code(here, commands):
     for step in checked_plan(RemoveReceiver(receiver="0badcafe"), facts).steps:
         step.run(Working())
     assert commands.ran == [["zfs", "unallow", "-u", "larder-receive", "safe/backups/attic"]]
-    with refuses("pairing-not-open"):
+    with expect_refusal("pairing-not-open"):
         AcceptPairing(offer=offer(code)).read()
-    with refuses("receiver-missing"):
+    with expect_refusal("receiver-missing"):
         checked_plan(RemoveReceiver(receiver="0badcafe"), FACTS)
 
 
@@ -363,7 +364,7 @@ def test_limit_is_a_quota_and_home_is_made_where_it_is_missing():
     assert [step.name for step in plan.steps] == ["server", "home", "folder", "rights", "note"]
     assert f"quota={2**40}" in plan.steps[2].command_text
     assert not any("can fill the pool" in warning for warning in plan.warnings)
-    with refuses("limit-too-small"):
+    with expect_refusal("limit-too-small"):
         ReceiveCopies(receiver="0badcafe", pool="safe", name="attic", limit=5)
 
 
@@ -373,9 +374,9 @@ def test_folder_of_a_removed_pairing_is_used_again_and_nothing_else_is():
     assert again.steps[1].command_text.startswith("zfs set canmount=off") and "quota=none" in again.steps[1].command_text  # fmt: skip
     foreign = replace(FOLDER, properties={"larder:receives": Property("yes", "received")})
     for taken in (replace(FOLDER, properties={}), foreign):
-        with refuses("dataset-exists"):
+        with expect_refusal("dataset-exists"):
             checked_plan(RECEIVE, replace(FACTS, datasets=(*FACTS.datasets, taken)))
-    with refuses("receiver-root-used"):
+    with expect_refusal("receiver-root-used"):
         checked_plan(
             ReceiveCopies(receiver="1badcafe", pool="safe", name="attic"),
             replace(FACTS, datasets=(*FACTS.datasets, FOLDER), receivers=(RECEIVER,)),
@@ -383,14 +384,14 @@ def test_folder_of_a_removed_pairing_is_used_again_and_nothing_else_is():
 
 
 def test_what_cannot_receive_is_refused():
-    with refuses("pool-missing"):
+    with expect_refusal("pool-missing"):
         checked_plan(ReceiveCopies(receiver="0badcafe", pool="tank", name="attic"), FACTS)
-    with refuses("pool-stopped"):
+    with expect_refusal("pool-stopped"):
         checked_plan(RECEIVE, replace(FACTS, pools=(Pool("safe", 9, "SUSPENDED"),)))
-    with refuses("dataset-locked"):
+    with expect_refusal("dataset-locked"):
         checked_plan(RECEIVE, replace(FACTS, datasets=(dataset("safe", guid=7, key_status="unavailable"), HOME)))
     many = tuple(replace(RECEIVER, id=f"{number:08x}", root=f"safe/backups/{number}") for number in range(16))
-    with refuses("receivers-too-many"):
+    with expect_refusal("receivers-too-many"):
         checked_plan(RECEIVE, replace(FACTS, receivers=many))
 
 
@@ -528,7 +529,7 @@ def test_box_that_has_the_code_can_still_name_nothing_that_cannot_be(network, fi
 
 
 def test_mistyped_code_makes_no_key_and_asks_nobody(network):
-    with refuses("pairing-code-incomplete"):
+    with expect_refusal("pairing-code-incomplete"):
         PAIR.pair(Typed("x"))
     assert network.argv == [] and not paths.SSH.exists()
 
@@ -544,7 +545,7 @@ def test_paired_box_is_tested_like_any_other(monkeypatch):
 def test_pairing_is_known_by_what_is_there_after_an_interruption():
     assert not PAIR.probe("pair", FACTS)
     assert "remove it there" in PAIR.recovery_hint("pair", FACTS)
-    with refuses("port-out-of-range"):
+    with expect_refusal("port-out-of-range"):
         PairBox(remote="1badcafe", host="attic.lan", port=0)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from appliance.backups.rate_limit import BURST, RateLimit
 from appliance.backups.stream import send_stream
 from appliance.backups.tasks import MB, BackupTask
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 
 
 class Clock:
@@ -91,5 +91,5 @@ def test_task_says_how_fast_it_copies():
 @pytest.mark.parametrize("wrong", [{"rate": -1}, {"rate": 10_001}, {"slow_from": 24}, {"slow_until": -1}])
 def test_numbers_that_mean_nothing_are_refused(wrong):
     code = "backup-rate-out-of-range" if "rate" in wrong else "hour-out-of-range"
-    with refuses(code):
+    with expect_refusal(code):
         task(**wrong)

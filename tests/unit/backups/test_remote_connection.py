@@ -19,7 +19,7 @@ from appliance.command import Result
 from appliance.errors import Failed, Refused
 from appliance.facts.remote import Remote, fingerprint_of
 from appliance.system import paths
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 
 KEY = f"ssh-ed25519 {base64.b64encode(b'k' * 51).decode()}"
 OTHER = f"ssh-ed25519 {base64.b64encode(b'o' * 51).decode()}"
@@ -85,12 +85,12 @@ def test_cipher_is_what_both_processors_are_fast_at(monkeypatch):
 
 @pytest.mark.parametrize("host", ["-oProxyCommand=id", "a b", "", "a;id", "a\nb", "a..b", "-a", "x" * 254, "[::1]", "$(id)", "a@b"])  # fmt: skip
 def test_hosts_that_are_none_are_refused(host):
-    with refuses("host-invalid"):
+    with expect_refusal("host-invalid"):
         settings.check_host(host)
 
 
 def test_address_of_one_link_alone_is_refused():
-    with refuses("address-with-scope"):
+    with expect_refusal("address-with-scope"):
         settings.check_host("fe80::1%eth0")
 
 
@@ -150,7 +150,7 @@ def test_shell_in_place_of_the_script_is_no_answer(monkeypatch):
 
 def test_nothing_is_asked_of_a_computer_whose_key_was_not_confirmed(monkeypatch):
     asked = says(monkeypatch)
-    with refuses("remote-not-confirmed"):
+    with expect_refusal("remote-not-confirmed"):
         connection.ask(replace(REMOTE, host_key=""), ("hello",))
     assert asked == []
 

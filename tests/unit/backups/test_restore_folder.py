@@ -22,7 +22,7 @@ from appliance.facts.datasets import Dataset, Property, Snapshot
 from appliance.operation import Plan, checked_plan
 from appliance.snapshots import bookmarks
 from appliance.zfs import list_snapshots, mount, mountpoints
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import dataset
 from tests.unit.pools.test_create import Working
 
@@ -76,12 +76,12 @@ def test_nothing_speaks_against_a_free_name():
 
 
 def test_name_that_exists_is_refused_whatever_its_case():
-    with refuses("dataset-exists"):
+    with expect_refusal("dataset-exists"):
         checked_plan(restore(), facts_of(dataset("tank/Photos", guid=PHOTOS)))
 
 
 def test_restore_without_room_is_refused_with_numbers():
-    with refuses("restore-no-room"):
+    with expect_refusal("restore-no-room"):
         checked_plan(restore(), changed("tank", available=3 * 10**9))
 
 
@@ -105,17 +105,17 @@ def test_what_has_arrived_counts_as_room():
     ],
 )
 def test_what_cannot_be_restored_or_not_there_is_refused(name, changes, code):
-    with refuses(code):
+    with expect_refusal(code):
         checked_plan(restore(), changed(name, **changes))
 
 
 def test_snapshot_that_is_gone_is_refused():
-    with refuses("snapshot-missing"):
+    with expect_refusal("snapshot-missing"):
         checked_plan(restore(), facts_of(snapshots=SNAPSHOTS[:2]))
 
 
 def test_folder_that_only_looks_like_that_of_this_restore_is_refused():
-    with refuses("dataset-exists"):
+    with expect_refusal("dataset-exists"):
         checked_plan(restore(), facts_of(dataset(STAGE)))
 
 
@@ -418,7 +418,7 @@ def test_original_at_the_place_is_never_taken_for_the_restored_folder():
     facts = facts_of(dataset("tank/photos", guid=PHOTOS))
     facts = replace(facts, snapshots=(*SNAPSHOTS, snapshot("tank/photos", 101)))
     assert not restore().is_placed(facts)
-    with refuses("dataset-exists"):
+    with expect_refusal("dataset-exists"):
         checked_plan(restore(), facts)
 
 

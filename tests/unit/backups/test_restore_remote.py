@@ -15,7 +15,7 @@ from appliance.backups.stream import NotReceived
 from appliance.errors import Failed, Refused
 from appliance.facts.remote import Remote
 from appliance.operation import checked_plan
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.backups.test_remote_answers import HELLO
 from tests.unit.backups.test_remote_connection import KEY, OTHER
 from tests.unit.backups.test_restore_folder import Zfs, facts_of, run, zfs  # noqa: F401  # a fixture
@@ -137,7 +137,7 @@ def test_properties_that_came_along_are_refused(peer, zfs, monkeypatch):  # noqa
 def test_what_is_no_longer_as_it_was_listed_is_refused_before_anything_is_made(peer, zfs, hello, tree, code):  # noqa: F811
     peer.hello, peer.tree = hello, listing(tree)
     before = dict(zfs.own)
-    with refuses(code):
+    with expect_refusal(code):
         run(checked_plan(restore(), facts()))
     assert zfs.own == before
 
@@ -152,13 +152,13 @@ def test_what_is_no_longer_as_it_was_listed_is_refused_before_anything_is_made(p
     ],
 )
 def test_unknown_computer_and_taken_name_are_refused(found, code):
-    with refuses(code):
+    with expect_refusal(code):
         checked_plan(restore(), found)
 
 
 def test_restore_without_room_is_refused():
     part = restore().parts[0]
-    with refuses("restore-no-room"):
+    with expect_refusal("restore-no-room"):
         checked_plan(restore(parts=(RemotePart(**{**{key: getattr(part, key) for key in part.__struct_fields__}, "size": 2**50}),)), facts())  # fmt: skip
 
 

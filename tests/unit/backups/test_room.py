@@ -8,7 +8,7 @@ from appliance.backups import copies, match, transfer
 from appliance.backups.copy_dataset import DatasetCopy
 from appliance.backups.tasks import BackupTask
 from appliance.errors import Refused
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import dataset
 from tests.unit.pools.test_create import Working
 
@@ -50,7 +50,7 @@ def test_what_does_not_fit_is_refused_with_both_numbers(monkeypatch, flags):
 
 def test_first_copy_is_measured_against_what_it_is_made_in(monkeypatch):
     there = Destination(monkeypatch, safe_backups=4 * GB, safe=9 * GB)  # a quota on the folder of copies
-    with refuses("backup-no-room"):
+    with expect_refusal("backup-no-room"):
         transfer.run_stream(Working(), copy("-c"), FULL)
     there.free = {"safe": 9 * GB}
     transfer.run_stream(Working(), copy("-c"), FULL)

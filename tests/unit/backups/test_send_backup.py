@@ -24,7 +24,7 @@ from appliance.facts.remote import Remote, fingerprint_of
 from appliance.operation import checked_plan
 from appliance.system import paths
 from appliance.zfs import libzfs, list_snapshots
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.backups.test_remote_answers import HELLO
 from tests.unit.backups.test_remote_connection import KEY, OTHER
 from tests.unit.made import box, dataset
@@ -245,7 +245,7 @@ def test_copy_that_could_be_mounted_does_not_count(there, monkeypatch):
 
 def test_missing_right_stops_it_before_a_snapshot_is_taken(there):
     there.hello = HELLO.replace("receive:append", "hold")
-    with refuses("remote-right-missing"):
+    with expect_refusal("remote-right-missing"):
         run()
     assert there.here == {} and there.sent == []
 
@@ -352,11 +352,11 @@ def test_interrupted_first_copy_is_gone_on_with_under_its_name():
 
 
 def test_run_needs_a_computer_whose_key_was_confirmed():
-    with refuses("remote-missing"):
+    with expect_refusal("remote-missing"):
         checked_plan(RUN, replace(FACTS, remotes=()))
-    with refuses("remote-not-confirmed"):
+    with expect_refusal("remote-not-confirmed"):
         checked_plan(RUN, replace(FACTS, remotes=(replace(REMOTE, host_key=""),)))
-    with refuses("backup-missing"):
+    with expect_refusal("backup-missing"):
         checked_plan(replace_field(RUN, remote="1badcafe"), replace(FACTS, remotes=(replace(REMOTE, id="1badcafe"),)))
 
 
@@ -382,9 +382,9 @@ def test_backup_to_another_computer_says_who_decides_what_stays():
     wanted = SetBackup(dataset="tank/photos", tasks=(TASK,))
     bare = replace(FACTS, datasets=(dataset("tank/photos", guid=5),))
     assert "how long they stay is decided on that computer" in checked_plan(wanted, bare).summary
-    with refuses("remote-not-confirmed"):
+    with expect_refusal("remote-not-confirmed"):
         checked_plan(wanted, replace(bare, remotes=(replace(REMOTE, host_key=""),)))
-    with refuses("remote-missing"):
+    with expect_refusal("remote-missing"):
         checked_plan(wanted, replace(bare, remotes=()))
 
 
@@ -410,7 +410,7 @@ def test_added_computer_is_not_trusted_until_its_key_is_confirmed(folder, monkey
     assert (found.host_key, found.offered_key) == ("", KEY) and found.public_key.startswith("ssh-ed25519 ")
     assert not (folder / "1badcafe.hosts").exists()
     facts = replace(FACTS, remotes=(found,))
-    with refuses("host-key-other"):
+    with expect_refusal("host-key-other"):
         checked_plan(ConfirmHostKey(remote="1badcafe", fingerprint=fingerprint_of(OTHER)), facts)
     do(ConfirmHostKey(remote="1badcafe", fingerprint=fingerprint_of(KEY)), facts)
     assert settings.read_remotes()[0].host_key == KEY
@@ -421,7 +421,7 @@ def test_key_that_changed_between_the_page_and_the_job_is_not_pinned(folder, mon
     settings.write_remote(replace(REMOTE, host_key="", offered_key=KEY))
     plan = checked_plan(ConfirmHostKey(remote="0badcafe", fingerprint=fingerprint_of(KEY)), replace(FACTS, remotes=settings.read_remotes()))  # fmt: skip
     settings.write_remote(replace(REMOTE, host_key="", offered_key=OTHER))
-    with refuses("host-key-other"):
+    with expect_refusal("host-key-other"):
         plan.steps[0].run(Working())
     assert settings.read_remotes()[0].host_key == ""
 
@@ -442,14 +442,14 @@ def test_computer_that_does_not_answer_is_added_and_says_so(folder, monkeypatch)
 
 
 def test_same_folder_is_not_added_twice():
-    with refuses("remote-twice"):
+    with expect_refusal("remote-twice"):
         checked_plan(AddRemote(remote="1badcafe", host="attic.lan", user="backup", root="tank/attic"), FACTS)
-    with refuses("port-out-of-range"):
+    with expect_refusal("port-out-of-range"):
         AddRemote(remote="1badcafe", host="attic.lan", user="backup", root="tank/attic", port=0)
 
 
 def test_computer_with_backups_is_not_removed(folder):
-    with refuses("remote-in-use"):
+    with expect_refusal("remote-in-use"):
         checked_plan(RemoveRemote(remote="0badcafe"), FACTS)
     settings.write_remote(REMOTE)
     do(RemoveRemote(remote="0badcafe"), replace(FACTS, datasets=()))

@@ -16,7 +16,7 @@ from appliance.backups.tasks import BackupTask, Keep
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Snapshot
 from appliance.snapshots import policy as snapshot_policy
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import dataset
 
 KEY, ZONE = "0123abcd", ZoneInfo("Europe/Amsterdam")
@@ -46,7 +46,7 @@ def test_path_lies_in_the_folder_for_copies():
              "folder-name-invalid": ["backups/..", "backups/-x"]}  # fmt: skip
     for code, found in wrong.items():
         for path in found:
-            with refuses(code):
+            with expect_refusal(code):
                 BackupTask(key=KEY, pool=1, path=path)
 
 

@@ -16,7 +16,7 @@ from appliance.benchmarks.matrix import Sweep
 from appliance.benchmarks.parse_results import Figures, from_afp
 from appliance.errors import Failed
 from appliance.shares import afp
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.benchmarks.test_run_case import TOKEN, in_pool
 from tests.unit.made import recorded, recorded_text
 from tests.unit.pools import shapes
@@ -127,10 +127,10 @@ def test_afp_mounts_and_serves_nothing_beforehand(commands, folders):
 
 
 def test_workloads_that_afp_cannot_run_are_left_out_or_refused():
-    with refuses("workload-not-over-afp"):
+    with expect_refusal("workload-not-over-afp"):
         in_pool(protocol="afp", workload="random-read")
     both: dict[str, Any] = {"where": "dataset", "pool": "tank", "guid": 7, "workloads": ("seq-read", "random-read")}
     found = [(case.protocol, case.workload) for case in Sweep(**both, protocols=("nfs", "afp")).build_cases()]
     assert found == [("nfs", "seq-read"), ("nfs", "random-read"), ("afp", "seq-read")]
-    with refuses("afp-without-cases"):
+    with expect_refusal("afp-without-cases"):
         Sweep(**both | {"workloads": ("mixed",)}, protocols=("afp",))

@@ -12,7 +12,7 @@ from appliance.errors import Failed
 from appliance.layout.geometry import GIB, MIB
 from appliance.operation import checked_plan
 from appliance.zfs import kstat
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.benchmarks.test_run_case import TOKEN, operation
 from tests.unit.made import box
 from tests.unit.pools.test_create import Working
@@ -106,5 +106,5 @@ def test_plan_says_that_the_limit_is_for_the_whole_box(module):
 
 @pytest.mark.parametrize("changes", [{"size": 64 * MIB}, {"aside": True}])
 def test_memory_limit_is_refused_where_it_has_no_effect(changes):
-    with refuses("memory-limit-useless"):
+    with expect_refusal("memory-limit-useless"):
         operation(**{"limited": True, "size": GIB, **changes})

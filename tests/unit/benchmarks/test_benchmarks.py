@@ -27,7 +27,7 @@ from appliance.benchmarks.workload_command import workload_command
 from appliance.benchmarks.workloads import KINDS, SYNCED
 from appliance.errors import Failed, Refused
 from appliance.layout.geometry import GIB, MIB
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import path_of, recorded_text
 
 FIVE = tuple(map(path_of, range(1, 6)))
@@ -101,7 +101,7 @@ def test_each_disk_is_read_at_each_position():
     ],
 )  # fmt: skip
 def test_impossible_sweep_is_refused_with_a_reason(changes, code):
-    with refuses(code):
+    with expect_refusal(code):
         sweep(**changes)
 
 

@@ -14,7 +14,7 @@ from appliance.benchmarks.run_program import CaseRunner
 from appliance.benchmarks.scratch_claim import Claim
 from appliance.errors import Failed
 from appliance.shares import nfs
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.benchmarks.test_run_case import TOKEN, in_pool
 from tests.unit.pools import shapes
 from tests.unit.pools.test_create import Working
@@ -145,5 +145,5 @@ def test_shown_commands_write_to_the_mounted_folder():
     [({"warmups": 1}, "protocol-with-warm-up"), ({"workload": "resilver"}, "rebuild-without-redundancy")],
 )
 def test_case_that_cannot_use_a_protocol_is_refused(changes, code):
-    with refuses(code):
+    with expect_refusal(code):
         in_pool(protocol="nfs", **changes)

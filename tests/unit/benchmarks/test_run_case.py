@@ -29,7 +29,7 @@ from appliance.shares.settings import setting_of
 from appliance.snapshots import policy
 from appliance.system import paths
 from appliance.zfs import kstat, status
-from tests.reasons import codes, refuses
+from tests.reasons import codes, expect_refusal
 from tests.unit.made import box, dataset, disk, path_of, recorded_text
 from tests.unit.pools import shapes
 from tests.unit.pools.test_create import Working
@@ -69,7 +69,7 @@ def test_disk_in_use_is_refused_with_its_use_in_every_role(use, role):
     (reason,) = operation(**changes).check(facts)
     assert (reason.code, reason.message.arguments["use"]) == ("benchmark-disk-in-use", use.text)
     assert f"WD-WCAZA000000{number}" in reason.message.arguments["disk"]
-    with refuses("benchmark-disk-in-use"):
+    with expect_refusal("benchmark-disk-in-use"):
         checked_plan(operation(**changes), facts)
 
 
@@ -115,7 +115,7 @@ def test_token_is_twelve_hexadecimal_digits(token):
         raw = json.loads(as_json(operation())) | {"kind": kind, "token": token}
         if kind == "clean-up-benchmark":
             raw.pop("case")
-        with refuses("case-token-invalid"):
+        with expect_refusal("case-token-invalid"):
             decode_operation(json.dumps(raw))
 
 
@@ -515,7 +515,7 @@ def test_run_waits_for_the_device_of_a_volume(commands, folders, quiet, monkeypa
     ],
 )
 def test_workload_that_cannot_use_a_volume_is_refused(changes, code):
-    with refuses(code):
+    with expect_refusal(code):
         operation(**{"volblocksize": 16384, **changes})
 
 

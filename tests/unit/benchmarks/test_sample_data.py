@@ -27,7 +27,7 @@ from appliance.layout.geometry import GIB, KIB, MIB
 from appliance.operation import checked_plan
 from appliance.system import paths
 from appliance.zfs import status
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.benchmarks.test_run_case import TOKEN, operation
 from tests.unit.made import box, dataset, path_of, recorded_text
 from tests.unit.pools.test_create import Working
@@ -184,9 +184,9 @@ def test_sample_never_returns_more_than_wanted(most, wishes):
 )
 def test_changed_or_unsafe_sample_folder_is_refused(changes, code):
     facts = box(datasets=(dataset(PHOTOS.name, **changes),))
-    with refuses(code):
+    with expect_refusal(code):
         checked_plan(sampled(), facts)
-    with refuses("folder-missing"):
+    with expect_refusal("folder-missing"):
         checked_plan(sampled(), box())
 
 
@@ -200,7 +200,7 @@ def test_changed_or_unsafe_sample_folder_is_refused(changes, code):
 def test_agent_checks_the_sample_folder_again(tree, monkeypatch, changed, code):
     found = dataset(PHOTOS.name, **{"mountpoint": str(tree), **changed})
     monkeypatch.setattr(status, "read_datasets", lambda: (found,))
-    with refuses(code), sample_data.open_sample_folder(sampled().case):
+    with expect_refusal(code), sample_data.open_sample_folder(sampled().case):
         pass
 
 
@@ -213,7 +213,7 @@ def test_volume_in_place_of_the_sample_is_refused(tree, monkeypatch):
 
 def test_other_dataset_at_the_mountpoint_is_not_read(tree, monkeypatch, commands):
     monkeypatch.setattr(traversal, "dataset_of", lambda _handle: "tank")
-    with refuses("dataset-not-at-mountpoint"):
+    with expect_refusal("dataset-not-at-mountpoint"):
         sample_data.write_sample(sampled().target, Working())
     assert commands.ran == []
 
@@ -327,7 +327,7 @@ def test_writing_a_sample_stops_on_request_even_if_parts_are_fast(tree, commands
     ],
 )
 def test_case_that_cannot_use_a_sample_is_refused(changes, code):
-    with refuses(code):
+    with expect_refusal(code):
         sampled(**changes)
 
 
@@ -354,7 +354,7 @@ def test_sweep_with_a_sample_leaves_out_writes_with_dedup():
     made = msgspec.convert({**common, "dedups": [False, True]}, Sweep)
     assert [(one.dedup, one.workload) for one in made.build_cases()] == [(False, "seq-write"), (False, "seq-read"), (True, "seq-read")]  # fmt: skip
     assert axes_of(list(made.build_cases())) == ["Dedup"]
-    with refuses("sample-without-cases"):
+    with expect_refusal("sample-without-cases"):
         msgspec.convert({**common, "dedups": [True], "workloads": ["seq-write"]}, Sweep)
 
 

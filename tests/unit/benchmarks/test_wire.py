@@ -50,7 +50,7 @@ def test_script_is_understood_by_python_3_8():
     compile(SCRIPT.read_text(), "larder-client", "exec", dont_inherit=True)
     import ast
 
-    ast.parse(SCRIPT.read_text(), feature_version=(3, 8))
+    assert ast.parse(SCRIPT.read_text(), feature_version=(3, 8)).body
 
 
 def test_script_imports_the_standard_library_alone():

@@ -16,7 +16,7 @@ from appliance.errors import Failed, Refused
 from appliance.facts.box import Use
 from appliance.layout.geometry import MIB
 from appliance.operation import as_json, checked_plan
-from tests.reasons import codes, refuses
+from tests.reasons import codes, expect_refusal
 from tests.unit.made import BUSY, OLD, box, disk, path_of, recorded_text
 from tests.unit.pools.test_create import Working
 
@@ -44,13 +44,13 @@ def test_disk_that_is_gone_or_another_is_refused():
 
 @pytest.mark.parametrize(("first", "count"), [(-1, 1), (0, 0), (0, 21), (11, 2), (99, 1)])
 def test_only_regions_of_the_disk_are_taken(first, count):
-    with refuses("burn-in-region-missing"):
+    with expect_refusal("burn-in-region-missing"):
         operation(first, count)
 
 
 @pytest.mark.parametrize("rate", [-1, 1000, 2**50])
 def test_only_a_sensible_limit_is_taken(rate):
-    with refuses("burn-in-rate-invalid"):
+    with expect_refusal("burn-in-rate-invalid"):
         operation(rate=rate)
 
 

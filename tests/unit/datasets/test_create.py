@@ -16,7 +16,7 @@ from appliance.formatting import size_text
 from appliance.operation import checked_plan
 from appliance.shares import publish
 from appliance.zfs import status
-from tests.reasons import codes, refuses
+from tests.reasons import codes, expect_refusal
 from tests.unit.conftest import HANDLE
 from tests.unit.made import box, dataset, recorded
 from tests.unit.pools.test_create import CANARY, Working
@@ -102,7 +102,7 @@ def test_create_refuses_invalid_parent_name(parent):
 
 
 def test_create_refuses_full_name_too_long_for_snapshots():
-    with refuses("dataset-name-too-long"):
+    with expect_refusal("dataset-name-too-long"):
         create(parent="tank/" + "x" * 180, name="y" * 30)
 
 

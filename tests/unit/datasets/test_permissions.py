@@ -22,7 +22,7 @@ from appliance.files import traversal
 from appliance.files.posix_acl import ACCESS, DEFAULT, Access, Level
 from appliance.operation import checked_plan
 from appliance.system import accounts
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import box, dataset
 from tests.unit.pools.test_create import Working
 
@@ -194,7 +194,7 @@ def test_link_in_path_of_folder_is_refused(tree, tmp_path):
 def test_another_file_system_at_mountpoint_is_refused(tree, monkeypatch):
     top, _outside, _given = tree
     monkeypatch.setattr(traversal, "dataset_of", lambda _handle: "")
-    with refuses("dataset-not-at-mountpoint"):
+    with expect_refusal("dataset-not-at-mountpoint"):
         carry_out(top)
     assert not ruled(top)
 
@@ -307,7 +307,7 @@ def test_snapshot_is_taken_first_if_asked(commands, monkeypatch):
     ],
 )
 def test_set_access_refuses_missing_folder_user_or_group(changes, code):
-    with refuses(code):
+    with expect_refusal(code):
         checked_plan(asked(**changes), BOX)
 
 
@@ -322,7 +322,7 @@ def test_set_access_refuses_missing_folder_user_or_group(changes, code):
     ],
 )
 def test_set_access_refuses_unavailable_folder(changes, code):
-    with refuses(code):
+    with expect_refusal(code):
         checked_plan(asked(), replace(BOX, datasets=(replace(PHOTOS, **changes),)))
 
 

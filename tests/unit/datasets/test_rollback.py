@@ -19,7 +19,7 @@ from appliance.shares import teardown
 from appliance.snapshots.bookmarks import BookmarkSnapshot
 from appliance.snapshots.space import measure_space
 from appliance.zfs import libzfs, list_snapshots, status
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.pools.test_create import Working
 from tests.unit.zfs.test_list_snapshots import facts, snap
 
@@ -65,18 +65,18 @@ def test_copy_that_was_written_to_is_put_back_to_its_newest_snapshot_as_the_fail
 
 
 def test_copy_is_not_put_back_further_because_no_run_destroys_what_it_has():
-    with refuses("rollback-of-copy"):
+    with expect_refusal("rollback-of-copy"):
         checked_plan(roll(2), copy_with(1, 2, 3, mark=CopyMark(5, raw=False)))
 
 
 def test_read_only_folder_that_no_run_continues_is_refused():
-    with refuses("dataset-read-only"):
+    with expect_refusal("dataset-read-only"):
         checked_plan(roll(3), copy_with(1, 2, 3, mark=CopyMark(0, raw=False)))
 
 
 @pytest.mark.parametrize("changes", [{"holds": 1}, {"clones": ("tank/copy",)}])
 def test_rollback_refuses_newer_snapshots_with_hold_or_clone(changes):
-    with refuses("newer-snapshot-needed"):
+    with expect_refusal("newer-snapshot-needed"):
         checked_plan(roll(), facts(snap(1), snap(2, **changes)))
     # An older one may be held or cloned.
     checked_plan(roll(2), facts(snap(1, **changes), snap(2)))
@@ -85,7 +85,7 @@ def test_rollback_refuses_newer_snapshots_with_hold_or_clone(changes):
 def test_rollback_refuses_without_checkpoint_unless_asked():
     found = shared(1, 2)
     found = replace(found, pools=(replace(found.pools[0], checkpoint=Checkpoint("exists", None)),))
-    with refuses("rollback-without-checkpoint"):
+    with expect_refusal("rollback-without-checkpoint"):
         checked_plan(roll(), found)
     checked_plan(roll(way_back=False), found)
 
@@ -191,10 +191,10 @@ def test_rollback_refuses_without_room():
         return replace(found, datasets=tuple(replace(one, **changes) for one in found.datasets))
 
     limit = {"refquota": Property("400", "local")}
-    with refuses("rollback-above-limit"):
+    with expect_refusal("rollback-above-limit"):
         checked_plan(roll(), with_room(properties=limit))
     reserved = {"refreservation": Property("300", "local")}
-    with refuses("rollback-without-room"):
+    with expect_refusal("rollback-without-room"):
         checked_plan(roll(), with_room(properties=reserved, written=200, available=100))
     checked_plan(roll(), with_room(properties=reserved, written=200, available=200))
     checked_plan(roll(), with_room(properties={"refquota": Property("500", "local")}))

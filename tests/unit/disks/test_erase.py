@@ -17,7 +17,7 @@ from appliance.errors import Bug, Cancelled, Failed, Refused
 from appliance.facts.box import Pool, Scan, Use, Vdev
 from appliance.layout.geometry import MIB
 from appliance.operation import checked_plan
-from tests.reasons import codes, refuses
+from tests.reasons import codes, expect_refusal
 from tests.unit.made import BUSY, OLD, box, disk, path_of, recorded
 from tests.unit.pools.test_create import Working
 
@@ -95,7 +95,7 @@ def test_a_disk_that_is_gone_is_said():
 
 @pytest.mark.parametrize("path", ["/dev/sda", "/etc/passwd", "/dev/disk/by-id/../sda", "", "/dev/disk/by-id/a\nb"])
 def test_only_a_stable_path_is_taken(path):
-    with refuses("disk-path-malformed"):
+    with expect_refusal("disk-path-malformed"):
         EraseDisk(disk=path)
 
 

@@ -10,7 +10,7 @@ from appliance import command
 from appliance.agent import protocol
 from appliance.disks import locate
 from appliance.errors import Failed
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import path_of
 
 
@@ -80,7 +80,7 @@ def test_without_any_light_the_disk_blinks_by_being_read(bay, tmp_path, monkeypa
 
 
 def test_what_is_no_disk_is_refused(bay, tmp_path):
-    with refuses("disk-missing"), locate.switch_light(str(tmp_path / "gone")):
+    with expect_refusal("disk-missing"), locate.switch_light(str(tmp_path / "gone")):
         pass
     with pytest.raises(Failed):
         locate.blink_disk(str(tmp_path / "gone"), seconds=0)

@@ -7,7 +7,7 @@ from appliance.disks.selftest import StartSelfTest
 from appliance.errors import Failed
 from appliance.facts.box import Facts
 from appliance.operation import checked_plan
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import disk, path_of
 
 
@@ -56,7 +56,7 @@ def test_a_disk_that_does_not_take_it_is_told(monkeypatch, status):
 
 
 def test_a_disk_that_is_gone_is_refused():
-    with refuses("disk-missing"):
+    with expect_refusal("disk-missing"):
         checked_plan(StartSelfTest(disk=path_of(1)), Facts())
 
 

@@ -9,7 +9,7 @@ from appliance.agent import protocol
 from appliance.agent.request_registry import decode_request
 from appliance.disks import disk_request, standby
 from appliance.errors import Failed, Refused
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import path_of
 
 ASLEEP = '{"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in STANDBY mode, exit(2)"}]}}'
@@ -33,7 +33,7 @@ def test_the_timer_counts_in_steps_of_the_standard(minutes, value):
 
 @pytest.mark.parametrize("minutes", [-1, 1, 21, 45, 255, 10**9])
 def test_other_times_are_refused(minutes):
-    with refuses("standby-time-unknown"):
+    with expect_refusal("standby-time-unknown"):
         standby.timer_value(minutes)
 
 

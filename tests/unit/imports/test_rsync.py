@@ -11,7 +11,7 @@ from appliance.imports.rsync import RsyncListing, RsyncTransfer
 from appliance.imports.set_up import AddImport
 from appliance.imports.settings import check_owners, check_path
 from appliance.system import paths
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import RECORDED
 
 TASK = FileImport(
@@ -110,7 +110,7 @@ def test_what_is_here_stays_unless_newer_ones_were_asked_for(existing, wanted, u
     ],
 )
 def test_path_that_could_mean_something_else_is_refused(path):
-    with refuses("import-path-invalid"):
+    with expect_refusal("import-path-invalid"):
         check_path(path)
 
 
@@ -177,10 +177,10 @@ def test_owners_are_those_that_were_named_and_root_otherwise():
 
 @pytest.mark.parametrize("old", ["*", "10-20", "a b", "-x", "", "a:b", "x" * 40])
 def test_old_user_that_rsync_would_read_otherwise_is_refused(old):
-    with refuses("import-owner-invalid"):
+    with expect_refusal("import-owner-invalid"):
         check_owners({old: "anna"})
 
 
 def test_owners_are_set_in_an_empty_folder_only():
-    with refuses("import-owners-beside"):
+    with expect_refusal("import-owners-beside"):
         AddImport(task="0badcafe", host="nas.lan", user="admin", path="/a", dataset="tank/photos", guid=5, existing="keep", owners={"ben": "anna"})  # fmt: skip

@@ -17,7 +17,7 @@ from appliance.pools import discover
 from appliance.pools.import_pool import LONGEST_SEARCH, ImportPool
 from appliance.shares import approved
 from appliance.zfs import mount, status
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import box, dataset, recorded_pool
 from tests.unit.pools.import_samples import GUID, REWIND, SEARCH, found
 from tests.unit.pools.test_create import Working
@@ -218,7 +218,7 @@ def test_a_refusal_of_zfs_because_of_another_system_is_said_as_what_it_means(mon
         raise command.CommandFailed(command.Result(tuple(argv), 1, "", said, 0.0))
 
     monkeypatch.setattr(command, "run", run)
-    with refuses("pool-used-by-other-system"):
+    with expect_refusal("pool-used-by-other-system"):
         bring_in().bring_in(Working())
 
 

@@ -15,7 +15,7 @@ from appliance.pools import damaged_files, properties
 from appliance.pools.properties import KNOWN, SetPoolProperty
 from appliance.pools.scrub import PauseScrub, StartScrub, StopScrub
 from appliance.pools.trim import StartTrim, StopTrim
-from tests.reasons import codes, refuses
+from tests.reasons import codes, expect_refusal
 from tests.unit.made import box, recorded_pool, recorded_text
 
 T = datetime(2026, 11, 1, tzinfo=UTC)
@@ -176,7 +176,7 @@ def checked_names(operation: Operation) -> str:
     ],
 )
 def test_a_value_outside_its_grammar_is_refused(name, value, code):
-    with refuses(code):
+    with expect_refusal(code):
         SetPoolProperty(pool="tank", name=name, value=value)
 
 

@@ -9,7 +9,7 @@ import pytest
 from appliance import command
 from appliance.errors import Refused
 from appliance.recovery import phrase, seal
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 
 # Made by make_phrase; the recipient as age-keygen 1.1.1 prints it for its identity.
 PHRASE = "E8HJ-N9GE-7ARV-QS1X-2N7K-VJHC-XA8B"
@@ -47,7 +47,7 @@ def test_every_single_mistyped_character_is_noticed_nearly_always():
 
 @pytest.mark.parametrize("typed", ["", "E8HJ", PHRASE + "A", "U" * 28, "é" * 28, "0" * 10_000, "\0" * 28])
 def test_what_is_no_phrase_is_refused(typed):
-    with refuses("phrase-incomplete"):
+    with expect_refusal("phrase-incomplete"):
         phrase.read_phrase(typed)
 
 
@@ -68,7 +68,7 @@ def test_sealed_text_opens_with_the_phrase_alone():
     sealed = seal.seal('{"naïve": 1}'.encode(), [RECIPIENT])
     assert b"na\xc3\xafve" not in sealed
     assert seal.open_sealed(sealed, PHRASE.lower()) == '{"naïve": 1}'.encode()
-    with refuses("phrase-does-not-open"):
+    with expect_refusal("phrase-does-not-open"):
         seal.open_sealed(sealed, phrase.make_phrase())
 
 
@@ -83,7 +83,7 @@ def test_text_sealed_for_two_phrases_opens_with_each():
 @pytest.mark.parametrize("spoil", [lambda text: text[:-60], lambda text: text.replace(text[200:204], b"AAAA"), lambda _text: b"", lambda _text: b"\xff" * 500])  # fmt: skip
 def test_spoiled_text_is_refused(spoil):
     sealed = seal.seal(b"x" * 1000, [RECIPIENT])
-    with refuses("phrase-does-not-open"):
+    with expect_refusal("phrase-does-not-open"):
         seal.open_sealed(spoil(sealed), PHRASE)
 
 

@@ -20,7 +20,7 @@ from appliance.facts.datasets import Property
 from appliance.facts.sharing import Account, Group
 from appliance.recovery import box_secrets, records, recovery_key, refresh, seal
 from appliance.system import accounts
-from tests.reasons import codes, refuses
+from tests.reasons import codes, expect_refusal
 from tests.unit.made import box, dataset, shared
 from tests.unit.pools.test_create import Working
 from tests.unit.recovery.test_phrase import PHRASE, RECIPIENT, needs_age
@@ -103,12 +103,12 @@ def test_hostile_record_is_refused(spoiled):
     "text", [b"", b"null", b"[" * 100_000, b"\xff", b"{}", b'{"version":1}', json.dumps(GOOD).encode()[:-9]]
 )
 def test_damaged_record_is_refused(text):
-    with refuses("record-malformed"):
+    with expect_refusal("record-malformed"):
         parse_record(text)
 
 
 def test_record_of_a_newer_larder_is_refused_with_the_way_out():
-    with refuses("record-too-new"):
+    with expect_refusal("record-too-new"):
         record(version=2, something_new=True)
 
 
@@ -173,23 +173,23 @@ def test_write_that_is_cut_off_leaves_a_whole_record(pools, commands, monkeypatc
 def test_record_behind_a_link_a_pipe_or_too_long_is_refused(pools, tmp_path):
     folder = pools / "safe/.larder-box" / BOX
     folder.mkdir(parents=True)
-    with refuses("record-missing"):
+    with expect_refusal("record-missing"):
         records.read_record("safe", BOX)
     (folder / "record.json").symlink_to("/etc/passwd")
-    with refuses("record-missing"):
+    with expect_refusal("record-missing"):
         records.read_record("safe", BOX)
     (folder / "record.json").unlink()
     os.mkfifo(folder / "record.json")
-    with refuses("record-malformed"):
+    with expect_refusal("record-malformed"):
         records.read_record("safe", BOX)
     (folder / "record.json").unlink()
     with (folder / "record.json").open("wb") as file:
         file.truncate(box_record.LARGEST + 1)
-    with refuses("record-malformed"):
+    with expect_refusal("record-malformed"):
         records.read_record("safe", BOX)
     shutil.rmtree(folder)
     folder.symlink_to(tmp_path)
-    with refuses("record-missing"):
+    with expect_refusal("record-missing"):
         records.read_record("safe", BOX)
 
 
@@ -197,7 +197,7 @@ def test_record_in_another_boxs_folder_is_refused(pools):
     folder = pools / "safe/.larder-box" / NEW
     folder.mkdir(parents=True)
     (folder / "record.json").write_bytes(record().text)
-    with refuses("record-malformed"):
+    with expect_refusal("record-malformed"):
         records.read_record("safe", NEW)
 
 
@@ -241,7 +241,7 @@ def test_secrets_are_those_of_the_users_of_shares_alone(monkeypatch, tmp_path):
 )
 def test_hostile_secrets_are_refused_without_saying_what_they_are(user):
     text = json.dumps({"version": 1, "box": BOX, "users": [user]}).encode()
-    with refuses("record-malformed"):
+    with expect_refusal("record-malformed"):
         box_secrets.parse_secrets(text)
 
 
@@ -256,7 +256,7 @@ def test_without_a_phrase_there_is_a_record_and_with_one_its_secrets_are_sealed(
     refresh.write_box(["tank", "safe"], facts())
     for pool in ("tank", "safe"):
         assert not records.read_record(pool, BOX).sealed
-        with refuses("record-missing"):
+        with expect_refusal("record-missing"):
             records.read_sealed(pool, BOX)
     recovery_key.add_key(RECIPIENT)
     refresh.write_box(["safe"], facts())
@@ -307,7 +307,7 @@ def test_new_phrase_leaves_the_confirmed_one_good_until_it_is_typed_back():
     assert recovery_key.read_keys().recipients == ["first"]
     recovery_key.add_key("second")
     assert recovery_key.read_keys().recipients == ["second"]  # the first was on no paper
-    with refuses("phrase-of-other"):
+    with expect_refusal("phrase-of-other"):
         recovery_key.confirm_key("first")
     assert recovery_key.confirm_key("second").confirmed
     recovery_key.add_key("third")
@@ -319,7 +319,7 @@ def test_new_phrase_leaves_the_confirmed_one_good_until_it_is_typed_back():
 
 
 def test_phrase_that_was_never_made_is_not_confirmed():
-    with refuses("phrase-not-made"):
+    with expect_refusal("phrase-not-made"):
         recovery_key.confirm_key(RECIPIENT)
 
 

@@ -21,7 +21,7 @@ from appliance.recovery.phrase import make_phrase
 from appliance.recovery.take_place import TakePlace
 from appliance.system import accounts
 from appliance.zfs import status
-from tests.reasons import codes, refuses
+from tests.reasons import codes, expect_refusal
 from tests.unit.made import box, dataset, recorded_pool, shared
 from tests.unit.pools.test_create import Working
 from tests.unit.recovery.test_phrase import PHRASE, RECIPIENT, needs_age
@@ -201,10 +201,10 @@ def test_wrong_phrase_stops_before_anything_is_made(pools):
             return self.phrase
 
     first.run(Typed(PHRASE.lower()))
-    with refuses("phrase-does-not-open"):
+    with expect_refusal("phrase-does-not-open"):
         first.run(Typed(make_phrase()))
     (records_of_safe / "secrets.age").write_bytes(b"spoiled")
-    with refuses("phrase-does-not-open"):
+    with expect_refusal("phrase-does-not-open"):
         first.run(Typed(PHRASE))
 
 

@@ -17,7 +17,7 @@ from appliance.pools.rebuild_estimate import PastWork, estimate_rebuild
 from appliance.rehearsal import result
 from appliance.rehearsal.rehearse import CleanUpRehearsal, RehearseRebuild
 from appliance.zfs import status
-from tests.reasons import codes, refuses
+from tests.reasons import codes, expect_refusal
 from tests.unit.made import dataset, path_of
 from tests.unit.pools import shapes
 
@@ -156,7 +156,7 @@ def test_disk_has_to_be_that_of_the_vdev_and_to_have_nothing_else_on_it():
 
 def test_only_the_offered_shares_and_real_disks_are_decoded():
     for changes, code in (({"share": 99}, "rehearsal-share-invalid"), ({"vdev": 0}, "rehearsal-disk-invalid")):
-        with refuses(code):
+        with expect_refusal(code):
             rehearse(**changes)
     with pytest.raises(Refused):
         decode_operation(as_json(rehearse()).replace("by-id", "by-path"))

@@ -13,7 +13,7 @@ from appliance import command
 from appliance.errors import Failed, Refused
 from appliance.facts.datasets import Dataset
 from appliance.shares import discovery
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import dataset, recorded_text
 
 GIB = 2**30
@@ -145,7 +145,7 @@ def test_an_announcement_changed_by_hand_is_not_written_over(folder, monkeypatch
     discovery.announce_shares([])
     file = folder / discovery.BOX
     file.write_text(file.read_text().replace("443", "8443"))
-    with refuses("file-changed-by-hand"):
+    with expect_refusal("file-changed-by-hand"):
         discovery.announce_shares([shared(smb=SMB)])
     assert "8443" in file.read_text()
 

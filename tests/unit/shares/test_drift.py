@@ -24,7 +24,7 @@ from appliance.shares.publish import SERVING
 from appliance.shares.set_share import SetShare
 from appliance.shares.settings import Nfs, Smb, setting_of
 from appliance.zfs import status
-from tests.reasons import codes, refuses
+from tests.reasons import codes, expect_refusal
 from tests.unit.made import dataset, shared
 from tests.unit.pools.test_create import Working
 
@@ -297,7 +297,7 @@ def test_an_edit_that_was_changed_again_is_not_the_one_that_was_decided_about(ow
     path = detect.owned_of("smb").path  # type: ignore[union-attr]
     path.write_text(path.read_text() + "# more\n")
     before = path.read_bytes()
-    with refuses("file-changed-again"):
+    with expect_refusal("file-changed-again"):
         steps[step].run(Working())
     assert path.read_bytes() == before
     assert not operation.probe("write" if kind == "overwrite" else "adopt", detect.facts_now())
@@ -323,7 +323,7 @@ def test_where_the_daemon_does_not_serve_it_the_edit_is_back_as_it_was(own_files
 def test_changes_that_the_file_does_not_say_are_refused(own_files):
     found = edited("smb", "[photos]", "[pictures]")
     other = SetShare.of("tank/films", "smb", Smb(name="films", write=("ben",)))
-    with refuses("share-settings-changed"):
+    with expect_refusal("share-settings-changed"):
         run(AdoptDrift(file="smb", seen=found.seen, changes=(*found.changes, other)))
     assert not own_files["tank/films"].share
 

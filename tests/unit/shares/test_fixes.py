@@ -14,7 +14,7 @@ from appliance.operation import checked_plan
 from appliance.shares import discovery, publish
 from appliance.shares.publish import SERVING
 from appliance.shares.troubleshoot.fixes import OpenTopFolder, RepublishShare
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import box, dataset
 from tests.unit.pools.test_create import Working
 
@@ -31,7 +31,7 @@ def facts(**changes: Any) -> Facts:
     [({"share": ""}, "share-off"), ({"key_status": "unavailable"}, "dataset-locked"), ({"canmount": "off"}, "dataset-without-mountpoint")],
 )  # fmt: skip
 def test_what_cannot_be_served_is_refused_with_what_to_do(changes, code):
-    with refuses(code):
+    with expect_refusal(code):
         checked_plan(SERVE, facts(**changes))
 
 

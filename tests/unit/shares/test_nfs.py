@@ -15,7 +15,7 @@ from appliance.facts.sharing import Account, Share
 from appliance.shares import nfs, nfs_access, publish
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.settings import Nfs, setting_of
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import box, dataset, recorded_text
 
 LAN = "192.168.1.0/24"
@@ -237,7 +237,7 @@ def test_a_removed_user_hands_the_export_on_or_leaves_it_to_nobody(heir, left):
 
 
 def test_root_cannot_be_root_while_everybody_counts_as_one_user():
-    with refuses("nfs-root-and-one-user"):
+    with expect_refusal("nfs-root-and-one-user"):
         Nfs(hosts=(LAN,), everybody_as="anna", root=True)
 
 

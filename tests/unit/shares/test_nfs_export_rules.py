@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from appliance.errors import Refused
 from appliance.shares import nfs_export_rules
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_a_list_has_each_once_and_an_end():
         "192.168.1.9",
         "imac.local",
     )
-    with refuses("nfs-clients-not-chosen"):
+    with expect_refusal("nfs-clients-not-chosen"):
         nfs_export_rules.check_clients(())
-    with refuses("nfs-clients-too-many"):
+    with expect_refusal("nfs-clients-too-many"):
         nfs_export_rules.check_clients(tuple(f"10.0.0.{number}" for number in range(1, 80)))
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from appliance.errors import Failed, Refused
 from appliance.shares.owned_file import OwnedFile
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_any_hand_edit_is_seen_and_never_written_over(file, edit):
     edited = edit(file.path.read_bytes())
     file.path.write_bytes(edited)
     assert file.drifted()
-    with refuses("file-changed-by-hand"):
+    with expect_refusal("file-changed-by-hand"):
         file.write("[other]\n")
     assert file.path.read_bytes() == edited
 

@@ -20,7 +20,7 @@ from appliance.shares.owned_file import OwnedFile
 from appliance.shares.set_smb_security import SetSmbSecurity
 from appliance.shares.settings import Smb
 from appliance.zfs import status
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import ANNA, box, dataset, shared
 from tests.unit.pools.test_create import Working
 
@@ -130,7 +130,7 @@ def test_a_hand_edit_stops_it_before_anything_is_kept(samba):
     approved.set_approved(shared().guid, share=True)
     publish.publish_shares(publish.agreed_facts(), ["smb"])
     samba.write_text(samba.read_text() + "# mine\n")
-    with refuses("file-changed-by-hand"):
+    with expect_refusal("file-changed-by-hand"):
         run(STRICT)
     assert smb_security.read_security() == SmbPolicy()
 

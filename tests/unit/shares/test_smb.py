@@ -15,7 +15,7 @@ from appliance.shares import samba_defaults, smb
 from appliance.shares.drift import parse
 from appliance.shares.settings import Afp, ShareSetting, Smb
 from appliance.zfs import status
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import ANNA, box, dataset, recorded, shared
 
 # What a plain share has; the others only where somebody wants them.
@@ -378,5 +378,5 @@ def test_a_folder_with_two_spaces_in_a_row_is_refused_in_words_and_never_served(
     assert reason.code == "mountpoint-with-two-spaces"
     assert set(sections(render([folder], ["anna"]))) == {"global"}
     assert smb.SERVING.shares(box(datasets=(folder,), accounts=(ANNA,))) == ()
-    with refuses("share-name-with-two-spaces"):
+    with expect_refusal("share-name-with-two-spaces"):
         Smb(name="two  spaces")

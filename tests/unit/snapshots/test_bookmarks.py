@@ -16,7 +16,7 @@ from appliance.operation import as_json, checked_plan
 from appliance.snapshots import bookmarks
 from appliance.snapshots.bookmarks import BookmarkSnapshot, DestroyBookmark
 from appliance.zfs import libzfs
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import recorded
 from tests.unit.pools.test_create import Working
 from tests.unit.zfs.test_list_snapshots import GUID, facts, snap
@@ -87,10 +87,10 @@ def test_destroy_bookmark_refuses_missing_bookmark_and_stopped_pool(monkeypatch)
     plan.steps[0].run(Working())
     assert gone == [MARK.name]
     for found in (with_marks(), with_marks(replace(MARK, guid=1))):
-        with refuses("bookmark-missing"):
+        with expect_refusal("bookmark-missing"):
             checked_plan(DestroyBookmark(**THIS), found)
     stopped = replace(with_marks(MARK), pools=(Pool("tank", 1, "SUSPENDED"),))
-    with refuses("pool-stopped"):
+    with expect_refusal("pool-stopped"):
         checked_plan(DestroyBookmark(**THIS), stopped)
 
 
@@ -107,7 +107,7 @@ def test_destroy_bookmark_plans_the_same_in_page_and_agent(zfs):
 def test_bookmark_snapshot_refuses_existing_name(zfs):
     made = BookmarkSnapshot(snapshot="tank/photos@s1", guid=snap(1).guid, name="mark")
     checked_plan(made, with_marks())
-    with refuses("bookmark-exists"):
+    with expect_refusal("bookmark-exists"):
         checked_plan(made, with_marks(MARK))
     assert not made.probe("bookmark", with_marks())
     zfs.append(MARK)

@@ -30,7 +30,7 @@ from appliance.snapshots.browse.file_versions import Stamp
 from appliance.snapshots.browse.restore import RestoreFromSnapshot
 from appliance.system import paths
 from appliance.zfs import pool_sync, private_mount
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import dataset
 from tests.unit.pools.test_create import Working
 
@@ -111,11 +111,11 @@ def test_path_refuses_what_leads_elsewhere(way):
 def test_links_are_not_followed_and_missing_files_are_refused(then):
     with opened(then) as root:
         for way in ((b"way out", b"passwd"), (b"a.txt", b"x")):
-            with refuses("path-through-link"), private_mount.open_beneath(root, way):
+            with expect_refusal("path-through-link"), private_mount.open_beneath(root, way):
                 pass
-        with refuses("not-a-file"):
+        with expect_refusal("not-a-file"):
             listing.open_file(root, (b"link",))
-        with refuses("file-not-in-snapshot"):
+        with expect_refusal("file-not-in-snapshot"):
             listing.open_file(root, (b"nothing",))
         handle = listing.open_file(root, (b"trip", b"day one", b"photo.jpg"))
         assert os.read(handle, 100) == b"old photo"
@@ -124,7 +124,7 @@ def test_links_are_not_followed_and_missing_files_are_refused(then):
 
 def test_pipe_in_snapshot_is_refused_without_blocking(then):
     os.mkfifo(then / "pipe")
-    with opened(then) as root, refuses("not-a-file"):
+    with opened(then) as root, expect_refusal("not-a-file"):
         listing.open_file(root, (b"pipe",))
 
 
@@ -139,7 +139,7 @@ def test_folder_is_listed_and_compared_with_folder_of_now(then, now):
         assert found.entries[0].name == "trip"
         assert {one.now for one in listing.list_entries(root, (b"trip",), "", live).entries} == {"gone"}
         assert {one.now for one in listing.list_entries(root, (), "", None).entries} == {""}
-        with refuses("not-a-folder"):
+        with expect_refusal("not-a-folder"):
             listing.list_entries(root, (b"way out",), "", live)
 
 
@@ -161,7 +161,7 @@ def test_large_folder_is_paged_without_gap(tmp_path):
         assert seen[0] == "Folder"
         with pytest.raises(Refused):
             listing.list_entries(root, (), "1..", None)
-        with refuses("list-position-invalid"):
+        with expect_refusal("list-position-invalid"):
             listing.list_entries(root, (), "9x", None)
 
 
@@ -410,9 +410,9 @@ def test_restore_does_not_write_through_link_on_the_way(roots, facts, now, tmp_p
 
 
 def test_restore_refuses_links_missing_paths_and_unusable_datasets(roots, facts):
-    with refuses("link-not-restored"):
+    with expect_refusal("link-not-restored"):
         restore(facts, "link")
-    with refuses("path-not-in-snapshot"):
+    with expect_refusal("path-not-in-snapshot"):
         restore(facts, "nothing")
     changes: dict[str, Any]
     for code, changes in (
@@ -421,11 +421,11 @@ def test_restore_refuses_links_missing_paths_and_unusable_datasets(roots, facts)
         ("dataset-is-volume", {"kind": "volume"}),
     ):
         other = replace(facts, datasets=(replace(facts.datasets[0], **changes),))
-        with refuses(code):
+        with expect_refusal(code):
             restore(other, "a.txt")
     with pytest.raises(Refused):
         RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="../x")
-    with refuses("path-not-chosen"):
+    with expect_refusal("path-not-chosen"):
         RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="")
 
 

@@ -10,7 +10,7 @@ from appliance.operation import checked_plan
 from appliance.shares.settings import setting_of
 from appliance.snapshots.hold_clone import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot, hold_text
 from appliance.zfs import libzfs
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import dataset
 from tests.unit.pools.test_create import Working
 from tests.unit.zfs.test_list_snapshots import Many, facts, snap
@@ -27,9 +27,9 @@ def test_hold_records_user_and_reason(monkeypatch):
     assert held == [(ONE.name, "larder:anna:for the tax office: 2026")]
     assert hold_text(held[0][1]) == "for the tax office: 2026 (anna)"
     assert hold_text("zrepl_last") == "zrepl_last (set by another tool)"
-    with refuses("hold-without-reason"):
+    with expect_refusal("hold-without-reason"):
         HoldSnapshot(**THIS, who="anna", why="")
-    with refuses("hold-reason-too-long"):
+    with expect_refusal("hold-reason-too-long"):
         HoldSnapshot(**THIS, who="anna", why="x" * 195)
     for why in ("a\nb", "x" * 201):
         with pytest.raises(Refused):
@@ -60,22 +60,22 @@ def test_release_names_every_hold_in_log(monkeypatch):
     step.run(work)
     assert released == ["larder:anna:tax", "zrepl"]
     assert work.notes == ["Released: tax (anna)", "Released: zrepl (set by another tool)"]
-    with refuses("snapshot-not-held"):
+    with expect_refusal("snapshot-not-held"):
         checked_plan(ReleaseSnapshot(**THIS), facts(ONE))
 
 
 def test_rename_refuses_another_snapshot_of_same_name():
-    with refuses("snapshot-missing"):
+    with expect_refusal("snapshot-missing"):
         checked_plan(RenameSnapshot(**THIS, to="new"), facts(replace(ONE, guid=7)))
 
 
 def test_rename_and_clone_refuse_existing_name():
     assert checked_plan(RenameSnapshot(**THIS, to="new"), facts(ONE)).steps[0].command_text == "zfs rename -- tank/photos@s1 tank/photos@new"  # fmt: skip
-    with refuses("snapshot-exists"):
+    with expect_refusal("snapshot-exists"):
         checked_plan(RenameSnapshot(**THIS, to="s2"), facts(ONE, snap(2)))
     clone = CloneSnapshot(**THIS, name="then")
     assert checked_plan(clone, facts(ONE)).steps[0].command_text.endswith("-- tank/photos@s1 tank/then")
-    with refuses("dataset-exists"):
+    with expect_refusal("dataset-exists"):
         checked_plan(CloneSnapshot(**THIS, name="Photos"), facts(ONE))
     assert clone.probe("clone", replace(facts(), datasets=(dataset("tank/then", origin=ONE.name),)))
     assert not clone.probe("clone", replace(facts(), datasets=(dataset("tank/then"),)))

@@ -11,7 +11,7 @@ from appliance.snapshots import policy as snapshot_policy
 from appliance.snapshots.policy import Policy, Taken, due_grains, slot_number
 from appliance.snapshots.retention import expired_snapshots
 from appliance.zfs import status
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import dataset
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -202,9 +202,9 @@ def test_received_policy_waits_and_invalid_policy_is_ignored():
     assert snapshot_policy.policy_of(dataset(policy='{"daily":3,"below":false}', policy_source="inherited")) is None
     for broken in ("", "{", '{"daily":-1}', '{"daily":501}', '{"x":1}', '{"first":24}', "[" * 5000):
         assert snapshot_policy.policy_of(dataset(policy=broken, policy_source="local")) is None
-    with refuses("kept-count-out-of-range"):
+    with expect_refusal("kept-count-out-of-range"):
         Policy(hourly=-1)
-    with refuses("hour-out-of-range"):
+    with expect_refusal("hour-out-of-range"):
         Policy(first=24)
 
 

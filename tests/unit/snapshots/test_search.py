@@ -16,7 +16,7 @@ from appliance.facts.datasets import Snapshot
 from appliance.files import traversal
 from appliance.snapshots.browse import listing, search
 from appliance.zfs import list_snapshots, private_mount
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import dataset
 
 FIRST = datetime(2026, 11, 1, tzinfo=UTC)
@@ -140,11 +140,11 @@ def test_deep_tree_is_searched(folders):
 
 @pytest.mark.parametrize("text", ["", "  ", "a/b", "a\0b", "x" * 201])
 def test_text_that_is_in_no_name_is_refused(text):
-    with refuses("search-text-invalid"):
+    with expect_refusal("search-text-invalid"):
         search.check_request(text, "", 1)
 
 
 @pytest.mark.parametrize(("after", "room"), [("x", 1), ("1" * 21, 1), ("", 0), ("", 201)])
 def test_position_that_is_none_is_refused(after, room):
-    with refuses("search-position-invalid"):
+    with expect_refusal("search-position-invalid"):
         search.check_request("letter", after, room)

@@ -13,7 +13,7 @@ from appliance.operation import checked_plan
 from appliance.system import host_name, service_start, set_host_name
 from appliance.system.host_name import read_host_name, render_hosts
 from appliance.system.set_host_name import SetHostName
-from tests.reasons import codes, refuses
+from tests.reasons import codes, expect_refusal
 from tests.unit.made import box
 from tests.unit.pools.test_create import Working
 
@@ -87,13 +87,13 @@ def test_localhost_is_never_renamed():
 # --- the operation --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["", "-a", "a-", "123", "a" * 16, "Attic", "at tic", "attic.lan", "ätic", "attic\n", "--help"])  # fmt: skip
 def test_new_name_has_its_grammar(name):
-    with refuses("host-name-invalid"):
+    with expect_refusal("host-name-invalid"):
         SetHostName(name=name, former="larder")
 
 
 @pytest.mark.parametrize("former", ["", "-h", "a b", "a" * 65, "a\n"])
 def test_former_name_has_its_grammar(former):
-    with refuses("host-name-former-malformed"):
+    with expect_refusal("host-name-former-malformed"):
         SetHostName(name="attic", former=former)
 
 
@@ -125,7 +125,7 @@ def test_box_that_got_a_third_name_is_left_alone(etc, commands):
 
 def test_container_is_left_alone(etc, monkeypatch):
     monkeypatch.setattr(service_start, "SYSTEMD", etc / "missing")
-    with refuses("box-in-container"):
+    with expect_refusal("box-in-container"):
         step("hosts").run(Working())
     assert "larder" in (etc / "hosts").read_text()
 

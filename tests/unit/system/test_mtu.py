@@ -14,7 +14,7 @@ from appliance.errors import Failed, Refused
 from appliance.operation import checked_plan
 from appliance.system import full_frames, mtu, paths, service_start
 from appliance.system.set_mtu import KeepMtu, TryMtu
-from tests.reasons import codes, refuses
+from tests.reasons import codes, expect_refusal
 from tests.unit.made import box
 from tests.unit.pools.test_create import Working
 
@@ -82,7 +82,7 @@ def test_port_of_ifupdown_can_be_changed():
 def test_port_that_others_manage_is_refused_with_a_sentence(tmp_path, ran, text, word):
     (tmp_path / "interfaces").write_text(text)
     assert word in mtu.read_status("eth0").refusal
-    with refuses("mtu-not-managed"):
+    with expect_refusal("mtu-not-managed"):
         do(TRY, "arm")
     assert ran == []
 
@@ -167,13 +167,13 @@ def test_port_that_does_not_take_it_is_as_before(ran, port, monkeypatch):
 
 def test_second_trial_waits_for_the_first(ran):
     do(TRY)
-    with refuses("mtu-trial-runs"):
+    with expect_refusal("mtu-trial-runs"):
         do(TryMtu(port="eth0", mtu=4000, former=9000), "arm")
 
 
 def test_value_that_changed_since_the_page_is_refused(ran, port):
     port.write_text("1400\n")
-    with refuses("mtu-changed-since"):
+    with expect_refusal("mtu-changed-since"):
         do(TRY, "arm")
     assert ran == []
 
@@ -201,7 +201,7 @@ def test_kept_value_is_stored_after_the_timer_was_stopped(ran, tmp_path):
 
 
 def test_nothing_is_stored_where_the_former_value_is_back(ran, port, tmp_path, monkeypatch):
-    with refuses("mtu-trial-over"):
+    with expect_refusal("mtu-trial-over"):
         do(KEEP)
     do(TRY)
 
@@ -210,7 +210,7 @@ def test_nothing_is_stored_where_the_former_value_is_back(ran, port, tmp_path, m
         return command.Result(tuple(argv), 0, "", "", 0.0)
 
     monkeypatch.setattr(command, "run", run)
-    with refuses("mtu-trial-over"):
+    with expect_refusal("mtu-trial-over"):
         do(KEEP)
     assert not (tmp_path / "agent/mtu/eth0").exists()
 

@@ -8,7 +8,7 @@ from appliance.errors import Refused
 from appliance.operation import checked_plan
 from appliance.system import power
 from appliance.system.power import RestartBox, ShutDownBox
-from tests.reasons import codes, refuses
+from tests.reasons import codes, expect_refusal
 from tests.unit.made import box
 from tests.unit.pools.test_create import Working
 
@@ -46,7 +46,7 @@ def test_it_is_done_once_the_box_runs_another_start():
 
 @pytest.mark.parametrize("boot", ["", "1", NOW.upper(), f"{NOW}\n", "../" + NOW])
 def test_boot_id_has_its_grammar(boot):
-    with refuses("boot-id-malformed"):
+    with expect_refusal("boot-id-malformed"):
         RestartBox(boot=boot)
 
 

@@ -13,7 +13,7 @@ from appliance.operation import checked_plan
 from appliance.system import service_start, time_servers, time_sync
 from appliance.system.time_servers import SetTimeServers
 from appliance.system.time_sync import TimeSync, parse_offset, parse_properties, read_last, read_time_sync, time_sync_of
-from tests.reasons import codes, refuses
+from tests.reasons import codes, expect_refusal
 from tests.unit.made import box
 from tests.unit.pools.test_create import Working
 
@@ -153,7 +153,7 @@ def test_restart_is_done_when_the_service_is_younger_than_the_file(etc, commands
 
 @pytest.mark.parametrize("server", ["", "-h", "a b", "a\nNTP=x", "a=b", "1.2.3", "300.1.1.1", "fe80::1%eth0", "a..b", "#", "x" * 64, "é.example"])  # fmt: skip
 def test_server_has_its_grammar(server):
-    with refuses("time-server-malformed"):
+    with expect_refusal("time-server-malformed"):
         SetTimeServers(servers=(server,))
 
 
@@ -163,7 +163,7 @@ def test_names_and_addresses_are_servers(server):
 
 
 def test_too_many_servers_and_one_named_twice_are_refused():
-    with refuses("time-servers-too-many"):
+    with expect_refusal("time-servers-too-many"):
         SetTimeServers(servers=tuple(f"s{number}" for number in range(9)))
     assert codes(SetTimeServers(servers=("a", "a")).check(box())) == ["time-server-twice"]
 

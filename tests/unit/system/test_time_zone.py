@@ -7,7 +7,7 @@ import pytest
 from appliance.operation import checked_plan
 from appliance.system import time_zone
 from appliance.system.time_zone import SetTimeZone, list_zones, read_zone_name
-from tests.reasons import codes, refuses
+from tests.reasons import codes, expect_refusal
 from tests.unit.made import box
 from tests.unit.pools.test_create import Working
 
@@ -68,7 +68,7 @@ def test_zone_that_tzdata_does_not_offer_is_refused():
 
 @pytest.mark.parametrize("zone", ["", "../UTC", "/etc/passwd", "-h", "Europe/../UTC", "Europe/Berlin\n", "A" * 61, "Europe//Berlin"])  # fmt: skip
 def test_zone_has_its_grammar(zone):
-    with refuses("time-zone-malformed"):
+    with expect_refusal("time-zone-malformed"):
         SetTimeZone(zone=zone)
 
 

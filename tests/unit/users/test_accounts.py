@@ -25,7 +25,7 @@ from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount
 from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.users.remove import RemoveAccount
 from appliance.users.set_password import SetPassword
-from tests.reasons import codes, refuses
+from tests.reasons import codes, expect_refusal
 from tests.unit.made import ANNA, box, dataset, shared
 from tests.unit.pools.test_create import CANARY, Working
 
@@ -103,7 +103,7 @@ def test_create_refuses_name_of_user_or_group():
 @pytest.mark.parametrize("operation", [NEW, CreateGroup(name="berta")])
 def test_create_refuses_name_used_by_system(commands, users, operation):
     users["berta"] = SimpleNamespace(pw_uid=33)
-    with refuses("name-used-by-system"):
+    with expect_refusal("name-used-by-system"):
         operation.plan(box()).steps[0].run(Working())
     assert commands.ran == []
 
@@ -305,22 +305,22 @@ def test_plan_mentions_snapshot_only_with_heir():
 
 
 def test_remove_refuses_invalid_or_too_long_snapshot_name():
-    with refuses("snapshot-name-not-before"):
+    with expect_refusal("snapshot-name-not-before"):
         RemoveAccount(name="anna", heir="ben", before="x@y")
     facts = box(accounts=(ANNA, BEN), datasets=(dataset(f"tank/{'x' * 230}"),))
-    with refuses("folder-name-too-long-for-snapshot"):
+    with expect_refusal("folder-name-too-long-for-snapshot"):
         checked_plan(RemoveAccount(name="anna", heir="ben", before=BEFORE), facts)
 
 
 @pytest.mark.parametrize(("heir", "code"), [("anna", "heir-is-removed"), ("eve", "user-missing")])
 def test_remove_refuses_invalid_heir(heir, code):
-    with refuses(code):
+    with expect_refusal(code):
         checked_plan(RemoveAccount(name="anna", heir=heir), box(accounts=(ANNA, BEN)))
 
 
 def test_remove_refuses_heir_while_folders_are_locked():
     facts = box(accounts=(ANNA, BEN), datasets=(dataset("tank/vault", key_status="unavailable"),))
-    with refuses("folders-locked"):
+    with expect_refusal("folders-locked"):
         checked_plan(RemoveAccount(name="anna", heir="ben"), facts)
     assert checked_plan(RemoveAccount(name="anna"), facts)
 
@@ -340,7 +340,7 @@ def test_operations_refuse_missing_user():
         EnableAccount(name="anna", enabled=True),
         RemoveAccount(name="anna"),
     ):
-        with refuses("user-missing"):
+        with expect_refusal("user-missing"):
             checked_plan(operation, box())
 
 
@@ -396,7 +396,7 @@ def test_set_members_empties_group_and_refuses_unknown_users(commands, users):
     facts = box(accounts=(ANNA,), groups=(FAMILY,))
     run(SetMembers(name="family"), facts)
     assert commands.ran == [["gpasswd", "--members", "", "family"]]
-    with refuses("user-missing"):
+    with expect_refusal("user-missing"):
         checked_plan(SetMembers(name="family", members=("eve",)), facts)
 
 

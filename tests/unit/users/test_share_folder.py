@@ -23,7 +23,7 @@ from appliance.snapshots.policy import USUAL
 from appliance.system import accounts
 from appliance.users import new_passwords, share_folder
 from appliance.users.share_folder import ShareFolder
-from tests.reasons import codes, refuses
+from tests.reasons import codes, expect_refusal
 from tests.unit.made import ANNA, box, dataset, shared
 from tests.unit.pools.test_create import Working
 from tests.unit.shares.test_smb import HOSTILE_TEXT
@@ -128,7 +128,7 @@ def test_hostile_names_are_refused(text):
     ],
 )
 def test_fields_that_do_not_go_together_are_refused(changes, code):
-    with refuses(code):
+    with expect_refusal(code):
         asked(**changes)
 
 
@@ -248,7 +248,7 @@ def test_later_parts_are_planned_from_what_is_there_when_they_run(monkeypatch):
 def test_later_part_that_something_speaks_against_by_then_stops_the_job(monkeypatch):
     monkeypatch.setattr(share_folder, "read_facts", lambda: facts(accounts=()))
     step = next(step for step in asked().plan(facts()).steps if step.name == "smb: property")
-    with refuses("folder-missing"):
+    with expect_refusal("folder-missing"):
         step.run(Working())
 
 

@@ -20,7 +20,7 @@ from appliance.snapshots.policy import Policy
 from appliance.snapshots.set_policy import SetSnapshotPolicy
 from appliance.snapshots.take import RunSnapshotPolicies, TakeSnapshot
 from appliance.zfs import libzfs, list_snapshots
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import JOB, dataset, recorded_text
 from tests.unit.pools.test_create import Working
 
@@ -143,7 +143,7 @@ def test_a_tree_is_taken_at_one_moment(library):
     assert library.there == {b"tank/photos@before", b"tank/photos/old@before"}
     assert library.calls == [2]
     assert TakeSnapshot(dataset="tank/photos", name="s1").probe("take", facts(snap(1)))
-    with refuses("snapshot-exists"):
+    with expect_refusal("snapshot-exists"):
         checked_plan(TakeSnapshot(dataset="tank/photos", name="s1"), facts(snap(1)))
 
 
@@ -193,7 +193,7 @@ def test_destroying_many_wants_the_folder_s_name_typed():
 def test_what_went_by_itself_is_no_reason_to_refuse_the_rest():
     chosen = DestroySnapshots.for_pairs((one.name, one.guid) for one in (snap(1), snap(2)))
     assert chosen.plan(facts(snap(1), snap(2))).digest() == chosen.plan(facts(snap(2))).digest()
-    with refuses("snapshots-missing"):
+    with expect_refusal("snapshots-missing"):
         checked_plan(chosen, facts(replace(snap(1), guid=7)))
 
 
@@ -275,9 +275,9 @@ def test_a_run_takes_what_is_still_the_same_dataset(library):
     plan = checked_plan(run, facts())
     plan.steps[0].run(Working())
     assert library.there == {b"tank/photos@larder-daily-2026.11.21-12.00.00"}
-    with refuses("targets-of-other-pool"):
+    with expect_refusal("targets-of-other-pool"):
         RunSnapshotPolicies.for_targets("tank", JOB, "2026.11.21-12.00.00", [("pond/photos", 1, ("hourly",))])
-    with refuses("moment-invalid"):
+    with expect_refusal("moment-invalid"):
         RunSnapshotPolicies.for_targets("tank", JOB, "now", [("tank/photos", 1, ("hourly",))])
 
 
@@ -288,7 +288,7 @@ def test_a_policy_is_a_property_of_its_dataset():
     here = replace(facts(), datasets=(dataset("tank/photos", policy=wanted.property_value, policy_source="local"),))
     assert wanted.probe("set", here)
     assert not wanted.probe("set", facts())
-    with refuses("schedule-not-own"):
+    with expect_refusal("schedule-not-own"):
         checked_plan(SetSnapshotPolicy(dataset="tank/photos"), facts())
     assert (
         checked_plan(SetSnapshotPolicy(dataset="tank/photos"), here).steps[0].command_text

@@ -24,7 +24,7 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset, Property, Snapshot
 from appliance.operation import as_json, checked_plan
-from tests.reasons import codes_of_form, codes_on_page, refuses
+from tests.reasons import codes_of_form, codes_on_page, expect_refusal
 from tests.unit.made import dataset, disk
 from tests.web import rows
 from tests.web.reading import Page
@@ -229,19 +229,19 @@ def facts_of(*folders: Dataset, safe: bool = True) -> Facts:
 
 def test_backup_within_its_own_pool_is_refused():
     here = BackupTask(key="0123abcd", pool=TANK, path="backups/photos")
-    with refuses("backup-same-pool"):
+    with expect_refusal("backup-same-pool"):
         checked_plan(SetBackup(dataset="tank/photos", tasks=(here,)), facts_of(photos()))
 
 
 def test_backup_of_a_copy_is_refused():
     copy = copy_of(photos(), "safe/backups/photos", COPY)
     back = BackupTask(key="0123abcd", pool=TANK, path="backups/photos")
-    with refuses("backup-of-copy"):
+    with expect_refusal("backup-of-copy"):
         checked_plan(SetBackup(dataset="safe/backups/photos", tasks=(back,)), facts_of(photos(), copy))
 
 
 def test_same_place_twice_is_refused():
-    with refuses("backup-twice"):
+    with expect_refusal("backup-twice"):
         SetBackup(dataset="tank/photos", tasks=(TASK, BackupTask(key="0123abce", pool=SAFE, path="backups/photos")))
 
 
@@ -388,7 +388,7 @@ def test_encrypted_folder_is_sent_raw():
 
 def test_run_for_another_place_than_the_task_says_is_refused():
     facts = facts_of(photos(TASK))
-    with refuses("backup-moved"):
+    with expect_refusal("backup-moved"):
         checked_plan(
             RunBackup(dataset="tank/photos", key="0123abcd", target="safe/x", moment="2026.11.23-10.00.00"), facts
         )
@@ -396,7 +396,7 @@ def test_run_for_another_place_than_the_task_says_is_refused():
 
 def test_folder_with_another_identity_at_the_place_is_refused():
     facts = facts_of(photos(TASK), copy_of(dataset("tank/x", guid=99), "safe/backups/photos", COPY))
-    with refuses("backup-target-of-other"):
+    with expect_refusal("backup-target-of-other"):
         checked_plan(run_for(facts), facts)
 
 
