@@ -16,7 +16,7 @@ from typing import ClassVar, Protocol
 
 import msgspec
 
-from appliance import command
+from appliance import command, names
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.message import Message
@@ -123,6 +123,11 @@ class Operation(StrictStruct, tag_field="kind"):
     def wants_secret(self) -> bool:
         """Whether a passphrase or password goes with this very operation."""
         return False
+
+    def check_secret(self, text: str) -> str:
+        """The secret, if it can be one. Raises Refused. The grammar of passphrases is the wider one of those that are made here:
+        a password is one line of at least 8 characters too. One that was made up elsewhere may be shorter."""
+        return names.check_passphrase(text)
 
     def snapshot_datasets(self) -> tuple[str, ...]:
         """The datasets whose snapshots it looks at, to be read with the other facts."""

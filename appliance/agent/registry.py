@@ -39,6 +39,7 @@ from appliance.disks.erase import EraseDisk
 from appliance.disks.selftest import StartSelfTest
 from appliance.errors import Reason, Refused
 from appliance.imports.run_import import RunImport
+from appliance.imports.set_password import SetImportPassword
 from appliance.imports.set_up import AddImport, ConfirmImportKey, RemoveImport
 from appliance.imports.try_import import TestImport
 from appliance.operation import Operation
@@ -103,6 +104,7 @@ Registered = (
     | RemoveReceiver
     | AddImport
     | ConfirmImportKey
+    | SetImportPassword
     | TestImport
     | RunImport
     | RemoveImport

@@ -37,7 +37,7 @@ SECRET_GONE = Reason(
 log = logging.getLogger(__name__)
 
 
-def take_secret(job: str, owners: frozenset[int]) -> str:
+def take_secret(job: str, owners: frozenset[int], check: Callable[[str], str] = names.check_passphrase) -> str:
     """Read the job's secret and remove it: it can be had once. Raises Refused where there is none or none that may be."""
     path = paths.SECRETS / job
     try:
@@ -67,7 +67,7 @@ def take_secret(job: str, owners: frozenset[int]) -> str:
     finally:
         os.close(handle)
         remove(path)
-    return names.check_passphrase(text)  # the wider of both grammars: also a password is one line of at least 8
+    return check(text)
 
 
 def remove(path: Path) -> None:
@@ -81,13 +81,16 @@ def remove(path: Path) -> None:
 class Running:
     """The Work of one job: progress goes to the client and to a file, notes go to the journal."""
 
-    def __init__(self, record: Journal, send: Send) -> None:
+    def __init__(
+        self, record: Journal, send: Send, check_secret: Callable[[str], str] = names.check_passphrase
+    ) -> None:
         self.journal, self.send = record, send
         self.file = paths.JOBS / record.job
         self.asked = paths.JOBS / f"{record.job}.stop"
         self.span = (0, 100)
         self.told: tuple[int, str] = (-1, "")
         self.step = ""  # the one that has begun and not ended
+        self.check_secret = check_secret
 
     def within(self, start: int, end: int) -> None:
         """Scale what a step reports into its part of the whole."""
@@ -109,7 +112,8 @@ class Running:
         self.send({"note": text[:LONGEST_NOTE]})
 
     def secret(self) -> str:
-        return take_secret(self.journal.job, frozenset({0, paths.RUN.stat().st_uid, paths.SECRETS.stat().st_uid}))
+        owners = frozenset({0, paths.RUN.stat().st_uid, paths.SECRETS.stat().st_uid})
+        return take_secret(self.journal.job, owners, self.check_secret)
 
     def stop_if_asked(self) -> None:
         if self.asked.exists():
@@ -137,7 +141,7 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
             return
         record = waited
     paths.JOBS.mkdir(parents=True, exist_ok=True, mode=0o700)
-    work = Running(record, send)
+    work = Running(record, send, operation.check_secret)
     try:
         encoded = json.loads(msgspec.json.encode(operation))
         record.write("began", operation=encoded, steps=[], digest=digest)

@@ -36,6 +36,9 @@ class FileImport:
     are here already: ``none`` where there may be none, ``keep``, or ``newer`` where the source's newer version takes their place
     and the older one is kept. ``began``: files were copied already.
 
+    ``protocol``: the kind of source, ``ssh``, ``smb``, ``nfs`` or ``rsync``. ``user`` is empty where nobody signs in. With ``smb`` and
+    ``rsync`` the first part of ``path`` is the share or module. Only ``ssh`` has host keys.
+
     ``host_key``, ``offered_key``, ``problem`` are as those of ``Remote``. ``found`` is what the latest dry run said.
     """
 
@@ -58,6 +61,7 @@ class FileImport:
     found: Count | None = None
     free: int = 0  # bytes in the folder when that was counted
     result: ImportResult | None = None
+    protocol: str = "ssh"
 
     @property
     def name(self) -> str:
@@ -65,8 +69,9 @@ class FileImport:
 
     @property
     def source(self) -> str:
-        """``nas.lan:/volume1/photos``"""
-        return f"{self.host}:{self.path}"
+        """``nas.lan:/volume1/photos``, ``//nas.lan/photos`` or ``rsync://nas.lan/photos``."""
+        before = {"smb": "//", "rsync": "rsync://"}.get(self.protocol, "")
+        return f"{before}{self.host}{'' if before else ':'}{self.path}"
 
     @property
     def has_other_key(self) -> bool:
@@ -75,4 +80,14 @@ class FileImport:
 
     @property
     def is_ready(self) -> bool:
-        return bool(self.host_key and not self.offered_key and self.found and not self.problem)
+        return bool(self.is_known and self.found and not self.problem)
+
+    @property
+    def has_host_key(self) -> bool:
+        """Whether its kind proves by a key that it is the right computer."""
+        return self.protocol == "ssh"
+
+    @property
+    def is_known(self) -> bool:
+        """Whether files may be copied from there: nothing is left to confirm."""
+        return not self.has_host_key or bool(self.host_key and not self.offered_key)

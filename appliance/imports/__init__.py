@@ -1,6 +1,6 @@
-"""Import of files from another NAS by rsync over ssh, into a folder of this box.
+"""Import of files from another NAS by rsync, into a folder of this box.
 
-Start with ``rsync.py`` (what is asked of rsync, and what it says), then ``sandbox.py`` (what rsync can reach meanwhile: the other
+Start with ``rsync.py`` (what is asked of rsync, and what it says) and ``sources/`` (the kinds of other NAS), then ``sandbox.py`` (what rsync can reach meanwhile: the other
 NAS may be hostile) and ``run_import.py`` (the operation).
 """
 

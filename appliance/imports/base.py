@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 from appliance.backups.remote import settings
 from appliance.datasets import reasons
@@ -12,7 +14,9 @@ from appliance.facts.box import Facts
 from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset
 from appliance.facts.file_import import FileImport
+from appliance.imports import sandbox
 from appliance.imports.settings import import_missing
+from appliance.imports.sources import source_of
 from appliance.operation import Operation
 from appliance.snapshots.browse import listing
 from appliance.zfs import private_mount, system_datasets
@@ -82,6 +86,27 @@ def open_folder(task: FileImport) -> Iterator[int]:
         if handle is None:
             raise Refused(listing.not_mounted(task.dataset))
         yield handle
+
+
+@dataclass(frozen=True)
+class ImportSession:
+    """Folder and source, side by side in the sandbox. ``words`` run a command in there; ``check`` raises SourceAway where the other
+    NAS went away meanwhile."""
+
+    words: list[str]
+    check: Callable[[], None]
+
+
+@contextmanager
+def open_session(task: FileImport, handle: int, *, writable: bool) -> Iterator[ImportSession]:
+    """What rsync needs to read the source of an import into the folder that ``open_folder`` has opened. Raises Failed."""
+    source = source_of(task)
+
+    def furnish(place: Path) -> None:
+        source.furnish(task, place)
+
+    with sandbox.enter(handle, furnish, writable=writable) as words:
+        yield ImportSession(words, source.watch(task, sandbox.PLACE))
 
 
 def other_folder(task: FileImport) -> Reason:

@@ -20,7 +20,12 @@ def file_of(key: str) -> Path:
 
 
 def write_report(
-    task: FileImport, count: Count, result: ImportResult, missed: Sequence[str], different: Sequence[str]
+    task: FileImport,
+    count: Count,
+    result: ImportResult,
+    missed: Sequence[str],
+    vanished: Sequence[str],
+    different: Sequence[str],
 ) -> None:
     """Raises Failed."""
     lines = [
@@ -33,6 +38,7 @@ def write_report(
         if result.compared
         else "Files were not compared.",
         *section("Could not be copied", missed, len(missed)),
+        *section("Deleted at the source during the run", vanished, len(vanished)),
         *section(
             "Not as at the source (changed since, or another file of that name was here)", different, result.different
         ),

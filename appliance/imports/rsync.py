@@ -6,11 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from appliance.backups.remote import connection, settings
-from appliance.errors import Bug
 from appliance.facts.file_import import Count, FileImport
 from appliance.imports.sandbox import FOLDER
-from appliance.imports.settings import as_remote, check_path
+from appliance.imports.sources import source_of
 
 # Folders of the other NAS's own: snapshots, thumbnails, recycle bins, what a check of the disk has found. At every depth,
 # because ``--one-file-system`` does not keep rsync out of snapshots that are not mounted yet.
@@ -26,8 +24,9 @@ SECONDS_OF_SILENCE = 300
 MOST_NAMED, LONGEST_NAMED = 20, 300
 # rsync(1), EXIT VALUES: some files could not be copied; some vanished at the source.
 PARTLY, VANISHED = 23, 24
+GONE = "file has vanished:"
+AWAY = 30  # as rsync ends where nothing came for too long
 MISSING = b"+++"
-LOST = frozenset({10, 12, 30, 35, 255})  # the connection broke off, or nothing came for too long
 TRANSFER = re.compile(rb"^\s*(\d+)\s+\d+%\s")
 ITEM = re.compile(rb"^([<>ch.*])([fdLDS])(\S*) +(\d+) (.*)$")
 HIDDEN = re.compile(rb"^\[sender\] hiding (directory|file) (.*) because of pattern (.*?)/?$")
@@ -53,7 +52,7 @@ def options(owners: Iterable[tuple[str, int]] = ()) -> Iterator[str]:
         "--xattrs",
         "--one-file-system",
     )
-    yield from ("--no-perms", "--no-group", "--no-devices", "--no-specials", "--secluded-args", "--no-human-readable")
+    yield from ("--no-perms", "--no-group", "--no-devices", "--no-specials", "--no-human-readable")
     yield "--chmod=Dug=rwx,Do=,Fug=rwX,Fo="  # the access list that the folder hands on decides within that
     mapped = ",".join((*(f"{name}:{uid}" for name, uid in owners), "*:0"))
     yield from (("--owner", f"--usermap={mapped}") if mapped != "*:0" else ("--no-owner",))
@@ -63,14 +62,10 @@ def options(owners: Iterable[tuple[str, int]] = ()) -> Iterator[str]:
 
 def rsync_argv(task: FileImport, more: Iterable[str], owners: Iterable[tuple[str, int]] = ()) -> list[str]:
     """The command that brings the other NAS's folder into the folder of the sandbox."""
-    remote = as_remote(task)
-    words = connection.ssh_words(remote, aes=connection.has_aes())
-    if any(re.search(r"[\s'\"]", word) for word in words):
-        raise Bug("rsync would split ssh's options")
-    host = settings.check_host(task.host)
-    place = f"[{host}]" if ":" in host else host
-    source = f"{settings.check_user(task.user)}@{place}:{check_path(task.path).rstrip('/')}/"
-    return ["rsync", f"--rsh={' '.join(words)}", *options(owners), *more, "--", source, f"{FOLDER}/"]
+    source = source_of(task)
+    # Between two computers file names travel by the protocol. rsync 3.5 refuses the option for two local folders.
+    words = [*source.options(task), *([] if source.is_mounted else ["--secluded-args"]), *options(owners)]
+    return ["rsync", *words, *more, "--", source.operand(task), f"{FOLDER}/"]
 
 
 def existing_options(task: FileImport, moment: str) -> list[str]:
@@ -83,6 +78,8 @@ def existing_options(task: FileImport, moment: str) -> list[str]:
 def count_argv(task: FileImport) -> list[str]:
     """A dry run that lists everything, and at the source what is left out. ``--ignore-existing`` would not list what is here."""
     update = ["--update"] if task.existing == "newer" else []
+    # Whoever reads the source says what is left out: the other side, or rsync itself where the source is mounted here.
+    hiding = ["--debug=FILTER1", "-M--debug=FILTER0"] if source_of(task).is_mounted else ["--debug=FILTER0", "-M--debug=FILTER1"]  # fmt: skip
     return rsync_argv(
         task,
         [
@@ -90,8 +87,7 @@ def count_argv(task: FileImport) -> list[str]:
             "-ii",
             "--out-format=%i %l %n",
             "--info=name1,nonreg1",
-            "--debug=FILTER0",
-            "-M--debug=FILTER1",
+            *hiding,
             *update,
         ],
     )
@@ -203,6 +199,12 @@ class RsyncTransfer:
 
 
 def complaints(said: str) -> list[str]:
-    """What rsync says of single files, without its own last lines."""
-    lines = [line.strip() for line in said.splitlines() if line.startswith(("rsync:", "file has vanished:", "cannot "))]
+    """What rsync says of single files that it could not copy or read, without its own last lines."""
+    lines = [line.strip() for line in said.splitlines() if line.startswith(("rsync:", "cannot "))]
     return [line for line in dict.fromkeys(lines) if "write error: Broken pipe" not in line]
+
+
+def vanished(said: str) -> list[str]:
+    """The files that were deleted at the source while it was read. That is no fault: what is not there is not copied."""
+    lines = [line.partition(GONE)[2].strip() for line in said.splitlines() if line.startswith(GONE)]
+    return list(dict.fromkeys(lines))

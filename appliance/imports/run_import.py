@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 import msgspec
 
 from appliance import command, names, snapshot_names
-from appliance.backups.remote import connection
 from appliance.datasets import reasons
 from appliance.datasets.access_note import valid_note
 from appliance.datasets.permissions import apply_note
@@ -21,10 +20,12 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.file_import import Count, FileImport, ImportResult
 from appliance.formatting import rate_text, size_text, time_left
-from appliance.imports import report, rsync, sandbox
-from appliance.imports.base import ImportOperation, not_confirmed, open_folder
+from appliance.imports import report, rsync
+from appliance.imports.base import ImportOperation, not_confirmed, open_folder, open_session
 from appliance.imports.rsync import RsyncListing, RsyncTransfer
 from appliance.imports.settings import find_import, write_import
+from appliance.imports.sources import source_of
+from appliance.imports.sources.base import SourceAway
 from appliance.imports.try_import import MOST_SAID, check_target, count_files, explain, note_problem, shown
 from appliance.message import Message, join_messages
 from appliance.operation import Plan, Step, Work, never
@@ -47,6 +48,7 @@ class ImportRun:
     count: Count = field(default_factory=Count)
     owners: list[tuple[str, int]] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
+    vanished: list[str] = field(default_factory=list)
     listing: RsyncListing = field(default_factory=RsyncListing)
 
 
@@ -89,7 +91,7 @@ class RunImport(ImportOperation, tag="run-import"):
         task = facts.file_import(self.task)
         if task is None:
             return
-        if not task.host_key:
+        if task.has_host_key and not task.host_key:
             yield not_confirmed(task)
         if task.dataset != self.dataset:
             yield Reason("import-other-folder", "This import goes into another folder. Go to its page and start again.")
@@ -126,7 +128,7 @@ class RunImport(ImportOperation, tag="run-import"):
             steps=tuple(steps),
             identity={
                 "operation": msgspec.to_builtins(self),
-                "source": [task.host, task.port, task.user, task.path, task.host_key],
+                "source": [task.protocol, task.host, task.port, task.user, task.path, task.host_key],
                 "guid": task.guid,
                 "existing": task.existing,
                 "owners": run.owners,
@@ -163,7 +165,7 @@ class RunImport(ImportOperation, tag="run-import"):
             result = self.copy_all(task, run, work)
         finally:
             give_back_top(task)
-        run.missed = rsync.complaints(result.stderr)
+        run.missed, run.vanished = rsync.complaints(result.stderr), rsync.vanished(result.stderr)
         if result.status not in {0, rsync.PARTLY, rsync.VANISHED}:
             raise explain(task, result)
         if result.status == rsync.PARTLY and not run.missed:
@@ -175,7 +177,7 @@ class RunImport(ImportOperation, tag="run-import"):
         while True:
             result, moved = copy_once(task, run, done, self.moment, work)
             done += moved
-            if result.status not in rsync.LOST:
+            if not source_of(task).is_lost(result):
                 work.note(Message("{done} copied", done=size_text(done)))
                 return result
             left = MOST_ATTEMPTS if moved else left - 1
@@ -194,7 +196,7 @@ class RunImport(ImportOperation, tag="run-import"):
         now = datetime.now(UTC).replace(microsecond=0)
         found = run.listing
         result = ImportResult(now, found.files if self.compare else 0, found.differing, len(run.missed))
-        report.write_report(task, run.count, result, run.missed, found.different)
+        report.write_report(task, run.count, result, run.missed, run.vanished, found.different)
         write_import(replace(task, result=result, problem=""))
         if run.missed or found.differing:
             parts = [
@@ -207,6 +209,8 @@ class RunImport(ImportOperation, tag="run-import"):
                     "The report says which. Everything else is here. Start the import again to try these once more."
                 ),
             )
+        if run.vanished:
+            work.note(Message("Deleted on {host} meanwhile: {count}", host=task.host, count=len(run.vanished)))
         work.note(
             Message("{files} files compared, all of them equal", files=found.files)
             if self.compare
@@ -293,6 +297,7 @@ def copy_once(task: FileImport, run: ImportRun, before: int, moment: str, work: 
 
     def look() -> None:
         work.stop_if_asked()
+        session.check()
         done, passed = before + transfer.done, max(time.monotonic() - began, 0.1)
         parts = [
             Message("{done} of {total}", done=size_text(done), total=size_text(total)),
@@ -306,9 +311,11 @@ def copy_once(task: FileImport, run: ImportRun, before: int, moment: str, work: 
         remove_leftover(rsync.SCRATCH.encode(), handle)
         os.mkdir(rsync.SCRATCH, 0o770, dir_fd=handle)
         try:
-            with sandbox.enter(handle, task.id, writable=True) as confined:
-                argv = [*confined, *rsync.copy_argv(task, moment, run.owners)]
+            with open_session(task, handle, writable=True) as session:
+                argv = [*session.words, *rsync.copy_argv(task, moment, run.owners)]
                 result = command.watch(argv, take=transfer.take, look=look, most_said=MOST_SAID)
+        except SourceAway as away:
+            result = command.Result(("rsync",), rsync.AWAY, "", str(away), 0.0)
         finally:
             remove_leftover(rsync.SCRATCH.encode(), handle)
     return result, transfer.done
@@ -328,7 +335,7 @@ def wait_for_answer(task: FileImport, work: Work) -> None:
     while time.monotonic() < until:
         work.stop_if_asked()
         try:
-            connection.fetch_host_key(task.host, task.port)
+            source_of(task).ask(task)
         except Failed:
             work.progress(0, Message("{host} does not answer; waiting for it", host=task.host))
             time.sleep(SECONDS_BETWEEN_ASKING)
@@ -353,14 +360,16 @@ def compare_files(task: FileImport, run: ImportRun, work: Work) -> None:
 
     def look() -> None:
         work.stop_if_asked()
+        session.check()
         work.progress(
             min(99, listing.files * 100 // total),
             Message("{files} of {total} files compared", files=listing.files, total=total),
         )
 
-    with open_folder(task) as handle, sandbox.enter(handle, task.id, writable=False) as confined:
-        argv = [*confined, *rsync.compare_argv(task)]
+    with open_folder(task) as handle, open_session(task, handle, writable=False) as session:
+        argv = [*session.words, *rsync.compare_argv(task)]
         result = command.watch(argv, take=listing.take, look=look, most_said=MOST_SAID)
     if result.status not in {0, rsync.PARTLY, rsync.VANISHED}:
         raise explain(task, result)
     run.missed = list(dict.fromkeys([*run.missed, *rsync.complaints(result.stderr)]))
+    run.vanished = list(dict.fromkeys([*run.vanished, *rsync.vanished(result.stderr)]))

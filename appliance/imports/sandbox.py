@@ -3,19 +3,18 @@
 The other NAS decides what rsync reads, and rsync has had holes that let a hostile server write outside of its folder. It has to
 run as root, since files may belong to several users. So it runs in a root folder of its own that has nothing of the box but
 ``/usr``, some files of ``/etc`` without secrets, and the one folder, with six capabilities and no processes but its own. The mounts
-are made in the mount namespace of this request alone, and end with it.
+are made in the mount namespace of this request alone, and end with it. What the kind of source needs (a key, a password, the mounted
+share) is put in by ``furnish``.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from appliance.backups.remote import settings
 from appliance.errors import Failed
 from appliance.system import paths
 from appliance.zfs import private_mount
@@ -33,7 +32,7 @@ CAPABILITIES = ("chown", "dac_override", "fowner", "setuid", "setgid", "setpcap"
 
 
 @contextmanager
-def enter(handle: int, key: str, *, writable: bool) -> Iterator[list[str]]:
+def enter(handle: int, furnish: Callable[[Path], None], *, writable: bool) -> Iterator[list[str]]:
     """The words that run a command in there, with the folder that ``open_folder`` has opened. Raises Failed."""
     private_mount.enter_own_namespace()
     PLACE.mkdir(mode=0o700, exist_ok=True)
@@ -42,7 +41,7 @@ def enter(handle: int, key: str, *, writable: bool) -> Iterator[list[str]]:
     except OSError as error:
         raise Failed("A place for the import could not be made", error.strerror or "") from error
     try:
-        fill(handle, key, writable=writable)
+        fill(handle, furnish, writable=writable)
         yield [
             "unshare", "--pid", "--fork", "--kill-child", "--ipc", f"--root={PLACE}", "--wd=/", "--",
             "setpriv", f"--bounding-set=-all,{','.join(f'+{one}' for one in CAPABILITIES)}", "--inh-caps=-all", "--clear-groups",
@@ -55,7 +54,7 @@ def enter(handle: int, key: str, *, writable: bool) -> Iterator[list[str]]:
             private_mount.libc_function("umount2", os.fsencode(PLACE), private_mount.MNT_DETACH)
 
 
-def fill(handle: int, key: str, *, writable: bool) -> None:
+def fill(handle: int, furnish: Callable[[Path], None], *, writable: bool) -> None:
     for name in ("etc", "dev", "run"):
         (PLACE / name).mkdir(mode=0o755)
         (PLACE / name).chmod(0o755)
@@ -71,14 +70,7 @@ def fill(handle: int, key: str, *, writable: bool) -> None:
         bind(f"/dev/{name}", PLACE / "dev" / name, MS_NOSUID | MS_NOEXEC, file=True)
     if AVAHI.is_dir():
         bind(AVAHI, PLACE / str(AVAHI)[1:], MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
-    for file in (settings.key_file(key), settings.known_hosts_file(key)):
-        copied = PLACE / str(file)[1:]
-        make_folder(copied.parent)
-        with suppress(FileNotFoundError):
-            shutil.copyfile(file, copied)
-            found = file.stat()
-            os.chown(copied, found.st_uid, found.st_gid)
-            copied.chmod(found.st_mode & 0o777)
+    furnish(PLACE)
     only_read = 0 if writable else MS_RDONLY
     # Through the descriptor, so whoever may write above the folder cannot put another one in its place. Not recursively: what
     # is mounted below it is another folder.

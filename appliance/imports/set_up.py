@@ -20,20 +20,32 @@ from appliance.imports.base import ImportOperation, check_folder, other_folder
 from appliance.imports.settings import (
     MOST_IMPORTS,
     check_owners,
-    check_path,
+    check_password,
     find_import,
     remove_import,
+    settings_file,
     write_import,
+    write_password,
 )
+from appliance.imports.sources import SOURCES
 from appliance.message import Message
 from appliance.operation import Plan, Step, Work, always, never
 from appliance.pools.import_pool import pool_guid
 
+# Who could answer in place of the other NAS, and what can be read on the way.
+NOT_PROVED = {
+    "smb": Message("Nothing proves that it is the right computer: another one with its address could answer in its place, send other files, and try to find out the password from what it is sent. Use a user there who may only read."),
+    "nfs": Message("Nothing proves that it is the right computer, and nothing is encrypted: anybody who can listen in this network can read and change what is copied. Use it only in a network that you trust."),
+    "rsync": Message("Nothing proves that it is the right computer, and nothing is encrypted but the password: anybody who can listen in this network can read and change what is copied. Use it only in a network that you trust."),
+}  # fmt: skip
+
 
 class AddImport(ImportOperation, tag="add-import"):
-    """Note where files come from and which folder they go into, make a key, and ask for the host key. Nothing is copied."""
+    """Note where files come from and which folder they go into. Nothing is copied.
 
-    needs_proof = never
+    Over ssh it makes a key and asks for the host key, which is confirmed with the password later. The other kinds have no such key,
+    so whose files get in here is decided now, and needs the password.
+    """
 
     host: str
     user: str
@@ -41,14 +53,19 @@ class AddImport(ImportOperation, tag="add-import"):
     dataset: str
     guid: int
     port: int = 22
+    protocol: Literal["ssh", "smb", "nfs", "rsync"] = "ssh"
     existing: Literal["none", "keep", "newer"] = "none"
     owners: dict[str, str] = {}
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        settings.check_host(self.host)
-        settings.check_user(self.user)
-        check_path(self.path)
+        SOURCES[self.protocol].check(self.host, self.user, self.path)
+        if self.protocol == "nfs" and self.user:
+            raise Refused(Reason("import-user-unused", "Over NFS nobody signs in. Leave the user out.", field="user"))
+        if self.owners and not SOURCES[self.protocol].has_owners:
+            raise Refused(Reason("import-owners-unknown", "Files of a share have no owners that can be copied. Leave them out.", field="owners"))  # fmt: skip
+        if not SOURCES[self.protocol].has_owner_names and not all(old.isdecimal() for old in self.owners):
+            raise Refused(Reason("import-owners-numbers", "NFS and rsync services know users by number only. Enter the number of each, for example 1026=anna.", field="owners"))  # fmt: skip
         check_owners(self.owners)
         names.existing_dataset(self.dataset)
         pool_guid(self.guid)
@@ -68,6 +85,15 @@ class AddImport(ImportOperation, tag="add-import"):
     def title(self) -> str:
         return Message("Set up an import from {host}", host=self.host)
 
+    def needs_proof(self, facts: Facts, plan: Plan) -> bool:
+        return self.protocol != "ssh"
+
+    def wants_secret(self) -> bool:
+        return bool(self.user) and SOURCES[self.protocol].has_passwords
+
+    def check_secret(self, text: str) -> str:
+        return check_password(text)
+
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.file_import(self.task) or facts.remote(self.task):
             yield Reason("import-known", "That import was set up a moment ago.")
@@ -83,10 +109,13 @@ class AddImport(ImportOperation, tag="add-import"):
 
     def as_task(self) -> FileImport:
         return FileImport(
-            self.task, self.host, self.port, self.user, self.path, self.dataset, self.guid, self.existing, tuple(self.owners.items())
+            self.task, self.host, self.port, self.user, self.path, self.dataset, self.guid, self.existing, tuple(self.owners.items()),
+            protocol=self.protocol,
         )  # fmt: skip
 
     def plan(self, facts: Facts) -> Plan:
+        if self.protocol != "ssh":
+            return self.plan_without_key()
         return Plan(
             summary=Message("Larder makes a key for {host} and asks for its host key. Nothing is copied yet.", host=self.host),
             steps=(
@@ -97,6 +126,23 @@ class AddImport(ImportOperation, tag="add-import"):
             undo=Message("It can be removed again."),
         )  # fmt: skip
 
+    def plan_without_key(self) -> Plan:
+        task = self.as_task()
+        return Plan(
+            summary=Message("Larder notes where the files come from. Afterwards choose Test on the page of the import: it counts them. Nothing is copied yet."),
+            steps=(Step("store", Message("Store the settings"), f"write {settings_file(self.task)}", self.store),),
+            identity={"operation": msgspec.to_builtins(self)},
+            details={Message("From"): task.source, Message("To"): self.dataset},
+            warnings=(NOT_PROVED[self.protocol],),
+            undo=Message("It can be removed again."),
+        )  # fmt: skip
+
+    def store(self, work: Work) -> None:
+        if self.wants_secret():
+            write_password(self.task, work.secret())
+        write_import(self.as_task())
+        work.note(Message("The import can be tested on its page."))
+
     def make(self, work: Work) -> None:
         write_import(replace(self.as_task(), public_key=settings.make_key(self.task)))
         work.note(Message("Made a key for {user}@{host}.", user=self.user, host=self.host))
@@ -106,10 +152,10 @@ class AddImport(ImportOperation, tag="add-import"):
 
     def probe(self, step: str, facts: Facts) -> bool:
         found = facts.file_import(self.task)
-        return found is not None and (step == "key" or bool(found.offered_key))
+        return found is not None and (step in {"key", "store"} or bool(found.offered_key))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        if step == "key":
+        if step in {"key", "store"}:
             return Message("Nothing was set up. Set it up again.")
         return Message("It was set up without the host key. Choose Test on its page to ask again.")
 
@@ -194,7 +240,7 @@ def host_key_other(task: FileImport) -> Reason:
 
 
 class RemoveImport(ImportOperation, tag="remove-import"):
-    """Forget an import and destroy its key. What was copied stays."""
+    """Forget an import and destroy its key or password. What was copied stays."""
 
     needs_proof = never
 
@@ -206,16 +252,16 @@ class RemoveImport(ImportOperation, tag="remove-import"):
         task = self.find(facts)
         return Plan(
             title=Message("Remove the import from {host}", host=task.host),
-            summary=Message("This box can no longer sign in at {host}. The files that were copied to {dataset} stay.", host=task.host, dataset=task.dataset),
-            steps=(Step("remove", Message("Delete its settings, its report and its key"), f"rm {settings.key_file(self.task)}", self.remove),),
+            summary=Message("This box forgets {host} and how to sign in there. The files that were copied to {dataset} stay.", host=task.host, dataset=task.dataset),
+            steps=(Step("remove", Message("Delete its settings, its report and its key or password"), f"rm {settings_file(self.task)}", self.remove),),
             identity={"operation": msgspec.to_builtins(self), "host": task.host},
-            warnings=(Message("Remove the line with the key {public_key} from authorized_keys on {host} too.", public_key=task.public_key[-20:], host=task.host),),
-            undo=Message("It can be set up again, with a new key."),
+            warnings=() if not task.has_host_key else (Message("Remove the line with the key {public_key} from authorized_keys on {host} too.", public_key=task.public_key[-20:], host=task.host),),
+            undo=Message("It can be set up again."),
         )  # fmt: skip
 
     def remove(self, work: Work) -> None:
         remove_import(self.task)
-        work.note(Message("Its key was destroyed."))
+        work.note(Message("Its key or password was destroyed."))
 
     def probe(self, step: str, facts: Facts) -> bool:
         return facts.file_import(self.task) is None

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 import msgspec
 
 from appliance import names
 from appliance.backups.remote import settings
-from appliance.errors import Reason, Refused
+from appliance.errors import Failed, Reason, Refused
 from appliance.facts.file_import import FileImport
 from appliance.facts.remote import Remote
+from appliance.message import Message
 from appliance.system import paths
 
+PASSWORD_ENDING = ".password"  # noqa: S105
 ENDING = ".import"  # not .json, which are computers that backups go to
 LONGEST_PATH = 1000
 MOST_IMPORTS = 32
 MOST_OWNERS = 50
+LONGEST_PASSWORD = 127
+# Nothing that ends a mount option or a line of a credentials file.
+SOURCE_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_ .@-]{0,63}")
 # Nothing that rsync reads as a pattern or as a range of numbers.
 OLD_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}|[0-9]{1,10}")
 # Without what rsync there reads as a pattern (* ? [ and a backslash), and what means something to a shell. Synology's
@@ -45,6 +52,20 @@ def check_path(path: str, *, field: str = "path") -> str:
     return path
 
 
+def check_share_path(path: str, *, field: str = "path") -> str:
+    """``/photos/2019``: the name of a share or module, and a folder in it. Raises Refused."""
+    try:
+        return check_path(path, field=field)
+    except Refused:
+        raise Refused(
+            Reason(
+                "import-share-invalid",
+                "Enter the name of the share or module, or a folder in it, for example photos or photos/2019, without signs such as * ? ; and quotes.",
+                field=field,
+            )
+        ) from None
+
+
 def check_owners(owners: Mapping[str, str], *, field: str = "owners") -> None:
     """Who gets the files of which user there. Raises Refused."""
     for old, new in owners.items():
@@ -61,6 +82,54 @@ def check_owners(owners: Mapping[str, str], *, field: str = "owners") -> None:
         raise Refused(
             Reason("import-owners-too-many", "At most {most} users can be named.", field=field, most=MOST_OWNERS)
         )
+
+
+def check_source_user(user: str, *, field: str = "user") -> str:
+    """Who signs in at a share or an rsync service. Raises Refused."""
+    if not SOURCE_USER.fullmatch(user):
+        raise Refused(
+            Reason(
+                "import-user-invalid",
+                "A user's name there has letters, digits, spaces and . _ - @, for example anna or anna@example.com.",
+                field=field,
+            )
+        )
+    return user
+
+
+def check_password(password: str, *, field: str = "secret") -> str:
+    """The password of a user over there: one line. Raises Refused."""
+    if not password or len(password.encode()) > LONGEST_PASSWORD or not password.isprintable():
+        raise Refused(
+            Reason(
+                "import-password-invalid",
+                "Enter the password of the user over there: one line of at most {most} characters.",
+                field=field,
+                most=LONGEST_PASSWORD,
+            )
+        )
+    return password
+
+
+def password_file(key: str) -> Path:
+    return paths.SSH / f"{settings.check_key(key)}{PASSWORD_ENDING}"
+
+
+def write_password(key: str, password: str) -> None:
+    """Keep it for root alone, as the keys of ssh are: an import that was interrupted has to go on without anybody. Raises Failed."""
+    settings.write_file(password_file(key), password, mode=0o600)
+
+
+def read_password(key: str) -> str:
+    """Raises Failed where it is gone."""
+    try:
+        handle = os.open(password_file(key), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(handle) as file:
+            return file.read(LONGEST_PASSWORD * 4)
+    except OSError as error:
+        raise Failed(
+            Message("The password of this import is missing"), Message("Enter it on the page of the import.")
+        ) from error
 
 
 def read_imports() -> tuple[FileImport, ...]:
@@ -93,16 +162,19 @@ def import_missing() -> Reason:
     return Reason("import-missing", "That import was removed. Set it up again.")
 
 
+def settings_file(key: str) -> Path:
+    return paths.SSH / f"{settings.check_key(key)}{ENDING}"
+
+
 def write_import(task: FileImport) -> None:
     """Raises Failed."""
-    file = paths.SSH / f"{settings.check_key(task.id)}{ENDING}"
-    settings.write_file(file, msgspec.json.encode(task).decode() + "\n", mode=0o644)
+    settings.write_file(settings_file(task.id), msgspec.json.encode(task).decode() + "\n", mode=0o644)
 
 
 def remove_import(key: str) -> None:
-    """Delete its key, then its settings and its report. What was copied stays."""
+    """Delete its key and password, then its settings and its report. What was copied stays."""
     settings.remove_remote(key)
-    for ending in (".report", ENDING):
+    for ending in (PASSWORD_ENDING, ".report", ENDING):
         (paths.SSH / f"{key}{ending}").unlink(missing_ok=True)
 
 

@@ -17,11 +17,12 @@ from appliance.errors import Failed, LarderError, Reason
 from appliance.facts.box import Facts
 from appliance.facts.file_import import FileImport
 from appliance.formatting import size_text
-from appliance.imports import rsync, sandbox
-from appliance.imports.base import ImportOperation, check_folder, open_folder, other_folder
+from appliance.imports import rsync
+from appliance.imports.base import ImportOperation, check_folder, open_folder, open_session, other_folder
 from appliance.imports.rsync import RsyncListing
 from appliance.imports.set_up import fetch_key
-from appliance.imports.settings import as_remote, find_import, write_import
+from appliance.imports.settings import find_import, write_import
+from appliance.imports.sources import source_of
 from appliance.message import Message
 from appliance.operation import Plan, Step, Work, never
 
@@ -58,7 +59,7 @@ class TestImport(ImportOperation, tag="test-import"):
 
     def test(self, work: Work) -> None:
         task = find_import(self.task)
-        if not task.host_key:
+        if task.has_host_key and not task.host_key:
             fetch_key(self.task, work)
             task = find_import(self.task)
             if not task.offered_key:
@@ -109,11 +110,12 @@ def count_files(task: FileImport, work: Work) -> FileImport:
 
     def look() -> None:
         work.stop_if_asked()
+        session.check()
         work.progress(0, Message("{files} files, {size} so far", files=listing.files, size=size_text(listing.size)))
 
-    with open_folder(task) as handle, sandbox.enter(handle, task.id, writable=False) as confined:
+    with open_folder(task) as handle, open_session(task, handle, writable=False) as session:
         room = os.statvfs(handle)
-        argv = [*confined, *rsync.count_argv(task)]
+        argv = [*session.words, *rsync.count_argv(task)]
         result = command.watch(argv, take=listing.take, look=look, most_said=MOST_SAID)
     if result.status not in {0, rsync.PARTLY, rsync.VANISHED} or (
         result.status and not listing.folders + listing.files
@@ -140,18 +142,24 @@ def note_problem(task: FileImport, error: LarderError) -> None:
     write_import(replace(task, tested=now, problem=str(error), offered_key=offered))
 
 
+def no_folder(task: FileImport) -> Message:
+    if not task.user:
+        return Message("{host} has no folder {path} that this box may read", host=task.host, path=task.path)
+    return Message("{host} has no folder {path} that {user} may read", host=task.host, path=task.path, user=task.user)
+
+
 def explain(task: FileImport, result: command.Result) -> Failed:
     """Why rsync did not list or copy anything, from its status and its words."""
     said = result.stderr
     for pattern, what, advice in (
         ("No space left on device|Disk quota exceeded", Message("{dataset} is full", dataset=task.dataset), Message("Make room. What was copied stays.")),
         ("rsync: command not found|rsync: not found|rsync: No such file", Message("{host} has no rsync", host=task.host), Message("Install it there, or switch on its rsync service.")),
-        ("change_dir", Message("{host} has no folder {path} that {user} may read", host=task.host, path=task.path, user=task.user), Message("Look at the path, and at the rights of that user there.")),
+        ("change_dir", no_folder(task), Message("Look at the path, and at the rights of that user there.")),
         ("unknown option", Message("The rsync of {host} is too old", host=task.host), Message("It needs rsync 3.1 or later.")),
         ("protocol version mismatch", Message("{host} says something before rsync can", host=task.host), Message("Look at what the shell of that user prints when it starts.")),
     ):  # fmt: skip
         if any(one in said for one in pattern.split("|")):
             return Failed(what, advice)
-    if result.status in {255, 12} or "ssh:" in said:
-        return connection.unreachable(as_remote(task), said)
+    if found := source_of(task).explain(task, result):
+        return found
     return Failed(Message("rsync ended with status {status}", status=result.status), said[-400:])

@@ -71,7 +71,7 @@ def known_secrets() -> list[str]:
         paths.RUN / "inventory" / "setup-code",
         *files_of(paths.SECRETS),
         *files_of(paths.AGENT_STATE / "keys"),
-        *(file for file in files_of(paths.SSH) if file.suffix == ".key"),
+        *(file for file in files_of(paths.SSH) if file.suffix in {".key", ".password"}),
     )
     return [text for file in files if (text := read_secret(file))]
 

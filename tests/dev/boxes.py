@@ -160,7 +160,14 @@ def imports_of(now: datetime, own: Sequence[Dataset]) -> tuple[FileImport, ...]:
     ready = replace(first, id="1badcafe", host_key=key, offered_key="", tested=now - timedelta(hours=2), found=found, free=4 * TB)  # fmt: skip
     ended = replace(ready, id="2badcafe", path="/volume1/a folder with a long name/papers of the whole family since 1974", began=True, result=ImportResult(now - timedelta(hours=1), 48_211, 2, 1))  # fmt: skip
     broken = replace(ready, id="3badcafe", began=True, problem="nas.lan, port 22 cannot be reached: Is it switched on and connected to the network?")  # fmt: skip
-    return first, ready, ended, broken
+    share = replace(
+        ready, id="4badcafe", protocol="smb", port=445, user="anna", path="/photos/2019", host_key="", public_key=""
+    )
+    export = replace(
+        share, id="5badcafe", protocol="nfs", port=2049, user="", path="/volume1/music", found=None, tested=None
+    )
+    service = replace(share, id="6badcafe", protocol="rsync", port=8873, user="", path="/backup", problem="nas.lan has no module backup: It lists these: photos, music.")  # fmt: skip
+    return first, ready, ended, broken, share, export, service
 
 
 def degraded(now: datetime) -> Box:

@@ -12,6 +12,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from appliance.backups.tasks import tasks_of
 from appliance.benchmarks.presets import PRESETS
 from appliance.datasets.property_words import KNOWN
+from appliance.imports.sources import OFFERED
 from appliance.shares.settings import PROTOCOLS
 from tests.gallery.pages import SHOWN
 from web.alerts.models import Alert
@@ -222,6 +223,7 @@ FAMILIES = {
     ],
     "/backups/computers/": lambda: keys(RemoteRow.objects.order_by("key")),
     "/backups/receiving/": lambda: keys(ReceiverRow.objects.order_by("key"), count=9),
+    "/imports/new/": lambda: [{"protocol": one} for one in OFFERED],
     "/imports/": lambda: keys(ImportRow.objects.order_by("key"), count=9),
     "/snapshots/of/<str:key>/<str:guid>/": snapshots,
     "/snapshots/of/<str:key>/": datasets,
@@ -237,6 +239,9 @@ FAMILIES = {
 }
 # Pages whose other parameters have values of their own.
 OWN = {
+    "set_import_password": lambda: [
+        {"key": row.key} for row in ImportRow.objects.order_by("key") if row.fact.user and not row.fact.has_host_key
+    ][:1],
     "set_mtu": lambda: [{"name": port.name} for row in BoxRow.objects.all() for port in row.fact.ports],
     "review_power": lambda: with_each([{}], "act", ("restart", "shut-down")),
     "end_pool": lambda: with_each(pools()[:1], "act", lifecycle_views.ACTS),

@@ -183,7 +183,8 @@ def recorded_box() -> Pool:
     put_remotes(replace(REMOTE, host_key="", offered_key=HOST_KEY))
     put_receivers(RECEIVER)
     photos = DatasetRow.objects.get(name="tank/photos").fact.guid
-    put_imports(replace(IMPORT, offered_key=OTHER_HOST_KEY, guid=photos))
+    share = replace(IMPORT, id="1badcafe", protocol="smb", port=445, host_key="", public_key="", guid=photos)
+    put_imports(replace(IMPORT, offered_key=OTHER_HOST_KEY, guid=photos), share)
     put_box()
     return pool
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from typing import ClassVar, Literal
 
 from django import forms
 from django.utils.translation import gettext
@@ -13,9 +14,10 @@ from appliance.errors import Refused
 from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset
 from appliance.imports.set_up import AddImport
-from appliance.imports.settings import LONGEST_PATH, check_owners, check_path
+from appliance.imports.settings import LONGEST_PATH, check_owners, check_path, check_share_path
+from appliance.imports.sources import SOURCES
 from web.inventory.models import DatasetRow
-from web.jobs.refusals import validation_error
+from web.jobs.refusals import add_reasons, validation_error
 from web.translation import lazy_text
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
@@ -26,30 +28,39 @@ EXISTING = (
 )
 
 
+# The kinds of sources, in the order in which they are offered: the name and what it needs over there.
+KINDS = {
+    "ssh": (
+        lazy_text("Another NAS over SSH"),
+        lazy_text("Encrypted, and only from the computer that you confirmed. The NAS needs an ssh server and rsync."),
+    ),
+    "smb": (
+        lazy_text("Windows or SMB share"),
+        lazy_text("A share of a Windows computer, or of almost any NAS. Nothing has to be installed there."),
+    ),
+    "nfs": (
+        lazy_text("NFS export"),
+        lazy_text("A folder that the other NAS exports to this box. Not encrypted."),
+    ),
+    "rsync": (
+        lazy_text("rsync service"),
+        lazy_text("A NAS that offers its folders as rsync modules. Not encrypted."),
+    ),
+}
+
+
 class AddImportForm(forms.Form):
-    """Where the files are, and the folder that they are copied into."""
+    """Where the files are, and the folder that they are copied into. The forms of the kinds differ in their fields and words."""
+
+    protocol: ClassVar[Literal["ssh", "smb", "nfs", "rsync"]]
+    has_first = False  # whether a path begins with the name of a share or module
 
     host = forms.CharField(
-        label=lazy_text("Name or address of the other NAS"),
-        max_length=253,
-        help_text=lazy_text("For example nas.lan or 192.168.1.20. Switch on ssh and rsync there."),
-        widget=forms.TextInput(attrs=PLAIN),
+        label=lazy_text("Name or address of the other NAS"), max_length=253, widget=forms.TextInput(attrs=PLAIN)
     )
-    port = forms.IntegerField(label=lazy_text("Port of its ssh server"), min_value=1, max_value=65535, initial=22)
-    user = forms.CharField(
-        label=lazy_text("User there"),
-        max_length=32,
-        help_text=lazy_text("A user who may read all of the files."),
-        widget=forms.TextInput(attrs=PLAIN),
-    )
-    path = forms.CharField(
-        label=lazy_text("Folder there"),
-        max_length=LONGEST_PATH,
-        help_text=lazy_text(
-            "Its whole path, for example /volume1/photos. A path into a snapshot is best: files do not change in it."
-        ),
-        widget=forms.TextInput(attrs=PLAIN),
-    )
+    port = forms.IntegerField(label=lazy_text("Port"), min_value=1, max_value=65535)
+    user = forms.CharField(label=lazy_text("User there"), max_length=64, widget=forms.TextInput(attrs=PLAIN))
+    path = forms.CharField(max_length=LONGEST_PATH, widget=forms.TextInput(attrs=PLAIN))
     folder = forms.ChoiceField(label=lazy_text("Folder here"))
     existing = forms.ChoiceField(
         label=lazy_text("Files that are here already"), choices=EXISTING, widget=forms.RadioSelect
@@ -72,6 +83,23 @@ class AddImportForm(forms.Form):
         choices = [(key, one.name) for key, one in self.datasets.items()]
         self.fields["folder"].choices = choices  # type: ignore[attr-defined]  # a ChoiceField
         self.fields["existing"].initial = "none"
+        self.fields["port"].initial = self.usual_port()
+        if not SOURCES[self.protocol].has_owners:
+            del self.fields["owners"]
+        elif not SOURCES[self.protocol].has_owner_names:
+            self.fields["owners"].help_text = gettext("A line for each user there: the number there, an equals sign, and the user here, for example 1026=anna. All other files belong to the folder.")  # fmt: skip
+        self.label_fields()
+
+    @classmethod
+    def usual_port(cls) -> int:
+        return SOURCES[cls.protocol].port
+
+    def label_fields(self) -> None:
+        """Put this kind's words to the fields that every kind has."""
+        raise NotImplementedError
+
+    def label(self, field: str, label: str, help_text: str) -> None:
+        self.fields[field].label, self.fields[field].help_text = label, help_text
 
     def checked(self, field: str, check: Callable[[str], str]) -> str:
         try:
@@ -82,11 +110,10 @@ class AddImportForm(forms.Form):
     def clean_host(self) -> str:
         return self.checked("host", settings.check_host)
 
-    def clean_user(self) -> str:
-        return self.checked("user", settings.check_user)
-
     def clean_path(self) -> str:
-        return self.checked("path", check_path)
+        """With a slash in front, which shares and modules are usually written without."""
+        self.cleaned_data["path"] = f"/{self.cleaned_data['path'].lstrip('/')}" if self.has_first else self.cleaned_data["path"]  # fmt: skip
+        return self.checked("path", check_share_path if self.has_first else check_path)
 
     def clean_owners(self) -> dict[str, str]:
         lines = [line.strip() for line in self.cleaned_data["owners"].splitlines() if line.strip()]
@@ -102,6 +129,11 @@ class AddImportForm(forms.Form):
 
     def clean(self) -> dict[str, object]:
         given = super().clean() or {}
+        if {"host", "path"} <= given.keys() and ("user" in given or "user" not in self.fields):
+            try:
+                SOURCES[self.protocol].check(given["host"], given.get("user", ""), given["path"])
+            except Refused as refusal:
+                add_reasons(self, refusal.reasons)
         if given.get("owners") and given.get("existing") != "none":
             self.add_error(
                 "owners",
@@ -117,13 +149,61 @@ class AddImportForm(forms.Form):
             task=secrets.token_hex(4),
             host=given["host"],
             port=given["port"],
-            user=given["user"],
+            user=given.get("user", ""),
             path=given["path"],
             dataset=dataset.name,
             guid=dataset.guid,
             existing=given["existing"],
-            owners=given["owners"],
+            owners=given.get("owners", {}),
+            protocol=self.protocol,
         )
+
+
+class SshImportForm(AddImportForm):
+    protocol = "ssh"
+
+    def label_fields(self) -> None:
+        self.fields["host"].help_text = gettext("For example nas.lan or 192.168.1.20. Switch on ssh and rsync there.")
+        self.fields["port"].label = gettext("Port of its ssh server")
+        self.fields["user"].help_text = gettext("A user who may read all of the files.")
+        self.label("path", gettext("Folder there"), gettext("Its whole path, for example /volume1/photos. A path into a snapshot is best: files do not change in it."))  # fmt: skip
+
+
+class SmbImportForm(AddImportForm):
+    protocol = "smb"
+    has_first = True
+
+    def label_fields(self) -> None:
+        self.label("host", gettext("Name or address of the computer or NAS"), gettext("For example nas.lan or 192.168.1.20."))  # fmt: skip
+        self.fields["user"].required = False
+        self.fields["user"].help_text = gettext("Best one who may only read. Its password is asked for in the next step. Leave it out for a share without a password.")  # fmt: skip
+        self.label("path", gettext("Share there"), gettext("Its name, for example photos, or a folder in it: photos/2019."))  # fmt: skip
+
+
+class NfsImportForm(AddImportForm):
+    protocol = "nfs"
+
+    def label_fields(self) -> None:
+        self.fields["host"].help_text = gettext("For example nas.lan or 192.168.1.20.")
+        del self.fields["user"]
+        self.label("path", gettext("Exported folder there"), gettext("Its whole path, for example /volume1/photos. Let the address of this box read it there, and do not map root to another user: otherwise files that only their owners may read are left out."))  # fmt: skip
+        self.fields["owners"].help_text = gettext("A line for each user there: the number there, an equals sign, and the user here, for example 1026=anna. All other files belong to the folder, and all files where the NAS sends names over NFS 4 instead of numbers.")  # fmt: skip
+
+
+class DaemonImportForm(AddImportForm):
+    protocol = "rsync"
+    has_first = True
+
+    def label_fields(self) -> None:
+        self.fields["host"].help_text = gettext("For example nas.lan or 192.168.1.20. Switch on its rsync service.")
+        self.fields["user"].required = False
+        self.fields["user"].help_text = gettext("Its password is asked for in the next step. Leave it out for a module without a password.")  # fmt: skip
+        self.label("path", gettext("Module there"), gettext("Its name, for example photos, or a folder in it: photos/2019."))  # fmt: skip
+
+
+FORMS: dict[str, type[AddImportForm]] = {
+    form.protocol: form for form in (SshImportForm, SmbImportForm, NfsImportForm, DaemonImportForm)
+}
 
 
 def possible_folders() -> list[Dataset]:

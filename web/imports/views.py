@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -14,17 +14,19 @@ from appliance.backups.remote.instructions import LOOK_AT_KEYS
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.file_import import FileImport
 from appliance.facts.remote import fingerprint_of
+from appliance.imports import sources
 from appliance.imports.run_import import RunImport
+from appliance.imports.set_password import SetImportPassword
 from appliance.imports.set_up import ConfirmImportKey, RemoveImport
 from appliance.imports.try_import import TestImport
 from web import agent, live
-from web.imports.forms import AddImportForm
+from web.imports.forms import FORMS, KINDS
 from web.inventory.models import DatasetRow, ImportRow, Progress
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.jobs.refusals import add_reasons, refusals_lead_to
 
-KINDS_OF_JOBS = ("add-import", "test-import", "confirm-import-key", "run-import")
+KINDS_OF_JOBS = ("add-import", "test-import", "confirm-import-key", "set-import-password", "run-import")
 
 
 def find_import(key: str) -> FileImport:
@@ -37,7 +39,7 @@ def state_of(task: FileImport) -> tuple[str, str]:
     """The state that has a picture and a colour, and the word beside it."""
     if task.has_other_key:
         return "failed", gettext("key changed")
-    if not task.host_key:
+    if task.has_host_key and not task.host_key:
         return "attention", gettext("not confirmed")
     if task.problem:
         return "attention", gettext("interrupted") if task.began else gettext("not ready")
@@ -68,18 +70,37 @@ def list_imports(request: HttpRequest) -> HttpResponse:
     return live.respond(request, "imports/list.html", build)
 
 
+@require_GET
+def choose_source(request: HttpRequest) -> HttpResponse:
+    """Ask what kind of source the files are on."""
+    kinds = [(key, *kind) for key, kind in KINDS.items() if key in sources.OFFERED]
+    return render(request, "imports/choose.html", {"kinds": kinds})
+
+
 @require_http_methods(["GET", "POST"])
 @refusals_lead_to("imports")
-def add_import(request: HttpRequest) -> HttpResponse:
-    """Ask where files come from and where they go; the import's page then says what is next."""
-    form = AddImportForm(request.POST or None)
+def add_import(request: HttpRequest, protocol: str) -> HttpResponse:
+    """Ask where files come from and where they go; the import's page then says what is next.
+
+    Without a host key to confirm later, its review asks for the administrator's password, and for that of the user over there."""
+    if protocol not in sources.OFFERED:
+        raise Http404
+    form = FORMS[protocol](request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            job = confirm.start_without_review(form.operation, user=request.user.get_username())
-            return redirect("job", pk=job.pk)
+            return confirm.start_or_review(request, form.operation, back=reverse("add_import", args=[protocol]))
         except Refused as refusal:
             add_reasons(form, refusal.reasons)
-    return live.respond_to_form(request, "imports/add.html", {"form": form})
+    title, _summary = KINDS[protocol]
+    return live.respond_to_form(
+        request,
+        "imports/add.html",
+        {
+            "form": form,
+            "kind": title,
+            "protocol": protocol,
+        },
+    )
 
 
 @require_GET
@@ -100,6 +121,8 @@ def show_import(request: HttpRequest, key: str) -> HttpResponse:
             "fingerprint": fingerprint_of(task.host_key),
             "offered": fingerprint_of(task.offered_key),
             "key_line": key_line(task),
+            "kind": KINDS[task.protocol][0],
+            "port": task.port if task.port != FORMS[task.protocol].usual_port() else 0,
             "look": LOOK_AT_KEYS,
             "folder": DatasetRow.objects.filter(key=str(task.guid)).first(),
             "fits": task.found is None or task.found.new_size < task.free,
@@ -128,6 +151,13 @@ def confirm_import_key(request: HttpRequest, key: str) -> HttpResponse:
         raise Http404
     operation = ConfirmImportKey(task=key, fingerprint=fingerprint_of(task.offered_key))
     return confirm.review(request, operation, back=reverse("import", args=[key]))
+
+
+@require_GET
+@refusals_lead_to("imports")
+def set_import_password(request: HttpRequest, key: str) -> HttpResponse:
+    """Ask for another password of the user over there."""
+    return confirm.review(request, SetImportPassword(task=find_import(key).id), back=reverse("import", args=[key]))
 
 
 @require_GET

@@ -43,6 +43,7 @@ from appliance.datasets.volumes import CreateVolume, GrowVolume
 from appliance.disks.erase import EraseDisk
 from appliance.disks.selftest import StartSelfTest
 from appliance.imports.run_import import RunImport
+from appliance.imports.set_password import SetImportPassword
 from appliance.imports.set_up import AddImport, ConfirmImportKey, RemoveImport
 from appliance.imports.try_import import TestImport
 from appliance.operation import Operation, Plan, kind_of
@@ -86,6 +87,7 @@ from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.users.remove import RemoveAccount
 from appliance.users.set_password import SetPassword
 from appliance.users.share_folder import ShareFolder
+from web.jobs import secret_fields
 from web.jobs.secret_fields import NEW_KEY_FILE, NEW_PASSPHRASE, PAIRING_CODE, POOL_KEY_FILE, POOL_PASSPHRASE, Secret
 from web.translation import lazy_format, lazy_text
 
@@ -208,8 +210,9 @@ UI: dict[type[Operation], OperationUi] = {
     PairBox: replace(REMOTES, secret=PAIRING_CODE),
     ReceiveCopies: replace(RECEIVERS, link=lazy_text("Show the code")),
     RemoveReceiver: RECEIVERS,
-    AddImport: IMPORTS,
+    AddImport: replace(IMPORTS, secret=secret_fields.SOURCE_PASSWORD),
     ConfirmImportKey: IMPORTS,
+    SetImportPassword: replace(IMPORTS, secret=secret_fields.SOURCE_PASSWORD),
     TestImport: IMPORTS,
     RunImport: IMPORTS,
     RemoveImport: IMPORTS,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from appliance.backups.pairing import codes
+from appliance.imports.settings import check_password
 from web.translation import lazy_text
 
 
@@ -32,6 +33,14 @@ PAIRING_CODE = Secret(
     lazy_text("The other Larder shows it under Backups, Received copies."),
     twice=False,
     check=codes.spell_code,
+)
+SOURCE_PASSWORD = Secret(
+    lazy_text("Password of the user over there"),
+    lazy_text(
+        "Larder stores it for root alone until the import is removed, so that it can go on after an interruption."
+    ),
+    twice=False,
+    check=check_password,
 )
 NEW_PASSPHRASE = Secret(
     lazy_text("New passphrase"),

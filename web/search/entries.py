@@ -50,7 +50,12 @@ PAGES = (
     (lazy_text("Overview"), "overview", "overview", lazy_text("home start")),
     (lazy_text("Pools"), "pools", "pool", lazy_text("zpool raid storage")),
     (lazy_text("Folders"), "folders", "folder", lazy_text("datasets shares")),
-    (lazy_text("Import files"), "imports", "download", lazy_text("nas rsync copy migrate synology qnap")),
+    (
+        lazy_text("Import files"),
+        "imports",
+        "download",
+        lazy_text("nas rsync smb nfs windows copy migrate synology qnap"),
+    ),
     (lazy_text("Volumes"), "volumes", "pool", lazy_text("zvol iscsi")),
     (lazy_text("Snapshots"), "snapshots", "snapshot", ""),
     (lazy_text("Automatic snapshots"), "snapshot_policies", "snapshot", lazy_text("schedule retention")),

@@ -66,7 +66,7 @@ def source(appliance: Machine, visitor: Visitor) -> str:
     make_person(visitor, "anna")
     appliance.run("zfs", "create", "tank/old")
     start_sshd(appliance, "/root/nas_key")
-    visitor.wait_until("/imports/new/", "tank/old", timeout=120)  # mounted, not only made
+    visitor.wait_until("/imports/new/ssh/", "tank/old", timeout=120)  # mounted, not only made
     return key_of(appliance, "tank/old")
 
 
@@ -74,9 +74,9 @@ def source(appliance: Machine, visitor: Visitor) -> str:
 def page(appliance: Machine, visitor: Visitor, source: str) -> str:
     """The page of the import: set up, host key confirmed, signed in with the line that the page shows, and counted."""
     answer = visitor.send(
-        "/imports/new/",
+        "/imports/new/ssh/",
         {
-            "csrfmiddlewaretoken": visitor.get("/imports/new/").hidden()["csrfmiddlewaretoken"],
+            "csrfmiddlewaretoken": visitor.get("/imports/new/ssh/").hidden()["csrfmiddlewaretoken"],
             "host": "127.0.0.1", "port": PORT, "user": USER, "path": SOURCE, "folder": source, "existing": "none", "owners": f"{USER}=anna",
         },
     )  # fmt: skip
@@ -171,7 +171,7 @@ def test_comparison_finds_a_file_that_differs_and_keeps_it(appliance, visitor, i
 INSIDE = """
 import sys
 from appliance import command
-from appliance.imports import base, sandbox
+from appliance.imports import base
 from appliance.imports.settings import read_imports
 
 (task,) = read_imports()
@@ -179,8 +179,8 @@ tries = (
     "cat /etc/shadow; ls /tank; ls /root; ls /var/lib/larder; touch /usr/x; touch /x; mknod /folder/d c 1 3; ls -A /folder;"
     " kill -9 -1"
 )
-with base.open_folder(task) as handle, sandbox.enter(handle, task.id, writable=True) as words:
-    found = command.run([*words, "sh", "-c", tries], accept=range(-64, 256))
+with base.open_folder(task) as handle, base.open_session(task, handle, writable=True) as session:
+    found = command.run([*session.words, "sh", "-c", tries], accept=range(-64, 256))
 sys.stdout.write(ascii(found.stdout + found.stderr))
 """
 

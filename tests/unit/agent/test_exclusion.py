@@ -184,6 +184,7 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "confirm-import-key": ({"task": "0badcafe", "fingerprint": f"SHA256:{'a' * 43}"}, set()),
     "test-import": ({"task": "0badcafe"}, set()),
     "run-import": ({"task": "0badcafe", "dataset": "tank/a", "moment": "2026.11.22-19.00.00"}, {"uses tank/a"}),
+    "set-import-password": ({"task": "0badcafe"}, set()),
     "remove-import": ({"task": "0badcafe"}, set()),
     "verify-backup": (
         {"dataset": "tank/a", "key": "0123abcd", "target": "safe/backups/a"},

@@ -113,6 +113,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "confirm-import-key": {"task": "0badcafe", "fingerprint": f"SHA256:{'a' * 43}"},
     "test-import": {"task": "0badcafe"},
     "run-import": {"task": "0badcafe", "dataset": "tank/photos", "moment": "2026.11.22-19.00.00"},
+    "set-import-password": {"task": "0badcafe"},
     "remove-import": {"task": "0badcafe"},
     "rehearse-rebuild": {"pool": "tank", "guid": 5, "vdev": 6, "disk": path_of(1), "share": 25},
     "clean-up-rehearsal": {"pool": "tank", "guid": 5},

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from appliance.backups.remote import settings
 from appliance.facts.file_import import FileImport
-from appliance.imports import rsync
+from appliance.imports import rsync, run_import
 from appliance.imports.rsync import RsyncListing, RsyncTransfer
+from appliance.imports.run_import import ImportRun, RunImport
 from appliance.imports.set_up import AddImport
 from appliance.imports.settings import check_owners, check_path
 from appliance.system import paths
@@ -159,6 +162,34 @@ rsync: [Receiver] write error: Broken pipe (32)
 rsync error: some files/attrs were not transferred (see previous errors) (code 23) at main.c(1956) [Receiver=3.5.0]
 """
     assert rsync.complaints(said) == ['rsync: [sender] opendir "/a/b" failed: Permission denied (13)']
+
+
+def test_file_deleted_at_the_source_meanwhile_is_no_complaint():
+    # As rsync 3.4 and 3.5 say it (flist.c, sender.c): a daemon names its module too.
+    said = """file has vanished: "/home/old/a b"
+file has vanished: "/zz-gone" (in photos)
+rsync warning: some files vanished before they could be transferred (code 24) at main.c(1865) [generator=3.5.0]
+"""
+    assert rsync.complaints(said) == []
+    assert rsync.vanished(said) == ['"/home/old/a b"', '"/zz-gone" (in photos)']
+
+
+def test_run_in_which_files_were_deleted_at_the_source_is_done(monkeypatch):
+    """Such a run was told as failed, with "could not be copied", though nothing was missed."""
+    kept: list[FileImport] = []
+    notes: list[str] = []
+    reports: list[str] = []
+    monkeypatch.setattr(run_import, "find_import", lambda _key: TASK)
+    monkeypatch.setattr(run_import, "write_import", kept.append)
+    monkeypatch.setattr(settings, "write_file", lambda _path, text, mode: reports.append(text))
+    run = ImportRun(vanished=['"/zz-gone"'])
+    RunImport(task=TASK.id, dataset=TASK.dataset, moment="2026.11.25-19.16.20").finish(
+        run, SimpleNamespace(note=notes.append)
+    )
+    assert str(notes[0]) == "Deleted on nas.lan meanwhile: 1"
+    assert kept[0].result
+    assert kept[0].result.missed == 0
+    assert 'Deleted at the source during the run: 1\n  "/zz-gone"' in reports[0]
 
 
 def test_file_that_stays_is_not_counted_as_one_to_copy():

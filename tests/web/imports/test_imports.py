@@ -13,6 +13,7 @@ from appliance.agent.registry import decode_operation
 from appliance.errors import Failed
 from appliance.facts.file_import import FileImport, ImportResult
 from appliance.facts.remote import fingerprint_of
+from appliance.imports import sources
 from appliance.imports.run_import import RunImport
 from appliance.imports.set_up import AddImport
 from appliance.imports.try_import import TestImport
@@ -42,10 +43,10 @@ def operation_of(kind: type) -> Any:
     return found
 
 
-def test_no_import_yet_says_what_is_needed(web):
+def test_no_import_yet_says_what_is_needed(web, all_kinds):
     box()
     page = Page(web.get("/imports/"))
-    assert "No imports yet" in page.text and "ssh server and rsync" in page.text
+    assert "No imports yet" in page.text and "an SMB share" in page.text
     assert "Import files" in Page(web.get("/folders/")).text
 
 
@@ -71,7 +72,7 @@ def test_each_import_is_listed_with_its_state(web, changes, word):
 
 def test_form_makes_the_operation(web):
     box()
-    response = web.post("/imports/new/", ANSWERS)
+    response = web.post("/imports/new/ssh/", ANSWERS)
     assert response.status_code == 302 and "/jobs/" in response["Location"]
     made = operation_of(AddImport)
     assert made.owners == {"1026": "anna", "ben": "anna"}
@@ -96,7 +97,7 @@ def test_form_makes_the_operation(web):
 )
 def test_form_refuses_what_the_agent_would_refuse(web, field, bad, says):
     box()
-    page = Page(web.post("/imports/new/", {**ANSWERS, field: bad}))
+    page = Page(web.post("/imports/new/ssh/", {**ANSWERS, field: bad}))
     assert says in page.text
     assert not Job.objects.exists()
 
@@ -104,7 +105,7 @@ def test_form_refuses_what_the_agent_would_refuse(web, field, bad, says):
 @pytest.mark.parametrize("changes", [{"readonly": True}, {"mounted": False}, {"copy_of": '{"guid":9,"raw":false}'}])
 def test_folder_that_cannot_be_written_is_not_offered(web, changes):
     box(**changes)
-    assert "tank/photos" not in Page(web.get("/imports/new/")).text
+    assert "tank/photos" not in Page(web.get("/imports/new/ssh/")).text
 
 
 def test_page_shows_the_host_key_and_the_line_that_lets_this_box_in(web):
@@ -182,6 +183,108 @@ def test_run_names_its_folder(web):
     response = web.get(f"{PAGE}run/")
     assert response.context["operation"].dataset == "tank/photos"
     assert isinstance(response.context["operation"], RunImport)
+
+
+@pytest.fixture
+def all_kinds(monkeypatch):
+    """Every kind is offered, also those that are not yet."""
+    monkeypatch.setattr(sources, "OFFERED", tuple(sources.SOURCES))
+
+
+def test_kind_that_is_not_offered_has_no_page(web, monkeypatch):
+    monkeypatch.setattr(sources, "OFFERED", ("ssh",))
+    box()
+    assert "Windows or SMB share" not in Page(web.get("/imports/new/")).text
+    assert web.get("/imports/new/smb/").status_code == 404
+
+
+# --- kinds of sources ------------------------------------------------------------------------------------------------
+SHARE = {"host": "nas.lan", "port": 445, "user": "anna", "path": "photos/2019", "folder": "5", "existing": "none"}
+SMB = replace(IMPORT, protocol="smb", port=445, user="anna", path="/photos", host_key="", public_key="")
+
+
+def test_kind_of_source_is_asked_first(web, all_kinds):
+    box()
+    page = Page(web.get("/imports/new/"))
+    for words in ("Another NAS over SSH", "Windows or SMB share", "NFS export", "rsync service"):
+        assert words in page.text
+    assert web.get("/imports/new/ftp/").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("protocol", "changes", "path", "asks"),
+    [
+        ("smb", {}, "/photos/2019", True),
+        ("smb", {"user": ""}, "/photos/2019", False),
+        ("rsync", {"port": 873, "path": "/photos"}, "/photos", True),
+        ("rsync", {"port": 873, "user": ""}, "/photos/2019", False),
+        ("nfs", {"port": 2049, "path": "/volume1/photos", "owners": "1026=anna"}, "/volume1/photos", False),
+    ],
+)
+def test_review_of_a_share_asks_for_both_passwords(web, all_kinds, protocol, changes, path, asks):
+    box()
+    response = web.post(f"/imports/new/{protocol}/", {**SHARE, **changes})
+    made = response.context["operation"]
+    assert (made.protocol, made.path, made.port) == (protocol, path, changes.get("port", 445))
+    page = Page(response)
+    assert response.context["needs_proof"]
+    assert ("Password of the user over there" in page.text) == asks
+    assert "Nothing proves that it is the right computer" in page.text
+
+
+@pytest.mark.parametrize(
+    ("protocol", "changes", "says"),
+    [
+        ("smb", {"host": "fd00::5"}, "an address such as 192.168.1.20"),
+        ("smb", {"user": "anna,rw"}, "letters, digits, spaces"),
+        ("smb", {"path": "photos,rw"}, "has a comma"),
+        ("smb", {"path": "/"}, "name of the share or module"),
+        ("nfs", {"path": "volume1"}, "whole path there"),
+        ("nfs", {"path": "/volume1", "owners": "ben=anna"}, "by number only"),
+        ("rsync", {"user": "a:b"}, "letters, digits, spaces"),
+        ("rsync", {"owners": "ben=anna"}, "by number only"),
+        ("rsync", {"path": "a/../b"}, "name of the share or module"),
+    ],
+)
+def test_form_of_each_kind_refuses_what_it_cannot_reach(web, all_kinds, protocol, changes, says):
+    box()
+    page = Page(web.post(f"/imports/new/{protocol}/", {**SHARE, **changes}))
+    assert says in page.text
+    assert not Job.objects.exists()
+
+
+def test_share_has_no_owners_to_map(web, all_kinds):
+    box()
+    assert "Owners" not in Page(web.get("/imports/new/smb/")).text
+    assert "Owners" in Page(web.get("/imports/new/nfs/")).text
+
+
+@pytest.mark.parametrize(("protocol", "by"), [("ssh", "the name or number there"), ("nfs", "the number there"), ("rsync", "the number there")])  # fmt: skip
+def test_owners_are_named_as_the_source_sends_them(web, all_kinds, protocol, by):
+    box()
+    assert f"A line for each user there: {by}, an equals sign" in Page(web.get(f"/imports/new/{protocol}/")).text
+
+
+def test_page_of_a_share_has_no_host_key(web):
+    box(replace(SMB, found=None))
+    page = Page(web.get(PAGE))
+    assert "Windows or SMB share: //nas.lan/photos" in page.text and "not tested yet" in page.text
+    assert "authorized_keys" not in page.text and "Host key" not in page.text and "Start the import" not in page.text
+    box(SMB)
+    page = Page(web.get(PAGE))
+    assert "ready" in page.text and "Start the import" in page.text
+    assert "authorized_keys" not in Page(web.get(f"{PAGE}remove/")).text
+
+
+def test_password_over_there_can_be_changed(web):
+    box(SMB)
+    assert f"{PAGE}password/" in web.get(PAGE).content.decode()
+    page = Page(web.get(f"{PAGE}password/"))
+    assert "signs in at nas.lan as anna with this password" in page.text
+    assert "Password of the user over there" in page.text
+    box(replace(SMB, user=""))
+    assert f"{PAGE}password/" not in web.get(PAGE).content.decode()
+    assert "signs in without a password" in Page(web.get(f"{PAGE}password/")).text
 
 
 # --- going on after an interruption ----------------------------------------------------------------------------------
