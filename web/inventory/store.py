@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
-from django.db import transaction
+from django.db import connections, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
@@ -83,13 +83,20 @@ def replace_disks(found: Iterable[Disk], key: Callable[[Disk], str]) -> bool:
     return replace(DiskRow, found, key, said_of_uses=lambda disk: said_in([use.text for use in disk.uses]))
 
 
+# One statement instead of four queries that the ORM composes: a reading of everything notes twenty sources.
+NOTE_CHECKED = """
+INSERT INTO inventory_source (name, checked, error, seconds, version) VALUES (%s, %s, %s, %s, %s)
+ON CONFLICT (name) DO UPDATE SET checked = excluded.checked, error = excluded.error, seconds = excluded.seconds,
+    version = version + (%s OR error <> excluded.error)
+"""
+
+
 def checked(name: str, *, changed: bool, seconds: float = 0, error: str = "", at: datetime | None = None) -> None:
     """Note that a source was read now, or at the time given. Its version moves when what it said, or its error, has changed."""
-    source, _made = Source.objects.get_or_create(name=name)
-    moved = changed or source.error != error
-    Source.objects.filter(name=name).update(
-        checked=at or timezone.now(), error=error, seconds=seconds, version=F("version") + (1 if moved else 0)
-    )
+    inventory = connections["inventory"]
+    when = inventory.ops.adapt_datetimefield_value(at or timezone.now())
+    with inventory.cursor() as cursor:
+        cursor.execute(NOTE_CHECKED, [name, when, error, seconds, changed or error != "", changed])
 
 
 def note_duration(name: str, seconds: float) -> None:
