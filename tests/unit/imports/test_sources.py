@@ -26,7 +26,7 @@ from appliance.imports.settings import (
 from appliance.imports.sources import SOURCES, nfs, smb
 from appliance.imports.sources.base import SourceAway
 from appliance.system import paths
-from tests.reasons import refuses
+from tests.reasons import expect_refusal
 from tests.unit.made import RECORDED
 
 SMB = FileImport("0badcafe", "nas.lan", 445, "anna", "/my photos/2019", "tank/photos", 5, protocol="smb")
@@ -272,20 +272,20 @@ def test_password_is_readable_to_root_alone_and_removed_with_the_import():
 
 @pytest.mark.parametrize("password", ["", "a\nusername=root", "a\0", "x" * 128])
 def test_password_that_is_more_than_a_line_is_refused(password):
-    with refuses("import-password-invalid"):
+    with expect_refusal("import-password-invalid"):
         check_password(password)
 
 
 def test_short_password_of_another_computer_reaches_the_import():
     """The agent's own rule is that of passphrases, which have 8 characters."""
     assert operation().check_secret("kurz") == SetImportPassword(task="0badcafe").check_secret("kurz") == "kurz"
-    with refuses("import-password-invalid"):
+    with expect_refusal("import-password-invalid"):
         operation().check_secret("a\nb")
 
 
 @pytest.mark.parametrize("user", ["", "a,rw", "a\nb", "DOM\\a", "a:b", "a%b", "-a", "x" * 70])
 def test_user_that_could_mean_something_else_is_refused(user):
-    with refuses("import-user-invalid"):
+    with expect_refusal("import-user-invalid"):
         check_source_user(user)
 
 
@@ -302,7 +302,7 @@ def test_user_that_could_mean_something_else_is_refused(user):
     ],
 )
 def test_operation_refuses_what_a_kind_cannot_do(changes, code):
-    with refuses(code):
+    with expect_refusal(code):
         operation(**changes)
 
 
