@@ -64,8 +64,12 @@ def respond_with_tag(
 
 
 def respond_to_form(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
-    """The page of ``form`` in ``context``; to htmx only the part ``form``, where something is wrong with what was sent."""
+    """The page of ``form`` in ``context``; to htmx only the part ``form``, where something is wrong with what was sent.
+
+    Whoever opens a form chooses from facts: they are read again, unless they are fresh.
+    """
     if not context["form"].is_bound:
+        queue.request_refresh()
         return render(request, template, context)
     if not is_for_htmx(request):
         return render(request, template, context, status=400)

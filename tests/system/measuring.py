@@ -30,7 +30,7 @@ def review(visitor: Visitor, preset: str, disks: list[str], **changes: Any) -> A
         form = visitor.get(f"/benchmarks/new/{preset}/").text
         return all(f'value="{disk}"' in form for disk in wanted)
 
-    wait_for(f"{', '.join(wanted)} in the form", offered, timeout=120)
+    wait_for(f"{', '.join(wanted)} in the form", offered, timeout=120, every=1.5)
     return visitor.get(f"/benchmarks/new/{preset}/?" + urllib.parse.urlencode(asked, doseq=True))
 
 

@@ -39,6 +39,7 @@ from web.benchmarks.client_forms import ClientRunForm
 from web.benchmarks.client_models import MOST_WIRES, ClientRunRow, claim_run, make_run, running_of
 from web.benchmarks.views import memory_limit
 from web.inventory import store
+from web.jobs import queue
 from web.translation import lazy_text
 
 log = logging.getLogger(__name__)
@@ -81,6 +82,8 @@ def certificate_fingerprint(path: Path = CERTIFICATE) -> str:
 @require_http_methods(["GET", "POST"])
 def new_client_run(request: HttpRequest) -> HttpResponse:
     """The form; then the page with the code, which is shown once and stored nowhere."""
+    if request.method == "GET":
+        queue.request_refresh()
     form = ClientRunForm(request.POST or None, facts=store.facts(), memory=memory_limit())
     if request.method == "POST" and form.is_valid():
         row, code = make_run(**form.row_fields, created_by=request.user.get_username())

@@ -92,6 +92,8 @@ def new_sweep(request: HttpRequest, name: str) -> HttpResponse:
     if preset is None:
         raise Http404
     asked = "answered" in request.GET
+    if not asked:
+        queue.request_refresh()  # a disk that was put in just now can be chosen as soon as it is known
     facts = store.facts()
     form = SweepForm(
         request.GET if asked else None, preset=preset, bays=read_box().bays, facts=facts, memory=memory_limit()

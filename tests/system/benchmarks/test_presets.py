@@ -157,7 +157,7 @@ def test_pool_in_use_is_tested_in_a_scratch_folder(visitor, appliance):
     appliance.shell("head -c 8M /dev/urandom > /tank/photo; sha256sum /tank/photo > /root/sum; zpool sync tank")
     visitor.wait_until("/pools/", "tank")
     guid = appliance.run("zpool", "get", "-H", "-o", "value", "guid", "tank").strip()
-    wait_for("the pool in the form", lambda: guid in visitor.get("/benchmarks/new/pool/").text, timeout=60)
+    wait_for("the pool in the form", lambda: guid in visitor.get("/benchmarks/new/pool/").text, timeout=60, every=1.5)
     complete(visitor, review(visitor, "pool", [], pool=guid, workloads=["seq-write", "seq-read"], repeats=1))
     appliance.run("sha256sum", "-c", "/root/sum")
     assert appliance.run("zfs", "list", "-H", "-o", "name", "-r", "tank").split() == ["tank"]
@@ -228,7 +228,7 @@ def test_disk_in_use_is_refused_with_its_use(visitor, appliance, tmp_path, make,
     good = review(visitor, "ashift", disks, layouts=["mirror"])
     assert good.status == 200
     appliance.shell(make.format(disk=disks[0], ext4=beginning_of_ext4(tmp_path / "image")))
-    wait_for("the disk to be seen as taken", lambda: f'value="{disks[0]}"' not in visitor.get("/benchmarks/new/ashift/").text, timeout=120)  # fmt: skip
+    wait_for("the disk to be seen as taken", lambda: f'value="{disks[0]}"' not in visitor.get("/benchmarks/new/ashift/").text, timeout=120, every=1.5)  # fmt: skip
     late = visitor.send("/benchmarks/start/", {**good.hidden(), **typed(good)})
     assert late.status == 409, late.words
     assert 'data-code="benchmark-disk-in-use"' in late.text
@@ -236,7 +236,10 @@ def test_disk_in_use_is_refused_with_its_use(visitor, appliance, tmp_path, make,
     appliance.run("zpool", "destroy", "attic", check=False)
     blank(appliance, disks[0])
     wait_for(
-        "the disk to be free", lambda: f'value="{disks[0]}"' in visitor.get("/benchmarks/new/ashift/").text, timeout=120
+        "the disk to be free",
+        lambda: f'value="{disks[0]}"' in visitor.get("/benchmarks/new/ashift/").text,
+        timeout=120,
+        every=1.5,
     )
 
 
@@ -245,7 +248,9 @@ def test_protocols_preset_gives_a_complete_table_and_leaves_no_server(visitor, a
     create_pool(appliance, "-f", "tank", "mirror", *disks)
     visitor.wait_until("/pools/", "tank")
     guid = appliance.run("zpool", "get", "-H", "-o", "value", "guid", "tank").strip()
-    wait_for("the pool in the form", lambda: guid in visitor.get("/benchmarks/new/protocols/").text, timeout=60)
+    wait_for(
+        "the pool in the form", lambda: guid in visitor.get("/benchmarks/new/protocols/").text, timeout=60, every=1.5
+    )
     running = appliance.run("systemctl", "is-active", "nfs-server", check=False)
     netatalk = appliance.run("systemctl", "is-active", "netatalk", check=False)
     kept = appliance.run("ls", "/var/lib/netatalk")
