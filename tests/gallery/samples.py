@@ -12,7 +12,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from appliance.backups.tasks import tasks_of
 from appliance.benchmarks.presets import PRESETS
 from appliance.datasets.property_words import KNOWN
-from appliance.imports.sources import OFFERED
+from appliance.imports.sources import SOURCES
 from appliance.shares.settings import PROTOCOLS
 from tests.gallery.pages import SHOWN
 from web.alerts.models import Alert
@@ -223,7 +223,7 @@ FAMILIES = {
     ],
     "/backups/computers/": lambda: keys(RemoteRow.objects.order_by("key")),
     "/backups/receiving/": lambda: keys(ReceiverRow.objects.order_by("key"), count=9),
-    "/imports/new/": lambda: [{"protocol": one} for one in OFFERED],
+    "/imports/new/": lambda: [{"protocol": one} for one in SOURCES],
     "/imports/": lambda: keys(ImportRow.objects.order_by("key"), count=9),
     "/snapshots/of/<str:key>/<str:guid>/": snapshots,
     "/snapshots/of/<str:key>/": datasets,

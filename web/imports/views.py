@@ -14,7 +14,6 @@ from appliance.backups.remote.instructions import LOOK_AT_KEYS
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.file_import import FileImport
 from appliance.facts.remote import fingerprint_of
-from appliance.imports import sources
 from appliance.imports.run_import import RunImport
 from appliance.imports.set_password import SetImportPassword
 from appliance.imports.set_up import ConfirmImportKey, RemoveImport
@@ -73,7 +72,7 @@ def list_imports(request: HttpRequest) -> HttpResponse:
 @require_GET
 def choose_source(request: HttpRequest) -> HttpResponse:
     """Ask what kind of source the files are on."""
-    kinds = [(key, *kind) for key, kind in KINDS.items() if key in sources.OFFERED]
+    kinds = [(key, *kind) for key, kind in KINDS.items()]
     return render(request, "imports/choose.html", {"kinds": kinds})
 
 
@@ -83,7 +82,7 @@ def add_import(request: HttpRequest, protocol: str) -> HttpResponse:
     """Ask where files come from and where they go; the import's page then says what is next.
 
     Without a host key to confirm later, its review asks for the administrator's password, and for that of the user over there."""
-    if protocol not in sources.OFFERED:
+    if protocol not in FORMS:
         raise Http404
     form = FORMS[protocol](request.POST or None)
     if request.method == "POST" and form.is_valid():

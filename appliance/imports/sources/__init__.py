@@ -14,8 +14,6 @@ from appliance.imports.sources.smb import SmbSource
 from appliance.imports.sources.ssh import SshSource
 
 SOURCES: dict[str, ImportSource] = {"ssh": SshSource(), "smb": SmbSource(), "nfs": NfsSource(), "rsync": DaemonSource()}
-# The kinds that pages offer: those that were seen to work on a real box (tests/system/imports). The agent takes them all.
-OFFERED: tuple[str, ...] = ("ssh", "smb", "nfs")
 
 
 def source_of(task: FileImport) -> ImportSource:

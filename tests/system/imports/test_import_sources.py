@@ -90,12 +90,6 @@ def nas(appliance: Machine, visitor: Visitor) -> None:
     for port in (SMB_PORT, RSYNC_PORT, 2049):
         wait_for(f"port {port}", lambda port=port: listens(appliance, port), timeout=60)  # type: ignore[misc]
     make_person(visitor, "anna")
-    # Every kind, also those that pages do not offer yet.
-    appliance.shell(
-        'sed -i \'s/^OFFERED: .*/OFFERED = ("ssh", "smb", "nfs", "rsync")/\''
-        " $(find /opt/larder -path '*/appliance/imports/sources/__init__.py')"
-    )
-    appliance.run("systemctl", "restart", "larder-web", "larder-worker")
 
 
 def signal_smbd(appliance: Machine, name: str) -> None:

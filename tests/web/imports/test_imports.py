@@ -13,7 +13,6 @@ from appliance.agent.registry import decode_operation
 from appliance.errors import Failed
 from appliance.facts.file_import import FileImport, ImportResult
 from appliance.facts.remote import fingerprint_of
-from appliance.imports import sources
 from appliance.imports.run_import import RunImport
 from appliance.imports.set_up import AddImport
 from appliance.imports.try_import import TestImport
@@ -43,7 +42,7 @@ def operation_of(kind: type) -> Any:
     return found
 
 
-def test_no_import_yet_says_what_is_needed(web, all_kinds):
+def test_no_import_yet_says_what_is_needed(web):
     box()
     page = Page(web.get("/imports/"))
     assert "No imports yet" in page.text and "an SMB share" in page.text
@@ -185,25 +184,12 @@ def test_run_names_its_folder(web):
     assert isinstance(response.context["operation"], RunImport)
 
 
-@pytest.fixture
-def all_kinds(monkeypatch):
-    """Every kind is offered, also those that are not yet."""
-    monkeypatch.setattr(sources, "OFFERED", tuple(sources.SOURCES))
-
-
-def test_kind_that_is_not_offered_has_no_page(web, monkeypatch):
-    monkeypatch.setattr(sources, "OFFERED", ("ssh",))
-    box()
-    assert "Windows or SMB share" not in Page(web.get("/imports/new/")).text
-    assert web.get("/imports/new/smb/").status_code == 404
-
-
 # --- kinds of sources ------------------------------------------------------------------------------------------------
 SHARE = {"host": "nas.lan", "port": 445, "user": "anna", "path": "photos/2019", "folder": "5", "existing": "none"}
 SMB = replace(IMPORT, protocol="smb", port=445, user="anna", path="/photos", host_key="", public_key="")
 
 
-def test_kind_of_source_is_asked_first(web, all_kinds):
+def test_kind_of_source_is_asked_first(web):
     box()
     page = Page(web.get("/imports/new/"))
     for words in ("Another NAS over SSH", "Windows or SMB share", "NFS export", "rsync service"):
@@ -221,7 +207,7 @@ def test_kind_of_source_is_asked_first(web, all_kinds):
         ("nfs", {"port": 2049, "path": "/volume1/photos", "owners": "1026=anna"}, "/volume1/photos", False),
     ],
 )
-def test_review_of_a_share_asks_for_both_passwords(web, all_kinds, protocol, changes, path, asks):
+def test_review_of_a_share_asks_for_both_passwords(web, protocol, changes, path, asks):
     box()
     response = web.post(f"/imports/new/{protocol}/", {**SHARE, **changes})
     made = response.context["operation"]
@@ -246,21 +232,21 @@ def test_review_of_a_share_asks_for_both_passwords(web, all_kinds, protocol, cha
         ("rsync", {"path": "a/../b"}, "name of the share or module"),
     ],
 )
-def test_form_of_each_kind_refuses_what_it_cannot_reach(web, all_kinds, protocol, changes, says):
+def test_form_of_each_kind_refuses_what_it_cannot_reach(web, protocol, changes, says):
     box()
     page = Page(web.post(f"/imports/new/{protocol}/", {**SHARE, **changes}))
     assert says in page.text
     assert not Job.objects.exists()
 
 
-def test_share_has_no_owners_to_map(web, all_kinds):
+def test_share_has_no_owners_to_map(web):
     box()
     assert "Owners" not in Page(web.get("/imports/new/smb/")).text
     assert "Owners" in Page(web.get("/imports/new/nfs/")).text
 
 
 @pytest.mark.parametrize(("protocol", "by"), [("ssh", "the name or number there"), ("nfs", "the number there"), ("rsync", "the number there")])  # fmt: skip
-def test_owners_are_named_as_the_source_sends_them(web, all_kinds, protocol, by):
+def test_owners_are_named_as_the_source_sends_them(web, protocol, by):
     box()
     assert f"A line for each user there: {by}, an equals sign" in Page(web.get(f"/imports/new/{protocol}/")).text
 
