@@ -62,7 +62,6 @@ WHEN_NOBODY_LOOKS = timedelta(seconds=60)
 TEMPERATURES_EVERY = timedelta(minutes=5)
 NEW_DISK_WITHIN = timedelta(seconds=20)
 _stuck: dict[str, int] = {}
-_rested_at = [0.0]  # by the clock of time.monotonic()
 _counters: dict[str, latency.DiskCounters] = {}
 
 
@@ -76,14 +75,7 @@ def collect_timed() -> None:
     """Read everything, and note how long that took."""
     started = time.monotonic()
     collect_all()
-    ended = time.monotonic()
-    _rested_at[0] = ended + (ended - started)
-    store.note_duration("looking", ended - started)
-
-
-def has_rested() -> bool:
-    """Whether the last reading of everything is as long ago as it took: a storm of events leaves half of the time to others."""
-    return time.monotonic() >= _rested_at[0]
+    store.note_duration("looking", time.monotonic() - started)
 
 
 def collect_now() -> None:

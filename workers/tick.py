@@ -59,9 +59,8 @@ def ingest_events() -> None:
 
 
 def start_collecting() -> None:
-    """Read the system after an event, or after a minute. An event during a reading leads to another one, after a rest."""
-    heard = _events_heard.is_set() and collectors.has_rested()
-    if (heard or collectors.is_due("pools", collectors.WHEN_NOBODY_LOOKS)) and background.start_thread(
+    """Read the system after an event, or after a minute. An event during a reading leads to another one."""
+    if (_events_heard.is_set() or collectors.is_due("pools", collectors.WHEN_NOBODY_LOOKS)) and background.start_thread(
         "run-facts", collectors.collect_soon
     ):
         _events_heard.clear()

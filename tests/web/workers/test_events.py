@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -40,7 +39,6 @@ def asked(monkeypatch) -> list[list[str]]:
     monkeypatch.setattr(tick, "_reported_disks", set())
     monkeypatch.setattr(tick, "_events_heard", threading.Event())
     monkeypatch.setattr(collectors, "is_due", lambda *_args: False)
-    monkeypatch.setattr(collectors, "_rested_at", [0.0])
     rows.put(disks=[disk(1), disk(2)])
     return found
 
@@ -84,22 +82,6 @@ def test_zed_event_reads_the_system(asked, monkeypatch):
     tick.start_smart()
     tick.start_collecting()
     assert started == [("run-facts", collectors.collect_soon)]
-
-
-def test_events_during_a_reading_lead_to_one_more_once_it_is_as_long_ago_as_it_took(asked, monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(collectors, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(collectors, "collect_all", lambda: now.__setitem__(0, now[0] + 8))
-    collectors.collect_timed()
-    started: list[str] = []
-    monkeypatch.setattr(background, "start_thread", lambda name, _work: started.append(name) or True)
-    tick._events_heard.set()
-    for now[0] in (109.0, 115.9):
-        tick.start_collecting()
-    assert started == []
-    for now[0] in (116.0, 117.0):
-        tick.start_collecting()
-    assert started == ["run-facts"]
 
 
 @pytest.mark.parametrize(

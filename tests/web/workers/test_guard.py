@@ -262,7 +262,6 @@ def test_a_part_that_is_well_is_asked_about_once_and_not_at_every_tick(django_as
 
 def test_events_that_come_during_a_reading_have_another_follow_it(due, monkeypatch):
     monkeypatch.setattr(collectors, "is_due", lambda *_args: False)
-    monkeypatch.setattr(collectors, "_rested_at", [0.0])
     monkeypatch.setattr(spool, "ingest_events", lambda: [Event(source="zed", subject="tank")])
     monkeypatch.setattr(background, "start_thread", lambda _name, _work: False)  # one is under way
     tick.start_collecting()
