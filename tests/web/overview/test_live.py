@@ -266,7 +266,9 @@ def test_open_page_requests_fresh_facts_every_three_seconds(web, calm):
     assert calm.count(("workers.collect",)) == 2
 
 
-@pytest.mark.parametrize("url", ["/benchmarks/new/ashift/", "/benchmarks/client/", "/imports/new/smb/", "/folders/new/"])
+@pytest.mark.parametrize(
+    "url", ["/benchmarks/new/ashift/", "/benchmarks/client/", "/imports/new/smb/", "/folders/new/"]
+)
 def test_opening_a_form_that_offers_facts_requests_fresh_ones(web, calm, url):
     assert web.get(url).status_code == 200
     assert calm.count(("workers.collect",)) == 1
