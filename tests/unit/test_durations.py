@@ -35,6 +35,12 @@ def test_test_of_soak_may_last_longer():
     assert durations.too_long({A: 1000, B: 10}, (B,)) == []
 
 
+def test_run_on_a_slower_computer_is_taken_at_the_pace_of_the_known_one():
+    known = {A: 10.0, B: 30.0}
+    assert durations.at_known_pace({A: 20.0, B: 60.0, C: 50.0}, known) == {A: 10.0, B: 30.0, C: 25.0}
+    assert durations.at_known_pace({C: 50.0}, known) == {C: 50.0}
+
+
 def test_each_test_of_every_run_has_been_timed():
     """A new one: make test, then python -m tests.durations."""
     known = durations.known_durations()
