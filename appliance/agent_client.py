@@ -6,6 +6,7 @@ import json
 import os
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from appliance.errors import Failed, Reason, Refused
@@ -16,13 +17,19 @@ SECONDS_TO_CONNECT = 10
 SECONDS_OF_SILENCE = 6 * 3600
 
 
+def say(connection: socket.socket, request: dict[str, Any]) -> None:
+    """Send a request. An agent that is too busy to take it answers and closes before it is sent: what it said is read next."""
+    with suppress(BrokenPipeError):
+        connection.sendall(json.dumps(request).encode() + b"\n")
+
+
 def stream_replies(request: dict[str, Any], *, silence: float = SECONDS_OF_SILENCE) -> Iterator[dict[str, Any]]:
     """Send a request and yield the replies. Raises Failed where the agent is out of reach, Refused where it refuses."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(SECONDS_TO_CONNECT)
         try:
             connection.connect(str(paths.AGENT_SOCKET))
-            connection.sendall(json.dumps(request).encode() + b"\n")
+            say(connection, request)
             connection.settimeout(silence)
             for line in connection.makefile("rb"):
                 yield raise_for_refusal(json.loads(line))
@@ -42,7 +49,7 @@ def open_file(
         handles: list[int] = []
         try:
             connection.connect(str(paths.AGENT_SOCKET))
-            connection.sendall(json.dumps(request).encode() + b"\n")
+            say(connection, request)
             connection.settimeout(silence)
             received = b""
             while True:

@@ -7,15 +7,19 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from appliance import agent_client
 from appliance.agent import __main__ as server
+from appliance.errors import Failed
 from appliance.system import paths
 
 FOLLOW = json.dumps({"verb": "follow", "job": "11111111-2222-4333-8444-555555555555"}).encode() + b"\n"
@@ -65,9 +69,10 @@ def ask(tmp_path: Path) -> Callable[..., socket.socket]:
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(30)
         connection.connect(str(tmp_path / "agent.sock"))
-        connection.sendall(line)
-        if shut:
-            connection.shutdown(socket.SHUT_WR)
+        with suppress(BrokenPipeError):  # it may have been turned away, with an answer, before
+            connection.sendall(line)
+            if shut:
+                connection.shutdown(socket.SHUT_WR)
         return connection
 
     return say
@@ -196,3 +201,29 @@ def test_each_request_is_put_into_a_group_with_limits_that_is_killed_and_removed
 def test_groups_are_made_only_where_systemd_has_delegated_them():
     assert server.Groups.delegated("0::/\n").base is None
     assert server.Groups.delegated("0::/user.slice/session-1.scope\n").base is None
+
+
+def test_request_turned_away_before_it_was_sent_is_told_why(monkeypatch, tmp_path):
+    """The agent has answered and closed before the request is on its way, which breaks the pipe."""
+    here = tmp_path / "agent.sock"
+    monkeypatch.setattr(paths, "AGENT_SOCKET", here)
+    turned_away = threading.Event()
+
+    class Slow(socket.socket):
+        def sendall(self, *said):
+            assert turned_away.wait(30)
+            return super().sendall(*said)
+
+    def answer():
+        connection, _address = listener.accept()
+        with connection:
+            connection.sendall(b'{"failed": "it has 4 requests in hand"}\n')
+        turned_away.set()
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(here))
+        listener.listen()
+        threading.Thread(target=answer).start()
+        monkeypatch.setattr(agent_client, "socket", SimpleNamespace(socket=Slow, AF_UNIX=socket.AF_UNIX))
+        with pytest.raises(Failed, match="it has 4 requests in hand"):
+            agent_client.send_request({"verb": "facts"})
