@@ -66,7 +66,7 @@ def respond_with_tag(
 def respond_to_form(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
     """The page of ``form`` in ``context``; to htmx only the part ``form``, where something is wrong with what was sent.
 
-    Whoever opens a form chooses from facts: they are read again, unless they are fresh.
+    A form offers facts to choose from: opening it has them read again, unless they are fresh.
     """
     if not context["form"].is_bound:
         queue.request_refresh()

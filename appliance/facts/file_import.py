@@ -88,6 +88,11 @@ class FileImport:
         return self.protocol == "ssh"
 
     @property
+    def needs_host_key(self) -> bool:
+        """Whether no host key was confirmed yet, where its kind has one."""
+        return self.has_host_key and not self.host_key
+
+    @property
     def is_known(self) -> bool:
         """Whether files may be copied from there: nothing is left to confirm."""
         return not self.has_host_key or bool(self.host_key and not self.offered_key)

@@ -22,10 +22,7 @@ SCRATCH = ".larder-importing"  # at the top: files that are not complete
 REPLACED = ".larder-replaced-"  # at the top: older versions that newer ones have taken the place of
 SECONDS_OF_SILENCE = 300
 MOST_NAMED, LONGEST_NAMED = 20, 300
-# rsync(1), EXIT VALUES: some files could not be copied; some vanished at the source.
-PARTLY, VANISHED = 23, 24
 GONE = "file has vanished:"
-AWAY = 30  # as rsync ends where nothing came for too long
 MISSING = b"+++"
 TRANSFER = re.compile(rb"^\s*(\d+)\s+\d+%\s")
 ITEM = re.compile(rb"^([<>ch.*])([fdLDS])(\S*) +(\d+) (.*)$")
@@ -78,7 +75,7 @@ def existing_options(task: FileImport, moment: str) -> list[str]:
 def count_argv(task: FileImport) -> list[str]:
     """A dry run that lists everything, and at the source what is left out. ``--ignore-existing`` would not list what is here."""
     update = ["--update"] if task.existing == "newer" else []
-    # Whoever reads the source says what is left out: the other side, or rsync itself where the source is mounted here.
+    # The side that reads the source says what is left out: the other NAS, or rsync itself where the source is mounted here.
     hiding = ["--debug=FILTER1", "-M--debug=FILTER0"] if source_of(task).is_mounted else ["--debug=FILTER0", "-M--debug=FILTER1"]  # fmt: skip
     return rsync_argv(
         task,

@@ -20,7 +20,7 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.file_import import Count, FileImport, ImportResult
 from appliance.formatting import rate_text, size_text, time_left
-from appliance.imports import report, rsync
+from appliance.imports import exit_status, report, rsync
 from appliance.imports.base import ImportOperation, not_confirmed, open_folder, open_session
 from appliance.imports.rsync import RsyncListing, RsyncTransfer
 from appliance.imports.settings import find_import, write_import
@@ -91,7 +91,7 @@ class RunImport(ImportOperation, tag="run-import"):
         task = facts.file_import(self.task)
         if task is None:
             return
-        if task.has_host_key and not task.host_key:
+        if task.needs_host_key:
             yield not_confirmed(task)
         if task.dataset != self.dataset:
             yield Reason("import-other-folder", "This import goes into another folder. Go to its page and start again.")
@@ -166,9 +166,9 @@ class RunImport(ImportOperation, tag="run-import"):
         finally:
             give_back_top(task)
         run.missed, run.vanished = rsync.complaints(result.stderr), rsync.vanished(result.stderr)
-        if result.status not in {0, rsync.PARTLY, rsync.VANISHED}:
+        if result.status not in {0, exit_status.PARTLY, exit_status.VANISHED}:
             raise explain(task, result)
-        if result.status == rsync.PARTLY and not run.missed:
+        if result.status == exit_status.PARTLY and not run.missed:
             raise explain(task, result)
 
     def copy_all(self, task: FileImport, run: ImportRun, work: Work) -> command.Result:
@@ -315,7 +315,7 @@ def copy_once(task: FileImport, run: ImportRun, before: int, moment: str, work: 
                 argv = [*session.words, *rsync.copy_argv(task, moment, run.owners)]
                 result = command.watch(argv, take=transfer.take, look=look, most_said=MOST_SAID)
         except SourceAway as away:
-            result = command.Result(("rsync",), rsync.AWAY, "", str(away), 0.0)
+            result = command.Result(("rsync",), exit_status.SILENT, "", str(away), 0.0)
         finally:
             remove_leftover(rsync.SCRATCH.encode(), handle)
     return result, transfer.done
@@ -369,7 +369,7 @@ def compare_files(task: FileImport, run: ImportRun, work: Work) -> None:
     with open_folder(task) as handle, open_session(task, handle, writable=False) as session:
         argv = [*session.words, *rsync.compare_argv(task)]
         result = command.watch(argv, take=listing.take, look=look, most_said=MOST_SAID)
-    if result.status not in {0, rsync.PARTLY, rsync.VANISHED}:
+    if result.status not in {0, exit_status.PARTLY, exit_status.VANISHED}:
         raise explain(task, result)
     run.missed = list(dict.fromkeys([*run.missed, *rsync.complaints(result.stderr)]))
     run.vanished = list(dict.fromkeys([*run.vanished, *rsync.vanished(result.stderr)]))

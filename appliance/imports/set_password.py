@@ -11,7 +11,7 @@ from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.imports.base import ImportOperation
 from appliance.imports.settings import check_password, find_import, password_file, write_import, write_password
-from appliance.imports.sources import source_of
+from appliance.imports.sources import has_password
 from appliance.message import Message
 from appliance.operation import Plan, Step, Work, never
 
@@ -34,7 +34,7 @@ class SetImportPassword(ImportOperation, tag="set-import-password"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
         task = facts.file_import(self.task)
-        if task and not (task.user and source_of(task).has_passwords):
+        if task and not has_password(task):
             yield Reason("import-without-password", "This import signs in without a password.")
 
     def plan(self, facts: Facts) -> Plan:

@@ -27,7 +27,7 @@ from appliance.imports.settings import (
     write_import,
     write_password,
 )
-from appliance.imports.sources import SOURCES
+from appliance.imports.sources import SOURCES, has_password
 from appliance.message import Message
 from appliance.operation import Plan, Step, Work, always, never
 from appliance.pools.import_pool import pool_guid
@@ -60,8 +60,6 @@ class AddImport(ImportOperation, tag="add-import"):
     def __post_init__(self) -> None:
         super().__post_init__()
         SOURCES[self.protocol].check(self.host, self.user, self.path)
-        if self.protocol == "nfs" and self.user:
-            raise Refused(Reason("import-user-unused", "Over NFS nobody signs in. Leave the user out.", field="user"))
         if self.owners and not SOURCES[self.protocol].has_owners:
             raise Refused(Reason("import-owners-unknown", "Files of a share have no owners that can be copied. Leave them out.", field="owners"))  # fmt: skip
         if not SOURCES[self.protocol].has_owner_names and not all(old.isdecimal() for old in self.owners):
@@ -86,10 +84,10 @@ class AddImport(ImportOperation, tag="add-import"):
         return Message("Set up an import from {host}", host=self.host)
 
     def needs_proof(self, facts: Facts, plan: Plan) -> bool:
-        return self.protocol != "ssh"
+        return not self.as_task().has_host_key
 
     def wants_secret(self) -> bool:
-        return bool(self.user) and SOURCES[self.protocol].has_passwords
+        return has_password(self.as_task())
 
     def check_secret(self, text: str) -> str:
         return check_password(text)
@@ -114,7 +112,7 @@ class AddImport(ImportOperation, tag="add-import"):
         )  # fmt: skip
 
     def plan(self, facts: Facts) -> Plan:
-        if self.protocol != "ssh":
+        if not self.as_task().has_host_key:
             return self.plan_without_key()
         return Plan(
             summary=Message("Larder makes a key for {host} and asks for its host key. Nothing is copied yet.", host=self.host),

@@ -17,7 +17,7 @@ from appliance.errors import Failed, LarderError, Reason
 from appliance.facts.box import Facts
 from appliance.facts.file_import import FileImport
 from appliance.formatting import size_text
-from appliance.imports import rsync
+from appliance.imports import exit_status, rsync
 from appliance.imports.base import ImportOperation, check_folder, open_folder, open_session, other_folder
 from appliance.imports.rsync import RsyncListing
 from appliance.imports.set_up import fetch_key
@@ -59,7 +59,7 @@ class TestImport(ImportOperation, tag="test-import"):
 
     def test(self, work: Work) -> None:
         task = find_import(self.task)
-        if task.has_host_key and not task.host_key:
+        if task.needs_host_key:
             fetch_key(self.task, work)
             task = find_import(self.task)
             if not task.offered_key:
@@ -117,7 +117,7 @@ def count_files(task: FileImport, work: Work) -> FileImport:
         room = os.statvfs(handle)
         argv = [*session.words, *rsync.count_argv(task)]
         result = command.watch(argv, take=listing.take, look=look, most_said=MOST_SAID)
-    if result.status not in {0, rsync.PARTLY, rsync.VANISHED} or (
+    if result.status not in {0, exit_status.PARTLY, exit_status.VANISHED} or (
         result.status and not listing.folders + listing.files
     ):
         raise explain(task, result)

@@ -23,6 +23,7 @@ from appliance.shares import nfs_access, nfs_export_rules
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.settings import Nfs, Part, Protocol, wanted_shares
 from appliance.system.accounts import people_number
+from appliance.system.addresses import bracketed
 
 CONFIG = Path("/etc/exports.d/larder.exports")
 UNIT = "nfs-server.service"
@@ -203,8 +204,9 @@ class NfsServing:
             return
         for export in read_served():
             if export.path in places:
-                host = f"[{export.host}]" if ":" in export.host else export.host
-                command.run(["exportfs", "-u", f"{host}:{export.path}"], timeout=60, accept=range(256))
+                command.run(
+                    ["exportfs", "-u", f"{bracketed(export.host)}:{export.path}"], timeout=60, accept=range(256)
+                )
         command.run(["exportfs", "-f"], timeout=60)
         for path in places:
             release_files(path)

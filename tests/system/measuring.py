@@ -26,11 +26,10 @@ def review(visitor: Visitor, preset: str, disks: list[str], **changes: Any) -> A
     asked = {**SMALL, "disks": disks, **changes}
     wanted = [*disks, *(asked[beside] for beside in ("log", "cache") if beside in asked)]
 
-    def offered() -> bool:
-        form = visitor.get(f"/benchmarks/new/{preset}/").text
-        return all(f'value="{disk}"' in form for disk in wanted)
+    def offered(form: Answer) -> bool:
+        return all(f'value="{disk}"' in form.text for disk in wanted)
 
-    wait_for(f"{', '.join(wanted)} in the form", offered, timeout=120, every=1.5)
+    visitor.watch(f"/benchmarks/new/{preset}/", offered, timeout=120)
     return visitor.get(f"/benchmarks/new/{preset}/?" + urllib.parse.urlencode(asked, doseq=True))
 
 

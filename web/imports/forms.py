@@ -112,7 +112,8 @@ class AddImportForm(forms.Form):
 
     def clean_path(self) -> str:
         """With a slash in front, which shares and modules are usually written without."""
-        self.cleaned_data["path"] = f"/{self.cleaned_data['path'].lstrip('/')}" if self.has_first else self.cleaned_data["path"]  # fmt: skip
+        if self.has_first:
+            self.cleaned_data["path"] = f"/{self.cleaned_data['path'].lstrip('/')}"
         return self.checked("path", check_share_path if self.has_first else check_path)
 
     def clean_owners(self) -> dict[str, str]:

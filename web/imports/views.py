@@ -38,7 +38,7 @@ def state_of(task: FileImport) -> tuple[str, str]:
     """The state that has a picture and a colour, and the word beside it."""
     if task.has_other_key:
         return "failed", gettext("key changed")
-    if task.has_host_key and not task.host_key:
+    if task.needs_host_key:
         return "attention", gettext("not confirmed")
     if task.problem:
         return "attention", gettext("interrupted") if task.began else gettext("not ready")

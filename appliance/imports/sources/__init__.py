@@ -18,3 +18,8 @@ SOURCES: dict[str, ImportSource] = {"ssh": SshSource(), "smb": SmbSource(), "nfs
 
 def source_of(task: FileImport) -> ImportSource:
     return SOURCES[task.protocol]
+
+
+def has_password(task: FileImport) -> bool:
+    """Whether a user signs in there by a password."""
+    return bool(task.user) and source_of(task).has_passwords

@@ -11,11 +11,10 @@ from typing import ClassVar
 from appliance.command import Result
 from appliance.errors import Failed
 from appliance.facts.file_import import FileImport
+from appliance.imports.exit_status import LOST
 from appliance.message import Message
 
 SECONDS_TO_CONNECT = 10
-# rsync(1), EXIT VALUES: the connection broke off, or nothing came for too long.
-LOST = frozenset({10, 12, 30, 35, 255})
 UNKNOWN_NAME = re.compile("could not resolve|failed to resolve|name or service not known|getaddrinfo", re.IGNORECASE)
 REFUSED = re.compile(r"connection refused|error\(111\)", re.IGNORECASE)
 NO_ROUTE = re.compile(
@@ -57,10 +56,7 @@ class ImportSource:
 
     def ask(self, task: FileImport) -> None:
         """Raise Failed where nothing answers there."""
-        try:
-            socket.create_connection((task.host, task.port), SECONDS_TO_CONNECT).close()
-        except OSError as error:
-            raise away(task) from error
+        connect(task)
 
     def is_lost(self, result: Result) -> bool:
         """Whether rsync ended because the connection broke off."""
@@ -69,6 +65,14 @@ class ImportSource:
     def explain(self, task: FileImport, result: Result) -> Failed | None:
         """Why rsync did not get there, from its status and words; None where that is not why it ended."""
         raise NotImplementedError
+
+
+def connect(task: FileImport) -> None:
+    """Raise SourceAway where nothing takes a connection there."""
+    try:
+        socket.create_connection((task.host, task.port), SECONDS_TO_CONNECT).close()
+    except OSError as error:
+        raise away(task) from error
 
 
 def place_of(task: FileImport) -> Message:

@@ -19,6 +19,7 @@ from appliance.facts.file_import import FileImport
 from appliance.imports.settings import check_share_path, check_source_user, read_password
 from appliance.imports.sources.base import ImportSource, password_refused, split_path, unreachable
 from appliance.message import Message
+from appliance.system.addresses import bracketed
 
 PASSWORD = "/run/import-password"  # noqa: S105  # in the sandbox
 SECONDS_TO_LIST = 30
@@ -37,9 +38,7 @@ class DaemonSource(ImportSource):
         check_share_path(path)
 
     def address(self, task: FileImport) -> str:
-        host = settings.check_host(task.host)
-        place = f"[{host}]" if ":" in host else host
-        return f"{place}:{task.port}"
+        return f"{bracketed(settings.check_host(task.host))}:{task.port}"
 
     def operand(self, task: FileImport) -> str:
         user = f"{check_source_user(task.user)}@" if task.user else ""

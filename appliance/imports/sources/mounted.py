@@ -19,7 +19,8 @@ from appliance import command
 from appliance.command import Result
 from appliance.errors import Failed
 from appliance.facts.file_import import FileImport
-from appliance.imports.sources.base import LOST, ImportSource, away
+from appliance.imports.exit_status import PARTLY
+from appliance.imports.sources.base import ImportSource, away
 
 FOLDER = "/source"  # in the sandbox: what was mounted
 SAFELY = ("ro", "nosuid", "nodev", "noexec")
@@ -27,7 +28,6 @@ SECONDS_TO_MOUNT = 90
 SECONDS_BETWEEN_ASKING = 15
 SECONDS_TO_ANSWER = 20
 MOST_SILENCES = 2
-PARTLY = 23
 # Errors of a connection, not of a file: EHOSTDOWN, ENOTCONN, ETIMEDOUT, ESTALE, EHOSTUNREACH, ECONNRESET, EREMOTEIO.
 AWAY = re.compile(r"\((103|104|107|110|111|112|113|116|121)\)\s*$", re.MULTILINE)
 
@@ -67,7 +67,7 @@ class MountedSource(ImportSource):
         return look
 
     def is_lost(self, result: Result) -> bool:
-        return result.status in LOST or (result.status == PARTLY and AWAY.search(result.stderr) is not None)
+        return super().is_lost(result) or (result.status == PARTLY and AWAY.search(result.stderr) is not None)
 
     def explain(self, task: FileImport, result: Result) -> Failed | None:
         return away(task) if self.is_lost(result) else None

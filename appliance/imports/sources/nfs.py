@@ -6,12 +6,13 @@ from pathlib import Path
 
 from appliance.backups.remote import settings
 from appliance.command import Result
-from appliance.errors import Failed
+from appliance.errors import Failed, Reason, Refused
 from appliance.facts.file_import import FileImport
 from appliance.imports.settings import check_path
 from appliance.imports.sources.base import unreachable
 from appliance.imports.sources.mounted import FOLDER, SAFELY, MountedSource, run_mount
 from appliance.message import Message
+from appliance.system.addresses import bracketed
 
 # nfs(5). softerr: a server that does not answer is an error of the connection after timeo * (retrans + 1) tenths of a second, with
 # growing waits. nolock: no helper services are started here. retry: minutes.
@@ -24,15 +25,26 @@ class NfsSource(MountedSource):
     def check(self, host: str, user: str, path: str) -> None:
         settings.check_host(host)
         check_path(path)
+        if user:
+            raise Refused(Reason("import-user-unused", "Over NFS nobody signs in. Leave the user out.", field="user"))
 
     def operand(self, task: FileImport) -> str:
         return f"{FOLDER}/"
 
     def mount(self, task: FileImport, target: Path) -> None:
         self.check(task.host, task.user, task.path)
-        host = f"[{task.host}]" if ":" in task.host else task.host
         options = [*OPTIONS, *([f"port={task.port}"] if task.port != self.port else [])]
-        argv = ["mount", "-n", "-t", "nfs", "-o", ",".join(options), "--", f"{host}:{task.path}", str(target)]
+        argv = [
+            "mount",
+            "-n",
+            "-t",
+            "nfs",
+            "-o",
+            ",".join(options),
+            "--",
+            f"{bracketed(task.host)}:{task.path}",
+            str(target),
+        ]
         result = run_mount(task, argv)
         if result.status:
             raise explain_mount(task, result)

@@ -12,7 +12,7 @@ from appliance.command import Result
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.file_import import FileImport
 from appliance.imports.settings import check_share_path, check_source_user, read_password
-from appliance.imports.sources.base import SourceAway, password_refused, split_path, unreachable
+from appliance.imports.sources.base import SourceAway, connect, password_refused, split_path, unreachable
 from appliance.imports.sources.mounted import FOLDER, SAFELY, MountedSource, run_mount
 from appliance.message import Message
 
@@ -84,7 +84,7 @@ def explain_mount(task: FileImport, result: Result) -> Failed:
 
 def answers(task: FileImport) -> bool:
     try:
-        MountedSource().ask(task)
+        connect(task)
     except Failed:
         return False
     return True

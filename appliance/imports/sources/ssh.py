@@ -15,6 +15,7 @@ from appliance.facts.file_import import FileImport
 from appliance.imports import sandbox
 from appliance.imports.settings import as_remote, check_path
 from appliance.imports.sources.base import ImportSource
+from appliance.system.addresses import bracketed
 
 
 class SshSource(ImportSource):
@@ -27,9 +28,8 @@ class SshSource(ImportSource):
         check_path(path)
 
     def operand(self, task: FileImport) -> str:
-        host = settings.check_host(task.host)
-        place = f"[{host}]" if ":" in host else host
-        return f"{settings.check_user(task.user)}@{place}:{check_path(task.path).rstrip('/')}/"
+        host = bracketed(settings.check_host(task.host))
+        return f"{settings.check_user(task.user)}@{host}:{check_path(task.path).rstrip('/')}/"
 
     def options(self, task: FileImport) -> list[str]:
         words = connection.ssh_words(as_remote(task), aes=connection.has_aes())

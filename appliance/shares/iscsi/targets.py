@@ -12,6 +12,7 @@ from appliance.message import Message
 from appliance.shares.iscsi.chap import Secrets
 from appliance.shares.iscsi.part import PORT, Iscsi, device_of
 from appliance.shares.settings import setting_of
+from appliance.system.addresses import bracketed
 
 EVERY_ADDRESS = "[::0]"  # also takes connections over IPv4
 EVERY_ADDRESS_IPV4 = "0.0.0.0"  # noqa: S104  # where the box has no IPv6
@@ -67,7 +68,7 @@ def reason_unserved(dataset: Dataset, part: Iscsi, secrets: Secrets | None) -> s
 
 
 def portal_of(address: str) -> str:
-    return f"[{address}]:{PORT}" if ":" in address else f"{address}:{PORT}"
+    return f"{bracketed(address)}:{PORT}"
 
 
 def every_portal() -> str:

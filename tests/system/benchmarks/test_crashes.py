@@ -122,9 +122,7 @@ def test_sweep_waits_until_its_only_disk_is_back(visitor, appliance):
     finally:
         appliance.put_back(1)
     wait_for("the disk", lambda: appliance.run("ls", disks[0]), timeout=120)
-    wait_for(
-        "the page to know it", lambda: f'value="{disks[0]}"' in visitor.get("/benchmarks/new/disks/").text, timeout=120
-    )
+    visitor.watch("/benchmarks/new/disks/", lambda form: f'value="{disks[0]}"' in form.text, timeout=120)
     visitor.send(f"{path}act/resume/", {**visitor.get(path).hidden()})
     visitor.watch(path, lambda page: ">done<" in page.text, timeout=900, part=True)
     nothing_left(appliance, *disks)

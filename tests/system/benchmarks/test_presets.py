@@ -51,11 +51,7 @@ def test_sample_shows_compression_and_dedup_and_keeps_the_files(visitor, applian
     appliance.shell("cd /tank && sha256sum * > /root/sum")
     visitor.wait_until("/pools/", "tank")
     guid = appliance.run("zfs", "get", "-H", "-p", "-o", "value", "guid", "tank").strip()
-    wait_for(
-        "the folder in the form",
-        lambda: f'value="{guid}"' in visitor.get("/benchmarks/new/compression/").text,
-        timeout=60,
-    )
+    visitor.watch("/benchmarks/new/compression/", lambda form: f'value="{guid}"' in form.text, timeout=60)
     axes = {"compressions": ["off", "lz4"], "dedups": ["False", "True"], "workloads": ["seq-write", "seq-read"]}
     page = review(visitor, "compression", disks, layouts=["mirror"], sample=guid, repeats=1, **axes)
     assert "Parts of the files in tank are written to them" in page.words
@@ -157,7 +153,7 @@ def test_pool_in_use_is_tested_in_a_scratch_folder(visitor, appliance):
     appliance.shell("head -c 8M /dev/urandom > /tank/photo; sha256sum /tank/photo > /root/sum; zpool sync tank")
     visitor.wait_until("/pools/", "tank")
     guid = appliance.run("zpool", "get", "-H", "-o", "value", "guid", "tank").strip()
-    wait_for("the pool in the form", lambda: guid in visitor.get("/benchmarks/new/pool/").text, timeout=60, every=1.5)
+    visitor.watch("/benchmarks/new/pool/", lambda form: guid in form.text, timeout=60)
     complete(visitor, review(visitor, "pool", [], pool=guid, workloads=["seq-write", "seq-read"], repeats=1))
     appliance.run("sha256sum", "-c", "/root/sum")
     assert appliance.run("zfs", "list", "-H", "-o", "name", "-r", "tank").split() == ["tank"]
@@ -228,19 +224,14 @@ def test_disk_in_use_is_refused_with_its_use(visitor, appliance, tmp_path, make,
     good = review(visitor, "ashift", disks, layouts=["mirror"])
     assert good.status == 200
     appliance.shell(make.format(disk=disks[0], ext4=beginning_of_ext4(tmp_path / "image")))
-    wait_for("the disk to be seen as taken", lambda: f'value="{disks[0]}"' not in visitor.get("/benchmarks/new/ashift/").text, timeout=120, every=1.5)  # fmt: skip
+    visitor.watch("/benchmarks/new/ashift/", lambda form: f'value="{disks[0]}"' not in form.text, timeout=120)
     late = visitor.send("/benchmarks/start/", {**good.hidden(), **typed(good)})
     assert late.status == 409, late.words
     assert 'data-code="benchmark-disk-in-use"' in late.text
     assert reason in late.words
     appliance.run("zpool", "destroy", "attic", check=False)
     blank(appliance, disks[0])
-    wait_for(
-        "the disk to be free",
-        lambda: f'value="{disks[0]}"' in visitor.get("/benchmarks/new/ashift/").text,
-        timeout=120,
-        every=1.5,
-    )
+    visitor.watch("/benchmarks/new/ashift/", lambda form: f'value="{disks[0]}"' in form.text, timeout=120)
 
 
 def test_protocols_preset_gives_a_complete_table_and_leaves_no_server(visitor, appliance):
@@ -248,9 +239,7 @@ def test_protocols_preset_gives_a_complete_table_and_leaves_no_server(visitor, a
     create_pool(appliance, "-f", "tank", "mirror", *disks)
     visitor.wait_until("/pools/", "tank")
     guid = appliance.run("zpool", "get", "-H", "-o", "value", "guid", "tank").strip()
-    wait_for(
-        "the pool in the form", lambda: guid in visitor.get("/benchmarks/new/protocols/").text, timeout=60, every=1.5
-    )
+    visitor.watch("/benchmarks/new/protocols/", lambda form: guid in form.text, timeout=60)
     running = appliance.run("systemctl", "is-active", "nfs-server", check=False)
     netatalk = appliance.run("systemctl", "is-active", "netatalk", check=False)
     kept = appliance.run("ls", "/var/lib/netatalk")

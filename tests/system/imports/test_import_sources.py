@@ -169,6 +169,13 @@ def check_copy(appliance: Machine, folder: str, source: str, names: list[str]) -
     assert appliance.shell(f"find /tank/{folder} -perm /7000 -type f") == ""
 
 
+def check_links_and_owner(appliance: Machine, folder: str) -> None:
+    """Hard links are one file here too, and all files are anna's."""
+    first, second = appliance.shell(f"stat -c '%i %h' /tank/{folder}/a/one /tank/{folder}/a/hard").splitlines()
+    assert first == second and first.endswith(" 2")
+    assert appliance.shell(f"find /tank/{folder} -mindepth 1 -not -user anna -not -path '*/.zfs*'") == ""
+
+
 def check_nothing_left(appliance: Machine) -> None:
     assert appliance.shell(MOUNTS) == ""
     found = appliance.shell(
@@ -277,9 +284,7 @@ def test_nfs_import_goes_on_after_the_server_stopped_in_the_middle(appliance, vi
         appliance.run("systemctl", "start", "nfs-server")
     assert visitor.ended(job, timeout=1200).startswith("Done."), log_of(visitor, job)
     check_copy(appliance, "export", f"{HOME}/odd", [*PLAIN, *ODD])
-    first, second = appliance.shell("stat -c '%i %h' /tank/export/a/one /tank/export/a/hard").splitlines()
-    assert first == second and first.endswith(" 2")
-    assert appliance.shell("find /tank/export -mindepth 1 -not -user anna -not -path '*/.zfs*'") == ""
+    check_links_and_owner(appliance, "export")
     check_nothing_left(appliance)
 
 
@@ -307,7 +312,5 @@ def test_rsync_service_is_imported_while_a_file_vanishes(appliance, visitor, nas
     assert SECRET not in appliance.shell("ps -eo args")
     assert visitor.ended(job, timeout=900).startswith("Done."), log_of(visitor, job)
     check_copy(appliance, "service", f"{HOME}/odd", [*PLAIN, *ODD])
-    first, second = appliance.shell("stat -c '%i %h' /tank/service/a/one /tank/service/a/hard").splitlines()
-    assert first == second and first.endswith(" 2")
-    assert appliance.shell("find /tank/service -mindepth 1 -not -user anna -not -path '*/.zfs*'") == ""
+    check_links_and_owner(appliance, "service")
     check_nothing_left(appliance)
