@@ -118,6 +118,7 @@ def password_file(key: str) -> Path:
 def write_password(key: str, password: str) -> None:
     """Store the password for root alone, as the keys of ssh are: an import that was interrupted has to go on without anybody. Raises Failed."""
     settings.write_file(password_file(key), password, mode=0o600)
+    settings.remove_leftovers(key)
 
 
 def read_password(key: str) -> str:

@@ -9,6 +9,7 @@ import grp
 import ipaddress
 import os
 import re
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,9 @@ HOST_KEY = re.compile(
 LONGEST_NAME = 200
 MOST_REMOTES = 16
 SSH_USER = "larder-ssh"
+SETTINGS_ENDINGS = (".json", ".import")  # of computers, and of imports (appliance/imports/settings.py)
+UNFINISHED = ".new"  # a file that is being written
+LEFT_OVER_AFTER = 3600.0  # seconds
 
 
 def check_key(key: str, *, field: str = "remote") -> str:
@@ -160,7 +164,7 @@ def make_folder() -> None:
 
 def write_file(file: Path, text: str, *, mode: int) -> None:
     """Write a file completely or not at all. Raises Failed."""
-    beside = file.with_suffix(file.suffix + ".new")
+    beside = file.with_suffix(file.suffix + UNFINISHED)
     try:
         make_folder()
         beside.unlink(missing_ok=True)
@@ -185,6 +189,7 @@ def make_key(key: str) -> str:
     public = file.with_suffix(".key.pub")
     if not (file.exists() and public.exists()):
         make_folder()
+        remove_leftovers(key)
         file.unlink(missing_ok=True)
         public.unlink(missing_ok=True)
         command.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", host_alias(key), "-f", str(file)], timeout=60)
@@ -205,6 +210,18 @@ def write_known_host(key: str, host_key: str) -> None:
     """What ssh knows the computer by. Raises Failed."""
     check_host_key(host_key)
     write_file(known_hosts_file(key), f"{host_alias(key)} {host_key}\n", mode=0o644)
+
+
+def remove_leftovers(own: str) -> None:
+    """Delete the keys and passwords that belong to nothing, but for ``own``: they are written before the settings beside them,
+    and a power cut may come between. Those of the last hour stay, since a job may be about to write their settings."""
+    for file in paths.SSH.iterdir():
+        key = file.name.partition(".")[0]
+        if not KEY.fullmatch(key) or key == own or time.time() - file.lstat().st_mtime < LEFT_OVER_AFTER:
+            continue
+        is_known = any((paths.SSH / f"{key}{ending}").exists() for ending in SETTINGS_ENDINGS)
+        if not is_known or file.suffix == UNFINISHED:
+            file.unlink(missing_ok=True)
 
 
 def remove_remote(key: str) -> None:

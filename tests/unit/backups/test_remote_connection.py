@@ -6,6 +6,7 @@ import base64
 import hashlib
 import os
 import subprocess
+import time
 from dataclasses import replace
 from itertools import pairwise
 
@@ -225,3 +226,25 @@ def test_stream_is_received_with_the_mark_of_its_original():
     assert argv[-1] == "receive photos 5 raw"
     with pytest.raises(Failed):
         place.receiver("photos", {}, new=True)
+
+
+def test_keys_and_passwords_that_belong_to_nothing_are_deleted_after_an_hour(folder):
+    """What a power cut leaves between a key, or a password, and the settings that are written after it."""
+    old = ("11111111.key", "11111111.key.pub", "22222222.password", "33333333.password.new", "44444444.report")
+    kept = (
+        "33333333.import",
+        "33333333.password",
+        "55555555.json",
+        "55555555.key",
+        "0badcafe.key",
+        "readme",
+        "no-key.password",
+    )
+    young = ("66666666.password", "77777777.key")
+    settings.make_folder()
+    for name in (*old, *kept, *young):
+        (folder / name).write_text("secret")
+        hours = 0.9 if name in young else 1.1
+        os.utime(folder / name, (time.time() - hours * 3600,) * 2)
+    settings.remove_leftovers("0badcafe")
+    assert {path.name for path in folder.iterdir()} == {*kept, *young}
