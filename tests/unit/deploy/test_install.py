@@ -231,6 +231,43 @@ def test_power_cut_while_a_file_is_written_leaves_the_old_or_the_new(box, tmp_pa
     raise AssertionError("it never came to its end")
 
 
+# --- events of ZFS ----------------------------------------------------------------------------------------------
+DEBIANS = "/usr/lib/zfs-linux/zed.d"
+IDLE = ("all-syslog.sh", "history_event-zfs-list-cacher.sh")
+
+
+def zed_scripts(box: Box, excluded: str = "history_event", cache: str = "", own: str = "") -> set[str]:
+    """What is left of ZED's folder after the installer, of Debian's scripts or one (``own``) that is the administrator's."""
+    folder = box.place / "zfs/zed.d"
+    folder.mkdir(parents=True)
+    for name in (*IDLE, "scrub_finish-notify.sh"):
+        (folder / name).symlink_to(f"/root/{name}" if name == own else f"{DEBIANS}/{name}")
+    (folder / "zed.rc").write_text(f'# comment\nZED_SYSLOG_SUBCLASS_EXCLUDE="{excluded}"\n')
+    if cache:
+        (box.place / "zfs/zfs-list.cache").mkdir()
+        (box.place / "zfs/zfs-list.cache" / cache).touch()
+    for _again in range(2):
+        done = box.bash(f"idle_zed_scripts {box.place}/zfs")
+        assert done.returncode == 0, done.stderr
+    return {path.name for path in folder.iterdir()} - {"zed.rc", "scrub_finish-notify.sh"}
+
+
+def test_scripts_that_do_nothing_with_history_events_are_not_started_for_them(box):
+    assert zed_scripts(box) == set()
+
+
+@pytest.mark.parametrize(
+    ("changed", "stays"),
+    [
+        ({"excluded": ""}, "all-syslog.sh"),
+        ({"cache": "tank"}, "history_event-zfs-list-cacher.sh"),
+        ({"own": "all-syslog.sh"}, "all-syslog.sh"),
+    ],
+)
+def test_what_an_administrator_uses_stays_in_the_folder_of_zed(box, changed, stays):
+    assert zed_scripts(box, **changed) == {stays}
+
+
 # --- packages ---------------------------------------------------------------------------------------------------
 DPKG_QUERY = r"""#!/bin/bash
 case "$*" in

@@ -9,6 +9,7 @@ import pytest
 
 SCRIPT = Path(__file__).parents[3] / "deploy/events/spool"
 SPOOL = "/var/spool/larder"
+SYSLOG = "/usr/lib/zfs-linux/zed.d/all-syslog.sh"
 ZED = {"ZEVENT_CLASS": "sysevent.fs.zfs.vdev_remove", "ZEVENT_POOL": "tank"}
 SMARTD = {"SMARTD_DEVICE": "/dev/sda", "SMARTD_FAILTYPE": "Health"}
 
@@ -191,6 +192,33 @@ def test_of_many_changes_to_datasets_one_event_waits(spool):
 def test_writes_of_the_configuration_are_not_told(spool):
     spool.run(ZED | {"ZEVENT_SUBCLASS": "config_sync"})
     assert not list(spool.folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("event", "in_folder", "logged"),
+    [
+        (ZED | {"ZEVENT_SUBCLASS": "vdev_remove"}, False, 1),
+        (ZED | {"ZEVENT_SUBCLASS": "config_sync"}, False, 1),
+        (ZED | {"ZEVENT_SUBCLASS": "vdev_remove"}, True, 0),
+        (ZED | {"ZEVENT_SUBCLASS": "history_event"}, False, 0),
+        (SMARTD, False, 0),
+    ],
+)
+def test_debians_log_has_each_event_once_but_for_history(spool, tmp_path, event, in_folder, logged):
+    """ZED starts a script of its folder by itself; one that the installer took out is started from here."""
+    script = tmp_path / "all-syslog.sh"
+    script.write_text(f"#!/bin/sh\necho noise; echo $ZEVENT_CLASS >> {tmp_path}/logged\n")
+    script.chmod(0o755)
+    text = spool.script.read_text()
+    assert text.count(SYSLOG) == 1
+    spool.script.write_text(text.replace(SYSLOG, str(script)))
+    folder = tmp_path / "zed.d"
+    folder.mkdir()
+    if in_folder:
+        (folder / "all-syslog.sh").symlink_to(script)
+    spool.run(event, **({"ZED_ZEDLET_DIR": str(folder)} if "ZEVENT_CLASS" in event else {}))
+    found = (tmp_path / "logged").read_text().splitlines() if (tmp_path / "logged").exists() else []
+    assert found == [ZED["ZEVENT_CLASS"]] * logged
 
 
 @pytest.mark.parametrize("precious", ["file", "folder"])
