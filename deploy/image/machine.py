@@ -60,21 +60,25 @@ DISKS = (
 # A wait ends with what it waits for; its limit is there for what never comes. Two emulated machines on two processors stand
 # still for seconds, so the limits of the tests are taken this many times.
 PATIENCE = 2.5
+LONGEST_REST = 5.0  # seconds between two looks, where they ask for less
 
 
 def wait_for(what: str, ready: Callable[[], object], *, timeout: float = 180, every: float = 0.3) -> Any:
-    """Return the first true answer of ``ready``; raise MachineError with ``what`` after PATIENCE times ``timeout`` seconds."""
+    """Return the first true answer of ``ready``; raise MachineError with ``what`` after PATIENCE times ``timeout`` seconds.
+
+    Looks take a third of the time at most, whatever each costs: an emulated box has something better to do than to be asked.
+    """
     timeout *= PATIENCE
     end = time.monotonic() + timeout
     last: object = None
-    while time.monotonic() < end:
+    while (began := time.monotonic()) < end:
         try:
             last = ready()
             if last:
                 return last
         except (OSError, MachineError, subprocess.SubprocessError) as error:
             last = error
-        time.sleep(every)
+        time.sleep(max(every, min(2 * (time.monotonic() - began), LONGEST_REST)))
     raise MachineError(f"waited {timeout:.0f} s for {what}; last: {last!r}")
 
 

@@ -75,21 +75,39 @@ START_SMB = "smbd -D --configfile=/root/nas/smb.conf"
 
 
 @pytest.fixture(scope="module")
-def nas(appliance: Machine, visitor: Visitor) -> None:
-    """The servers of the other NAS run, and there is somebody here who gets files."""
+def files(appliance: Machine) -> None:
+    """The files of the other NAS, and a folder for its servers."""
     appliance.shell(MAKE)
     appliance.shell("mkdir -m 700 /root/nas")
+
+
+@pytest.fixture(scope="module")
+def anna(visitor: Visitor) -> None:
+    """Somebody here who gets files."""
+    make_person(visitor, "anna")
+
+
+@pytest.fixture(scope="module")
+def smb_server(appliance: Machine, files: None) -> None:
     appliance.put("/root/nas/smb.conf", SMB_CONF)
-    appliance.put("/root/nas/rsyncd.conf", RSYNC_CONF)
-    appliance.put("/root/nas/rsyncd.secrets", f"{USER}:{SECRET}\n", mode="0600")
     appliance.run("smbpasswd", "-c", "/root/nas/smb.conf", "-s", "-a", USER, given=f"{SECRET}\n{SECRET}\n")
     appliance.shell(START_SMB)
+    wait_for("Samba of the other NAS", lambda: listens(appliance, SMB_PORT), timeout=60)
+
+
+@pytest.fixture(scope="module")
+def rsync_server(appliance: Machine, files: None) -> None:
+    appliance.put("/root/nas/rsyncd.conf", RSYNC_CONF)
+    appliance.put("/root/nas/rsyncd.secrets", f"{USER}:{SECRET}\n", mode="0600")
     appliance.shell("rsync --daemon --config=/root/nas/rsyncd.conf")
+    wait_for("the rsync service of the other NAS", lambda: listens(appliance, RSYNC_PORT), timeout=60)
+
+
+@pytest.fixture(scope="module")
+def nfs_server(appliance: Machine, files: None) -> None:
     appliance.put("/etc/exports.d/oldnas.exports", EXPORT)
     appliance.shell("systemctl start nfs-server; exportfs -r")
-    for port in (SMB_PORT, RSYNC_PORT, 2049):
-        wait_for(f"port {port}", lambda port=port: listens(appliance, port), timeout=60)  # type: ignore[misc]
-    make_person(visitor, "anna")
+    wait_for("the NFS server", lambda: listens(appliance, 2049), timeout=60)
 
 
 def signal_smbd(appliance: Machine, name: str) -> None:
@@ -191,11 +209,11 @@ def log_of(visitor: Visitor, job: str) -> str:
 
 # --- SMB --------------------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
-def share(appliance: Machine, visitor: Visitor, nas: None) -> str:
+def share(appliance: Machine, visitor: Visitor, smb_server: None) -> str:
     return set_up(appliance, visitor, "smb", "share", port=SMB_PORT, user=USER, path="photos")
 
 
-def test_smb_wrong_password_or_share_says_so_and_leaves_nothing(appliance, visitor, nas):
+def test_smb_wrong_password_or_share_says_so_and_leaves_nothing(appliance, visitor, smb_server):
     page = set_up(appliance, visitor, "smb", "wrong", port=SMB_PORT, user=USER, path="photos", password="falsch")
     assert f"does not let {USER} in" in ask_now(visitor, page)
     other = set_up(appliance, visitor, "smb", "none", port=SMB_PORT, user=USER, path="nothing")
@@ -231,7 +249,7 @@ def test_smb_agent_killed_with_the_mount_up_leaves_none_and_the_import_goes_on(a
     check_nothing_left(appliance)
 
 
-def test_smb_server_that_hangs_is_noticed_and_the_import_goes_on_once_it_answers(appliance, visitor, nas):
+def test_smb_server_that_hangs_is_noticed_and_the_import_goes_on_once_it_answers(appliance, visitor, smb_server):
     page = set_up(appliance, visitor, "smb", "hang", port=SMB_PORT, user=USER, path="photos")
     assert ask_now(visitor, page).startswith("Done.")
     job = start(visitor, page)
@@ -260,12 +278,12 @@ def test_smb_server_that_stopped_is_a_sentence(appliance, visitor, share):
 
 # --- NFS --------------------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
-def export(appliance: Machine, visitor: Visitor, nas: None) -> str:
+def export(appliance: Machine, visitor: Visitor, nfs_server: None, anna: None) -> str:
     uid = appliance.run("id", "-u", USER).strip()
     return set_up(appliance, visitor, "nfs", "export", port=2049, path=f"{HOME}/odd", owners=f"{uid}=anna")
 
 
-def test_nfs_wrong_path_says_so(appliance, visitor, nas):
+def test_nfs_wrong_path_says_so(appliance, visitor, nfs_server):
     page = set_up(appliance, visitor, "nfs", "nowhere", port=2049, path="/nowhere")
     said = ask_now(visitor, page)
     assert "has no export /nowhere" in said or "does not export /nowhere" in said, said
@@ -289,17 +307,20 @@ def test_nfs_import_goes_on_after_the_server_stopped_in_the_middle(appliance, vi
 
 
 # --- the rsync service ------------------------------------------------------------------------------------------------
-def test_rsync_wrong_module_names_those_that_there_are(appliance, visitor, nas):
+def test_rsync_wrong_module_names_those_that_there_are(appliance, visitor, rsync_server):
     page = set_up(appliance, visitor, "rsync", "module", port=RSYNC_PORT, path="pictures")
     said = ask_now(visitor, page)
     assert "has no module pictures" in said and "It lists these: photos, open." in said
+
+
+def test_rsync_wrong_or_no_password_says_so(appliance, visitor, rsync_server):
     page = set_up(appliance, visitor, "rsync", "pass", port=RSYNC_PORT, user=USER, path="photos", password="falsch")
     assert f"does not let {USER} in" in ask_now(visitor, page)
     page = set_up(appliance, visitor, "rsync", "without", port=RSYNC_PORT, path="photos")
     assert "lets nobody in without a password" in ask_now(visitor, page)
 
 
-def test_rsync_service_is_imported_while_a_file_vanishes(appliance, visitor, nas):
+def test_rsync_service_is_imported_while_a_file_vanishes(appliance, visitor, rsync_server, anna):
     uid = appliance.run("id", "-u", USER).strip()
     page = set_up(
         appliance, visitor, "rsync", "service", port=RSYNC_PORT, user=USER, path="photos", owners=f"{uid}=anna"
