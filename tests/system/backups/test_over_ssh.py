@@ -18,6 +18,7 @@ COPY = f"{ROOT}/photos"
 TREE = ("photos", "photos/trip 2019", "photos/secret")
 COPIES = {"photos": COPY, "photos/trip 2019": f"{COPY}/trip_2019", "photos/secret": f"{COPY}/secret"}
 OFF = "mountpoint,readonly,setuid,devices,exec,sharenfs,larder:share,larder:backup"
+PEER = "/usr/local/lib/larder-peer"
 SSHD = f"/usr/sbin/sshd -p {PORT} -o PidFile=/run/peer.pid -o PerSourcePenalties=no -o ListenAddress=127.0.0.1"
 
 
@@ -79,25 +80,29 @@ def remote(appliance: Machine, visitor: Visitor, photos: str) -> str:
     assert mine in review.words
     assert visitor.ended(visitor.confirm(review, password=PASSWORD)).startswith("Done.")
     text = visitor.wait_until(address[0], "not tested yet", timeout=90).text
-    appliance.shell(shown(text, "user"))
-    appliance.shell(shown(text, "create"))
-    assert "does not let this box in as peer" in ask_now(visitor, address[0])
-    appliance.run("tee", f"/home/{USER}/line", given=shown(text, "key").encode() + b"\n")
-    appliance.shell(
-        f"cd /home/{USER}; mkdir -p .ssh; mv line .ssh/authorized_keys; chown -R {USER}: .ssh; chmod 700 .ssh"
-    )
-    ask_now(visitor, address[0])
-    visitor.wait_until(address[0], "has no larder-peer", timeout=60)
-    appliance.run(
-        "tee", "/usr/local/lib/larder-peer", given=visitor.get("/backups/computers/larder-peer/").text.encode()
-    )
-    appliance.run("chmod", "755", "/usr/local/lib/larder-peer")
-    ask_now(visitor, address[0])
-    visitor.wait_until(address[0], "create,mount,receive:append,userprop is missing", timeout=60)
+    for name in ("user", "create"):
+        appliance.shell(shown(text, name))
+    let_in(appliance, shown(text, "key"))
+    put_peer(appliance, visitor)
     appliance.shell(shown(text, "allow"))
     assert ask_now(visitor, address[0]).startswith("Done.")
     visitor.wait_until(address[0], "ready", "ZFS there", timeout=60)
     return address[0]
+
+
+def let_in(appliance: Machine, line: str) -> None:
+    """Put the line that the page shows into the user's authorized_keys."""
+    appliance.run("tee", f"/home/{USER}/line", given=line.encode() + b"\n")
+    appliance.shell(
+        f"cd /home/{USER}; mkdir -p .ssh; mv line .ssh/authorized_keys; chown -R {USER}: .ssh; chmod 700 .ssh"
+    )
+
+
+def put_peer(appliance: Machine, visitor: Visitor) -> None:
+    """Put the program that the page offers in its place."""
+    program = visitor.get("/backups/computers/larder-peer/").text.encode()
+    appliance.run("tee", PEER, given=program)
+    appliance.run("chmod", "755", PEER)
 
 
 @pytest.fixture(scope="module")
@@ -274,6 +279,24 @@ def test_other_host_key_stops_the_backup_and_is_an_alert(appliance, visitor, rem
     assert ask_now(visitor, remote).startswith("Done.")
     visitor.wait_until(task, "Back up now", timeout=120)
     assert run_now(visitor, task)[1].startswith("Done.")
+
+
+def test_each_step_that_is_missing_there_is_named(appliance, visitor, remote, task):
+    """The steps that the page asks for, undone one by one, each named by the test of the computer."""
+    appliance.run("zfs", "unallow", "-u", USER, ROOT)
+    ask_now(visitor, remote)
+    text = visitor.wait_until(remote, "create,mount,receive:append,userprop is missing", timeout=60).text
+    line, allow = shown(text, "key"), shown(text, "allow")
+    appliance.run("rm", PEER)
+    ask_now(visitor, remote)
+    visitor.wait_until(remote, "has no larder-peer", timeout=60)
+    appliance.run("rm", f"/home/{USER}/.ssh/authorized_keys")
+    assert f"does not let this box in as {USER}" in ask_now(visitor, remote)
+    let_in(appliance, line)
+    put_peer(appliance, visitor)
+    appliance.shell(allow)
+    assert ask_now(visitor, remote).startswith("Done.")
+    visitor.wait_until(remote, "ready", timeout=60)
 
 
 def test_computer_in_use_is_not_removed(visitor, remote, task):
