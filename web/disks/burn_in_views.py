@@ -106,6 +106,7 @@ def new_burn_in(request: HttpRequest, key: str) -> HttpResponse:
     form = BurnInForm(request.GET if answered else None)
     if answered and form.is_valid():
         return review(request, bay, form.cleaned_data)
+    queue.request_refresh()
     context = {"bay": bay, "form": form, "reports": list(BurnIn.objects.filter(serial=serial)[:20])}
     return render(request, "disks/burn_in_new.html", context, status=400 if answered else 200)
 

@@ -17,7 +17,7 @@ from appliance.facts.box import Caching
 from appliance.layout import aux_devices
 from appliance.pools.create import CreatePool
 from web.inventory.models import CachingRow
-from web.jobs import confirm
+from web.jobs import confirm, queue
 from web.jobs.operation_ui import UI
 from web.jobs.refusals import add_reasons
 from web.pools.forms import is_usable
@@ -52,6 +52,8 @@ def create_pool(request: HttpRequest) -> HttpResponse:
             return refused_step(request, answers, refusal.reasons)
     # A layout that was chosen for other disks is no error: the page proposes another one.
     bound = answers.has_answered(step) and step != "layout"
+    if not bound:
+        queue.request_refresh()  # a disk that was put in just now can be chosen as soon as it is known
     return step_page(request, answers, step, answers.build_form(step, bound=bound))
 
 

@@ -24,7 +24,7 @@ from web.disks.models import Replacement
 from web.inventory import store
 from web.inventory.box import Box, read_box
 from web.inventory.models import Activity, Progress
-from web.jobs import confirm, operation_ui
+from web.jobs import confirm, operation_ui, queue
 from web.jobs.models import Job
 from web.jobs.refusals import refusals_lead_to
 from web.pools import rebuild_time, topology
@@ -51,6 +51,7 @@ def choose_disk(request: HttpRequest, key: str) -> HttpResponse:
         case = pool_replacement.open_replacement(pool, place, box, request.user.get_username())
         store.touch("replacements")
         return redirect("replacement", pk=case.pk)
+    queue.request_refresh()
     rows = [(place.vdev, row) for place, row in zip(places, rows_of_places(pool, box, places), strict=True)]
     return render(
         request,

@@ -212,3 +212,8 @@ def test_agent_out_of_reach_is_no_reason_to_think_a_disk_empty(web, monkeypatch)
     monkeypatch.setattr(agent_client, "stream_replies", lambda *_args, **_more: iter(()))
     hold_data()
     assert start(web).status_code == 409
+
+
+def test_opening_the_form_requests_fresh_facts(web, calm):
+    assert web.get(PAGE).status_code == 200
+    assert calm.count(("workers.collect",)) == 1

@@ -267,9 +267,17 @@ def test_open_page_requests_fresh_facts_every_three_seconds(web, calm):
 
 
 @pytest.mark.parametrize(
-    "url", ["/benchmarks/new/ashift/", "/benchmarks/client/", "/imports/new/smb/", "/folders/new/"]
+    "url",
+    [
+        "/benchmarks/new/ashift/",
+        "/benchmarks/client/",
+        "/imports/new/smb/",
+        "/folders/new/",
+        "/pools/new/",
+        f"/pools/{TANK}/replace/",
+    ],
 )
-def test_opening_a_form_that_offers_facts_requests_fresh_ones(web, calm, url):
+def test_opening_a_form_that_offers_facts_requests_fresh_ones(web, box, calm, url):
     assert web.get(url).status_code == 200
     assert calm.count(("workers.collect",)) == 1
 
