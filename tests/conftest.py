@@ -25,10 +25,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     listed, known = durations.every_run(), durations.known_durations()
     seconds: dict[str, float] = defaultdict(float)
+    without_soak = config.getoption("markexpr") == "not soak"
     for item in items:
         if item.nodeid.startswith(durations.WITH_A_MACHINE):
             if not durations.is_listed(item.nodeid, listed):
                 item.add_marker(pytest.mark.soak)
+            if without_soak and item.get_closest_marker("soak"):
+                continue  # it will not be run, so its file is not longer for it
             seconds[durations.file_of(item.nodeid)] += known.get(item.nodeid, durations.UNKNOWN)
     if part := os.environ.get("PART"):
         chosen = durations.part_of(seconds, *(int(number) for number in part.split("/")))
