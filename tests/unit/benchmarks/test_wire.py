@@ -42,8 +42,10 @@ def served(request):
     thread = threading.Thread(target=lambda: moved.append(wire_listener.serve(listener, KEY, **{"seconds": 20, **bounds})))  # fmt: skip
     thread.start()
     yield listener.getsockname()[1], lambda: (thread.join(30), moved[0])[1]
-    listener.close()
+    listener.shutdown(socket.SHUT_RDWR)  # to close it would wake nobody who waits for a connection
     thread.join(30)
+    listener.close()
+    assert not thread.is_alive()
 
 
 def test_script_is_understood_by_python_3_8():
