@@ -72,12 +72,12 @@ def test_zeds_scripts_give_way_to_pages_and_worker(appliance):
         unit: int(appliance.run("cat", f"/sys/fs/cgroup/system.slice/{unit}.service/cpu.weight"))
         for unit in ("zfs-zed", "larder-web", "larder-worker")
     }
-    assert weights == {"zfs-zed": 20, "larder-web": 100, "larder-worker": 100}
+    assert weights == {"zfs-zed": 20, "larder-web": 500, "larder-worker": 100}
 
 
 def test_one_script_runs_for_each_change_and_the_systems_log_has_what_it_had(appliance, visitor):
     """Debian's two scripts that do nothing with history events are out of ZED's folder; other events are logged as before."""
-    found = appliance.shell("cd /etc/zfs/zed.d; ls all-* history_event-*").split()
-    assert found == ["all-larder.sh"]
+    scripts = appliance.run("ls", "/etc/zfs/zed.d").split()
+    assert [name for name in scripts if name.startswith(("all-", "history_event-"))] == ["all-larder.sh"]
     logged = appliance.shell("journalctl --no-pager -o cat -t zed")
     assert "class=pool_create pool='other'" in logged and "history_event" not in logged
