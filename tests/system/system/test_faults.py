@@ -209,6 +209,9 @@ def test_a_mail_server_that_fails_or_hangs_stops_nothing_and_what_waits_is_sent_
 
 
 def test_with_redis_away_a_fault_is_told(appliance, visitor, post):
+    if "tank" not in moving.pools(appliance):
+        alerting.make_tank(appliance)
+        visitor.wait_until("/pools/", "tank", timeout=180)
     alerting.begin(appliance, post)
     with stopped(appliance, "redis-server@larder"):
         appliance.run("zpool", "offline", "tank", alerting.guid_of(appliance, 4))
