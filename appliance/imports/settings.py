@@ -18,7 +18,6 @@ from appliance.message import Message
 from appliance.system import paths
 
 PASSWORD_ENDING = ".password"  # noqa: S105
-ENDING = ".import"  # not .json, which are computers that backups go to
 LONGEST_PATH = 1000
 MOST_IMPORTS = 32
 MOST_OWNERS = 50
@@ -136,16 +135,16 @@ def read_password(key: str) -> str:
 def read_imports() -> tuple[FileImport, ...]:
     """Every import, by where it comes from. A file that cannot be read is left out."""
     try:
-        files = sorted(paths.SSH.glob(f"*{ENDING}"))
+        files = sorted(paths.SSH.glob(f"*{settings.IMPORT_ENDING}"))
     except OSError:
         return ()
-    found = (read_import(file.name.removesuffix(ENDING)) for file in files)
+    found = (read_import(file.name.removesuffix(settings.IMPORT_ENDING)) for file in files)
     return tuple(sorted((one for one in found if one), key=lambda one: (one.source, one.id)))
 
 
 def read_import(key: str) -> FileImport | None:
     try:
-        found = msgspec.json.decode((paths.SSH / f"{key}{ENDING}").read_bytes(), type=FileImport)
+        found = msgspec.json.decode((paths.SSH / f"{key}{settings.IMPORT_ENDING}").read_bytes(), type=FileImport)
     except (OSError, msgspec.MsgspecError):
         return None
     return found if found.id == key else None
@@ -164,7 +163,7 @@ def import_missing() -> Reason:
 
 
 def settings_file(key: str) -> Path:
-    return paths.SSH / f"{settings.check_key(key)}{ENDING}"
+    return paths.SSH / f"{settings.check_key(key)}{settings.IMPORT_ENDING}"
 
 
 def write_import(task: FileImport) -> None:
@@ -175,7 +174,7 @@ def write_import(task: FileImport) -> None:
 def remove_import(key: str) -> None:
     """Delete its key and password, then its settings and its report. What was copied stays."""
     settings.remove_remote(key)
-    for ending in (PASSWORD_ENDING, ".report", ENDING):
+    for ending in (PASSWORD_ENDING, ".report", settings.IMPORT_ENDING):
         (paths.SSH / f"{key}{ending}").unlink(missing_ok=True)
 
 

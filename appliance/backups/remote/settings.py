@@ -11,6 +11,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,7 +35,8 @@ HOST_KEY = re.compile(
 LONGEST_NAME = 200
 MOST_REMOTES = 16
 SSH_USER = "larder-ssh"
-SETTINGS_ENDINGS = (".json", ".import")  # of computers, and of imports (appliance/imports/settings.py)
+ENDING = ".json"  # settings of a computer
+IMPORT_ENDING = ".import"  # settings of an import, which lie beside them (appliance/imports/settings.py)
 UNFINISHED = ".new"  # a file that is being written
 LEFT_OVER_AFTER = 3600.0  # seconds
 
@@ -95,7 +97,7 @@ def check_host_key(key: str) -> str:
 
 
 def settings_file(key: str) -> Path:
-    return paths.SSH / f"{check_key(key)}.json"
+    return paths.SSH / f"{check_key(key)}{ENDING}"
 
 
 def key_file(key: str) -> Path:
@@ -217,11 +219,12 @@ def remove_leftovers(own: str) -> None:
     and a power cut may come between. Those of the last hour stay, since a job may be about to write their settings."""
     for file in paths.SSH.iterdir():
         key = file.name.partition(".")[0]
-        if not KEY.fullmatch(key) or key == own or time.time() - file.lstat().st_mtime < LEFT_OVER_AFTER:
+        if not KEY.fullmatch(key) or key == own:
             continue
-        is_known = any((paths.SSH / f"{key}{ending}").exists() for ending in SETTINGS_ENDINGS)
-        if not is_known or file.suffix == UNFINISHED:
-            file.unlink(missing_ok=True)
+        is_known = any((paths.SSH / f"{key}{ending}").exists() for ending in (ENDING, IMPORT_ENDING))
+        with suppress(OSError):  # another job may have finished or deleted it meanwhile
+            if (not is_known or file.suffix == UNFINISHED) and time.time() - file.lstat().st_mtime >= LEFT_OVER_AFTER:
+                file.unlink()
 
 
 def remove_remote(key: str) -> None:

@@ -248,3 +248,14 @@ def test_keys_and_passwords_that_belong_to_nothing_are_deleted_after_an_hour(fol
         os.utime(folder / name, (time.time() - hours * 3600,) * 2)
     settings.remove_leftovers("0badcafe")
     assert {path.name for path in folder.iterdir()} == {*kept, *young}
+
+
+def test_leftover_that_another_job_takes_away_stops_nothing(folder, monkeypatch):
+    settings.make_folder()
+    monkeypatch.setattr(
+        type(folder), "iterdir", lambda _folder: iter([folder / "11111111.key", folder / "22222222.password"])
+    )
+    (folder / "22222222.password").write_text("secret")
+    os.utime(folder / "22222222.password", (0, 0))
+    settings.remove_leftovers("0badcafe")
+    assert not (folder / "22222222.password").exists()
