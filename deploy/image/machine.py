@@ -60,13 +60,15 @@ DISKS = (
 # A wait ends with what it waits for; its limit is there for what never comes. Two emulated machines on two processors stand
 # still for seconds, so the limits of the tests are taken this many times.
 PATIENCE = 2.5
-LONGEST_REST = 5.0  # seconds between two looks, where they ask for less
+USUAL_REST = 0.3  # seconds between two looks
+LONGEST_REST = 5.0  # seconds that a look which takes long is followed by
 
 
-def wait_for(what: str, ready: Callable[[], object], *, timeout: float = 180, every: float = 0.3) -> Any:
+def wait_for(what: str, ready: Callable[[], object], *, timeout: float = 180, every: float = USUAL_REST) -> Any:
     """Return the first true answer of ``ready``; raise MachineError with ``what`` after PATIENCE times ``timeout`` seconds.
 
     Looks take a third of the time at most, whatever each costs: an emulated box has something better to do than to be asked.
+    Who asks more often than usual waits for a moment that passes, and is not slowed down.
     """
     timeout *= PATIENCE
     end = time.monotonic() + timeout
@@ -78,7 +80,8 @@ def wait_for(what: str, ready: Callable[[], object], *, timeout: float = 180, ev
                 return last
         except (OSError, MachineError, subprocess.SubprocessError) as error:
             last = error
-        time.sleep(max(every, min(2 * (time.monotonic() - began), LONGEST_REST)))
+        took = time.monotonic() - began
+        time.sleep(every if every < USUAL_REST else max(every, min(2 * took, LONGEST_REST)))
     raise MachineError(f"waited {timeout:.0f} s for {what}; last: {last!r}")
 
 
