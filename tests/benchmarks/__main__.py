@@ -33,9 +33,12 @@ def pids(unit):
     for path in glob.glob(f"/sys/fs/cgroup/system.slice/**/{unit}/cgroup.procs", recursive=True):
         yield from map(int, open(path).read().split())
 def number(path, key):
-    for line in open(path):
-        if line.startswith(key):
-            return int(line.split()[1])
+    try:
+        for line in open(path):
+            if line.startswith(key):
+                return int(line.split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        pass  # a command that ended meanwhile
     return 0
 out = {}
 for unit in sys.argv[1:]:
