@@ -9,8 +9,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from dataclasses import dataclass
 from typing import IO
+
+import msgspec
 
 from appliance.errors import Bug, Failed
 
@@ -33,8 +34,7 @@ PART = 64 * 1024  # bytes read at once
 MOST_SAID = 4000  # bytes kept of what a command complains about
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """What a process left: exit status, both outputs as text, and how long it took in seconds."""
 
     argv: tuple[str, ...]

@@ -11,7 +11,6 @@ import hashlib
 import json
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 import msgspec
@@ -39,8 +38,7 @@ class Work(Protocol):
         """Raise Cancelled where the person asked to stop."""
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """One thing that will be done: shown to the person, run by the agent, recorded in the journal by its name."""
 
     name: str
@@ -51,16 +49,14 @@ class Step:
     undo: str = ""
 
 
-@dataclass(frozen=True)
-class Loss:
+class Loss(msgspec.Struct, frozen=True):
     """Something that will be gone afterwards; ``size`` in bytes, 0 where unknown."""
 
     what: str
     size: int = 0
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """What an operation would do, in sentences and steps. ``identity`` is what the digest covers."""
 
     summary: str
@@ -70,7 +66,7 @@ class Plan:
     warnings: tuple[str, ...] = ()
     undo: str = ""
     type_to_confirm: str = ""
-    details: dict[str, str] = field(default_factory=dict)
+    details: dict[str, str] = msgspec.field(default_factory=dict)
     title: str = ""  # the review's heading and button, where the operation's own would promise more than will be done
     key_file: bool = False  # the secret that goes with it is a key file, not something to type
 

@@ -11,7 +11,6 @@ and ``SECONDS_TO_ASK``. Locks and the time that a command may take belong to wha
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -31,8 +30,7 @@ def refuse_file(_message: dict[str, Any], _handle: int) -> None:
     raise Failed("This connection cannot carry an open file")
 
 
-@dataclass(frozen=True)
-class Exchange:
+class Exchange(msgspec.Struct, frozen=True):
     """What an answer may use: ``send`` a message, ``read_facts`` of the box, ``send_file`` a message with a descriptor."""
 
     send: Send

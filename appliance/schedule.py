@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from pathlib import Path
 from typing import Literal
 from zoneinfo import ZoneInfo
+
+import msgspec
 
 Every = Literal["never", "week", "month", "quarter"]
 # A time further ahead than that was noted while the clock was wrong, and says nothing.
@@ -22,8 +23,7 @@ def is_hour_within(hour: int, first: int, last: int) -> bool:
     return hour >= first or hour < last
 
 
-@dataclass(frozen=True)
-class Schedule:
+class Schedule(msgspec.Struct, frozen=True):
     """How often, and between which hours of the day (0 to 23; equal: all day). ``inside``: pause outside of them."""
 
     every: Every = "month"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 from django.utils import timezone
+from msgspec.structs import replace
 
 from appliance import schedule, snapshot_names
 from appliance.alerts.rules import Fault

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from django.utils import timezone
+from msgspec.structs import asdict
 
 from appliance import agent_client
 from appliance.disks import smart

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
 from functools import cache
+
+from msgspec.structs import replace
 
 from appliance import command
 from appliance.system import box_info, time_sync

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 from django.utils import timezone
+from msgspec.structs import replace
 
 from appliance.agent import delayed_jobs
 from appliance.alerts import rules

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import msgspec
 from django.utils import timezone
 
 from appliance import schedule
@@ -29,8 +29,7 @@ HANGS_AFTER = timedelta(minutes=10)  # a job that begins a test takes seconds
 looks = Interval(60.0, after=300.0)  # as scrubs and trims
 
 
-@dataclass(frozen=True)
-class KnownDisk:
+class KnownDisk(msgspec.Struct, frozen=True):
     """A disk with its row and its settings."""
 
     disk: selftest_schedule.SelfTestCandidate

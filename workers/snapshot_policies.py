@@ -9,9 +9,9 @@ import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import msgspec
 from django.db import transaction
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils import timezone
@@ -143,8 +143,7 @@ def wanted_of(
         yield one.dataset, snapshot_policy.decide_run(one.policy, one.taken, now, zone, latest=one.latest, seen=seen)
 
 
-@dataclass(frozen=True)
-class Followed:
+class Followed(msgspec.Struct, frozen=True):
     """A dataset for which a snapshot is due. ``latest``: the guid of its newest one where nothing was written since."""
 
     dataset: Dataset

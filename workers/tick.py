@@ -8,10 +8,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
+import msgspec
 from django.db import DatabaseError
 from django.utils import timezone
 
@@ -42,8 +42,7 @@ ALERTS_EVERY = timedelta(seconds=60)
 unread = Interval(ALERTS_EVERY.total_seconds())  # of judging the alerts while the inventory cannot be read
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(msgspec.Struct, frozen=True):
     """One part of a tick; ``name`` is where its errors are noted (``appliance/alerts/sources.py``)."""
 
     name: str

@@ -11,11 +11,12 @@ import logging
 import os
 import socket
 import time
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
+import msgspec
 from django.utils import timezone
+from msgspec.structs import asdict
 
 from appliance.system import paths
 
@@ -23,8 +24,7 @@ log = logging.getLogger(__name__)
 USUAL_SECONDS = 300  # WatchdogSec= of larder-worker.service
 
 
-@dataclass(frozen=True)
-class Restart:
+class Restart(msgspec.Struct, frozen=True):
     """The last restart because the worker hung: when, in what, and how many there were since the box started."""
 
     at: datetime

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -34,8 +33,7 @@ class JobDelayed(Exception):
     """The job needs a proof and has none: it is to wait."""
 
 
-@dataclass(frozen=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True):
     """A job that waits, as pages, mails and the console tell of it."""
 
     job: str

@@ -11,10 +11,11 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from appliance.agent.former_tags import with_tag_of_today
 from appliance.errors import Refused
@@ -29,8 +30,7 @@ class AlreadyKnown(Exception):
     """A journal of that job exists: it runs or has run."""
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(msgspec.Struct, frozen=True):
     """What a journal says. ``state`` is running, waiting, interrupted, or how it ended: done, failed, refused, cancelled."""
 
     job: str
@@ -42,8 +42,10 @@ class Record:
     text: str = ""
     notes: tuple[str, ...] = ()
     ended: bool = False  # its end is written down and stays as it is
-    waiting: dict[str, Any] = field(default_factory=dict)  # until when it waits for want of a proof; see brake.py
-    messages: dict[str, Any] = field(default_factory=dict)  # by the English text in ``text`` and ``notes``
+    waiting: dict[str, Any] = msgspec.field(
+        default_factory=dict
+    )  # until when it waits for want of a proof; see brake.py
+    messages: dict[str, Any] = msgspec.field(default_factory=dict)  # by the English text in ``text`` and ``notes``
 
     @property
     def unfinished(self) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from appliance.message import Message
 from appliance.pools import fullness
@@ -23,8 +24,7 @@ def severity_word(severity: str) -> str:
     return SEVERITY_WORDS.get(severity, severity)
 
 
-@dataclass(frozen=True)
-class AlertKind:
+class AlertKind(msgspec.Struct, frozen=True):
     """One kind of alert.
 
     ``source`` must be readable before an alert of the kind may clear. ``settle``: seconds that a fault must be gone before

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
+
+import msgspec
 
 from appliance.agent.delayed_jobs import Waiting
 from appliance.alerts.kinds import KINDS, AlertKind
@@ -45,8 +46,7 @@ SYSTEM_FULL = 90  # per cent of the system disk; what is left for root alone cou
 HYSTERESIS = 2  # per cent that a pool has to empty below the mark before its alert clears
 
 
-@dataclass(frozen=True)
-class DiskStatus:
+class DiskStatus(msgspec.Struct, frozen=True):
     """A disk as the rules see it. ``label`` is ``bay 3 (WD20EARS …1234)``; ``serial`` is the number on its sticker."""
 
     key: str
@@ -65,8 +65,7 @@ class DiskStatus:
         return Message("Its serial number is {serial}.", serial=self.serial) if self.serial else ""
 
 
-@dataclass(frozen=True)
-class Space:
+class Space(msgspec.Struct, frozen=True):
     """How full a pool is, in per cent, and in how many days it is filling up (80 %) and nearly full (90 %) at the pace of
     the last weeks."""
 
@@ -88,8 +87,7 @@ class Space:
         return ""
 
 
-@dataclass(frozen=True)
-class AlertInput:
+class AlertInput(msgspec.Struct, frozen=True):
     """All facts that the rules use; ``open`` are the open alerts."""
 
     now: datetime
@@ -113,8 +111,7 @@ class AlertInput:
     names: Callable[[Vdev], str] = lambda device: device.name
 
 
-@dataclass(frozen=True)
-class Restarted:
+class Restarted(msgspec.Struct, frozen=True):
     """The last restart of a hung worker: when, the stage it hung in, and the number of restarts since the box started."""
 
     at: datetime
@@ -122,8 +119,7 @@ class Restarted:
     count: int
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(msgspec.Struct, frozen=True):
     """One thing wrong. ``subject`` identifies it; ``mark`` grows when it gets worse, which reopens an acknowledged alert."""
 
     kind: str

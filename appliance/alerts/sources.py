@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from appliance.message import Message
 
 
-@dataclass(frozen=True)
-class SourceText:
+class SourceText(msgspec.Struct, frozen=True):
     """``name`` is used within a sentence; ``failing`` is the headline of the alert."""
 
     name: str

@@ -11,14 +11,14 @@ import stat
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+import msgspec
 
 PART = 1024 * 1024
 MOST_NAMED = 20
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(msgspec.Struct, frozen=True):
     """Whose contents are read: a rotating part of all files, ``turn`` of ``cycle``, and those changed since ``since``
     (seconds since 1970). A cycle of 1 is everything."""
 
@@ -32,8 +32,7 @@ class Sample:
         return zlib.crc32(os.fsencode(path)) % self.cycle == self.turn % self.cycle
 
 
-@dataclass
-class TreeComparison:
+class TreeComparison(msgspec.Struct):
     """What was compared so far. ``files``: those whose contents were read; ``differences``: the first of them, by path."""
 
     entries: int = 0
@@ -41,7 +40,7 @@ class TreeComparison:
     size: int = 0
     total: int = 0  # bytes of all files
     different: int = 0
-    differences: list[str] = field(default_factory=list)
+    differences: list[str] = msgspec.field(default_factory=list)
 
     def differs(self, path: str, how: str) -> None:
         self.different += 1

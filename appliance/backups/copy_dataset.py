@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
+
+from msgspec.structs import replace
 
 from appliance import schedule
 from appliance.backups import copies, match, retention
@@ -24,8 +25,7 @@ LARGE, PLAIN = "large", "plain"  # larder:sent: with large and embedded blocks a
 BOOKMARKS = 5  # that are kept: they cost nothing, and the newest copies may be destroyed at the destination
 
 
-@dataclass(frozen=True)
-class DatasetCopy(Transfer):
+class DatasetCopy(Transfer, frozen=True):
     """One dataset of a run of a task."""
 
     task: BackupTask

@@ -10,7 +10,6 @@ import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from functools import partial
 
 import msgspec
@@ -51,14 +50,13 @@ class Rehearsal(msgspec.Struct, frozen=True):
     gone: tuple[str, ...] = ()
 
 
-@dataclass
-class DrillRun:
+class DrillRun(msgspec.Struct):
     """What the steps of a drill tell each other."""
 
     began: float = 0.0
     seconds: float = 0.0
     moved: int = 0
-    parts: list[tuple[Dataset, Rehearsed]] = field(default_factory=list)  # each with its original
+    parts: list[tuple[Dataset, Rehearsed]] = msgspec.field(default_factory=list)  # each with its original
 
 
 class DrillBackup(BackupOperation, tag="drill-backup"):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import msgspec
 
@@ -31,8 +30,7 @@ KEPT_FREE = 10  # percent of a pool, so that nobody who writes meanwhile finds i
 TOKEN = "receive_resume_token"  # noqa: S105  # the name of a property
 
 
-@dataclass(frozen=True)
-class Rehearsed(Restored):
+class Rehearsed(Restored, frozen=True):
     """A dataset that a drill restores. ``key``: of the backup."""
 
     key: str

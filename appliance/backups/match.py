@@ -9,22 +9,21 @@ to make a copy fit.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from appliance.errors import Reason
 from appliance.facts.copy_mark import CopyMark
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(msgspec.Struct, frozen=True):
     """A moment of the source that a copy can continue from: a snapshot or, where it is gone, its bookmark."""
 
     name: str  # dataset@short or dataset#short
     guid: int
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(msgspec.Struct, frozen=True):
     """An interrupted receive, as the source's own ``zfs send -t`` reads it. Anybody may have written it: it is compared, not trusted."""
 
     text: str
@@ -35,8 +34,7 @@ class Token:
     done: int = 0  # bytes that have arrived
 
 
-@dataclass(frozen=True)
-class Copy:
+class Copy(msgspec.Struct, frozen=True):
     """A copy as it is. ``guids`` are those of its snapshots, oldest first; ``written``: bytes changed since the newest."""
 
     name: str
@@ -47,8 +45,7 @@ class Copy:
     token: Token | None = None
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """``kind``: arrived, full, increment (from ``base``), resume (with ``token``), discard (the interrupted rest)."""
 
     kind: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Self
@@ -34,14 +33,13 @@ from appliance.zfs import kstat
 NAMED = 5
 
 
-@dataclass
-class Run:
+class Run(msgspec.Struct):
     """What the steps of a run tell each other: by guid, which folders have nothing new, and which were not copied and why."""
 
     taken: datetime | None = None
-    unchanged: set[int] = field(default_factory=set)
-    failures: dict[int, str] = field(default_factory=dict)
-    record: list[str] = field(default_factory=list)  # why the record of the box was not written
+    unchanged: set[int] = msgspec.field(default_factory=set)
+    failures: dict[int, str] = msgspec.field(default_factory=dict)
+    record: list[str] = msgspec.field(default_factory=list)  # why the record of the box was not written
 
 
 class RunBackup(BackupOperation, tag="run-backup"):

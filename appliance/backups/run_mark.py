@@ -6,7 +6,6 @@ A folder that has nothing new is not sent, so its newest copy may be old and com
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
@@ -18,8 +17,7 @@ MOST_NAMED = 200  # guids of 20 digits: a ZFS user property holds 8 KiB
 LAST = 2**33  # seconds: the year 2242
 
 
-@dataclass(frozen=True)
-class RunMark:
+class RunMark(msgspec.Struct, frozen=True):
     """``run``: the moment in the run's name. ``at``: that of its snapshots, in seconds since 1970, which may be later.
     ``left``: the guids of the folders that it did not copy."""
 

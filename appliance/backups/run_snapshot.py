@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from appliance.backups import unchanged
 from appliance.backups.copy_dataset import PREFIX
@@ -14,8 +15,7 @@ from appliance.operation import Work
 from appliance.zfs import libzfs, list_snapshots
 
 
-@dataclass(frozen=True)
-class RunSnapshot:
+class RunSnapshot(msgspec.Struct, frozen=True):
     """``mine``: of this run, by their dataset. ``found``: all snapshots of the tree. ``marks``: bookmarks by dataset."""
 
     mine: dict[str, Snapshot]

@@ -7,7 +7,6 @@ takes snapshots there, no backup copies it, nothing of it is mounted or shared, 
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 
 import msgspec
 
@@ -31,8 +30,7 @@ QUIET = {user_properties.SHARE: ShareSetting().text(), user_properties.POLICY: P
 SECONDS_TO_DESTROY = 3600.0  # many blocks have to be freed
 
 
-@dataclass(frozen=True)
-class Restored(Transfer):
+class Restored(Transfer, frozen=True):
     """A dataset on its way out of a copy. ``place``: its name once everything has arrived; ``guid``: of the snapshot."""
 
     place: str
@@ -62,8 +60,7 @@ class Restored(Transfer):
         return ["zfs", "set", "-u", *pairs, self.target] if pairs else []
 
 
-@dataclass(frozen=True)
-class Staging:
+class Staging(msgspec.Struct, frozen=True):
     """``name``: the dataset; ``parts``: what is received, parents first; ``mountpoint``: of the first, empty for a volume."""
 
     name: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from appliance import command
 from appliance.datasets.encryption import key_store
@@ -15,8 +16,7 @@ from appliance.facts.datasets import Dataset
 SECONDS = 300  # a passphrase is made slow to try on purpose
 
 
-@dataclass(frozen=True)
-class StoredKeys:
+class StoredKeys(msgspec.Struct, frozen=True):
     """``roots``: by the guid of an original, the dataset whose key opens it."""
 
     roots: dict[int, Dataset]

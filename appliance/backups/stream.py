@@ -11,7 +11,8 @@ import os
 import select
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from appliance import command
 from appliance.backups.rate_limit import RateLimit, unlimited
@@ -44,8 +45,7 @@ def never() -> bool:
     return False
 
 
-@dataclass
-class Stream:
+class Stream(msgspec.Struct):
     """A sender and a receiver at work. ``stopped``: whether the pool that receives has; ``moved``: bytes so far."""
 
     sender: command.Process
@@ -57,7 +57,7 @@ class Stream:
     size: int = PIPE  # of each pipe
     pause: float = SHORTEST_PAUSE
     waited_at: int = 0  # how many bytes had moved when it last waited
-    said: dict[int, bytearray] = field(default_factory=dict)  # by the file that a process complains to
+    said: dict[int, bytearray] = msgspec.field(default_factory=dict)  # by the file that a process complains to
 
     def __post_init__(self) -> None:
         for process in (self.sender, self.receiver):

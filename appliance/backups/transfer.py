@@ -6,7 +6,8 @@ import re
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from appliance import command
 from appliance.backups import copies, match
@@ -26,8 +27,7 @@ FEATURES = ("large_blocks", "embedded_data", "lz4_compress", "zstd_compress")
 SIZE = re.compile(r"^size\t(\d+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Transfer:
+class Transfer(msgspec.Struct, frozen=True):
     """What is sent, and where. ``short``: of the snapshot; ``flags`` are those of ``zfs send`` for it."""
 
     source: Dataset

@@ -24,7 +24,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -119,12 +118,11 @@ def read_log_end() -> str:
 
 
 # --- measuring --------------------------------------------------------------------------------------------------
-@dataclass
-class Tally:
+class Tally(msgspec.Struct):
     """Bytes of one session; ``waits`` has the seconds of each read or write request."""
 
     moved: int = 0
-    waits: list[float] = field(default_factory=list)
+    waits: list[float] = msgspec.field(default_factory=list)
 
     def add_request(self, began: float, length: int) -> None:
         self.waits.append(time.perf_counter() - began)

@@ -15,8 +15,9 @@ loopback of the box, which includes the pool), the network (bare TCP), the other
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from appliance.benchmarks.client_report import ClientFigures, LoopbackFigures
 from appliance.formatting import list_with_and, rate_text
@@ -38,8 +39,7 @@ NAMES: dict[Part, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Ceilings:
+class Ceilings(msgspec.Struct, frozen=True):
     """Speeds of the parts alone, in bytes a second; None where not measured."""
 
     pool: float | None
@@ -48,8 +48,7 @@ class Ceilings:
     client: float | None
 
 
-@dataclass(frozen=True)
-class Bottleneck:
+class Bottleneck(msgspec.Struct, frozen=True):
     """The limit of one direction, and why, as a sentence. ``parts`` is empty where there is no answer."""
 
     direction: Direction

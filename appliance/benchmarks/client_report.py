@@ -6,7 +6,6 @@ computer. An empty list is what could not be measured.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
@@ -62,8 +61,7 @@ class ClientReport(StrictStruct):
             raise ValueError("either figures or a reason")
 
 
-@dataclass(frozen=True)
-class LoopbackFigures:
+class LoopbackFigures(msgspec.Struct, frozen=True):
     """What the box reaches by itself: in the pool, and over the protocol without a network between. None: not measured."""
 
     pool_write: float | None = None

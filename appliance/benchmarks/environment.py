@@ -6,8 +6,9 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from appliance.benchmarks.scratch_claim import is_scratch_name
 from appliance.benchmarks.validity import Circumstances
@@ -40,8 +41,7 @@ WORK = {
 OTHER_WORK = message_template("{pool} was being worked on.")
 
 
-@dataclass(frozen=True)
-class DiskIo:
+class DiskIo(msgspec.Struct, frozen=True):
     """I/O of a block device since the box started (the kernel's Documentation/block/stat.rst)."""
 
     requests: int = 0

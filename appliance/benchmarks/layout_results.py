@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from appliance.benchmarks.case import Case
 from appliance.benchmarks.results import MeasuredCase, value_text
@@ -19,8 +20,7 @@ WORTH = {
 }
 
 
-@dataclass(frozen=True)
-class LayoutResult:
+class LayoutResult(msgspec.Struct, frozen=True):
     """One result in words: ``writes large files with 132 MiB/s``."""
 
     workload: str

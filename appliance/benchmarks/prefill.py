@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+
+import msgspec
 
 from appliance import command
 from appliance.benchmarks import estimate, sample_data, scratch, workload_command
@@ -15,8 +16,7 @@ from appliance.message import Message
 from appliance.operation import Work
 
 
-@dataclass
-class Prefill:
+class Prefill(msgspec.Struct):
     """What the prefill found out for the runs after it: ``unique_bytes`` of a sample before it repeats."""
 
     unique_bytes: int = 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from appliance.facts.box import Disk
 from appliance.layout.geometry import KIB, LEAST_DISKS, MIB
@@ -15,8 +16,7 @@ LARGE = ("seq-write", "seq-read")
 PARTITION_SHARE = 2 / 3  # of the smallest disk; compared with whole disks
 
 
-@dataclass(frozen=True)
-class BenchmarkPreset:
+class BenchmarkPreset(msgspec.Struct, frozen=True):
     """A preset. ``fill`` returns fields of a Sweep from the bytes of the smallest disk and the number of disks."""
 
     name: str

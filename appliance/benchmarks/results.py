@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -70,8 +69,7 @@ def encode_run(run: BenchmarkRun) -> str:
     return text
 
 
-@dataclass(frozen=True)
-class MeasuredCase:
+class MeasuredCase(msgspec.Struct, frozen=True):
     """A case with its runs; ``failure`` says why it could not be tested."""
 
     number: int
@@ -110,8 +108,7 @@ class MeasuredCase:
         return [known.get(text, text) for text in texts]
 
 
-@dataclass(frozen=True)
-class CaseFigures:
+class CaseFigures(msgspec.Struct, frozen=True):
     """A row of the table. ``change`` is in per cent of the baseline's median."""
 
     measured: MeasuredCase
@@ -155,8 +152,7 @@ class CaseFigures:
         return join_messages(list(map(setting_phrase, self.columns, self.settings)), ", ") or Message("as it is")
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """All rows of one workload; only these can be compared. ``most`` is the end of their scale."""
 
     workload: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -36,8 +35,7 @@ from appliance.operation import Work
 MOST_WARMUPS = 60  # most runs to fill a cache device
 
 
-@dataclass(frozen=True)
-class CaseRunner:
+class CaseRunner(msgspec.Struct, frozen=True):
     """The runs of one case. ``words`` is the command of each run, empty for a resilver."""
 
     target: BenchmarkTarget

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 NOTABLE = 3.0  # per cent between the medians; nobody notices less
 # Result of comparing two cases: clear, or why not. A single run has no spread to compare.
 Difference = Literal["clear", "single", "overlap", "near"]
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(msgspec.Struct, frozen=True):
     """Median, minimum and maximum of the runs that count."""
 
     median: float

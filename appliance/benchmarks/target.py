@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from appliance.benchmarks import loopback_mount, scratch, scratch_claim
 from appliance.benchmarks.case import Case
@@ -10,8 +10,7 @@ from appliance.benchmarks.scratch_claim import Claim
 from appliance.zfs import status
 
 
-@dataclass(frozen=True)
-class BenchmarkTarget:
+class BenchmarkTarget(msgspec.Struct, frozen=True):
     """The target of one case; ``token`` is part of the names of what is made for it."""
 
     token: str

@@ -6,8 +6,9 @@ the result would wrongly say that it helps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from appliance.message import Message
 
@@ -17,8 +18,7 @@ DATA = "data"  # name of the file in the scratch folder
 SYNCED = ("seq-write", "dd-write")  # end only after ``zpool sync``
 
 
-@dataclass(frozen=True)
-class WorkloadKind:
+class WorkloadKind(msgspec.Struct, frozen=True):
     """A workload. ``main`` names the figure that is compared, in ``unit``."""
 
     title: str

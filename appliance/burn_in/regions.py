@@ -7,7 +7,6 @@ meanwhile. So the disk passes as empty (``disks/probe.py``) before each region, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -25,8 +24,7 @@ RESULT = "region "  # how a result begins in the log of a job
 Problem = Literal["", "write", "read", "changed"]
 
 
-@dataclass(frozen=True)
-class Region:
+class Region(msgspec.Struct, frozen=True):
     """The bytes from ``start`` to ``end``; ``is_edge``: it is one of the ends, which are written with zeros."""
 
     number: int

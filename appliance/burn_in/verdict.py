@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal
+
+import msgspec
 
 from appliance.burn_in.regions import Region, RegionResult, span_text
 from appliance.formatting import rate_text
@@ -48,22 +49,19 @@ NO_RESULT = {
 }
 
 
-@dataclass(frozen=True)
-class DriveFigures:
+class DriveFigures(msgspec.Struct, frozen=True):
     """What the drive said of itself at one moment. ``passed`` is its own overall status, None where it says nothing."""
 
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = msgspec.field(default_factory=dict)
     passed: bool | None = None
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     state: State
     text: str
 
 
-@dataclass(frozen=True)
-class SlowRegion:
+class SlowRegion(msgspec.Struct, frozen=True):
     """A region that took ``times`` as long as its neighbours, ``lost`` seconds more than them, in the slower direction."""
 
     region: Region
@@ -85,8 +83,7 @@ class SlowRegion:
         return Message("writing at {rate} took {times} times as long as beside it, {lost} s more", **figures)
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """``failed``: do not use it; ``watch``: something to look at; ``clean``: nothing was found."""
 
     state: State

@@ -5,11 +5,11 @@ from __future__ import annotations
 import grp
 import stat
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from appliance import names
 from appliance.datasets import presets, reasons

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from appliance import command, names
 from appliance.facts import user_properties
@@ -34,15 +36,14 @@ def parse_space_use(lines: Iterable[str], kind: str) -> Iterator[SpaceUse]:
             yield SpaceUse(kind, who[:100], int(used), int(quota) if quota.isdigit() else 0)
 
 
-@dataclass
-class SnapshotListing:
+class SnapshotListing(msgspec.Struct):
     """Summary of a listing of snapshots, of bounded size."""
 
     count: int = 0
     by_hand: int = 0
     guid_sum: int = 0
-    newest: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_NAMED))
-    held: list[str] = field(default_factory=list)
+    newest: deque[str] = msgspec.field(default_factory=lambda: deque(maxlen=MOST_NAMED))
+    held: list[str] = msgspec.field(default_factory=list)
 
     @property
     def manual_digest(self) -> str:

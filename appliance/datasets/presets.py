@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from appliance.facts import user_properties
 from appliance.message import Message, join_messages
@@ -12,8 +13,7 @@ from appliance.message import Message, join_messages
 Name = Literal["general", "media", "photos", "documents", "backups", "machines"]
 
 
-@dataclass(frozen=True)
-class PresetProperty:
+class PresetProperty(msgspec.Struct, frozen=True):
     """One property that a preset sets, with the reason."""
 
     name: str
@@ -21,8 +21,7 @@ class PresetProperty:
     why: str
 
 
-@dataclass(frozen=True)
-class Preset:
+class Preset(msgspec.Struct, frozen=True):
     title: str
     choices: tuple[PresetProperty, ...]
     limit: str = ""  # advice about setting a limit

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from appliance.facts.datasets import Dataset, Property
 from appliance.formatting import binary_text, size_text
@@ -12,13 +13,12 @@ from appliance.message import Message
 KIB = 2**10
 
 
-@dataclass(frozen=True)
-class DatasetPropertyWords:
+class DatasetPropertyWords(msgspec.Struct, frozen=True):
     """A property in plain words. ``choices`` gives the words for each value that can be chosen; empty for a size."""
 
     title: str
     meaning: str
-    choices: dict[str, str] = field(default_factory=dict)
+    choices: dict[str, str] = msgspec.field(default_factory=dict)
     inherits: bool = True
     only: str = ""  # filesystem, volume; empty: both
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+
+import msgspec
 
 from appliance import command, names
 from appliance.datasets import reasons
@@ -23,8 +24,7 @@ from appliance.zfs import mount as zfs_mount
 from appliance.zfs import mountpoints, status, system_datasets
 
 
-@dataclass(frozen=True)
-class DatasetMove:
+class DatasetMove(msgspec.Struct, frozen=True):
     """Rename a dataset with everything below it: unmount, rename, mount at the new place.
 
     ZFS would mount it itself, but follow symbolic links on the way.

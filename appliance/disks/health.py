@@ -8,8 +8,10 @@ drive reports that very value again.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from appliance.disks.smart import NOT_UNDERSTOOD, SWITCHED_OFF, UNANSWERED, Reading, SelfTest
 from appliance.message import Message, join_messages, message_template
@@ -22,8 +24,7 @@ NEAR_TRIP = 5  # °C below where a drive switches itself off
 MANY_UNREADABLE = 50  # sectors: a disk that lost so many seldom lasts
 
 
-@dataclass(frozen=True)
-class HealthReason:
+class HealthReason(msgspec.Struct, frozen=True):
     """One reason for a verdict. ``count`` names its value. ``since``: when the drive stopped reporting that value, as text;
     empty while it reports it."""
 
@@ -34,8 +35,7 @@ class HealthReason:
     since: str = ""
 
 
-@dataclass(frozen=True)
-class DiskHealth:
+class DiskHealth(msgspec.Struct, frozen=True):
     """``words`` replace the usual text of the state where there are no reasons."""
 
     state: State
@@ -48,8 +48,7 @@ class DiskHealth:
         return join_messages([reason.text for reason in self.reasons]) or self.words or WORDS[self.state]
 
 
-@dataclass(frozen=True)
-class Before:
+class Before(msgspec.Struct, frozen=True):
     """What was known before an answer. ``known``: whether the drive had reported its health; ``counted``: whether it had
     reported counts; ``now``: the time as text."""
 

@@ -7,9 +7,10 @@ sectors, milliseconds; the same four for writes. The difference of two samples g
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+
+import msgspec
 
 from appliance.message import Message
 
@@ -19,8 +20,7 @@ SLOW_FROM = 20.0  # ms: healthy rotating disks take up to this long
 TIMES_SLOWER = 5.0
 
 
-@dataclass(frozen=True)
-class DiskCounters:
+class DiskCounters(msgspec.Struct, frozen=True):
     requests: int
     milliseconds: int
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from appliance import command
 from appliance.disks import udev
@@ -24,8 +25,7 @@ SECTOR = 512  # sysfs counts in these, whatever the disk's own sectors are
 ZFS_TYPE = "BF01"  # sgdisk(8): Solaris /usr and Mac ZFS, the type that zpool itself gives
 
 
-@dataclass(frozen=True)
-class Cut:
+class Cut(msgspec.Struct, frozen=True):
     """One disk and the sizes of its partitions, in bytes; ``rest`` is 0 where it has no second one."""
 
     disk: Disk

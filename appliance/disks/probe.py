@@ -8,9 +8,9 @@ Reading wakes a sleeping disk, so nothing here runs on a schedule.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from appliance.disks import query, udev
 from appliance.disks.disk_request import DiskRequest

@@ -7,9 +7,10 @@ so smartd only monitors. Pure functions; times are aware.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Literal
+
+import msgspec
 
 from appliance.disks.smart import SelfTest
 from appliance.message import Message
@@ -24,8 +25,7 @@ WRAP = 2**16  # hours in ATA's log of self-tests are 16 bits
 LATE_AFTER = 2.5  # periods without a finished long test
 
 
-@dataclass(frozen=True)
-class SelfTestSchedule:
+class SelfTestSchedule(msgspec.Struct, frozen=True):
     """How often tests start, and between which hours of the day."""
 
     short: str = "week"
@@ -34,8 +34,7 @@ class SelfTestSchedule:
     last: int = 6
 
 
-@dataclass(frozen=True)
-class SelfTestCandidate:
+class SelfTestCandidate(msgspec.Struct, frozen=True):
     """A disk as the schedule sees it. ``group``: its vdev; ``short`` and ``long``: when the schedule last started one;
     ``ended``: hours of use since the last finished long test."""
 

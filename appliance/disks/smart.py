@@ -10,8 +10,9 @@ import json
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from appliance.message import Message, message_template
 
@@ -42,8 +43,7 @@ NVME_COUNTS = {
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class SelfTest:
+class SelfTest(msgspec.Struct, frozen=True):
     """A self-test of the drive's log. ``passed`` is None where it was stopped and says nothing about the drive."""
 
     kind: str  # short, long, other
@@ -52,8 +52,7 @@ class SelfTest:
     hours: int | None = None  # the drive's age when it was done
 
 
-@dataclass(frozen=True)
-class SmartFigure:
+class SmartFigure(msgspec.Struct, frozen=True):
     """A figure that no verdict uses. ``rating`` and ``limit`` are ATA's normalised value and threshold."""
 
     name: str
@@ -63,8 +62,7 @@ class SmartFigure:
     limit: int | None = None
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """A drive's answer. ``counts`` holds only reported values: reallocated, pending, media_errors, spare, …"""
 
     answered: bool = False
@@ -74,7 +72,7 @@ class Reading:
     temperature: int | None = None
     limit: int | None = None  # °C, up to where the drive says that it works
     trip: int | None = None  # °C, where it is damaged or switches itself off
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = msgspec.field(default_factory=dict)
     failing: tuple[str, ...] = ()  # names of attributes below their own threshold now
     sound: tuple[str, ...] = ()  # names of the others
     tests: tuple[SelfTest, ...] = ()  # the newest first

@@ -8,8 +8,9 @@ Bytes are ``int``, times are aware datetimes, guids are ``int`` (ZFS's 64 bits).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import datetime
+
+import msgspec
 
 from appliance.facts import vdev_state
 from appliance.facts.box_record import BoxRecord
@@ -21,8 +22,7 @@ from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group, Session, Share, SmbPolicy
 
 
-@dataclass(frozen=True)
-class Vdev:
+class Vdev(msgspec.Struct, frozen=True):
     """One node of a pool's tree: the pool's root, a group (mirror, raidz) or a device."""
 
     name: str
@@ -63,8 +63,7 @@ class Vdev:
         return int(digits) if self.kind in {"raidz", "draid"} and digits.isdigit() else 0
 
 
-@dataclass(frozen=True)
-class Scan:
+class Scan(msgspec.Struct, frozen=True):
     """A scrub or resilver as ``scan_stats`` tells it."""
 
     kind: str  # scrub, resilver
@@ -86,8 +85,7 @@ class Scan:
         return min(99, self.issued * 100 // total) if total > 0 else 0
 
 
-@dataclass(frozen=True)
-class LongWork:
+class LongWork(msgspec.Struct, frozen=True):
     """Work that the kernel carries on, no matter who started it; ``done`` and ``total`` in bytes."""
 
     kind: str  # scrub, resilver, expand, remove, trim, initialize
@@ -112,8 +110,7 @@ class LongWork:
         return max(0, min(99, self.done * 100 // self.total)) if self.total > 0 else 0
 
 
-@dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(msgspec.Struct, frozen=True):
     """A pool's checkpoint: what it keeps aside is not free; ``size`` counts it in bytes."""
 
     state: str  # exists, discarding
@@ -121,8 +118,7 @@ class Checkpoint:
     size: int = 0
 
 
-@dataclass(frozen=True)
-class Pool:
+class Pool(msgspec.Struct, frozen=True):
     name: str
     guid: int
     state: str
@@ -165,8 +161,7 @@ class Pool:
         return max(min(spare, default=0), 0)
 
 
-@dataclass(frozen=True)
-class PoolProperties:
+class PoolProperties(msgspec.Struct, frozen=True):
     """What is set on a pool, as ``zpool get`` spells it; hostile text where it is free (``comment``)."""
 
     name: str
@@ -174,8 +169,7 @@ class PoolProperties:
     values: dict[str, str]
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(msgspec.Struct, frozen=True):
     """Why a disk is not simply free."""
 
     kind: str  # system, pool, mounted, swap, raid, exported, old; of a disk that was read: unknown, differs, unreadable
@@ -189,8 +183,7 @@ class Use:
         return self.kind in {"system", "pool", "mounted", "swap", "raid", "differs", "unreadable"}
 
 
-@dataclass(frozen=True)
-class Disk:
+class Disk(msgspec.Struct, frozen=True):
     path: str  # /dev/disk/by-id/...; empty where the hardware gives no stable name
     name: str  # sda: today's name, never kept
     serial: str
@@ -224,8 +217,7 @@ class Disk:
         }
 
 
-@dataclass(frozen=True)
-class Service:
+class Service(msgspec.Struct, frozen=True):
     """A system service that Larder leans on."""
 
     unit: str
@@ -234,8 +226,7 @@ class Service:
     present: bool = True
 
 
-@dataclass(frozen=True)
-class Caching:
+class Caching(msgspec.Struct, frozen=True):
     """What ZFS has counted since the box started: does it ask for a log or a cache device? None: too little to tell."""
 
     hit_percent: int | None = None  # of reads that somebody waited for, how many memory answered
@@ -247,8 +238,7 @@ class Caching:
         return "box"
 
 
-@dataclass(frozen=True)
-class PoolDetail:
+class PoolDetail(msgspec.Struct, frozen=True):
     """What is read of a pool only when it is about to go or to be upgraded."""
 
     guid: int
@@ -258,8 +248,7 @@ class PoolDetail:
     content: tuple[str, ...] = ()  # the first files, folders and snapshots in it; read for a rehearsal alone
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """Everything that an operation may look at to check and plan."""
 
     pools: tuple[Pool, ...] = ()
@@ -277,7 +266,7 @@ class Facts:
     bookmarks: tuple[Bookmark, ...] = ()  # of the same
     spans: tuple[Span, ...] = ()  # what was measured of them
     dataset_details: tuple[DatasetDetail, ...] = ()
-    smb_policy: SmbPolicy = field(default_factory=SmbPolicy)
+    smb_policy: SmbPolicy = msgspec.field(default_factory=SmbPolicy)
     box_record: BoxRecord | None = None  # the one that an operation is about
     remotes: tuple[Remote, ...] = ()  # other computers that backups go to
     receivers: tuple[Receiver, ...] = ()  # other Larders whose backups come here

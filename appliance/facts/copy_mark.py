@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 
-@dataclass(frozen=True)
-class CopyMark:
+class CopyMark(msgspec.Struct, frozen=True):
     """``guid``: of the original, 0 for the folder that copies lie in. ``raw``: sent encrypted as it is. Neither changes."""
 
     guid: int

@@ -5,12 +5,12 @@ Bytes are ``int``, times are aware datetimes, guids are ``int``. Nothing here re
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime
 
+import msgspec
 
-@dataclass(frozen=True)
-class Property:
+
+class Property(msgspec.Struct, frozen=True):
     """One property of a dataset as ``zfs list -p`` spells it: sizes in bytes, and where its value comes from."""
 
     value: str
@@ -18,8 +18,7 @@ class Property:
     of: str = ""  # the dataset that it is inherited from
 
 
-@dataclass(frozen=True)
-class Dataset:
+class Dataset(msgspec.Struct, frozen=True):
     name: str
     guid: int
     kind: str  # filesystem, volume
@@ -50,7 +49,7 @@ class Dataset:
     used_by_reservation: int = 0  # kept free for it (refreservation)
     origin: str = ""  # the snapshot that it is a clone of
     volsize: int = 0
-    properties: dict[str, Property] = field(default_factory=dict)  # those of ``zfs/dataset_properties.py``
+    properties: dict[str, Property] = msgspec.field(default_factory=dict)  # those of ``zfs/dataset_properties.py``
     share_from: str = ""  # where it is inherited: the dataset that has it
     backup: str = ""  # the text of larder:backup, as found: hostile until parsed
     backup_source: str = ""  # as share_source
@@ -76,8 +75,7 @@ class Dataset:
         return self.key_status == "unavailable"
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True):
     """A snapshot as ``zfs list`` tells it. ``used`` is what it alone holds, in bytes: what destroying only it frees."""
 
     name: str  # dataset@short
@@ -101,8 +99,7 @@ class Snapshot:
         return self.name.partition("@")[2]
 
 
-@dataclass(frozen=True)
-class Bookmark:
+class Bookmark(msgspec.Struct, frozen=True):
     """A moment of a dataset that is remembered without its files. ``guid`` and ``txg`` are those of its snapshot."""
 
     name: str  # dataset#short
@@ -119,8 +116,7 @@ class Bookmark:
         return self.name.partition("#")[2]
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """What comes back, in bytes, when every snapshot of a dataset from ``first`` to ``last`` goes, both included."""
 
     first: str
@@ -128,8 +124,7 @@ class Span:
     size: int
 
 
-@dataclass(frozen=True)
-class SpaceUse:
+class SpaceUse(msgspec.Struct, frozen=True):
     """What one person or group takes up in a dataset, and may at most; ``quota`` 0: as much as there is."""
 
     kind: str  # user, group
@@ -138,8 +133,7 @@ class SpaceUse:
     quota: int = 0
 
 
-@dataclass(frozen=True)
-class DatasetDetail:
+class DatasetDetail(msgspec.Struct, frozen=True):
     """What is read of a dataset only when somebody looks closer: what would go with it, and who takes up its space."""
 
     name: str

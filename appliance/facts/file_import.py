@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
 
-@dataclass(frozen=True)
-class Count:
+
+class Count(msgspec.Struct, frozen=True):
     """What a dry run found. ``size``: bytes of ``files``; ``new``, ``new_size``: of those that are not here yet."""
 
     files: int = 0
@@ -20,8 +20,7 @@ class Count:
     named: tuple[str, ...] = ()  # the first of what is left out, each with the reason
 
 
-@dataclass(frozen=True)
-class ImportResult:
+class ImportResult(msgspec.Struct, frozen=True):
     """How a run ended: ``different`` files were not as at the source when both were compared, ``missed`` could not be copied."""
 
     at: datetime
@@ -30,8 +29,7 @@ class ImportResult:
     missed: int = 0
 
 
-@dataclass(frozen=True)
-class FileImport:
+class FileImport(msgspec.Struct, frozen=True):
     """``path`` on the other NAS goes into the folder ``dataset``, known by its ``guid``. ``existing``: what happens to files that
     are here already: ``none`` where there may be none, ``keep``, or ``newer`` where the source's newer version takes their place
     and the older one is kept. ``began``: files were copied already.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from appliance.facts import vdev_state
 
 
-@dataclass(frozen=True)
-class ImportablePart:
+class ImportablePart(msgspec.Struct, frozen=True):
     """One line of an importable pool's make-up: its name and state as ``zpool import`` says them, not verified."""
 
     name: str
@@ -18,8 +17,7 @@ class ImportablePart:
     role: str = "normal"
 
 
-@dataclass(frozen=True)
-class Rewind:
+class Rewind(msgspec.Struct, frozen=True):
     """How a damaged pool could be used again: its state of an earlier moment, in ZFS's own words."""
 
     as_of: str
@@ -33,8 +31,7 @@ class Rewind:
         return bool(self.at_worst)
 
 
-@dataclass(frozen=True)
-class Importable:
+class Importable(msgspec.Struct, frozen=True):
     """A pool on disks of this box that is not in use here. Every text comes with the disks: hostile."""
 
     name: str

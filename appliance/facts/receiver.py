@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
 
-@dataclass(frozen=True)
-class Receiver:
+
+class Receiver(msgspec.Struct, frozen=True):
     """``root``: the folder that its copies lie in, known by its ``guid``. ``public_key``: what the other box signs in with, as
     ``ssh-ed25519 AAAA…``, and ``sender`` its name for itself; both empty until it was paired.
 

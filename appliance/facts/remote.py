@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
 
-@dataclass(frozen=True)
-class Remote:
+
+class Remote(msgspec.Struct, frozen=True):
     """``root``: the dataset there that copies lie in. ``public_key``: of the key that this box signs in with.
 
     ``host_key`` is the one that the owner has confirmed, ``offered_key`` another one that the computer showed last; each as

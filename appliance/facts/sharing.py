@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 
-@dataclass(frozen=True)
-class Share:
+
+class Share(msgspec.Struct, frozen=True):
     """A share that the file of its daemon names, and the folder it serves; an NFS export is called by its path.
 
     Over iSCSI the kernel itself names the target, the device of its volume and who has it open.
@@ -24,8 +24,7 @@ class Share:
         return f"{self.protocol}:{self.name.lower()}"
 
 
-@dataclass(frozen=True)
-class Session:
+class Session(msgspec.Struct, frozen=True):
     """Somebody who has a share open over SMB."""
 
     user: str
@@ -36,8 +35,7 @@ class Session:
 UIDS, GIDS = range(10000, 20000), range(20000, 30000)  # of users and groups of shares
 
 
-@dataclass(frozen=True)
-class Account:
+class Account(msgspec.Struct, frozen=True):
     """A person with a name and a password for shares."""
 
     name: str
@@ -50,8 +48,7 @@ class Account:
         return self.display or self.name
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """People under one name, to be let into folders together."""
 
     name: str
@@ -59,8 +56,7 @@ class Group:
     members: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class SmbPolicy:
+class SmbPolicy(msgspec.Struct, frozen=True):
     """How connections over SMB are protected, for all folders: where the client asks, where it can, or always."""
 
     signing: Literal["asked", "required"] = "asked"

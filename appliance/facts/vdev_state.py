@@ -6,14 +6,14 @@ spares, SUSPENDED is only a pool's, and events spell two of them by the names of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from appliance.message import Message
 
 
-@dataclass(frozen=True)
-class VdevState:
+class VdevState(msgspec.Struct, frozen=True):
     """One state. ``phrase`` follows the name of a disk: ``bay 3 was taken offline``."""
 
     name: str

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 Level = Literal["none", "read", "change"]
 ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
@@ -27,13 +28,12 @@ MAY: dict[Level, str] = {"none": "neither read nor change", "read": "read", "cha
 BITS: dict[Level, int] = {"none": 0, "read": READ, "change": READ | WRITE}
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(msgspec.Struct, frozen=True):
     """Access levels of users by uid and of groups by gid. ``everybody`` means every user of the box."""
 
     everybody: Level = "none"
-    people: Mapping[int, Level] = field(default_factory=dict)
-    groups: Mapping[int, Level] = field(default_factory=dict)
+    people: Mapping[int, Level] = msgspec.field(default_factory=dict)
+    groups: Mapping[int, Level] = msgspec.field(default_factory=dict)
 
     def level_of(self, uid: int, gids: frozenset[int]) -> Level:
         """What the kernel lets a user do with a file that somebody else owns."""

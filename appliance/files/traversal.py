@@ -13,8 +13,9 @@ import stat
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from appliance.errors import Failed, Reason, Refused
 from appliance.formatting import time_left
@@ -28,8 +29,7 @@ SECONDS_UNTIL_ESTIMATE = 5.0
 MOUNTS = Path("/proc/self/mountinfo")
 
 
-@dataclass(frozen=True)
-class OpenEntry:
+class OpenEntry(msgspec.Struct, frozen=True):
     """An open folder or regular file. ``link`` is a path to it that stays valid when it is renamed."""
 
     handle: int

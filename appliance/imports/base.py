@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from appliance.backups.remote import settings
 from appliance.datasets import reasons
@@ -88,8 +89,7 @@ def open_folder(task: FileImport) -> Iterator[int]:
         yield handle
 
 
-@dataclass(frozen=True)
-class ImportSession:
+class ImportSession(msgspec.Struct, frozen=True):
     """Folder and source, side by side in the sandbox. ``words`` run a command in there; ``check`` raises SourceAway where the other
     NAS went away meanwhile."""
 

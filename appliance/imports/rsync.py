@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from appliance.facts.file_import import Count, FileImport
 from appliance.imports.sandbox import FOLDER
@@ -113,8 +114,7 @@ class Lines:
         return lines
 
 
-@dataclass
-class RsyncListing:
+class RsyncListing(msgspec.Struct):
     """What a dry run lists. ``new``: files that would be copied, only those that are not here where ``keeps``; ``different``
     names what is not as at the source."""
 
@@ -125,12 +125,12 @@ class RsyncListing:
     new: int = 0
     new_size: int = 0
     left_out: int = 0
-    named: list[str] = field(default_factory=list)
-    different: list[str] = field(default_factory=list)
+    named: list[str] = msgspec.field(default_factory=list)
+    different: list[str] = msgspec.field(default_factory=list)
     differing: int = 0
     most: int = MOST_NAMED
     keeps: bool = True
-    lines: Lines = field(default_factory=Lines)
+    lines: Lines = msgspec.field(default_factory=Lines)
 
     def take(self, part: bytes) -> None:
         for line in self.lines.cut(part):

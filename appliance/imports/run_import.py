@@ -6,10 +6,10 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from appliance import command, names, snapshot_names
 from appliance.datasets import reasons
@@ -41,15 +41,14 @@ SECONDS_BETWEEN_ASKING = 10
 SECONDS_OF_PACE = 5
 
 
-@dataclass
-class ImportRun:
+class ImportRun(msgspec.Struct):
     """What the steps tell each other."""
 
-    count: Count = field(default_factory=Count)
-    owners: list[tuple[str, int]] = field(default_factory=list)
-    missed: list[str] = field(default_factory=list)
-    vanished: list[str] = field(default_factory=list)
-    listing: RsyncListing = field(default_factory=RsyncListing)
+    count: Count = msgspec.field(default_factory=Count)
+    owners: list[tuple[str, int]] = msgspec.field(default_factory=list)
+    missed: list[str] = msgspec.field(default_factory=list)
+    vanished: list[str] = msgspec.field(default_factory=list)
+    listing: RsyncListing = msgspec.field(default_factory=RsyncListing)
 
 
 class RunImport(ImportOperation, tag="run-import"):

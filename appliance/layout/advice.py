@@ -8,8 +8,10 @@ writes like one disk and reads from all its copies (zpoolconcepts(7)).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
+
+import msgspec
+from msgspec.structs import replace
 
 from appliance.formatting import disk_size, list_with_and, size_text
 from appliance.layout import risk
@@ -38,8 +40,7 @@ NEARLY = 0.75
 COUNTS = {1: Message("one disk"), 2: Message("two disks"), 3: Message("three disks")}
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """A disk as the advisor sees it. ``trouble``: what it reports about itself, such as “reports 12 unreadable sectors”."""
 
     size: int
@@ -50,8 +51,7 @@ class Candidate:
     trouble: str = ""
 
 
-@dataclass(frozen=True)
-class Growth:
+class Growth(msgspec.Struct, frozen=True):
     """One way to grow a pool: what to do, the bytes for files that it adds, and what to know about it."""
 
     how: str
@@ -59,8 +59,7 @@ class Growth:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Proposal:
+class Proposal(msgspec.Struct, frozen=True):
     """One layout of the disks with its advantages and disadvantages. Sizes in bytes, speeds as ratios."""
 
     choice: LayoutChoice

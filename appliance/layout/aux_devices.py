@@ -6,7 +6,7 @@ Sources: zpoolconcepts(7), "Intent Log" and "Cache Devices"; zfs(4), zfs_dirty_d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from appliance.facts.box import Caching
 from appliance.formatting import binary_text, size_text
@@ -26,8 +26,7 @@ def index_memory(size: int, block: int = TYPICAL_BLOCK) -> int:
     return size // block * HEADER
 
 
-@dataclass(frozen=True)
-class AuxAdvice:
+class AuxAdvice(msgspec.Struct, frozen=True):
     """Advantages and costs of a kind of device on this box. ``worth`` is None where nothing was measured."""
 
     worth: bool | None

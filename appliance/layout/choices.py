@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
+
+import msgspec
+from msgspec.structs import replace
 
 from appliance.layout.geometry import GIB, LEAST_DISKS, MIB
 
@@ -23,8 +25,7 @@ LEAST_REST = 8 * GIB  # a smaller remainder of a disk is not worth a pool
 NOTABLY_UNEQUAL = 0.05
 
 
-@dataclass(frozen=True)
-class LayoutChoice:
+class LayoutChoice(msgspec.Struct, frozen=True):
     """A layout in a number of equal groups, with some disks as spares, of whole disks or of equal partitions.
 
     ``mirrored``: what the equal partitions leave becomes a pool of mirrors instead of an unprotected one.

@@ -8,8 +8,10 @@ group of larger disks goes on in metaslabs of the old size.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
+
+import msgspec
+from msgspec.structs import replace
 
 from appliance.facts.box import Pool, Vdev
 from appliance.layout.geometry import (
@@ -28,8 +30,7 @@ USUAL_ASHIFT = 12
 SMALLEST_SLAB = 2**24  # vdev_metaslab_set_size()
 
 
-@dataclass(frozen=True)
-class DataGroup:
+class DataGroup(msgspec.Struct, frozen=True):
     """A top-level vdev for data. ``parts``: bytes of each disk's partition. ``made``: how many disks it was created with.
     ``slab``: the size of its metaslabs."""
 

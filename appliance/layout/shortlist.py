@@ -12,8 +12,9 @@ there is one suggestion without a goal.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from appliance.formatting import capitalize_opening
 from appliance.layout.advice import Proposal
@@ -27,8 +28,7 @@ GOALS: dict[Goal, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Suggestion:
+class Suggestion(msgspec.Struct, frozen=True):
     """A layout and the goals that it serves best. Without a goal nothing protects its files."""
 
     goals: tuple[Goal, ...]

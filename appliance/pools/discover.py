@@ -11,9 +11,10 @@ import json
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from appliance import command
 from appliance.disks import inventory

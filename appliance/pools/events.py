@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from appliance.facts import vdev_state
 from appliance.formatting import link_label
@@ -72,8 +73,7 @@ WORDS: dict[str, tuple[str, str]] = {
 QUIET = ("history_event", "config_sync", "config.sync")  # ZFS's own book-keeping says nothing to a person
 
 
-@dataclass(frozen=True)
-class Noticed:
+class Noticed(msgspec.Struct, frozen=True):
     """An event as a person reads it. ``detail`` names the numbers behind it."""
 
     sentence: str

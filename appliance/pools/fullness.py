@@ -11,8 +11,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from appliance.message import Message
 
@@ -21,8 +22,7 @@ Level = Literal["", "notice", "warning", "critical"]
 NOTICE, WARNING, CRITICAL, FULL = 80, 90, 96, 99  # per cent, rounded down
 
 
-@dataclass(frozen=True)
-class Fullness:
+class Fullness(msgspec.Struct, frozen=True):
     """``word`` follows the name of a pool: ``tank is nearly full.`` ``level`` is as severe as the alert about it."""
 
     percent: int  # from here on

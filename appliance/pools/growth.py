@@ -6,8 +6,10 @@ A way that this pool cannot take is in the list with its reason. Sizes are those
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
+
+import msgspec
+from msgspec.structs import replace
 
 from appliance.facts.box import Pool
 from appliance.formatting import disk_size, size_text
@@ -31,8 +33,7 @@ UNKNOWN = Message(
 )
 
 
-@dataclass(frozen=True)
-class GrowthFacts:
+class GrowthFacts(msgspec.Struct, frozen=True):
     """What the ways of one pool depend on. ``free``: the sizes of free disks in the box. ``places``: how many more disks it
     has room for, free ones counted, as far as is known."""
 
@@ -50,8 +51,7 @@ class GrowthFacts:
     past: tuple[PastWork, ...] = ()
 
 
-@dataclass(frozen=True)
-class Way:
+class Way(msgspec.Struct, frozen=True):
     """One way. ``reason``: why this pool cannot take it, empty where it can. ``hindrance``: what has to be seen to first."""
 
     key: str  # clean, expand, group, replace, pool

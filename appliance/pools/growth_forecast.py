@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
 from statistics import linear_regression
+
+import msgspec
 
 from appliance.pools.fullness import NOTICE
 
@@ -21,8 +22,7 @@ LEAST_DAYS = 4
 FIVE_YEARS = 1826  # days
 
 
-@dataclass(frozen=True)
-class Pace:
+class Pace(msgspec.Struct, frozen=True):
     """Bytes that a pool gains each day, by its last ``days`` days. Negative where it empties."""
 
     per_day: float
@@ -44,8 +44,7 @@ def find_pace(history: Sequence[tuple[date, int]], today: date) -> Pace | None:
     return Pace(slope, (late[-1][0] - first).days)
 
 
-@dataclass(frozen=True)
-class Forecast:
+class Forecast(msgspec.Struct, frozen=True):
     """A pool that holds ``used`` of ``total`` bytes and gains ``per_day`` each day."""
 
     used: int

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from appliance.facts.box import Pool, Vdev
 from appliance.layout.growth import part_size, read_group
 from appliance.pools.vdevs.expand import autoexpand_gain, data_groups
 
 
-@dataclass(frozen=True)
-class PlanState:
+class PlanState(msgspec.Struct, frozen=True):
     """``left``: the guids of the disks that are still to be replaced, in their order. ``running``: that of the one whose
     replacement is being rebuilt, 0 for none. ``grows``: a group whose disks are all larger and not used completely yet."""
 

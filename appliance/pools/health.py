@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from appliance.facts import vdev_state
 from appliance.facts.box import Pool, Vdev
@@ -18,8 +20,7 @@ Health = Literal["healthy", "working", "notice", "attention", "failed", "asleep"
 LEVEL_STATES: dict[str, Health] = {"critical": "failed", "warning": "attention", "notice": "notice", "": "healthy"}
 
 
-@dataclass(frozen=True)
-class PoolHealth:
+class PoolHealth(msgspec.Struct, frozen=True):
     """``state`` chooses icon and colour; the rest is said aloud."""
 
     state: Health

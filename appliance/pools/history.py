@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+import msgspec
 
 from appliance import command, names
 from appliance.request import Request
@@ -94,8 +95,7 @@ COMMANDS: dict[tuple[str, str], str] = {
 }
 
 
-@dataclass(frozen=True)
-class HistoryEntry:
+class HistoryEntry(msgspec.Struct, frozen=True):
     """One line. ``kind`` is ``command`` or ``noted``; ``by`` the account and box it names."""
 
     at: datetime

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import calendar
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Literal
+
+import msgspec
 
 from appliance.schedule import AHEAD, Every, Schedule, at_hour
 
@@ -20,8 +21,7 @@ MONTHS = {"month": 1, "quarter": 3}
 BETWEEN_TRIES = timedelta(hours=20)
 
 
-@dataclass(frozen=True)
-class Care:
+class Care(msgspec.Struct, frozen=True):
     """One pool's scrub or trim, as things are. ``since`` is when the pool was made: the first run is due a period later."""
 
     key: str
@@ -34,8 +34,7 @@ class Care:
     held: bool = False  # it was the schedule that paused it
 
 
-@dataclass(frozen=True)
-class DueAct:
+class DueAct(msgspec.Struct, frozen=True):
     key: str
     what: Literal["start", "pause", "resume"]
 

@@ -5,8 +5,9 @@ The clock of readings is one that never goes back or jumps (``time.monotonic``):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from appliance.facts.box import LongWork, Pool
 from appliance.formatting import duration_text, time_left
@@ -32,8 +33,7 @@ TITLES = {
 KNOWN_BY_THEIR_END = {"trim", "initialize"}
 
 
-@dataclass(frozen=True)
-class RateSample:
+class RateSample(msgspec.Struct, frozen=True):
     """One reading: when, how many bytes were done, and how many a scan had found by then."""
 
     at: float
@@ -41,8 +41,7 @@ class RateSample:
     looked: int = 0
 
 
-@dataclass(frozen=True)
-class WorkRate:
+class WorkRate(msgspec.Struct, frozen=True):
     """The readings of one stretch of uninterrupted work, oldest first."""
 
     samples: tuple[RateSample, ...] = ()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
+
+import msgspec
 
 from appliance import command, names
 from appliance.errors import Reason, Refused
@@ -21,8 +22,7 @@ LONGEST_COMMENT = 32  # ZPROP_MAX_COMMENT, include/sys/fs/zfs.h
 Name = Literal["autotrim", "autoexpand", "autoreplace", "comment"]
 
 
-@dataclass(frozen=True)
-class PoolPropertyWords:
+class PoolPropertyWords(msgspec.Struct, frozen=True):
     """A property as people know it. ``said`` puts each value in words; a switch is set with on and off."""
 
     title: str

@@ -7,7 +7,8 @@ bytes that are in the pool now. A scrub reads the same blocks from the same disk
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from appliance.facts.box import Pool
 
@@ -17,8 +18,7 @@ WHOLE = 0.5  # of what is in the pool now: a rebuild that looked at less only ca
 EXPANSION = 2  # reads and writes all that a rebuild only reads or only writes
 
 
-@dataclass(frozen=True)
-class PastWork:
+class PastWork(msgspec.Struct, frozen=True):
     """Finished work on the pool: ``looked`` is how many bytes it went through."""
 
     kind: str  # resilver, rehearsal (of a resilver), scrub, expand
@@ -26,8 +26,7 @@ class PastWork:
     seconds: float
 
 
-@dataclass(frozen=True)
-class RebuildEstimate:
+class RebuildEstimate(msgspec.Struct, frozen=True):
     """Seconds, and what they are taken from. Not ``measured``: an estimate."""
 
     seconds: int

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime
+
+import msgspec
 
 from appliance.facts.box import LongWork, Pool
 from appliance.formatting import link_label, size_text
@@ -29,8 +30,7 @@ def report_key(pool: Pool, work: LongWork) -> str:
     return work_key(pool, work)
 
 
-@dataclass(frozen=True)
-class Wear:
+class Wear(msgspec.Struct, frozen=True):
     """Errors that ZFS counted on one disk when the report was written."""
 
     device: str
@@ -44,8 +44,7 @@ class Wear:
         return link_label(self.device)
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     """How long work ended. ``errors`` could not be repaired; ``damaged`` counts files, ``files`` names the first."""
 
     kind: str
@@ -57,7 +56,7 @@ class Report:
     errors: int = 0
     damaged: int = 0
     files: tuple[str, ...] = ()
-    wear: tuple[Wear, ...] = field(default=())
+    wear: tuple[Wear, ...] = msgspec.field(default=())
     subject: str = ""
 
     @property

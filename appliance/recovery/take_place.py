@@ -6,10 +6,8 @@ something else on this box, nothing is done. Every step can be done twice.
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
@@ -35,8 +33,7 @@ from appliance.zfs import status
 NAMED = 12
 
 
-@dataclass
-class Opened:
+class Opened(msgspec.Struct):
     """What the first step tells the others."""
 
     secrets: BoxSecrets | None = None
@@ -81,7 +78,7 @@ class TakePlace(Operation, tag="take-place"):
     def load_extra_facts(self, facts: Facts) -> Facts:
         if facts.pool(self.pool) is None:
             return facts  # ``check`` says so
-        return dataclasses.replace(facts, box_record=records.read_record(self.pool, self.box))
+        return msgspec.structs.replace(facts, box_record=records.read_record(self.pool, self.box))
 
     # --- what speaks against it -----------------------------------------------------------------------------------
     def check(self, facts: Facts) -> Iterator[Reason]:
@@ -171,7 +168,7 @@ class TakePlace(Operation, tag="take-place"):
         here = [one.name for one in facts.accounts]
         coming = tuple(bring_users.account_of(one) for one in record.users if one.name not in here)
         groups = tuple(bring_users.group_of(one) for one in record.groups if facts.group(one.name) is None)
-        later = dataclasses.replace(facts, accounts=(*facts.accounts, *coming), groups=(*facts.groups, *groups))
+        later = msgspec.structs.replace(facts, accounts=(*facts.accounts, *coming), groups=(*facts.groups, *groups))
         try:
             return checked_plan(ApproveShares(pool=self.pool, guid=self.guid), later)
         except Refused:
@@ -209,7 +206,7 @@ class TakePlace(Operation, tag="take-place"):
     def serve(self, work: Work) -> None:
         """Serve them as ``ApproveShares`` does. What keeps them from it is said, and they are offered on the pool's page."""
         operation = ApproveShares(pool=self.pool, guid=self.guid)
-        facts = dataclasses.replace(
+        facts = msgspec.structs.replace(
             publish.agreed_facts(), datasets=status.read_datasets(), pools=status.read_pools(),
             accounts=accounts.read_accounts(), groups=accounts.read_groups(), shares=publish.configured_shares(),
         )  # fmt: skip

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from urllib.parse import quote
+
+import msgspec
 
 from appliance.message import Message
 from appliance.shares.settings import ShareSetting
 
 
-@dataclass(frozen=True)
-class AddressWay:
+class AddressWay(msgspec.Struct, frozen=True):
     """What a person does on one kind of computer: ``address`` is to copy, ``steps`` say where to put it."""
 
     computer: str

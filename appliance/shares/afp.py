@@ -23,8 +23,9 @@ import socket
 import struct
 import time
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from appliance import command, names
 from appliance.errors import Failed, Reason
@@ -181,8 +182,7 @@ def login_methods(host: str = "127.0.0.1", port: int = PORT, timeout: float = 10
     return methods_in(server_information(host, port, timeout))
 
 
-@dataclass(frozen=True)
-class AfpServing:
+class AfpServing(msgspec.Struct, frozen=True):
     """netatalk as ``serving.py`` wants it."""
 
     owned: OwnedFile

@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from appliance import command
 from appliance.errors import Failed
@@ -30,8 +31,7 @@ LONGEST = 300
 AFP_PEER = re.compile(r'\s(?P<peer>\S+)\s+users:\(\("afpd",pid=(?P<pid>\d+)')
 
 
-@dataclass(frozen=True)
-class Connection:
+class Connection(msgspec.Struct, frozen=True):
     """One client. ``id`` names it to its server: a process (SMB, AFP) or the kernel's number (NFS)."""
 
     protocol: Protocol

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from xml.etree import ElementTree
+
+import msgspec
 
 from appliance import command
 from appliance.errors import Failed, Reason, Refused
@@ -38,8 +38,7 @@ UUIDS = uuid.UUID("6f0d8a43-9a0c-4b57-8d4e-5a6f1f5f2f10")  # the space in which 
 KINDS = {"_http._tcp", "_https._tcp", "_smb._tcp", "_afpovertcp._tcp", "_adisk._tcp", "_device-info._tcp", "_nfs._tcp"}
 
 
-@dataclass(frozen=True)
-class AvahiService:
+class AvahiService(msgspec.Struct, frozen=True):
     """One thing to announce: its kind, port and text records."""
 
     kind: str
@@ -47,8 +46,7 @@ class AvahiService:
     texts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class FoundService:
+class FoundService(msgspec.Struct, frozen=True):
     """A service as a browser of the network sees it (``avahi-browse --parsable``)."""
 
     name: str
@@ -122,6 +120,8 @@ def render_files(datasets: Iterable[Dataset]) -> dict[str, str]:
 
 def check_announcement(path: Path) -> None:
     """Whether Avahi would take this file: it only says so in its log. Raises Failed."""
+    from xml.etree import ElementTree  # the web and the worker load this module, and only the agent reads such a file
+
     try:
         root = ElementTree.fromstring(path.read_text(encoding="utf-8"))  # noqa: S314 - rendered by Larder itself
     except ElementTree.ParseError as error:

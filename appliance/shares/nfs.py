@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from appliance import command, names
 from appliance.errors import Failed, Reason
@@ -33,8 +34,7 @@ CLIENT = re.compile(r" (?P<host>[a-z0-9.:/-]+)\((?P<options>[a-z0-9_,=]+)\)")
 LISTED = re.compile(r"(?P<path>/\S*)\s+(?P<host>[^\s(]+)\((?P<options>[^)]*)\)")
 
 
-@dataclass(frozen=True)
-class Export:
+class Export(msgspec.Struct, frozen=True):
     """One folder for one client, as the file says it or as the server tells it."""
 
     path: str
@@ -126,8 +126,7 @@ def parse_listed(text: str) -> list[Export]:
     ]
 
 
-@dataclass(frozen=True)
-class NfsServing:
+class NfsServing(msgspec.Struct, frozen=True):
     """The kernel's server as ``serving.py`` wants it. A share's name is its path."""
 
     owned: OwnedFile

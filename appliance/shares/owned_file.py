@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from appliance.errors import Reason, Refused
 from appliance.system import atomic_file
@@ -17,8 +18,7 @@ from appliance.system import atomic_file
 MARK = "# Written by Larder. Change it in Larder: a change made here is shown there and stops Larder from writing. "
 
 
-@dataclass(frozen=True)
-class OwnedFile:
+class OwnedFile(msgspec.Struct, frozen=True):
     """``path`` and how to find out that a daemon would take new content (``check`` raises Failed)."""
 
     path: Path

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
 from typing import Protocol as Interface
+
+from msgspec.structs import replace
 
 from appliance.errors import Failed, LarderError, Reason, explain_error
 from appliance.facts.box import Facts

@@ -8,10 +8,10 @@ guests, since a session without a password has no key. The oldest protocol that 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from appliance.errors import Reason
 from appliance.facts.box import Facts

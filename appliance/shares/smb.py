@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -228,8 +227,7 @@ def policy_in(path: Path) -> SmbPolicy | None:
         return None
 
 
-@dataclass(frozen=True)
-class SmbServing:
+class SmbServing(msgspec.Struct, frozen=True):
     """Samba, as ``publish.Serving`` describes a protocol."""
 
     owned: OwnedFile

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Self
 
 import msgspec
+from msgspec.structs import replace
 
 from appliance import names, schedule
 from appliance.errors import Failed, Reason, Refused

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import islice
 
@@ -96,8 +95,7 @@ class Policy(StrictStruct):
 USUAL = Policy(hourly=24, daily=14, weekly=8, monthly=6, skip_unchanged=True)
 
 
-@dataclass(frozen=True)
-class Taken:
+class Taken(msgspec.Struct, frozen=True):
     """A snapshot that a policy of this box took, as recorded.
 
     ``until``: when it last got grains because the dataset was still unchanged; it serves the slot of that moment too.
@@ -114,8 +112,7 @@ class Taken:
         return (self.created, self.until) if self.until else (self.created,)
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """The grains that are due as of ``at``, and the snapshot that gets them; if ``latest`` is None, take a new one."""
 
     grains: tuple[str, ...]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TypeVar
+
+import msgspec
 
 from appliance import names
 from appliance.errors import Failed, Reason, Refused
@@ -20,19 +21,17 @@ Pair = tuple[str, str]
 Row = TypeVar("Row")
 
 
-@dataclass(frozen=True)
-class MeasuredSpace:
+class MeasuredSpace(msgspec.Struct, frozen=True):
     """``ranges``: bytes for each requested range, None if one of its snapshots is missing.
 
     ``holds``: by the snapshot's name its tags, which are hostile text, with the time of each in seconds since 1970.
     """
 
     ranges: tuple[int | None, ...]
-    holds: dict[str, dict[str, int]] = field(default_factory=dict)
+    holds: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Freed:
+class Freed(msgspec.Struct, frozen=True):
     """Bytes that destroying some snapshots frees. If not ``exact``, more is freed: what several of them share."""
 
     size: int

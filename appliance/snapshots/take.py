@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Self
 
 import msgspec
+from msgspec.structs import replace
 
 from appliance import names, snapshot_names
 from appliance.errors import Failed, Reason, Refused

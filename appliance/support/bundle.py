@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import pwd
 import time
-import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import IO, Literal
+
+import msgspec
 
 from appliance import names
 from appliance.errors import LarderError, Reason, Refused, explain_error
@@ -37,8 +37,7 @@ MASKED: dict[Masked, str] = {
 }
 
 
-@dataclass(frozen=True)
-class BundleFile:
+class BundleFile(msgspec.Struct, frozen=True):
     """One file in it: its name, what it holds, and its size in bytes."""
 
     name: str
@@ -79,6 +78,8 @@ class MakeBundle(Request, tag="make-bundle"):
 
     def write(self, file: IO[bytes], exchange: Exchange) -> list[BundleFile]:
         """Write the zip into a file; what is in it."""
+        import zipfile  # the web and the worker know this request, and only the agent writes the file
+
         until = time.monotonic() + MOST_SECONDS
         exchange.send({"file": "the facts of this box", "at": 0, "of": len(SECTIONS)})
         facts, problem = read_facts(exchange)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -35,8 +34,7 @@ PACKAGES = (
 )  # fmt: skip  # a list of words
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(msgspec.Struct, frozen=True):
     """A file of the bundle. ``holds`` ends the sentence “this file holds …”; ``read`` gives its text. Raises LarderError."""
 
     name: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from appliance import command
 from appliance.system import network_port
@@ -24,8 +25,7 @@ MODULE_VERSION = Path("/sys/module/zfs/version")
 VERSION = re.compile(r"(\d+\.\d+\.\d+)")
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(msgspec.Struct, frozen=True):
     """Bytes. ``arc``: what ZFS keeps of files for reading again and gives back when programs need it; it is part of ``used``
     for the kernel, and told separately here: ``programs`` + ``arc`` + ``free`` = ``total``."""
 
@@ -38,8 +38,7 @@ class Memory:
         return max(self.total - self.arc - self.free, 0)
 
 
-@dataclass(frozen=True)
-class Port:
+class Port(msgspec.Struct, frozen=True):
     """A network port. ``speed`` in Mbit/s, 0 where unknown; ``received`` and ``sent`` in bytes since the start; ``faults``:
     frames that came damaged or were dropped; ``link``: what both ends of the cable offer, of a wired port that tells."""
 
@@ -61,16 +60,14 @@ class Port:
         return network_port.describe_slow(self.link)
 
 
-@dataclass(frozen=True)
-class Sensor:
+class Sensor(msgspec.Struct, frozen=True):
     """A temperature in °C, or a fan in turns a minute."""
 
     name: str
     value: int
 
 
-@dataclass(frozen=True)
-class BoxInfo:
+class BoxInfo(msgspec.Struct, frozen=True):
     """All of it at one moment. ``boot``: the id of this start; ``uptime`` in seconds; ``has_systemd``: no container, so that
     name and clock can be set."""
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from appliance import command
 from appliance.errors import Failed
@@ -24,8 +26,7 @@ STEP = 60.0  # seconds by which the clock and the time since the start may drift
 PATIENCE = 3 * 86400.0  # seconds of running after which a date that is far ahead is believed
 
 
-@dataclass(frozen=True)
-class Clock:
+class Clock(msgspec.Struct, frozen=True):
     """How the clock was at a look; ``shift`` is what has to be added to it, nothing while it is believed."""
 
     boot: str

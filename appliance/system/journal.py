@@ -12,11 +12,11 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from appliance import command
 from appliance.command import CommandFailed
@@ -120,8 +120,7 @@ AREAS: dict[str, list[str]] = {
 }
 
 
-@dataclass(frozen=True)
-class LogLine:
+class LogLine(msgspec.Struct, frozen=True):
     """A line. ``at``: seconds since 1970; ``source`` the program that wrote it; ``priority`` as syslog counts, 0 the worst."""
 
     at: float
@@ -130,8 +129,7 @@ class LogLine:
     text: str
 
 
-@dataclass(frozen=True)
-class LogPage:
+class LogPage(msgspec.Struct, frozen=True):
     """Lines, the newest first. ``after``: the cursor from which the next page goes on; empty where there is nothing older.
 
     ``reached``: how far back it was read, in seconds since 1970; 0 where nothing was there. ``stopped``: time or bytes ended

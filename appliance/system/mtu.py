@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -45,8 +44,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         return max(round(self.until - now()), 0)
 
 
-@dataclass(frozen=True)
-class MtuStatus:
+class MtuStatus(msgspec.Struct, frozen=True):
     """What pages know of a port's MTU. ``refusal``: why it cannot be changed here, as a sentence; empty where it can."""
 
     value: int

@@ -12,8 +12,9 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from appliance.message import Message
 
@@ -46,8 +47,7 @@ MOST_DAMAGED, DAMAGED_SHARE = 20, 1 / 10_000
 MOST_DROPPED, DROPPED_SHARE = 500, 1 / 200
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(msgspec.Struct, frozen=True):
     """Speeds in Mbit/s, 0 where unknown. ``supported``: the most that the port can do; ``offered``: that it is set to offer;
     ``partner``: that the other end of the cable offers."""
 
@@ -68,8 +68,7 @@ class Link:
         return 0 < self.speed < self.reachable
 
 
-@dataclass(frozen=True)
-class Counters:
+class Counters(msgspec.Struct, frozen=True):
     """Frames since the start: all that passed, those that were damaged, those that were thrown away."""
 
     passed: int
@@ -77,8 +76,7 @@ class Counters:
     dropped: int
 
 
-@dataclass(frozen=True)
-class PortStatus:
+class PortStatus(msgspec.Struct, frozen=True):
     """A port as the rules of alerts see it, in words. ``unsure``: it was not looked at for long enough to tell of frames."""
 
     name: str

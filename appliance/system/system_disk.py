@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from appliance.system import paths
 
@@ -13,8 +14,7 @@ MOUNTS = Path("/proc/self/mountinfo")
 READ_ONLY = {"ro", "emergency_ro"}
 
 
-@dataclass(frozen=True)
-class SystemDisk:
+class SystemDisk(msgspec.Struct, frozen=True):
     """A file system of the box itself: where it is mounted, how full it is as df(1) counts it (what only root may use is not
     free), whether it takes no writes."""
 

@@ -6,9 +6,10 @@ systemd-timesyncd is Debian's time service. Where chrony or ntpsec is in its pla
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+import msgspec
 
 from appliance import command
 from appliance.errors import Failed
@@ -19,8 +20,7 @@ SPAN = re.compile(r"([\d.]+)(us|μs|µs|ms|s|min|h|d)\b")  # systemd.time(7), as
 SECONDS = {"us": 1e-6, "μs": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-@dataclass(frozen=True)
-class TimeSync:
+class TimeSync(msgspec.Struct, frozen=True):
     """``on``: a time service runs; ``by_timesyncd``: it is systemd's, which ``servers`` and ``server`` are of.
 
     ``synced``: the kernel counts the clock as set. ``offset``: seconds by which it was off at the last answer, ahead of the

@@ -7,7 +7,6 @@ earlier one makes (a number, a guid) is planned once more when its first step ru
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -176,7 +175,7 @@ class ShareFolder(Operation, tag="share-folder"):
         parent = facts.dataset(self.dataset.rpartition("/")[0])
         if not self.guid and parent and facts.dataset(self.dataset) is None:
             datasets = (*datasets, child_of(parent, self.dataset))
-        return dataclasses.replace(facts, datasets=datasets, accounts=(*facts.accounts, *new))
+        return msgspec.structs.replace(facts, datasets=datasets, accounts=(*facts.accounts, *new))
 
     def plan(self, facts: Facts) -> Plan:
         later, passwords = self.facts_later(facts), new_passwords.NewPasswords()
@@ -194,7 +193,7 @@ class ShareFolder(Operation, tag="share-folder"):
                 own = list(plan.steps)
             else:
                 own = planned_later(part, plan, unknown=not self.guid or bool(self.new_users))
-            steps += [dataclasses.replace(step, name=f"{key}: {step.name}") for step in own]
+            steps += [msgspec.structs.replace(step, name=f"{key}: {step.name}") for step in own]
         return Plan(
             summary=self.summary(),
             steps=tuple(steps),
@@ -281,7 +280,7 @@ def child_of(parent: Dataset, name: str) -> Dataset:
     def inherits(source: str) -> bool:
         return source in {"local", "inherited", "received", "waiting"}
 
-    return dataclasses.replace(
+    return msgspec.structs.replace(
         parent,
         name=name,
         guid=0,
@@ -317,7 +316,7 @@ def planned_later(part: Operation, plan: Plan, *, unknown: bool) -> list[Step]:
             fresh[step.name].run(work)
 
         text = f"{step.command_text}{FILLED_IN}" if unknown and isinstance(part, SetAccess) else step.command_text
-        return dataclasses.replace(step, run=run, command_text=text)
+        return msgspec.structs.replace(step, run=run, command_text=text)
 
     return [late(step) for step in plan.steps]
 

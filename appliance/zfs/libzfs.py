@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from appliance.errors import Failed, LarderError
 
@@ -76,8 +77,7 @@ def discard_checkpoint(pool: str) -> None:
 BATCH = 256  # snapshots a call: one transaction group's worth, and the person can stop between two of them
 
 
-@dataclass(frozen=True)
-class Left:
+class Left(msgspec.Struct, frozen=True):
     """A snapshot that ZFS would not destroy, and why, in words."""
 
     name: str

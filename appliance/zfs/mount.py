@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from appliance import command, names
 from appliance.errors import Failed, Reason, Refused
@@ -50,8 +51,7 @@ SECONDS = 120
 NOT_YET = ("-o", "canmount=noauto")
 
 
-@dataclass(frozen=True)
-class Carried:
+class Carried(msgspec.Struct, frozen=True):
     """A dataset with the properties it brought along; ``own`` are those set on itself and not inherited."""
 
     name: str

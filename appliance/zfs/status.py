@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+import msgspec
 
 from appliance import command
 from appliance.errors import Failed
@@ -162,8 +163,7 @@ def kept_properties(properties: Mapping[str, Any]) -> Iterator[tuple[str, Proper
             yield key, Property(value, str(source.get("type", "NONE")).lower(), "" if of == "-" else of)
 
 
-@dataclass(frozen=True)
-class ListedProperties:
+class ListedProperties(msgspec.Struct, frozen=True):
     """The properties of one dataset in the JSON of ``zfs list``."""
 
     raw: Mapping[str, Any]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from appliance.facts.box import Disk, Facts, Pool, Vdev
 from appliance.formatting import disk_label, disk_size, link_label
@@ -15,8 +16,7 @@ START, RESERVED, END_STEP = 2048, 16384, 2048  # sectors
 TABLE = 16384  # bytes of partition entries at each end of the disk
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A vdev and everything above it, from its group down; none above a group itself."""
 
     vdev: Vdev

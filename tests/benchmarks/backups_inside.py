@@ -13,11 +13,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import libzfs_core as bare
+from msgspec.structs import replace
 
 from appliance import schedule
 from appliance.agent.read_facts import read_facts

@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from appliance.datasets import presets
 from appliance.facts import user_properties
@@ -34,15 +34,14 @@ SYSTEM_DISK = replace(rows.SYSTEM_DISK, bus="usb")
 POLICY: dict[str, Any] = {"policy": msgspec.json.encode(USUAL).decode(), "policy_source": "local"}
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(msgspec.Struct, frozen=True):
     """All that is recorded of a box. ``smart``: what disks answered to smartctl by their by-id path; the others answer as a
     healthy one. ``uses``: who takes up space, by the dataset's name. ``growth``: per cent of each pool a day."""
 
     pools: tuple[Pool, ...] = ()
     datasets: tuple[Dataset, ...] = ()
     disks: tuple[Disk, ...] = ()
-    smart: dict[str, dict[str, Any]] = field(default_factory=dict)
+    smart: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
     accounts: tuple[Account, ...] = ()
     groups: tuple[Group, ...] = ()
     importable: tuple[Importable, ...] = ()
@@ -50,7 +49,7 @@ class Box:
     remotes: tuple[Remote, ...] = ()
     receivers: tuple[Receiver, ...] = ()
     imports: tuple[FileImport, ...] = ()
-    uses: dict[str, tuple[SpaceUse, ...]] = field(default_factory=dict)
+    uses: dict[str, tuple[SpaceUse, ...]] = msgspec.field(default_factory=dict)
     kept: Policy = USUAL  # the snapshots that there are of each dataset with a policy
     growth: float = 0.05
     failed_services: tuple[str, ...] = ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,6 +13,7 @@ from django.contrib.auth.models import User
 from django.db import connections, router, transaction
 from django.db.models import Model
 from django.utils import timezone
+from msgspec.structs import replace
 
 from appliance import snapshot_names
 from appliance.alerts import rules

@@ -6,12 +6,12 @@ Made up. Only the degraded box has them, so that the healthy one stays calm.
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 from django.utils import timezone
+from msgspec.structs import replace
 
 from appliance.benchmarks.matrix import Sweep
 from appliance.shares.drift.detect import Edit

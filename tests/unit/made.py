@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from appliance.facts.box import Disk, Facts, Pool, Use
 from appliance.facts.datasets import Dataset

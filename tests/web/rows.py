@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from django.utils import timezone
+from msgspec.structs import replace
 
 from appliance import message
 from appliance.backups.tasks import BackupTask, encode_tasks

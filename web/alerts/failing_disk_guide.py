@@ -6,9 +6,9 @@ The current step follows from the facts and is not stored, so it is right also a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
 from django.urls import reverse
 from django.utils.translation import gettext, ngettext
 
@@ -29,8 +29,7 @@ LOOKED_AT = ("pending", "uncorrectable", "reallocated", "reported", "media_error
 Links = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
-class GuideStep:
+class GuideStep(msgspec.Struct, frozen=True):
     """``state`` as its mark shows: healthy (done), working (the next), empty (later)."""
 
     title: str
@@ -39,16 +38,14 @@ class GuideStep:
     links: Links = ()
 
 
-@dataclass(frozen=True)
-class Path:
+class Path(msgspec.Struct, frozen=True):
     bay: str
     pool: str
     safe: str
     steps: tuple[GuideStep, ...]
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """The state of the disk. ``asked``: it was read after it was erased."""
 
     row: DiskRow

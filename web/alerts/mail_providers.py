@@ -5,13 +5,12 @@ Servers from Thunderbird's configuration database (github.com/thunderbird/autoco
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from web.translation import lazy_text
 
 
-@dataclass(frozen=True)
-class Provider:
+class Provider(msgspec.Struct, frozen=True):
     """``needs``: what the user has to know or do first. ``app_password``: whether the account's own password is refused."""
 
     label: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -39,8 +38,7 @@ KINDS_OF_JOBS = ("receive-copies", "remove-receiver")
 NOT_A_MESSAGE = lazy_text("That is not how another Larder asks to be paired. Nothing was changed.")
 
 
-@dataclass(frozen=True)
-class ReceivedCopies:
+class ReceivedCopies(msgspec.Struct, frozen=True):
     """Another Larder and what lies here of it. ``folder``: None where it is not on a connected pool."""
 
     receiver: Receiver

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -61,8 +60,7 @@ def parse_proof(found: object) -> Proof:
         return Proof()
 
 
-@dataclass(frozen=True)
-class Received:
+class Received(msgspec.Struct, frozen=True):
     """A copy with something half received: ``size`` in bytes, ``since`` when that was first seen."""
 
     name: str
@@ -71,8 +69,7 @@ class Received:
     since: datetime | None = None
 
 
-@dataclass(frozen=True)
-class Checkable:
+class Checkable(msgspec.Struct, frozen=True):
     """What the checks of one backup are about, as the inventory tells: encrypted originals that have a copy, whether this box
     should have their key, and what is half received."""
 
@@ -95,8 +92,7 @@ def last_scrub(pool: Pool | None) -> Scan | None:
 
 
 # --- the levels ---------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Level:
+class Level(msgspec.Struct, frozen=True):
     """One level: its name, one of the states that have a picture, when it was last reached, and what that says."""
 
     name: str
@@ -211,8 +207,7 @@ def restored(one: BackupStatus) -> Level:
     return Level(name, "attention" if proof.skipped else "healthy", gettext("in part") if proof.skipped else gettext("equal"), proof.drilled, said, *button)  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Said:
+class Said(msgspec.Struct, frozen=True):
     """A part of the line that sums a backup up: words, a moment after them, and what follows in brackets."""
 
     words: str
@@ -241,8 +236,7 @@ def summary(one: BackupStatus) -> Iterator[Said]:
 
 
 # --- where a test restores to -------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class DrillPlace:
+class DrillPlace(msgspec.Struct, frozen=True):
     """Where a restore can be tested: a pool, what it needs and what there is, in bytes."""
 
     pool: str

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import msgspec
 from django.utils.translation import gettext
 
 from appliance.backups.copies import is_copy
@@ -27,8 +27,7 @@ from web import agent
 SECONDS = 60
 
 
-@dataclass(frozen=True)
-class OtherBox:
+class OtherBox(msgspec.Struct, frozen=True):
     """A box that has left its record on a pool."""
 
     pool: Pool
@@ -48,8 +47,7 @@ class OtherBox:
         return self.mark.id == key_store.box_mark()
 
 
-@dataclass(frozen=True)
-class FolderState:
+class FolderState(msgspec.Struct, frozen=True):
     """A folder of another box: ``here`` under this or another name, or ``copy`` where only a backup of it is."""
 
     folder: RecordedFolder
@@ -75,8 +73,7 @@ class FolderState:
         return gettext("here") if self.here else gettext("only as a copy") if self.copy else gettext("not here")
 
 
-@dataclass(frozen=True)
-class Phrase:
+class Phrase(msgspec.Struct, frozen=True):
     """How the recovery phrase stands."""
 
     state: RecoveryState

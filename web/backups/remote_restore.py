@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -45,8 +44,7 @@ class RestoreRemoteForm(RestoreForm):
     )
 
 
-@dataclass(frozen=True)
-class CopyThere:
+class CopyThere(msgspec.Struct, frozen=True):
     """A copy as the list shows it. ``newest``: its newest moment; ``folder``: its original, where that is here."""
 
     name: str

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
+import msgspec
 from django.db.models import Max
 from django.utils import timezone
 from django.utils.translation import gettext, ngettext
+from msgspec.structs import replace
 
 from appliance import snapshot_names
 from appliance.backups import copies, tasks
@@ -33,8 +34,7 @@ NOTHING_KNOWN = Checkable()
 CYCLE = 5  # comparisons, a week apart, in which every file comes once
 
 
-@dataclass(frozen=True)
-class BackupStatus:
+class BackupStatus(msgspec.Struct, frozen=True, dict=True):
     """One task of one folder. ``good``: the moment of the newest copy that every folder of it has; None: there is none."""
 
     dataset: Dataset
@@ -164,12 +164,11 @@ class BackupStatus:
         return "good" if self.can_run else gettext("good, not connected")
 
 
-@dataclass(frozen=True)
-class FolderBackups:
+class FolderBackups(msgspec.Struct, frozen=True):
     """A folder of a pool's top with its backups; ``above``: a backup of a folder above it holds it too."""
 
     dataset: Dataset
-    backups: list[BackupStatus] = field(default_factory=list)
+    backups: list[BackupStatus] = msgspec.field(default_factory=list)
     above: str = ""
 
     @property

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from django.utils.translation import gettext
 
 from appliance.benchmarks.conclusions import GIGABIT
@@ -13,8 +12,7 @@ WIDTH, HEIGHT = 200, 16
 SHADES = 5
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(msgspec.Struct, frozen=True):
     """A bar in units of the drawing; ``gigabit`` is the position of a gigabit network's speed, 0 if not drawn."""
 
     length: float
@@ -40,8 +38,7 @@ def draw_bar(row: CaseFigures, block: Block) -> Bar | None:
 LIVE_WIDTH, LIVE_HEIGHT = 600, 80
 
 
-@dataclass(frozen=True)
-class LiveGraph:
+class LiveGraph(msgspec.Struct, frozen=True):
     """I/O of the disks of the running case: two lines in units of the drawing, and the top of the scale."""
 
     read: str
@@ -66,8 +63,7 @@ def polyline_points(values: list[float] | list[int], top: float, width: int, hei
     return " ".join(f"{at * step:.1f},{height - value * (height - 2) / top - 1:.1f}" for at, value in enumerate(values))
 
 
-@dataclass(frozen=True)
-class FigureTrend:
+class FigureTrend(msgspec.Struct, frozen=True):
     """One case over repeated sweeps, the oldest first; ``style`` is the number of its line style."""
 
     name: str
@@ -95,16 +91,14 @@ def draw_trends(rows: list[list[CaseFigures | None]], most: float) -> list[Figur
 WIDE, TALL, STYLES = 600, 160, 6
 
 
-@dataclass(frozen=True)
-class HeatCell:
+class HeatCell(msgspec.Struct, frozen=True):
     """A cell of a heat map: its value as text, and its shade from 1 to SHADES; 0 if no run counts."""
 
     text: str
     shade: int = 0
 
 
-@dataclass(frozen=True)
-class HeatMap:
+class HeatMap(msgspec.Struct, frozen=True):
     """A heat map of two settings: the first one down, the second across."""
 
     down: str

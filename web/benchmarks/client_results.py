@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 
+import msgspec
 from django.utils import timezone
 from django.utils.translation import gettext
 
@@ -26,8 +26,7 @@ PARTS = (
 )
 
 
-@dataclass(frozen=True)
-class ResultLine:
+class ResultLine(msgspec.Struct, frozen=True):
     """A line of the table: a part, what it does in each direction, and whether it is the limit of one."""
 
     name: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
+import msgspec
 from django.db.models import Case, When
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -38,8 +38,7 @@ EXPORTS = (
 )
 
 
-@dataclass(frozen=True)
-class ResultLine:
+class ResultLine(msgspec.Struct, frozen=True):
     """A row of the table with its bar and the job that ran it."""
 
     row: CaseFigures
@@ -167,8 +166,7 @@ def export_sweep(request: HttpRequest, pk: str, form: str) -> HttpResponse:
     return response
 
 
-@dataclass(frozen=True)
-class CasePair:
+class CasePair(msgspec.Struct, frozen=True):
     """The same case in two sweeps."""
 
     name: str
@@ -239,8 +237,7 @@ def compare_sweeps(request: HttpRequest, pk: str, other: str) -> HttpResponse:
     return render(request, "benchmarks/compare.html", context)
 
 
-@dataclass(frozen=True)
-class SettingDifference:
+class SettingDifference(msgspec.Struct, frozen=True):
     """A difference in setup between two sweeps, apart from the settings."""
 
     name: str

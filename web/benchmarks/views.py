@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import uuid
-from dataclasses import dataclass, replace
 
 import msgspec
 from django.contrib import messages
@@ -15,6 +14,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
+from msgspec.structs import replace
 
 from appliance import names
 from appliance.benchmarks import estimate
@@ -107,8 +107,7 @@ def new_sweep(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, "benchmarks/new.html", {"form": form, "preset": preset}, status=400 if wrong else 200)
 
 
-@dataclass(frozen=True)
-class TypedDisk:
+class TypedDisk(msgspec.Struct, frozen=True):
     """A disk whose name the user has to type."""
 
     field: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -42,8 +41,7 @@ WORDS = ("emergency", "alert", "critical", "error", "warning", "notice", "", "de
 STATES = ("failed", "failed", "failed", "failed", "attention", "notice", "", "")
 
 
-@dataclass(frozen=True)
-class LogFilter:
+class LogFilter(msgspec.Struct, frozen=True):
     """What the filters are set to. What is not among the choices is as if it were not given."""
 
     area: str
@@ -75,8 +73,7 @@ class LogFilter:
         return urlencode({name: value for name, value in (self.filters | more).items() if value})
 
 
-@dataclass(frozen=True)
-class ShownLine:
+class ShownLine(msgspec.Struct, frozen=True):
     """A line as the page draws it."""
 
     at: datetime

@@ -11,11 +11,10 @@ import os
 import threading
 import time
 import uuid
-import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from django.utils.translation import gettext
 
 from appliance.errors import LarderError, explain_error
@@ -29,20 +28,18 @@ MOST_SHOWN = 400_000  # bytes of a file that the page shows
 HOLDS = {**{one.name: one.holds for one in SECTIONS}, **OWN}  # what each file holds, by its name
 
 
-@dataclass(frozen=True)
-class File:
+class File(msgspec.Struct, frozen=True):
     name: str
     holds: str
     size: int
 
 
-@dataclass
-class Bundle:
+class Bundle(msgspec.Struct):
     """One bundle. ``at`` of ``of`` files are begun; ``problem`` says why there is none; ``handle`` is set once it is there."""
 
     masked: tuple[str, ...]
-    key: str = field(default_factory=lambda: uuid.uuid4().hex)
-    begun: float = field(default_factory=time.monotonic)
+    key: str = msgspec.field(default_factory=lambda: uuid.uuid4().hex)
+    begun: float = msgspec.field(default_factory=time.monotonic)
     now: str = ""
     at: int = 0
     of: int = 1
@@ -169,6 +166,8 @@ class Shelf:
 
     def text_of(self, key: str, name: str) -> tuple[str, bool] | None:
         """The text of a file in it and whether that is all; None where there is none."""
+        import zipfile  # a quarter of a megabyte that few need
+
         reader = self.open(key)
         if reader is None:
             return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 
 import msgspec
@@ -30,8 +29,7 @@ SECONDS_TO_ASK_FOR_CLIENTS = 15.0
 ACTS: dict[str, type[PowerOperation]] = {"restart": RestartBox, "shut-down": ShutDownBox}
 
 
-@dataclass(frozen=True)
-class PortLine:
+class PortLine(msgspec.Struct, frozen=True):
     """A network port with what moves through it now, in bytes a second; None while that is not known yet."""
 
     port: Port

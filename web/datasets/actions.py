@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 
+import msgspec
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -27,8 +27,7 @@ from web.jobs import confirm, queue
 FRESH = timedelta(seconds=10)
 
 
-@dataclass(frozen=True)
-class ActionLink:
+class ActionLink(msgspec.Struct, frozen=True):
     """A link in the menu of a dataset's page."""
 
     words: str

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from django import forms
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -30,8 +30,7 @@ from web.jobs.refusals import add_reasons, refusals_lead_to
 from web.translation import text_of
 
 
-@dataclass(frozen=True)
-class SettingLine:
+class SettingLine(msgspec.Struct, frozen=True):
     """One property for the page."""
 
     name: str

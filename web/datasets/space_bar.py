@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from django.utils.translation import gettext
 
 from appliance.facts.datasets import Dataset
@@ -11,8 +10,7 @@ from appliance.facts.datasets import Dataset
 WIDTH = 300  # in the units of the drawing
 
 
-@dataclass(frozen=True)
-class SpaceBarPart:
+class SpaceBarPart(msgspec.Struct, frozen=True):
     """One part of the bar: its name, the use that decides its colour, its bytes and position."""
 
     name: str
@@ -22,8 +20,7 @@ class SpaceBarPart:
     width: float
 
 
-@dataclass(frozen=True)
-class SpaceBar:
+class SpaceBar(msgspec.Struct, frozen=True):
     parts: tuple[SpaceBarPart, ...]
     words: str
 

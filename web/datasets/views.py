@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -30,8 +29,7 @@ from web.shares.volume_target import volume_context
 PAGE = 40  # keeps a page of the list under 60 kB
 
 
-@dataclass(frozen=True)
-class Folder:
+class Folder(msgspec.Struct, frozen=True):
     """A dataset and its share switches."""
 
     key: str

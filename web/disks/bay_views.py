@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from django.contrib import messages
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
@@ -32,8 +31,7 @@ PERHAPS = lazy_text(
 SAID = {"light": LIGHT, "perhaps": PERHAPS}
 
 
-@dataclass(frozen=True)
-class BayLine:
+class BayLine(msgspec.Struct, frozen=True):
     """A bay as a line of the form."""
 
     pk: int

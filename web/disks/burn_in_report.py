@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from statistics import median
 
+import msgspec
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext
+from msgspec.structs import replace
 
 from appliance.burn_in.regions import Region, RegionResult, span_text
 from appliance.burn_in.verdict import BAD, DOUBTFUL, WRONG, find_slow
@@ -33,8 +34,7 @@ STAGES = {
 }
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(msgspec.Struct, frozen=True):
     """A region on the drawing that failed or is slow: its place from the left, and how wide it is."""
 
     at: float
@@ -42,8 +42,7 @@ class Mark:
     failed: bool
 
 
-@dataclass(frozen=True)
-class SpeedGraph:
+class SpeedGraph(msgspec.Struct, frozen=True):
     """Speeds over the length of the disk: two lines, marks of bad regions, and the top of the scale as text."""
 
     written: str
@@ -55,8 +54,7 @@ class SpeedGraph:
     height = HEIGHT
 
 
-@dataclass(frozen=True)
-class BadRegion:
+class BadRegion(msgspec.Struct, frozen=True):
     """A line of the table of regions that failed or are slow."""
 
     number: int

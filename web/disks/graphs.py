@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
+
+import msgspec
 
 from web.alerts.models import DiskDay
 from web.disks.smart_history import FIGURE
@@ -30,8 +31,7 @@ WIDTH, HEIGHT = 320, 72
 BOX = f"0 0 {WIDTH} {HEIGHT}"
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(msgspec.Struct, frozen=True):
     """One value over time. ``points``: an SVG polyline of each day's maximum, in a box of WIDTH by HEIGHT."""
 
     name: str
@@ -44,8 +44,7 @@ class Graph:
     accepted: int | None = None
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(msgspec.Struct, frozen=True):
     """Another current figure. ``rating`` and ``limit`` are the maker's: at the limit the disk has failed."""
 
     name: str

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from web.translation import lazy_text
 
 
-@dataclass(frozen=True)
-class Chapter:
+class Chapter(msgspec.Struct, frozen=True):
     """One page of the guide. ``picture`` describes its picture for those who do not see it; ``words`` help a search find it."""
 
     slug: str

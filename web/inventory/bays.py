@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from functools import cached_property
 
+import msgspec
 from django.urls import reverse
 from django.utils.translation import gettext
+from msgspec.structs import replace
 
 from appliance.facts import vdev_state
 from appliance.facts.box import Disk, Pool, Vdev
@@ -25,8 +26,7 @@ KnownBays = dict[str, BayRow]  # by port
 SCAN_WORDS = {"scrub": lazy_text("being checked"), "resilver": lazy_text("rebuilding")}
 
 
-@dataclass(frozen=True)
-class Bay:
+class Bay(msgspec.Struct, frozen=True, dict=True):
     """A disk where its owner finds it. ``number`` counts the disks of the box, the system disk last."""
 
     number: int
@@ -93,8 +93,7 @@ class Bay:
         return gettext("bay {name}").format(name=self.name)
 
 
-@dataclass(frozen=True)
-class MissingDisk:
+class MissingDisk(msgspec.Struct, frozen=True):
     """A disk that a pool lacks: drawn as a bay, so that the picture shows what is wrong."""
 
     name: str
@@ -113,8 +112,7 @@ class MissingDisk:
         return (self.given or str(self.number)) if self.number else ""
 
 
-@dataclass(frozen=True)
-class EmptyBay:
+class EmptyBay(msgspec.Struct, frozen=True):
     """A known bay without a disk."""
 
     number: int

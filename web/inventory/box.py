@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+import msgspec
 from django.utils.translation import ngettext
 
 from web.inventory import stability, store
@@ -21,14 +20,13 @@ from web.inventory.models import DiskRow, PoolRow
 from web.inventory.pool_cards import PoolCard, build_pool_card
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(msgspec.Struct, frozen=True):
     """Everything that pages of pools and disks show, in six queries however many there are."""
 
     bays: list[Bay]
     cards: list[PoolCard]
     gone: list[MissingDisk]
-    nothing: list[EmptyBay] = field(default_factory=list)
+    nothing: list[EmptyBay] = msgspec.field(default_factory=list)
 
     @property
     def free_text(self) -> str:

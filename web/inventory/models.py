@@ -5,11 +5,11 @@ Each row keeps the whole fact as JSON (``facts``) beside the few columns that pa
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import msgspec
 from django.db import models
+from msgspec.structs import replace
 
 from appliance.facts import box, sharing
 from appliance.facts.datasets import Bookmark, Dataset, DatasetDetail, Snapshot
@@ -26,7 +26,7 @@ from web.said import RowWithMessages, message_of
 
 
 class Row(models.Model):
-    """A fact under its identity. ``kind`` is the dataclass that ``facts`` decodes to."""
+    """A fact under its identity. ``kind`` is the struct that ``facts`` decodes to."""
 
     key = models.CharField(max_length=300, primary_key=True)
     name = models.CharField(max_length=300, db_index=True)

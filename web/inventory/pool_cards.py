@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from django.utils.translation import gettext, ngettext
 
 from appliance.facts import vdev_state
@@ -17,8 +16,7 @@ from web.inventory.models import PoolRow
 from web.translation import text_of
 
 
-@dataclass(frozen=True)
-class PoolCard:
+class PoolCard(msgspec.Struct, frozen=True):
     """A pool on the overview and on its page."""
 
     key: str

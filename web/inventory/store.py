@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import replace as changed_copy
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,6 +11,7 @@ import msgspec
 from django.db import connections, transaction
 from django.db.models import F, Q
 from django.utils import timezone
+from msgspec.structs import replace as changed_copy
 
 from appliance.disks import probe
 from appliance.errors import LarderError

@@ -5,9 +5,9 @@ One table, keyed by the operation's class; ``tests/web/jobs/test_operation_ui.py
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
+import msgspec
 from django.utils.translation import gettext
+from msgspec.structs import replace
 
 from appliance.backups.check_keys import CheckBackupKeys
 from appliance.backups.discard_received import DiscardReceived
@@ -92,8 +92,7 @@ from web.jobs.secret_fields import NEW_KEY_FILE, NEW_PASSPHRASE, PAIRING_CODE, P
 from web.translation import lazy_format, lazy_text
 
 
-@dataclass(frozen=True)
-class Away:
+class Away(msgspec.Struct, frozen=True):
     """What the page of a job says that takes the box itself away: the headline, what to expect, and ``lost`` once the box no
     longer answers."""
 
@@ -102,8 +101,7 @@ class Away:
     lost: str
 
 
-@dataclass(frozen=True)
-class OperationUi:
+class OperationUi(msgspec.Struct, frozen=True):
     """The route and the label of the link when it is done; its secret as typed, and as a file where its key is one.
 
     ``steps``: the titles of the wizard's steps, of which its review is number ``review_at``. ``followed``: its job is

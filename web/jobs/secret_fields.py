@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from appliance.backups.pairing import codes
 from appliance.imports.settings import check_password
 from web.translation import lazy_text
 
 
-@dataclass(frozen=True)
-class Secret:
+class Secret(msgspec.Struct, frozen=True):
     """How the review page asks for a secret: typed twice where it is a new one. ``password``: for signing in to shares,
     with the grammar of those; otherwise a passphrase, unless ``check`` says otherwise. ``field`` is its name in the form."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -17,8 +16,7 @@ from web.overview.models import DismissedStep
 from web.translation import lazy_text
 
 
-@dataclass(frozen=True)
-class FirstStep:
+class FirstStep(msgspec.Struct, frozen=True):
     """One step: what it is for in one sentence, and the page that does it."""
 
     key: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import msgspec
 from django.utils import timezone
 
 from appliance.shares.connections import Connection
@@ -23,8 +23,7 @@ LONGEST_NOW = timedelta(seconds=60)
 NAMED = 4  # of those who are connected
 
 
-@dataclass(frozen=True)
-class RightNow:
+class RightNow(msgspec.Struct, frozen=True):
     """``network`` and ``disks``: bytes a second in and out, read and written; None: not measured yet. ``warmest``: °C of the
     warmest disk, 0 where none tells. ``copied``: the oldest of the newest good copies of all backups; ``uncopied`` of them have none."""
 

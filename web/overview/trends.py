@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
+import msgspec
 from django.db.models import Q
 
 from web.alerts.models import PoolDay
@@ -16,8 +16,7 @@ YEAR, EVERY = 366, 6  # days
 WIDTH, HEIGHT = 320, 40
 
 
-@dataclass(frozen=True)
-class Trend:
+class Trend(msgspec.Struct, frozen=True):
     """``points``: an SVG polyline in a box of WIDTH by HEIGHT, from empty at the bottom to full at the top; empty where
     less than two weeks are known. ``forecast``: when it will be full, empty where it does not grow."""
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 
+import msgspec
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
+from msgspec.structs import replace
 
 from web import live
 from web.alerts.models import Alert
@@ -38,8 +39,7 @@ POOL_HEALTH_ALERTS = {
 }
 
 
-@dataclass(frozen=True)
-class Attention:
+class Attention(msgspec.Struct, frozen=True):
     """One message with what to do about it. The first one counts the others in ``more``."""
 
     state: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import msgspec
 from django.urls import reverse
 from django.utils.translation import gettext
 
@@ -21,8 +21,7 @@ WEEK = timedelta(days=7)
 MOST = 8
 
 
-@dataclass(frozen=True)
-class Happening:
+class Happening(msgspec.Struct, frozen=True):
     """One line: ``state`` is that of its icon, ``word`` says the state for a user who cannot see the icon."""
 
     at: datetime
@@ -32,8 +31,7 @@ class Happening:
     link: str
 
 
-@dataclass(frozen=True)
-class Week:
+class Week(msgspec.Struct, frozen=True):
     """The newest happenings first, how many older ones there are, and how many snapshots were taken."""
 
     newest: list[Happening]

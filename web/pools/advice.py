@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 
+import msgspec
 from django.urls import reverse
 from django.utils.translation import gettext
+from msgspec.structs import replace
 
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
@@ -24,8 +25,7 @@ from web.pools.topology import act_url, box_facts, replace_url
 from web.translation import text_of
 
 
-@dataclass(frozen=True)
-class Advice:
+class Advice(msgspec.Struct, frozen=True):
     """One thing to know about the pool, and the page that helps."""
 
     state: str

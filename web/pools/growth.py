@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
+import msgspec
 from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.translation import gettext
@@ -31,8 +31,7 @@ from web.pools.topology import add_url, replace_url
 TB = 10**12
 
 
-@dataclass(frozen=True)
-class WayOffer:
+class WayOffer(msgspec.Struct, frozen=True):
     """A way as the page shows it. ``style`` is the number of its line; 0: it has none."""
 
     way: Way
@@ -59,8 +58,7 @@ class WayOffer:
         )
 
 
-@dataclass(frozen=True)
-class GrowthPage:
+class GrowthPage(msgspec.Struct, frozen=True):
     """Everything that the page shows. ``full`` is when the pool is 80 % full if nothing is done."""
 
     offers: list[WayOffer]

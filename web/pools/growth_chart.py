@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
 from django.utils.translation import gettext
 
 from appliance.pools.fullness import NOTICE
@@ -28,8 +28,7 @@ class Styled(Protocol):
     def style(self) -> int: ...
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """``points``: an SVG polyline from today to five years ahead, from empty at the bottom to full at the top."""
 
     name: str

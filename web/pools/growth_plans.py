@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import msgspec
 from django.urls import reverse
 from django.utils.translation import gettext
 
@@ -21,8 +21,7 @@ from web.translation import text_of
 STANDS = timedelta(days=30)  # without a step: time for a gentle reminder
 
 
-@dataclass(frozen=True)
-class PlanProgress:
+class PlanProgress(msgspec.Struct, frozen=True):
     """How far a plan is, in words, with the page of its next step."""
 
     plan: GrowthPlan

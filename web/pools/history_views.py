@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 
+import msgspec
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -23,16 +23,14 @@ PAGE = 50
 FRESH = timedelta(seconds=30)
 
 
-@dataclass(frozen=True)
-class HistoryRow:
+class HistoryRow(msgspec.Struct, frozen=True):
     """A line of history with what it means."""
 
     row: HistoryLine
     words: str
 
 
-@dataclass(frozen=True)
-class EventLine:
+class EventLine(msgspec.Struct, frozen=True):
     """An event with what it means."""
 
     row: Event

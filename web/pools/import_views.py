@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 
+import msgspec
 from django import forms
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -30,8 +30,7 @@ LOOK_AGAIN = timedelta(seconds=5)
 LONGEST_LOOK = timedelta(minutes=15)
 
 
-@dataclass(frozen=True)
-class ImportCandidate:
+class ImportCandidate(msgspec.Struct, frozen=True):
     """A pool that could be imported, with what its state means."""
 
     found: Importable

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from appliance.layout.advice import Candidate, Proposal
 from appliance.layout.choices import rest_size
@@ -13,8 +14,7 @@ from web.translation import lazy_text
 DISK, GAP, GROUP_GAP, HEIGHT = 14, 3, 9, 44  # in the units of the drawing
 
 
-@dataclass(frozen=True)
-class DiagramPart:
+class DiagramPart(msgspec.Struct, frozen=True):
     """A piece of a disk: where it is drawn and what it is for (data, parity, spare, rest, idle)."""
 
     x: int
@@ -23,8 +23,7 @@ class DiagramPart:
     use: str
 
 
-@dataclass(frozen=True)
-class LayoutDiagram:
+class LayoutDiagram(msgspec.Struct, frozen=True):
     """The drawing, and the same as text."""
 
     width: int

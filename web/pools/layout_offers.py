@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+
+import msgspec
 
 from appliance.benchmarks import layout_results
 from appliance.benchmarks.results import MeasuredCase
@@ -21,8 +22,7 @@ NOTABLE_SHARE = 50  # less than a fiftieth of the disks unused is not mentioned
 MOST_CASES = 300  # older ones were measured on disks as they were then
 
 
-@dataclass(frozen=True)
-class LayoutOffer:
+class LayoutOffer(msgspec.Struct, frozen=True):
     """A proposal as the page shows it."""
 
     proposal: Proposal
@@ -36,8 +36,7 @@ class LayoutOffer:
     known: str = ""  # what was measured of it with these disks
 
 
-@dataclass(frozen=True)
-class LayoutCard:
+class LayoutCard(msgspec.Struct, frozen=True):
     """One of the few suggested layouts: which goals it serves, and how many disks may fail, as a sentence."""
 
     title: str
@@ -48,8 +47,7 @@ class LayoutCard:
     warnings: tuple[str, ...]  # without those that every card has
 
 
-@dataclass(frozen=True)
-class LayoutOffers:
+class LayoutOffers(msgspec.Struct, frozen=True):
     """The proposed layouts, the recommended one first; every other possible layout; the suggested few of the proposed.
 
     Warnings that most of the proposed layouts share, and those that all suggested ones do, stand apart.

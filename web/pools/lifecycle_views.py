@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 
+import msgspec
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
@@ -39,8 +39,7 @@ ACTS: dict[str, type[Operation]] = {
 }
 
 
-@dataclass(frozen=True)
-class ShareOffer:
+class ShareOffer(msgspec.Struct, frozen=True):
     """A share that is stored with a folder and not approved on this box."""
 
     dataset: Dataset

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
 from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -141,8 +141,7 @@ def edit_schedule(request: HttpRequest, key: str, kind: str) -> HttpResponse:
     return live.respond_to_form(request, "pools/schedule.html", context)
 
 
-@dataclass(frozen=True)
-class MaintenanceLine:
+class MaintenanceLine(msgspec.Struct, frozen=True):
     """Scrub or trim on the pool's page."""
 
     kind: str
@@ -210,8 +209,7 @@ def pool_facts(pool: Pool) -> Facts:
 
 
 # --- what is set on the pool ----------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class PoolSetting:
+class PoolSetting(msgspec.Struct, frozen=True):
     """A property of the pool with its words and value."""
 
     name: str

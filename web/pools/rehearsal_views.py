@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 
+import msgspec
 from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
+from msgspec.structs import replace
 
 from appliance.errors import Refused
 from appliance.facts.box import Facts, Pool
@@ -94,8 +95,7 @@ def rehearse_rebuild(request: HttpRequest, key: str) -> HttpResponse:
 
 
 # --- on the pool's page -----------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class RehearsalLine:
+class RehearsalLine(msgspec.Struct, frozen=True):
     """What the pool's page says: the last result, and whether a rehearsal can be started."""
 
     result: RehearsalResult | None

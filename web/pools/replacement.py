@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 from django.utils.translation import gettext, ngettext
 
 from appliance.errors import Reason, Refused
@@ -24,8 +24,7 @@ from web.translation import text_of
 STEPS = ("choose", "offline", "pull", "accept", "follow", "done")  # titles: REPLACEMENT_STEPS
 
 
-@dataclass(frozen=True)
-class ReplacementCandidate:
+class ReplacementCandidate(msgspec.Struct, frozen=True):
     """A disk that could take the place, with reasons against it and warnings."""
 
     bay: Bay
@@ -38,8 +37,7 @@ class ReplacementCandidate:
         return not self.reasons
 
 
-@dataclass(frozen=True)
-class Situation:
+class Situation(msgspec.Struct, frozen=True):
     """The current state. ``step`` is one of STEPS, or ``lost`` where the pool or the disk's place is gone."""
 
     step: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext
@@ -28,8 +28,7 @@ KIND_WORDS = {
 }
 
 
-@dataclass(frozen=True)
-class Action:
+class Action(msgspec.Struct, frozen=True):
     """One thing that can be done, as a link to its page."""
 
     text: str
@@ -38,8 +37,7 @@ class Action:
     danger: bool = False
 
 
-@dataclass(frozen=True)
-class TopologyRow:
+class TopologyRow(msgspec.Struct, frozen=True):
     """A line of the tree."""
 
     name: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import msgspec
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -63,8 +63,7 @@ def review_vdev_act(request: HttpRequest, key: str, guid: int, what: str) -> Htt
     return review_act(request, ACTS, what, back=reverse("pool", args=[key]), pool=pool.name, vdev=vdev)
 
 
-@dataclass(frozen=True)
-class AddDisksKind:
+class AddDisksKind(msgspec.Struct, frozen=True):
     """One way to add disks: how its page asks, and the operation that its answers mean."""
 
     heading: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+import msgspec
 from django import forms
 from django.http import HttpRequest, QueryDict
 from django.urls import reverse
@@ -34,8 +34,7 @@ FIELDS = {
 STEP_OF = {field: step for step, fields in FIELDS.items() for field in fields} | {"encryption": "options"}
 
 
-@dataclass(frozen=True)
-class Answers:
+class Answers(msgspec.Struct, frozen=True):
     """The answers so far, and all bays. Disks are proposed until some are chosen; ``query`` then has the proposed ones."""
 
     query: QueryDict

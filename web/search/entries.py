@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import msgspec
 from django.db.models import Q, QuerySet
@@ -23,8 +22,7 @@ LONGEST = 100  # of what is typed
 KINDS = ("folder", "share", "user", "group")
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """A place to go to. ``kind`` says what it is; ``more`` holds further words that lead to it."""
 
     words: str

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -23,16 +22,14 @@ from web.jobs.refusals import refusal_page
 KINDS = {"+": "added", "-": "removed", "@": "place"}
 
 
-@dataclass(frozen=True)
-class DiffLine:
+class DiffLine(msgspec.Struct, frozen=True):
     """A line of a difference: added, removed, place or plain, with a sign that does not depend on colour."""
 
     kind: str
     text: str
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True):
     """A hand edit with its difference as lines."""
 
     edit: Edit

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 from django import forms
 
 from appliance import names
@@ -27,8 +27,7 @@ from web.translation import lazy_format, lazy_text
 LEVELS: tuple[Level, ...] = ("change", "read", "none")
 
 
-@dataclass(frozen=True)
-class UserLine:
+class UserLine(msgspec.Struct, frozen=True):
     """A user's row: ``field`` is its name in the form, ``value`` the level chosen."""
 
     field: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 from django.urls import reverse
 
 from appliance import names
@@ -29,8 +29,7 @@ WORDS: dict[Protocol, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Switch:
+class Switch(msgspec.Struct, frozen=True, dict=True):
     """A protocol of a folder. ``part`` is what the folder asks for, ``served`` whether its daemon's file names it."""
 
     protocol: Protocol
@@ -83,8 +82,7 @@ class Switch:
         return str(getattr(self.part, "name", ""))
 
 
-@dataclass(frozen=True)
-class SwitchesState:
+class SwitchesState(msgspec.Struct, frozen=True):
     """What all switches of a page are drawn from; three queries, however many folders."""
 
     jobs: dict[tuple[str, str], Job]

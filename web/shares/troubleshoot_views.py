@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import cast
 
+import msgspec
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -34,8 +34,7 @@ from web.users.views import read_user_facts
 LONGEST_LOOK = timedelta(minutes=2)
 
 
-@dataclass(frozen=True)
-class Mend:
+class Mend(msgspec.Struct, frozen=True):
     """A button: a form that is sent (``post``) or a page that is opened."""
 
     text: str

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import unquote
 
+import msgspec
 from django.http import Http404, HttpRequest
 
 from appliance import names
@@ -18,8 +18,7 @@ def readable_text(encoded: str) -> str:
     return printable_text(unquote(encoded, errors="replace"))
 
 
-@dataclass(frozen=True)
-class BrowsePath:
+class BrowsePath(msgspec.Struct, frozen=True):
     """A path below a dataset's top folder. ``path`` is percent-encoded, empty for the top folder itself."""
 
     path: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from web import agent
 from web.inventory.models import SnapshotRow
@@ -13,11 +14,10 @@ from web.snapshots.browse_path import readable_text
 WORDS = ("new", "changed", "moved", "gone")
 
 
-@dataclass(frozen=True)
-class Changes:
+class Changes(msgspec.Struct, frozen=True):
     """``complete``: False if there are more. ``problem``: why they could not be read."""
 
-    changes: list[dict[str, Any]] = field(default_factory=list)
+    changes: list[dict[str, Any]] = msgspec.field(default_factory=list)
     complete: bool = True
     problem: str = ""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import IO
+
+import msgspec
 
 MOST_TEXT = 64 * 1024  # bytes shown
 LARGEST_PICTURE = 64 * 1024 * 1024
@@ -16,8 +17,7 @@ BEGINNINGS = {
 }
 
 
-@dataclass(frozen=True)
-class Preview:
+class Preview(msgspec.Struct, frozen=True):
     kind: str  # text, picture, nothing
     text: str = ""
     whole: bool = True

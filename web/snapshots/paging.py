@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
+import msgspec
 from django.db.models import Model, Q, QuerySet
 from django.http import QueryDict
 
@@ -24,8 +24,7 @@ KINDS = {
 ORDERS = {"": lazy_text("Newest first"), "size": lazy_text("Largest first"), "name": lazy_text("By name")}
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """The requested filter, order and position, from the address. Unknown values mean the default."""
 
     dataset_key: str = ""
@@ -56,8 +55,7 @@ class Asked:
         return bool(self.kind or self.begins)
 
 
-@dataclass(frozen=True)
-class SnapshotPage:
+class SnapshotPage(msgspec.Struct, frozen=True):
     rows: list[SnapshotRow]
     next: str  # where the next page begins; empty on the last
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
 from django.db.models import Count, Sum
 
 from appliance.facts.datasets import Dataset
@@ -78,8 +78,7 @@ def extend_latest(dataset: Dataset, wanted: Wanted) -> None:
     made.update(grains=grains, until=wanted.at)
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(msgspec.Struct, frozen=True):
     """Space used by automatic snapshots, in bytes: from their unique space to all that their folders' snapshots use."""
 
     count: int = 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
 from django.utils.formats import date_format
 from django.utils.translation import gettext
 
@@ -26,8 +26,7 @@ HOURS = (
 MARGIN = 20  # that labels of the scale need on either side
 
 
-@dataclass(frozen=True)
-class Lane:
+class Lane(msgspec.Struct, frozen=True):
     """The line of one grain: its label, and the positions of its snapshots."""
 
     words: str
@@ -35,8 +34,7 @@ class Lane:
     marks: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class Drawing:
+class Drawing(msgspec.Struct, frozen=True):
     lanes: tuple[Lane, ...]
     ages: tuple[tuple[str, float], ...]  # labels of the scale and their positions
     height: int

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 from django.db.models import Q, Sum
 from django.utils.translation import gettext
 
@@ -29,8 +29,7 @@ AGES = (
 STALE = timedelta(days=60)
 
 
-@dataclass(frozen=True)
-class SpaceLine:
+class SpaceLine(msgspec.Struct, frozen=True):
     """The space that destroying some snapshots frees; ``least``: at least, since not all are neighbours."""
 
     words: str
@@ -39,8 +38,7 @@ class SpaceLine:
     least: bool = False
 
 
-@dataclass(frozen=True)
-class Hold:
+class Hold(msgspec.Struct, frozen=True):
     row: SnapshotRow
     why: str
     since: datetime
@@ -70,8 +68,7 @@ def held_in(pool: str) -> int:
     return readings.aggregate(held=Sum("used"))["held"] or 0
 
 
-@dataclass(frozen=True)
-class PoolSpace:
+class PoolSpace(msgspec.Struct, frozen=True):
     """Bytes that the snapshots of a pool use, and all bytes used in it."""
 
     name: str

@@ -11,7 +11,6 @@ import os
 import shutil
 import sqlite3
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -32,8 +31,7 @@ UNREADABLE = {sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite
 ROOM = 32 * 2**20  # that has to be left on the system disk after a copy was made
 
 
-@dataclass(frozen=True)
-class SettingsCopy:
+class SettingsCopy(msgspec.Struct, frozen=True):
     """A copy of the database as it was at ``made``."""
 
     path: Path

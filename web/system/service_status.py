@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+import msgspec
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -20,8 +20,7 @@ LONG_AT_IT = timedelta(seconds=20)
 READ = ("pools", "datasets", "disks", "services", "shares", "accounts")
 
 
-@dataclass(frozen=True)
-class Trouble:
+class Trouble(msgspec.Struct, frozen=True):
     """Something wrong with Larder itself or below it, in words."""
 
     key: str
@@ -30,10 +29,9 @@ class Trouble:
     page: str = ""  # where something can be done about it, by its name
 
 
-@dataclass
-class ServiceStatus:
-    sources: list[Source] = field(default_factory=list)
-    troubles: list[Trouble] = field(default_factory=list)
+class ServiceStatus(msgspec.Struct):
+    sources: list[Source] = msgspec.field(default_factory=list)
+    troubles: list[Trouble] = msgspec.field(default_factory=list)
     checked: datetime | None = None
 
 

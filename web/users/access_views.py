@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import get_args
 
+import msgspec
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -27,8 +27,7 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 AS_MADE = AccessNote(guid=0, everybody="change")  # the access of a new folder
 
 
-@dataclass(frozen=True)
-class AccessLine:
+class AccessLine(msgspec.Struct, frozen=True):
     """One row of the table: ``field`` is its name in the form, ``value`` the level chosen (empty: no own level)."""
 
     field: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+
+from msgspec.structs import replace
 
 from appliance.backups.pairing import codes, pending, receivers
 from appliance.backups.pairing.codes import Acceptance, Offer

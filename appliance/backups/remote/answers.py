@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from appliance.backups.remote import settings
 from appliance.errors import Failed, Reason
@@ -39,8 +40,7 @@ def number(text: str) -> int:
 
 
 # --- hello ------------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Hello:
+class Hello(msgspec.Struct, frozen=True):
     """``rights``: what ``zfs allow`` grants that user; ``root``: properties of the folder for copies, empty: there is none."""
 
     user: str = ""
@@ -48,8 +48,8 @@ class Hello:
     aes: bool = False
     has_zfs: bool = False
     version: tuple[int, ...] = ()
-    root: Mapping[str, str] = field(default_factory=dict)
-    features: Mapping[str, str] = field(default_factory=dict)
+    root: Mapping[str, str] = msgspec.field(default_factory=dict)
+    features: Mapping[str, str] = msgspec.field(default_factory=dict)
     rights: frozenset[str] = frozenset()
     script: int = 1  # the version of larder-peer there
 
@@ -162,14 +162,15 @@ def restore_problems(hello: Hello, remote: Remote) -> Iterator[Reason]:
 
 
 # --- list -------------------------------------------------------------------------------------------------------------
-@dataclass
-class RemoteCopy:
+class RemoteCopy(msgspec.Struct):
     """What lies at one place there. ``snapshots``: transaction group, guid and short name, the oldest first."""
 
-    values: dict[str, str] = field(default_factory=dict)
-    snapshots: list[tuple[int, int, str]] = field(default_factory=list)
-    key_sets: dict[int, str] = field(default_factory=dict)  # ivsetguid by the guid of a snapshot
-    details: dict[int, tuple[int, int]] = field(default_factory=dict)  # when it was made, and its size, by the same
+    values: dict[str, str] = msgspec.field(default_factory=dict)
+    snapshots: list[tuple[int, int, str]] = msgspec.field(default_factory=list)
+    key_sets: dict[int, str] = msgspec.field(default_factory=dict)  # ivsetguid by the guid of a snapshot
+    details: dict[int, tuple[int, int]] = msgspec.field(
+        default_factory=dict
+    )  # when it was made, and its size, by the same
 
     @property
     def mark(self) -> CopyMark | None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
 from typing import Self
+
+import msgspec
+from msgspec.structs import replace
 
 from appliance import command
 from appliance.backups import copies, match
@@ -30,13 +32,12 @@ from appliance.zfs import list_snapshots
 LEAST_MEASURED = 10 * 10**6  # bytes of a stream whose pace says something
 
 
-@dataclass(frozen=True)
-class RemoteRestored(Restored):
+class RemoteRestored(Restored, frozen=True):
     """A dataset on its way back from another computer. ``rate`` in bytes a second, 0 for any number."""
 
     remote: Remote
     rate: int = 0
-    hello: Hello = field(default_factory=Hello)
+    hello: Hello = msgspec.field(default_factory=Hello)
     points: tuple[Point, ...] = ()
 
     @property
@@ -75,13 +76,12 @@ def mode_of_part(flags: tuple[str, ...]) -> str:
     return "raw" if "-w" in flags else "large" if flags else "plain"
 
 
-@dataclass
-class RemoteSource:
+class RemoteSource(msgspec.Struct):
     """The folder for copies on another computer, as what is restored from. ``listed``: the copies that were read."""
 
     remote: Remote
     hello: Hello
-    listed: dict[str, RemoteCopy] = field(default_factory=dict)
+    listed: dict[str, RemoteCopy] = msgspec.field(default_factory=dict)
 
     @classmethod
     def ask(cls, key: str) -> Self:

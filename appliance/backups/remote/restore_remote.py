@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+
+import msgspec
+from msgspec.structs import replace
 
 from appliance.backups import match
 from appliance.backups.origin import origin_of
@@ -60,8 +62,7 @@ class RemotePart(StrictStruct):
             raise Refused(Reason("restore-snapshots-malformed", "Those are not the snapshots of one copy.", field="snapshot"))  # fmt: skip
 
 
-@dataclass
-class RemoteRestoreRun:
+class RemoteRestoreRun(msgspec.Struct):
     """What the first step tells the others."""
 
     source: RemoteSource | None = None

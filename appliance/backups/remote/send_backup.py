@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Self
 
 import msgspec
+from msgspec.structs import replace
 
 from appliance import names, snapshot_names
 from appliance.backups import copies, run_mark, tasks, unchanged
@@ -42,17 +42,16 @@ NAMED = 5
 COMPLETE = "complete "  # of the note that says up to when the copies are complete, for the one who keeps it
 
 
-@dataclass
-class RemoteRun:
+class RemoteRun(msgspec.Struct):
     """What the steps of a run tell each other. ``names``: of the copies there, by the guid of their original."""
 
     place: RemotePlace | None = None
-    names: dict[int, str] = field(default_factory=dict)
-    listed: dict[str, RemoteCopy] = field(default_factory=dict)
+    names: dict[int, str] = msgspec.field(default_factory=dict)
+    listed: dict[str, RemoteCopy] = msgspec.field(default_factory=dict)
     taken: datetime | None = None
-    unchanged: set[int] = field(default_factory=set)
-    failures: dict[int, str] = field(default_factory=dict)
-    record: list[str] = field(default_factory=list)  # why the record of the box was not written
+    unchanged: set[int] = msgspec.field(default_factory=set)
+    failures: dict[int, str] = msgspec.field(default_factory=dict)
+    record: list[str] = msgspec.field(default_factory=list)  # why the record of the box was not written
 
     @property
     def there(self) -> RemotePlace:
@@ -61,8 +60,7 @@ class RemoteRun:
         return self.place
 
 
-@dataclass(frozen=True)
-class RemoteTransfer(DatasetCopy):
+class RemoteTransfer(DatasetCopy, frozen=True):
     """One dataset of a run, with the other computer as the place of its copy."""
 
     there: RemotePlace

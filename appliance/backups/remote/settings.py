@@ -12,10 +12,10 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from appliance import command
 from appliance.errors import Failed, Reason, Refused

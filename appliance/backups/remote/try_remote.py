@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
+
+from msgspec.structs import replace
 
 from appliance.backups.remote import answers, connection, settings
 from appliance.backups.remote.answers import Hello

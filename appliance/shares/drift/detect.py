@@ -9,8 +9,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from appliance.facts.box import Facts
 from appliance.request import Request
@@ -27,8 +29,7 @@ BY_HAND = ".by-hand-"
 ANNOUNCEMENT = re.compile(r"larder(-nfs-[0-9]{1,20})?\.service")
 
 
-@dataclass(frozen=True)
-class OnDisk:
+class OnDisk(msgspec.Struct, frozen=True):
     """An owned file that was changed by hand (``seen`` is its fingerprint, else empty), and copies of earlier edits."""
 
     key: str
@@ -37,8 +38,7 @@ class OnDisk:
     copies: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Edit:
+class Edit(msgspec.Struct, frozen=True):
     """A hand edit as a page shows it. ``key`` names the file: a protocol, or a file of Avahi's folder."""
 
     key: str

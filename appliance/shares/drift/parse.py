@@ -10,7 +10,8 @@ from __future__ import annotations
 import configparser
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts

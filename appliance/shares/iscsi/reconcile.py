@@ -8,7 +8,8 @@ connected who is no longer let in.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from appliance.shares.iscsi.configfs import STORES, Tree, TreeAct
 from appliance.shares.iscsi.part import PREFIX
@@ -18,8 +19,7 @@ VENDOR, PRODUCT = "LARDER", "ZFS volume"  # at most 8 and 16 characters (SPC-4)
 ONLY_WRITTEN = ("/control", "/vendor_id", "/product_id")  # not read back: they say nothing that other values do not
 
 
-@dataclass(frozen=True)
-class TreeChange:
+class TreeChange(msgspec.Struct, frozen=True):
     """Acts that belong together: one that fails keeps no other from being tried. ``of`` is a target or a disk."""
 
     of: str

@@ -10,7 +10,6 @@ import ipaddress
 import pwd
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 import msgspec
@@ -53,8 +52,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     account: str = ""  # ready, locked, unknown to the protocol ("strange"), missing; empty where nobody was named
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """One answer. ``mend`` names the button of its fix (serve, mount, unlock, let-in, password, edit, drift), empty: none."""
 
     name: str

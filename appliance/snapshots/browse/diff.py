@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from appliance import command, names
 from appliance.errors import Reason, Refused
@@ -19,8 +20,7 @@ WHAT = {"+": "new", "-": "gone", "M": "changed", "R": "moved"}
 KINDS = {"/": "folder", "F": "file", "@": "link"}
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """One change. ``path`` and ``to``, the new path, are percent-encoded and relative to the dataset's top folder."""
 
     what: str  # new, gone, changed, moved
@@ -29,8 +29,7 @@ class Change:
     to: str = ""
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """Changes by path; not ``complete`` if there are more, or ZFS took too long to find them."""
 
     changes: tuple[Change, ...]

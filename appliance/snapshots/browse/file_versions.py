@@ -6,7 +6,8 @@ import os
 import stat
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from appliance.errors import Refused
 from appliance.facts.datasets import Snapshot
@@ -16,8 +17,7 @@ from appliance.zfs import private_mount
 SECONDS_AT_MOST = 20.0
 
 
-@dataclass(frozen=True)
-class Stamp:
+class Stamp(msgspec.Struct, frozen=True):
     """The state of a path in one snapshot. ``proof`` is equal in two snapshots only if nothing changed in between.
 
     For a file: its inode, size, mtime and ctime; nobody can set back the ctime. If the path is missing: the same of the
@@ -31,8 +31,7 @@ class Stamp:
     mtime: float = 0.0
 
 
-@dataclass(frozen=True)
-class Version:
+class Version(msgspec.Struct, frozen=True):
     """A run of snapshots with the same state. ``first`` and ``last`` are short names, oldest first."""
 
     there: bool
@@ -45,8 +44,7 @@ class Version:
     mtime: float
 
 
-@dataclass(frozen=True)
-class Versions:
+class Versions(msgspec.Struct, frozen=True):
     """Newest first. ``now``: whether the newest version equals the file of now; None if that is unknown."""
 
     versions: tuple[Version, ...]

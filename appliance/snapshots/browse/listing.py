@@ -6,7 +6,8 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+
+import msgspec
 
 from appliance import names
 from appliance.errors import Failed, Reason, Refused
@@ -19,8 +20,7 @@ AT_ONCE = 200  # entries a page
 GONE = -1  # in place of the descriptor of a folder that does not exist any more
 
 
-@dataclass(frozen=True)
-class FolderEntry:
+class FolderEntry(msgspec.Struct, frozen=True):
     """One entry of a folder. ``name`` is percent-encoded, ``mtime`` in seconds since 1970.
 
     ``now``: same, changed, gone, or empty if it cannot be compared.
@@ -33,8 +33,7 @@ class FolderEntry:
     now: str = ""
 
 
-@dataclass(frozen=True)
-class Listing:
+class Listing(msgspec.Struct, frozen=True):
     """A page of a folder's entries, folders first. ``next``: where the next page begins, empty on the last."""
 
     entries: tuple[FolderEntry, ...]

@@ -8,7 +8,6 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -27,8 +26,7 @@ MOST = 200  # results, over all pieces
 LONGEST_TEXT = 200
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """A file or folder as it is in the newest snapshot that holds it. ``entry.name`` is its whole path, percent-encoded."""
 
     entry: listing.FolderEntry
@@ -36,8 +34,7 @@ class Found:
     guid: str
 
 
-@dataclass(frozen=True)
-class SearchResult:
+class SearchResult(msgspec.Struct, frozen=True):
     """A piece of a search. ``after``: the guid after which to go on with older snapshots; empty at the end.
 
     ``searched`` counts the snapshots behind us of all ``total``. ``full``: as many results as were asked for, so it
@@ -52,16 +49,15 @@ class SearchResult:
     complete: bool
 
 
-@dataclass
-class Search:
+class Search(msgspec.Struct):
     """The state of a search while its snapshots are read, newest first. A path is told once: by the newest that has it."""
 
     text: str
     room: int
     report: Callable[[], None]
     complete: bool = True
-    found: list[Found] = field(default_factory=list)
-    known: set[tuple[bytes, ...]] = field(default_factory=set)
+    found: list[Found] = msgspec.field(default_factory=list)
+    known: set[tuple[bytes, ...]] = msgspec.field(default_factory=set)
     reported: float = 0.0
 
     def read_snapshot(self, snapshot: Snapshot, now: int | None, newer: str) -> None:

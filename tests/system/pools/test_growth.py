@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import random
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.facts.box import Pool
 from appliance.layout import growth

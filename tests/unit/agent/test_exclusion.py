@@ -7,12 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.agent import run_operation
 from appliance.agent.registry import Registered, decode_operation

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.alerts import rules
 from appliance.alerts.kinds import KINDS, SEVERITIES
@@ -29,7 +29,7 @@ def with_device(state: str, *more: str, **changes: object) -> Pool:
     group = pool.vdevs[0]
     children = list(group.children)
     for at, one in enumerate((state, *more)):
-        children[at] = replace(children[at], state=one, **changes)  # type: ignore[arg-type]
+        children[at] = replace(children[at], state=one, **changes)
     return replace(pool, vdevs=(replace(group, children=tuple(children)), *pool.vdevs[1:]))
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from appliance import command
 from appliance.backups.check_keys import PREFIX, CheckBackupKeys, KeyCheck

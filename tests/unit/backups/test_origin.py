@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from appliance.backups.copies import properties_of
 from appliance.backups.origin import LONGEST, Origin, origin_of, parse_origin

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from appliance import command
 from appliance.backups.pairing import codes, pair_box, pending, receivers

@@ -7,10 +7,10 @@ import hashlib
 import os
 import subprocess
 import time
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from appliance import command
 from appliance.backups.remote import connection, settings

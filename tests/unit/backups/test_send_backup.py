@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.backups import copies, copy_dataset, tasks, transfer
 from appliance.backups.match import Point, Token

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from appliance.backups.copies import parse_token
 from appliance.backups.match import Copy, Point, is_usable

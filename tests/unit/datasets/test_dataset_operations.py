@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.command import CommandFailed, Result
 from appliance.datasets import dataset_detail, property_words

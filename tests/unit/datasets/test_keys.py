@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.datasets.encryption import key_store
 from appliance.datasets.encryption.keys import ChangeKey, DeleteStoredKey, LockDataset, StoreKey
@@ -35,9 +36,7 @@ def vault(**changes: Any) -> Any:
 
 
 def facts(**changes: Any) -> Any:
-    inner = vault().__class__(
-        **{**vault(**changes).__dict__, "name": "tank/vault/in", "guid": 9, "mountpoint": "/tank/vault/in"}
-    )
+    inner = replace(vault(**changes), name="tank/vault/in", guid=9, mountpoint="/tank/vault/in")
     return box(datasets=(dataset("tank"), vault(**changes), inner))
 
 

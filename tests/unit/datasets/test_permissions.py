@@ -3,12 +3,12 @@ from __future__ import annotations
 import json
 import os
 import struct
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from appliance.agent.registry import decode_operation
 from appliance.datasets import access_note, permissions

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.datasets.access_note import AccessNote, encode_note
 from appliance.datasets.rollback import RollBack

@@ -3,12 +3,12 @@ from __future__ import annotations
 import errno
 import json
 import os
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.agent.registry import decode_operation
 from appliance.disks import erase as disk_erase

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.disks import inventory
 from appliance.errors import Failed

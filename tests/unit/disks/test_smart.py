@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -469,7 +469,7 @@ def numbers_in(value: Any) -> list[int]:
 
 def assert_judged_whole(answer: Any) -> None:
     reading = smart.build_reading(answer)  # without the guard of read()
-    kept = dataclasses.asdict(reading)
+    kept = msgspec.to_builtins(reading)
     json.dumps(kept, ensure_ascii=False).encode()  # as a row of the database keeps it
     assert all(number < 2**63 for number in numbers_in(kept))
     assert all(number < 2**32 for number in reading.counts.values())

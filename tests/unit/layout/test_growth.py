@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from appliance.layout.geometry import LEAST_DISKS, PARTITION_MARGIN, expanded_bytes, usable_bytes
 from appliance.layout.growth import (

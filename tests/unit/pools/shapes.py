@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from appliance.facts.box import Disk, Facts, Pool, Scan, Use, Vdev
 from appliance.operation import Operation

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from appliance.formatting import size_text
 from appliance.layout.geometry import usable_bytes

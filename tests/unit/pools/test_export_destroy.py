@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 import types
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from appliance import command
 from appliance.errors import Failed

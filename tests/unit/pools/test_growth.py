@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from appliance.facts.box import LongWork, Pool
 from appliance.layout.geometry import expanded_bytes, usable_bytes
@@ -29,7 +29,7 @@ def shaped(pool: Pool) -> Pool:
 def facts(pool: Pool, **changes: object) -> GrowthFacts:
     total = pool_bytes(read_groups(pool)) or TB
     made = GrowthFacts(pool, used=total // 2, total=total)
-    return replace(made, **changes)  # type: ignore[arg-type]
+    return replace(made, **changes)
 
 
 def ways(pool: Pool, **changes: object) -> dict[str, Way]:

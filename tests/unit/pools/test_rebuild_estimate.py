@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from appliance.pools.rebuild_estimate import PastWork, estimate_expansion, estimate_rebuild
 from tests.unit.pools import shapes

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.errors import Failed, Refused
 from appliance.facts.box import Facts, LongWork, Pool, PoolProperties
@@ -27,7 +27,7 @@ def work(kind: str = "scrub", state: str = "running", *, hours: int = 0) -> Long
 
 
 def pool(*found: LongWork, **changes: object) -> Pool:
-    return replace(recorded_pool(), **{"work": found, "can_trim": True, **changes})  # type: ignore[arg-type]
+    return replace(recorded_pool(), **{"work": found, "can_trim": True, **changes})
 
 
 def facts(*found: LongWork, autotrim: str = "off", **changes: object) -> Facts:

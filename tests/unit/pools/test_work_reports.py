@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.facts.box import Vdev
 from appliance.pools.work_reports import Report, Wear, wear_of

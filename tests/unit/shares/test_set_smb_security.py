@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import stat
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.agent.registry import decode_operation
 from appliance.errors import Failed, Refused

@@ -6,11 +6,11 @@ import os
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.facts.datasets import Snapshot
 from appliance.files import traversal

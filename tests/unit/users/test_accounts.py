@@ -6,10 +6,10 @@ import os
 import pwd
 import signal
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.agent.registry import decode_operation
 from appliance.datasets.access_note import AccessNote, encode_note

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from appliance import command, snapshot_names
 from appliance.errors import Cancelled, Failed, Refused

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
 from django.utils.html import escape
+from msgspec.structs import replace
 
 from appliance.alerts.kinds import KINDS
 from appliance.alerts.rules import Fault

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 
 import pytest
 from django.apps import apps
 from django.db import connection
+from msgspec.structs import replace
 
 from appliance.alerts.kinds import KINDS
 from appliance.alerts.rules import Fault

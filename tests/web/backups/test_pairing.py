@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from django.contrib.sessions.models import Session
 from django.core.cache import cache
 from django.utils import timezone
+from msgspec.structs import replace
 
 from appliance import agent_client
 from appliance.agent.registry import decode_operation

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
 from django.utils import timezone
+from msgspec.structs import replace
 
 from appliance.backups import check_keys, drill, tasks
 from appliance.backups.check_keys import KeyCheck

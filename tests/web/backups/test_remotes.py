@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
+from msgspec.structs import replace
 
 from appliance import snapshot_names
 from appliance.agent.registry import decode_operation

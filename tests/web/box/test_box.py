@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.system import clock
 from appliance.system.network_port import Link
@@ -47,7 +47,7 @@ def test_page_tells_model_memory_network_and_sensors(web, calm):
     ],
 )
 def test_page_says_what_keeps_a_link_below_what_the_port_can_do(web, calm, link, words, slow):
-    put_box(dataclasses.replace(BOX, ports=(dataclasses.replace(ETH0, speed=link.speed, link=link),)))
+    put_box(replace(BOX, ports=(replace(ETH0, speed=link.speed, link=link),)))
     page = web.get("/system/")
     assert words in text_of(page)
     assert ("state-attention" in page.content.decode()) is slow
@@ -59,12 +59,12 @@ def test_page_asks_for_a_reading_and_says_so_before_the_first(web, calm):
 
 
 def test_page_warns_where_module_and_commands_of_zfs_differ(web, calm):
-    put_box(dataclasses.replace(BOX, zfs_module="2.3.8-1"))
+    put_box(replace(BOX, zfs_module="2.3.8-1"))
     assert "ZFS was updated and waits for a restart." in text_of(web.get("/system/"))
 
 
 def test_page_without_sensors_says_so(web, calm):
-    put_box(dataclasses.replace(BOX, temperatures=(), fans=()))
+    put_box(replace(BOX, temperatures=(), fans=()))
     assert "has no sensors" in text_of(web.get("/system/"))
 
 
@@ -132,7 +132,7 @@ def test_nothing_else_can_be_asked_for(web, calm, act):
 
 
 def test_throughput_is_told_by_two_looks_that_are_near_each_other():
-    later = dataclasses.replace(BOX, ports=(dataclasses.replace(ETH0, received=10**6 + 4000, sent=10**6 - 5),))
+    later = replace(BOX, ports=(replace(ETH0, received=10**6 + 4000, sent=10**6 - 5),))
     assert collect_box.rates_between((100.0, BOX), (102.0, later)) == {"eth0": [2000, 0]}
     assert collect_box.rates_between((100.0, BOX), (100.1, later)) == {}
     assert collect_box.rates_between((100.0, BOX), (500.0, later)) == {}
@@ -143,6 +143,6 @@ def test_throughput_is_told_by_two_looks_that_are_near_each_other():
     [(2.0, 4000, 2000, [2000, 1000]), (0.1, 4000, 2000, []), (90.0, 4000, 2000, []), (2.0, -5, 2000, [])],
 )
 def test_throughput_of_disks_is_told_unless_one_was_pulled(seconds, read, written, rates):
-    before = dataclasses.replace(BOX, disks_read=10**6, disks_written=10**6)
-    later = dataclasses.replace(BOX, disks_read=10**6 + read, disks_written=10**6 + written)
+    before = replace(BOX, disks_read=10**6, disks_written=10**6)
+    later = replace(BOX, disks_read=10**6 + read, disks_written=10**6 + written)
     assert collect_box.disk_rates_between((100.0, before), (100.0 + seconds, later)) == rates

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.system import mtu
 from appliance.system.mtu import MtuStatus, Trial
@@ -18,7 +18,7 @@ PAGE = "/system/ports/eth0/mtu/"
 
 
 def put_port(status: MtuStatus) -> None:
-    put_box(dataclasses.replace(BOX, ports=(dataclasses.replace(ETH0, mtu=status),)))
+    put_box(replace(BOX, ports=(replace(ETH0, mtu=status),)))
 
 
 def trial(**changes: object) -> MtuStatus:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
 import pytest
 from django.utils import timezone
+from msgspec.structs import replace
 
 from appliance.system import time_sync
 from appliance.system.time_sync import TimeSync
@@ -37,7 +37,7 @@ def test_page_of_the_box_leads_to_its_time_zone(web, calm):
 
 
 def test_time_zone_of_a_container_is_that_of_its_host(web, calm):
-    put_box(dataclasses.replace(BOX, has_systemd=False))
+    put_box(replace(BOX, has_systemd=False))
     page = web.get("/system/")
     assert "which has the name and the clock of its host" in text_of(page)
     assert ZONE not in page.content.decode()
@@ -51,7 +51,7 @@ def test_form_has_the_zone_that_is_set(web, calm):
 
 
 def test_form_has_no_zone_where_the_one_that_is_set_is_not_offered(web, calm):
-    put_box(dataclasses.replace(BOX, time_zone=""))
+    put_box(replace(BOX, time_zone=""))
     assert '<option value="" selected>Choose a time zone</option>' in web.get(ZONE).content.decode()
 
 
@@ -97,7 +97,7 @@ def test_host_name_that_cannot_be_is_refused_at_its_field(web, calm, clients, na
 @pytest.mark.parametrize("url", [NAME, SERVERS, ZONE])
 def test_settings_wait_for_the_first_reading_and_are_the_hosts_in_a_container(web, calm, url):
     assert codes_on_page(web.get(url)) == ["box-not-read"]
-    put_box(dataclasses.replace(BOX, has_systemd=False))
+    put_box(replace(BOX, has_systemd=False))
     assert codes_on_page(web.get(url)) == ["box-in-container"]
 
 
@@ -138,14 +138,14 @@ ROUTER = TimeSync(
     ],
 )  # fmt: skip
 def test_page_tells_the_state_of_the_clock(web, calm, sync, words):
-    put_box(dataclasses.replace(BOX, time_sync=sync))
+    put_box(replace(BOX, time_sync=sync))
     page = web.get("/system/")
     assert all(word in text_of(page) for word in words), text_of(page)
     assert (f'href="{SERVERS}"' in page.content.decode()) is not sync.set_elsewhere
 
 
 def test_time_servers_are_reviewed_and_become_a_job(web, calm):
-    put_box(dataclasses.replace(BOX, time_sync=ROUTER))
+    put_box(replace(BOX, time_sync=ROUTER))
     assert "fritz.box</textarea>" in web.get(SERVERS).content.decode()
     page = web.get(SERVERS, {"servers": "router\r\n192.168.1.1, fd00::1"})
     assert page.context["needs_proof"]
@@ -154,7 +154,7 @@ def test_time_servers_are_reviewed_and_become_a_job(web, calm):
 
 
 def test_no_time_servers_are_those_of_debian(web, calm):
-    put_box(dataclasses.replace(BOX, time_sync=ROUTER))
+    put_box(replace(BOX, time_sync=ROUTER))
     assert "Debian's time servers on the internet" in text_of(web.get(SERVERS, {"servers": ""}))
 
 

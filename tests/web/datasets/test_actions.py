@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import DatasetDetail, Property, SpaceUse

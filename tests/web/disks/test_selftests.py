@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.utils import timezone
+from msgspec.structs import replace
 
 from appliance import schedule
 from appliance.disks.smart import Reading, SelfTest

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from django.contrib.sessions.models import Session
 from django.core.files.uploadedfile import SimpleUploadedFile
+from msgspec.structs import replace
 
 from appliance import agent_client
 from appliance.errors import Refused

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 import time_machine
 from django.utils import timezone
+from msgspec.structs import replace
 
 from appliance.alerts.rules import Fault
 from appliance.facts.box import Pool, Vdev
@@ -58,7 +58,7 @@ def with_first(pool: Pool, **changes: object) -> Pool:
 
     def of(vdev: Vdev) -> Vdev:
         if not vdev.children:
-            return replace(vdev, **changes)  # type: ignore[arg-type]
+            return replace(vdev, **changes)
         return replace(vdev, children=(of(vdev.children[0]), *vdev.children[1:]))
 
     return replace(pool, vdevs=(of(pool.vdevs[0]), *pool.vdevs[1:]))

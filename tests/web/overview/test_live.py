@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import time_machine
 from django.utils import timezone
 from django_htmx.http import HTMX_STOP_POLLING
+from msgspec.structs import replace
 
 from tests.unit.made import disk
 from tests.web import rows

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 import time_machine
 from django.utils import timezone
+from msgspec.structs import replace
 
 from appliance.facts.sharing import Share
 from appliance.shares.connections import Connection

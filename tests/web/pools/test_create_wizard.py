@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import pytest
 from django.http import QueryDict
+from msgspec.structs import replace
 
 from appliance.facts.box import Disk, Use
 from appliance.formatting import size_text

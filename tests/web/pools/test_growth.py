@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
+from msgspec.structs import replace
 
 from appliance.facts.box import Disk, Pool, PoolDetail, Use
 from appliance.layout.growth import pool_bytes, read_groups

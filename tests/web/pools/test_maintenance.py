@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.facts.box import LongWork, Pool, PoolProperties
 from tests.reasons import codes_of_form, codes_on_page

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
+from msgspec.structs import replace
 
 from appliance import agent_client
 from appliance.errors import Failed

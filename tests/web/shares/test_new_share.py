@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from django.http import HttpResponse
+from msgspec.structs import replace
 
 from appliance.agent.registry import decode_operation
 from appliance.datasets.access_note import AccessNote, encode_note

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
+from msgspec.structs import replace
 
 from appliance import schedule, snapshot_names
 from appliance.errors import Failed

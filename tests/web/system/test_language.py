@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import smtplib
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -16,6 +15,7 @@ from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.formats import localize
 from django.utils.translation import trans_real
+from msgspec.structs import replace
 
 from appliance import message
 from appliance.alerts.rules import AlertInput, DiskStatus, Fault, disk_faults

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.datasets.access_note import AccessNote, encode_note
 from appliance.facts.sharing import Account, Group

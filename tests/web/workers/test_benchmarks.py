@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from django.utils import timezone
+from msgspec.structs import replace
 
 from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.facts.box import LongWork, Use

@@ -6,7 +6,6 @@ import os
 import smtplib
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 from django.conf import settings
 from django.db import DatabaseError, OperationalError, connections
 from django.utils import timezone
+from msgspec.structs import replace
 
 from appliance import agent_client
 from appliance.alerts import rules, sources

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.alerts.rules import Fault
 from tests.system.mailbox import Mailbox, mailbox, make_certificate, text_of

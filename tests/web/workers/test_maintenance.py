@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 import time_machine
+from msgspec.structs import replace
 
 from appliance import schedule as pure
 from appliance.facts.box import LongWork, Pool

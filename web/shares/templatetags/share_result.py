@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+import msgspec
 from django import template
 from django.http import HttpRequest
 
@@ -29,8 +29,7 @@ COMPUTERS = (
 )
 
 
-@dataclass(frozen=True)
-class ShareResult:
+class ShareResult(msgspec.Struct, frozen=True):
     """``first`` is for the computer that asks, ``others`` for all others. ``key``: of the folder's page, if it is known."""
 
     dataset: str

@@ -15,7 +15,7 @@ class CommonPasswordValidator(password_validation.CommonPasswordValidator):
         pass  # Django's reads the list here
 
     @property
-    def passwords(self) -> Iterator[str]:
+    def passwords(self) -> Iterator[str]:  # type: ignore[override]  # only looked in
         with gzip.open(self.DEFAULT_PASSWORD_LIST_PATH, "rt", encoding="utf-8") as lines:
             for line in lines:
                 yield line.strip()
