@@ -37,10 +37,17 @@ def download(visitor: Visitor, path: str) -> bytes:
         return reply.read()
 
 
+def press(visitor: Visitor, button: str, **fields: object) -> None:
+    """Send one of the forms of the page."""
+    token = visitor.get("/system/support/").hidden()["csrfmiddlewaretoken"]
+    answer = visitor.send(f"/system/support/{button}/", {"csrfmiddlewaretoken": token, **fields})
+    assert answer.status == 200, answer.words
+
+
 def make_bundle(visitor: Visitor, *masked: str) -> dict[str, str]:
     """Make one by the page and download it; its files."""
-    visitor.post("/system/support/discard/")
-    visitor.post("/system/support/make/", masked=list(masked))
+    press(visitor, "discard")
+    press(visitor, "make", masked=list(masked))
     page = visitor.wait_until("/system/support/", "The bundle is ready.", timeout=400)
     link = re.search(r'href="(/system/support/[0-9a-f]+/download/)"', page.text)
     assert link, page.words
@@ -124,5 +131,5 @@ def test_nothing_of_it_is_on_a_disk_and_it_goes_when_it_is_discarded(appliance, 
     assert found.strip() == ""
     held = "ls -l /proc/$(systemctl show --property=MainPID --value larder-web.service)/fd | grep -c larder-support-bundle || true"
     assert appliance.shell(held).strip() == "1"
-    visitor.post("/system/support/discard/")
+    press(visitor, "discard")
     assert appliance.shell(held).strip() == "0"
