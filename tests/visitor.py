@@ -96,9 +96,10 @@ class Visitor:
         """The live part of a page, as htmx asks for it."""
         return self.send(path, part=True)
 
-    def post(self, path: str, **fields: object) -> Answer:
-        """Send a form as its page would, with the token that the page carries."""
-        token = self.get(path).hidden().get("csrfmiddlewaretoken", "")
+    def post(self, path: str, shown_on: str = "", /, **fields: object) -> Answer:
+        """Send a form as its page would, with the token that the page carries; ``shown_on`` is that page, where the form
+        goes to another address."""
+        token = self.get(shown_on or path).hidden().get("csrfmiddlewaretoken", "")
         return self.send(path, {"csrfmiddlewaretoken": token, **fields})
 
     def set_up(self) -> None:

@@ -56,7 +56,7 @@ class Report(msgspec.Struct, frozen=True):
     errors: int = 0
     damaged: int = 0
     files: tuple[str, ...] = ()
-    wear: tuple[Wear, ...] = msgspec.field(default=())
+    wear: tuple[Wear, ...] = ()
     subject: str = ""
 
     @property

@@ -168,9 +168,8 @@ class RemoteCopy(msgspec.Struct):
     values: dict[str, str] = msgspec.field(default_factory=dict)
     snapshots: list[tuple[int, int, str]] = msgspec.field(default_factory=list)
     key_sets: dict[int, str] = msgspec.field(default_factory=dict)  # ivsetguid by the guid of a snapshot
-    details: dict[int, tuple[int, int]] = msgspec.field(
-        default_factory=dict
-    )  # when it was made, and its size, by the same
+    # When it was made, and its size, by the same.
+    details: dict[int, tuple[int, int]] = msgspec.field(default_factory=dict)
 
     @property
     def mark(self) -> CopyMark | None:

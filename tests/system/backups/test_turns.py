@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from deploy.image.machine import Machine
-from tests.system.backups.test_pool_to_pool import FORM, guids, key_of_pool, newest, run_now, sums
+from tests.system.backups.test_pool_to_pool import FORM, key_of_pool, newest, run_now, sums
 from tests.system.sharing import key_of
 from tests.visitor import Visitor, create_pool, disk_paths
 
@@ -27,6 +27,12 @@ def set_up(appliance: Machine, visitor: Visitor, photos: str, pool: str) -> str:
     visitor.wait_until(task, "100 % of the data", "Back up now", timeout=240)
     appliance.shell("zfs list -H -t snapshot -o name -d 1 tank/photos | xargs -r -n1 zfs destroy")
     return str(task)
+
+
+def hours(appliance: Machine, copy: str) -> list[tuple[str, int]]:
+    """The guid of each snapshot of a copy and the hour since the epoch in which it was made, the oldest first."""
+    said = appliance.run("zfs", "list", "-H", "-p", "-t", "snapshot", "-d", "1", "-o", "guid,creation", "-s", "createtxg", copy)  # fmt: skip
+    return [(guid, int(made) // 3600) for guid, made in (line.split("\t") for line in said.splitlines())]
 
 
 def test_disks_in_turn_go_on_from_bookmarks_alone(appliance, visitor):
@@ -49,7 +55,7 @@ def test_disks_in_turn_go_on_from_bookmarks_alone(appliance, visitor):
             connected = here
             appliance.run("zpool", "upgrade", here)
         copy = f"{here}/backups/photos"
-        before = guids(appliance, copy)
+        before = hours(appliance, copy)
         appliance.shell("head -c 1000000 /dev/urandom > /tank/photos/$(date +%s); sync")
         job, said = run_now(visitor, tasks[here])
         assert said.startswith("Done."), said
@@ -58,7 +64,10 @@ def test_disks_in_turn_go_on_from_bookmarks_alone(appliance, visitor):
             f"zfs send {flags}-i 'tank/photos#larder-backup-"
             in visitor.get(f"/jobs/{job}/").words.partition("Output")[2]
         )
-        assert guids(appliance, copy)[-1] not in before  # of each hour the newest copy stays
+        *others, new = hours(appliance, copy)
+        # Of each hour the newest copy stays, and nothing else goes.
+        assert dict(others) == {guid: hour for guid, hour in before if hour != new[1]}
+        assert new[0] not in dict(before)
         assert sums(appliance, newest(appliance, copy)) == sums(appliance, newest(appliance, "tank/photos"))
         # Somebody destroys every snapshot of the folder.
         appliance.shell("zfs list -H -t snapshot -o name -d 1 tank/photos | xargs -r -n1 zfs destroy")
