@@ -21,11 +21,13 @@ from django.utils import timezone
 
 from appliance import agent_client
 from appliance.agent import delayed_jobs
+from appliance.agent.journal import OUTDATED
 from appliance.agent.registry import decode_operation
 from appliance.errors import Failed, Refused, explain_error
 from appliance.message import Message, messages_by_text
 from web.inventory import store
 from web.inventory.models import Progress
+from web.jobs import confirm
 from web.jobs.models import Job
 from workers import (
     background,
@@ -56,6 +58,7 @@ _long = threading.BoundedSemaphore(4)
 _blocked = threading.BoundedSemaphore(2)
 WAITS_FOR_A_LOCK = "Waiting: "  # how the agent's phrase begins while another job holds what this one needs
 SECONDS_FOR_FACTS = 60.0
+MOST_PLANS = 4  # of a job whose plan nobody has seen, while the box keeps changing
 SECONDS_FOR_REDIS = 5.0
 _sent: dict[str, float] = {}
 
@@ -124,7 +127,7 @@ def claim_and_run(job_id: str) -> None:
     try:
         store.touch("jobs")
         try:
-            outcome = follow_job(job_id, request)
+            outcome = run_to_its_end(job_id, request)
         except Refused as refusal:
             said = explain_error(refusal)
             outcome = {"state": Job.State.REFUSED, "text": said, "messages": messages_by_text(said)}
@@ -144,6 +147,22 @@ def claim_and_run(job_id: str) -> None:
         row.filter(state=Job.State.RUNNING).update(worker="")
 
 
+def run_to_its_end(job_id: str, request: dict[str, Any]) -> dict[str, Any]:
+    """Run or follow a job and return its outcome. Raises as follow_job.
+
+    A plan that nobody has seen was made from facts of some seconds ago. Where it is outdated, facts and plan are made anew.
+    """
+    for _again in range(MOST_PLANS - 1):
+        outcome = follow_job(job_id, request)
+        if outcome.get("state") != OUTDATED:
+            return outcome
+        background.wait_for(collectors.collect_now, SECONDS_FOR_FACTS)
+        job = Job.objects.get(pk=job_id)
+        confirm.plan_again(job)
+        request = run_request(job)
+    return follow_job(job_id, request | {"plan_seen": True})
+
+
 def refresh_after_job(job_id: str) -> None:
     """Read what a job may have changed; one part that fails stops no other."""
     parts: dict[str, Callable[[], object]] = {
@@ -160,7 +179,13 @@ class LetGo(Exception):
 
 
 def run_request(job: Job) -> dict[str, Any]:
-    return {"verb": "run", "job": str(job.pk), "digest": job.digest, "operation": json.loads(job.operation)}
+    return {
+        "verb": "run",
+        "job": str(job.pk),
+        "digest": job.digest,
+        "operation": json.loads(job.operation),
+        "plan_seen": job.plan_seen,
+    }
 
 
 def datasets_of(job_id: str) -> tuple[str, ...]:

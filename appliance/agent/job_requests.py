@@ -18,13 +18,20 @@ class JobRequest(Request):
 
 
 class RunJob(JobRequest, tag="run"):
-    """Run an operation under a job's id, once; asked again, follow it or send its outcome."""
+    """Run an operation under a job's id, once; asked again, follow it or send its outcome.
+
+    ``plan_seen`` says that a person has confirmed the plan of this digest, so that another one is refused. Without it the
+    outcome is ``outdated`` instead, nothing is done or remembered, and the same id may come with the plan as it is now.
+    """
 
     digest: str
     operation: Registered
+    plan_seen: bool = True
 
     def answer(self, exchange: Exchange) -> None:
-        run_operation.execute(self.job, self.operation, self.digest, exchange.read_facts, exchange.send)
+        run_operation.execute(
+            self.job, self.operation, self.digest, exchange.read_facts, exchange.send, plan_seen=self.plan_seen
+        )
 
 
 class Follow(JobRequest, tag="follow"):
@@ -32,7 +39,7 @@ class Follow(JobRequest, tag="follow"):
 
     def answer(self, exchange: Exchange) -> None:
         if journal.read_journal(self.job) is None:
-            exchange.send({"outcome": run_operation.outcome(None)})
+            exchange.send({"outcome": journal.outcome(None)})
         else:
             run_operation.follow(self.job, exchange.read_facts, exchange.send)
 

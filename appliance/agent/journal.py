@@ -24,6 +24,7 @@ from appliance.names import job_id
 from appliance.system import atomic_file, locks, paths
 
 KEPT = 2000
+OUTDATED = "outdated"  # the outcome of a job without a journal: its plan, which nobody has seen, is another by now
 
 
 class AlreadyKnown(Exception):
@@ -83,6 +84,10 @@ class Journal:
         os.write(self.handle, json.dumps(line).encode() + b"\n")
         os.fsync(self.handle)
 
+    def forget(self) -> None:
+        """Remove the journal of a job of which nothing was done, so that its id may come again. Until ``close`` it is locked."""
+        file_of(self.job).unlink()
+
     def close(self) -> None:
         os.close(self.handle)
 
@@ -137,6 +142,23 @@ def read_journal(job: str) -> Record | None:
             case "ended":
                 state, text, ended, waiting = entry["state"], entry["text"], True, {}
     return Record(job, state, operation, steps, tuple(begun), tuple(done), text, tuple(notes), ended, waiting, messages)
+
+
+def outcome(known: Record | None) -> dict[str, Any]:
+    """A journal's answer as it travels to the worker."""
+    if known is None:
+        return {"state": "unknown", "text": "", "done": [], "steps": [], "notes": []}
+    return {
+        "state": known.state,
+        "text": known.text,
+        "done": list(known.done),
+        "steps": list(known.steps),
+        "notes": list(known.notes)[-200:],
+        "until": known.waiting.get("until", ""),
+        "messages": {
+            text: known.messages[text] for text in (known.text, *known.notes[-200:]) if text in known.messages
+        },
+    }
 
 
 def take(job: str) -> Journal | None:

@@ -11,13 +11,12 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from appliance import names
 from appliance.agent import delayed_jobs, journal, proof
-from appliance.agent.journal import AlreadyKnown, Journal, Record
+from appliance.agent.journal import OUTDATED, AlreadyKnown, Journal
 from appliance.command import CommandTimedOut
 from appliance.disks import probe
 from appliance.errors import Cancelled, LarderError, Reason, Refused, explain_error
@@ -35,6 +34,10 @@ SECRET_GONE = Reason(
     "secret-gone", "The passphrase or password is no longer at hand. Start again and type it once more."
 )
 log = logging.getLogger(__name__)
+
+
+class PlanOutdated(Exception):
+    """The plan is another than the one that the job was made with, and nobody has confirmed that one."""
 
 
 def take_secret(job: str, owners: frozenset[int], check: Callable[[str], str] = names.check_passphrase) -> str:
@@ -115,6 +118,12 @@ class Running:
         owners = frozenset({0, paths.RUN.stat().st_uid, paths.SECRETS.stat().st_uid})
         return take_secret(self.journal.job, owners, self.check_secret)
 
+    def wait_for_lock(self, name: str) -> None:
+        """Tell that another job holds what this one needs. Raises Cancelled."""
+        doing = locks.holder_text(name)
+        self.progress(0, Message("Waiting for another job: {doing}", doing=doing) if doing else Message("Waiting: another job is at work on {name}", name=locks.words_for(name)))  # fmt: skip
+        self.stop_if_asked()
+
     def stop_if_asked(self) -> None:
         if self.asked.exists():
             raise Cancelled
@@ -126,10 +135,13 @@ class Running:
         remove(paths.SECRETS / self.journal.job)
 
 
-def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[], Facts], send: Send) -> None:
+def execute(
+    job: str, operation: Operation, digest: str, read_facts: Callable[[], Facts], send: Send, *, plan_seen: bool = True
+) -> None:
     """Run the operation once under this id, or follow the run that is under way. The last thing sent is the outcome.
 
-    One that needs a proof and has none waits: it runs when it is asked for again after that time.
+    One that needs a proof and has none waits: it runs when it is asked for again after that time. Where the plan is no
+    longer that of ``digest``, it is refused if somebody has seen that one; else it is as if it had never been asked for.
     """
     waited: Journal | None = None
     try:
@@ -146,25 +158,13 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
         encoded = json.loads(msgspec.json.encode(operation))
         record.write("began", operation=encoded, steps=[], digest=digest)
 
-        def waiting(name: str) -> None:
-            doing = locks.holder_text(name)
-            work.progress(0, Message("Waiting for another job: {doing}", doing=doing) if doing else Message("Waiting: another job is at work on {name}", name=locks.words_for(name)))  # fmt: skip
-            work.stop_if_asked()
-
         def look() -> Facts:
             work.progress(0, Message("Looking at the system"))
             facts = operation.load_extra_facts(read_facts())
             return probe.with_uses(facts, probe.probe_disks(facts, operation.disks_taken()))
 
-        with locked(operation, look, waiting) as facts, cleaned_up_if_cancelled(operation, work):
-            plan = checked_plan(operation, facts)
-            if plan.digest() != digest:
-                raise Refused(
-                    Reason(
-                        "plan-changed",
-                        "Something changed since you looked at the plan: a disk, a pool or what is on them. Nothing was done. Look at the new plan.",
-                    )
-                )
+        with locked(operation, look, work.wait_for_lock) as facts, cleaned_up_if_cancelled(operation, work):
+            plan = plan_of_today(operation, facts, digest, plan_seen or bool(waited))
             if operation.wants_secret() and not (paths.SECRETS / job).exists():
                 # It is in memory alone, and the power may have gone since. Without it no first step is half of a job.
                 raise Refused(SECRET_GONE)
@@ -176,6 +176,12 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
     except delayed_jobs.JobDelayed:
         work.file.unlink(missing_ok=True)
         delayed_jobs.hold(record, operation, digest)
+    except PlanOutdated:
+        # The secret stays: the same job comes back with the plan of today.
+        work.file.unlink(missing_ok=True)
+        record.forget()
+        send({"outcome": {"state": OUTDATED}})
+        return
     except Refused as refusal:
         finish(record, work, "failed" if work.step else "refused", explain_error(refusal))
     except Cancelled:
@@ -185,7 +191,22 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
     finally:
         record.close()
         journal.prune()
-    send({"outcome": outcome(journal.read_journal(job))})
+    send({"outcome": journal.outcome(journal.read_journal(job))})
+
+
+def plan_of_today(operation: Operation, facts: Facts, digest: str, seen: bool) -> Plan:
+    """The plan, which is that of ``digest``. Raises Refused where it is another, or PlanOutdated if nobody has seen that."""
+    plan = checked_plan(operation, facts)
+    if plan.digest() == digest:
+        return plan
+    if not seen:
+        raise PlanOutdated
+    raise Refused(
+        Reason(
+            "plan-changed",
+            "Something changed since you looked at the plan: a disk, a pool or what is on them. Nothing was done. Look at the new plan.",
+        )
+    )
 
 
 def run_steps(plan: Plan, record: Journal, work: Running) -> None:
@@ -264,7 +285,7 @@ def follow(job: str, read_facts: Callable[[], Facts], send: Send) -> None:
             last = now
             send(json.loads(now))
         time.sleep(SECONDS_BETWEEN_LOOKS)
-    send({"outcome": outcome(journal.read_journal(job))})
+    send({"outcome": journal.outcome(journal.read_journal(job))})
 
 
 def settle(job: str, read_facts: Callable[[], Facts]) -> bool:
@@ -349,23 +370,6 @@ def has_happened(operation: Operation, step: str, facts: Facts) -> bool:
             "%s, %s: %s", operation.title, step, explain_error(error), exc_info=not isinstance(error, LarderError)
         )
         return False
-
-
-def outcome(known: Record | None) -> dict[str, Any]:
-    """A journal's answer as it travels to the worker."""
-    if known is None:
-        return {"state": "unknown", "text": "", "done": [], "steps": [], "notes": []}
-    return {
-        "state": known.state,
-        "text": known.text,
-        "done": list(known.done),
-        "steps": list(known.steps),
-        "notes": list(known.notes)[-200:],
-        "until": known.waiting.get("until", ""),
-        "messages": {
-            text: known.messages[text] for text in (known.text, *known.notes[-200:]) if text in known.messages
-        },
-    }
 
 
 def ask_to_stop(job: str) -> bool:

@@ -155,12 +155,21 @@ def start_without_review(operation: Operation, *, user: str) -> Job:
     """
     operation = as_read(operation)
     row = row_of(operation, checked_plan(operation, store.facts_for(operation)), uuid.uuid4(), user)
+    row.plan_seen = False
     with transaction.atomic():
         same = Job.objects.filter(state__in=Job.OPEN, subject=row.subject, operation=row.operation).first()
         if same:
             return same
         row.save(force_insert=True)
     return enqueue(row)
+
+
+def plan_again(row: Job) -> None:
+    """Give a job whose plan nobody has seen the plan of today. Raises Refused where it cannot be done any more."""
+    operation = decode_operation(row.operation)
+    now = row_of(operation, checked_plan(operation, store.facts_for(operation)), row.id, row.created_by)
+    row.title, row.digest, row.plan, row.said = now.title, now.digest, now.plan, now.said
+    row.save(update_fields=["title", "digest", "plan", "said"])
 
 
 def needs_proof(operation: Operation) -> bool:

@@ -44,6 +44,7 @@ class Job(RowWithMessages):
     subject = models.CharField(max_length=300, db_index=True)
     operation = models.TextField()
     digest = models.CharField(max_length=64)
+    plan_seen = models.BooleanField(default=True)  # a person has confirmed this very plan, so no other one may run
     plan = models.JSONField(default=dict)
     state = models.CharField(max_length=12, choices=State, default=State.QUEUED, db_index=True)
     text = models.TextField(default="")

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 
-from deploy.image.machine import Machine
+from deploy.image.machine import Machine, wait_for
 from tests.system.backups.test_pool_to_pool import FORM, key_of_pool, newest, run_now, sums
 from tests.system.sharing import key_of
 from tests.visitor import Visitor, create_pool, disk_paths
 
-DISKS = ("usba", "usbb")
+BAYS = {"usba": 2, "usbb": 3}
 OLDER = ("-o", "feature@large_blocks=disabled", "-o", "feature@large_microzap=disabled")
 
 
@@ -35,23 +35,36 @@ def hours(appliance: Machine, copy: str) -> list[tuple[str, int]]:
     return [(guid, int(made) // 3600) for guid, made in (line.split("\t") for line in said.splitlines())]
 
 
+def unplug(appliance: Machine, pool: str) -> None:
+    appliance.run("zpool", "export", pool)
+    appliance.pull(BAYS[pool])
+
+
+def plug_in(appliance: Machine, pool: str) -> None:
+    appliance.put_back(BAYS[pool])
+    (disk,) = disk_paths(appliance, BAYS[pool])
+    wait_for(f"{disk} to be here", lambda: "here" in appliance.shell(f"test -e {disk}-part1 && echo here", check=False))
+    appliance.run("zpool", "import", "-N", "-d", "/dev/disk/by-id", pool)
+
+
 def test_disks_in_turn_go_on_from_bookmarks_alone(appliance, visitor):
-    tank, *disks = disk_paths(appliance, 1, 2, 3)
+    (tank,) = disk_paths(appliance, 1)
     create_pool(appliance, "-o", "ashift=12", "-m", "/tank", "tank", tank)
     appliance.shell("zfs create -o recordsize=1M tank/photos; head -c 2000000 /dev/urandom > /tank/photos/one; sync")
     visitor.wait_until("/backups/", "tank/photos", timeout=90)
     photos = key_of(appliance, "tank/photos")
     tasks: dict[str, str] = {}
-    for name, disk in zip(DISKS, disks, strict=True):
+    for name, bay in BAYS.items():
+        (disk,) = disk_paths(appliance, bay)
         create_pool(appliance, "-o", "ashift=12", *(OLDER if name == "usba" else ()), "-m", f"/{name}", name, disk)
         tasks[name] = set_up(appliance, visitor, photos, name)
-    appliance.run("zpool", "export", "usbb")
+    unplug(appliance, "usbb")
     connected = "usba"
-    for here in (*DISKS, *DISKS):
+    for here in (*BAYS, *BAYS):
         if here != connected:
-            appliance.run("zpool", "export", connected)
-            appliance.run("zpool", "import", "-N", "-d", "/dev/disk/by-id", here)
+            unplug(appliance, connected)
             visitor.wait_until(tasks[connected], "is not connected", timeout=120)
+            plug_in(appliance, here)
             connected = here
             appliance.run("zpool", "upgrade", here)
         copy = f"{here}/backups/photos"

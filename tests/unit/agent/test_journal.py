@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.agent import journal
-from appliance.agent.journal import AlreadyKnown, Journal, read_journal
-from appliance.agent.run_operation import outcome
+from appliance.agent.journal import AlreadyKnown, Journal, outcome, read_journal
 from appliance.errors import Refused
 from appliance.message import Message
 from appliance.system import paths

@@ -122,6 +122,24 @@ def test_an_id_runs_once_and_asked_again_tells_its_end():
     assert second[-1] == first[-1]
 
 
+def test_an_outdated_plan_that_nobody_has_seen_is_forgotten_and_may_come_again():
+    """The id is free again and the secret is still there; with a plan that was seen it is refused instead."""
+    done = steps("one")
+    sent: list[dict[str, Any]] = []
+    (paths.SECRETS / JOB).write_text("a secret")
+    execute(JOB, ERRAND, "older", box, sent.append, plan_seen=False)
+    assert sent[-1] == {"outcome": {"state": journal.OUTDATED}}
+    assert done == [] and journal.read_journal(JOB) is None and not (paths.JOBS / JOB).exists()
+    assert (paths.SECRETS / JOB).exists()
+    assert run()[-1]["outcome"]["state"] == "done" and done == ["one"]
+
+
+def test_an_outdated_plan_that_was_seen_is_refused_for_good():
+    done = steps("one")
+    assert run(digest="older")[-1]["outcome"]["state"] == "refused"
+    assert run()[-1]["outcome"]["state"] == "refused" and done == []
+
+
 def test_the_same_id_with_another_operation_runs_nothing():
     done = steps("one")
     run()

@@ -12,15 +12,17 @@ import pytest
 from django.utils import timezone
 
 from appliance import agent_client
-from appliance.agent import run_operation
+from appliance.agent import journal, run_operation
+from appliance.datasets.create import CreateDataset
 from appliance.disks.erase import EraseDisk
 from appliance.errors import Failed, Reason, Refused
 from appliance.operation import as_json
 from appliance.system import paths
-from tests.unit.made import disk
+from tests.unit.made import dataset, disk
 from tests.web import rows
 from tests.web.reading import text_of
 from web.inventory.models import Event, Progress, Source
+from web.jobs import confirm
 from web.jobs.models import Job
 from workers import (
     background,
@@ -103,11 +105,56 @@ def test_a_job_is_claimed_run_and_done(job, agent, collected):
     agent.answers = [[{"percent": 50, "phrase": "Half"}, {"note": "made it"}, DONE]]
     run(job)
     assert agent.asked == [
-        {"verb": "run", "job": str(job.pk), "digest": job.digest, "operation": json.loads(job.operation)}
+        {
+            "verb": "run",
+            "job": str(job.pk),
+            "digest": job.digest,
+            "operation": json.loads(job.operation),
+            "plan_seen": True,
+        }
     ]
     assert (job.state, job.done, job.log, job.worker) == (State.DONE, ["create"], ["made it"], TOKEN)
     assert job.started <= job.finished <= timezone.now()
     assert secrets() == []
+
+
+OUTDATED = {"outcome": {"state": journal.OUTDATED}}
+
+
+@pytest.fixture
+def unseen(agent: Agent) -> Job:
+    """A job whose plan nobody has seen."""
+    rows.put(datasets=[dataset("tank", mountpoint="/tank")])
+    return confirm.start_without_review(CreateDataset(parent="tank", name="films"), user="admin")
+
+
+def test_a_plan_that_nobody_has_seen_is_made_anew_where_the_box_has_changed(unseen, agent, monkeypatch):
+    """Somebody plugs a disk in and presses Back up now: there is no plan that he has looked at and could look at again."""
+    before = unseen.digest
+    now = [dataset("tank", guid=7, mountpoint="/elsewhere")]
+    monkeypatch.setattr(collectors, "collect_now", lambda: rows.put(datasets=now))
+    agent.answers = [[OUTDATED], [DONE]]
+    run(unseen)
+    assert unseen.state == State.DONE and unseen.digest != before and "/elsewhere/films" in json.dumps(unseen.plan)
+    assert [(one["job"], one["digest"], one["plan_seen"]) for one in agent.asked] == [
+        (str(unseen.pk), before, False),
+        (str(unseen.pk), unseen.digest, False),
+    ]
+
+
+def test_a_box_that_keeps_changing_ends_with_the_agents_refusal(unseen, agent):
+    refused = {"outcome": {"state": "refused", "text": "Something changed.", "done": [], "steps": [], "notes": []}}
+    agent.answers = [[OUTDATED]] * (run_job.MOST_PLANS - 1) + [[refused]]
+    run(unseen)
+    assert [one["plan_seen"] for one in agent.asked] == [False] * (run_job.MOST_PLANS - 1) + [True]
+    assert (unseen.state, unseen.text) == (State.REFUSED, "Something changed.")
+
+
+def test_what_cannot_be_planned_any_more_is_refused_with_the_reason(unseen, agent, monkeypatch):
+    monkeypatch.setattr(collectors, "collect_now", lambda: rows.put(datasets=[dataset("pond")]))
+    agent.answers = [[OUTDATED]]
+    run(unseen)
+    assert unseen.state == State.REFUSED and "tank" in unseen.text
 
 
 def test_the_facts_are_read_again_before_the_job_counts_as_done(job, agent, collected):
