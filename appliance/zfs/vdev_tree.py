@@ -67,10 +67,8 @@ def find_disk(pool: Pool | None, path: str) -> Place | None:
 
 def link_of(device: Vdev) -> str:
     """The by-id name of the whole disk behind a device."""
-    name = Path(device.path or device.name).name
     # An in-place replacement leaves the old one with this ending (spa_vdev_attach), so that nothing opens it any more.
-    if device.path.endswith("/old"):
-        name = Path(device.path.removesuffix("/old")).name
+    name = (device.path.removesuffix("/old") or device.name).rpartition("/")[2]
     return name.rsplit("-part", 1)[0] if "-part" in name else name
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
+from typing import ClassVar
 
 import msgspec
-from django.urls import reverse
 from django.utils.translation import gettext
 from msgspec.structs import replace
 
@@ -17,6 +16,7 @@ from appliance.message import Message
 from appliance.pools import health
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import link_of
+from web.addresses import address
 from web.disks import bay_state, ports
 from web.disks.models import BayRow
 from web.inventory.models import DiskRow
@@ -26,7 +26,7 @@ KnownBays = dict[str, BayRow]  # by port
 SCAN_WORDS = {"scrub": lazy_text("being checked"), "resilver": lazy_text("rebuilding")}
 
 
-class Bay(msgspec.Struct, frozen=True, dict=True):
+class Bay(msgspec.Struct, frozen=True):
     """A disk where its owner finds it. ``number`` counts the disks of the box, the system disk last."""
 
     number: int
@@ -46,6 +46,8 @@ class Bay(msgspec.Struct, frozen=True, dict=True):
     verdict: str = ""
     tested: str = ""  # whether its disk had a burn-in here, as a sentence; only where that is asked for
     test_failed: bool = False
+    gone: ClassVar[bool] = False
+    nothing: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -67,10 +69,10 @@ class Bay(msgspec.Struct, frozen=True, dict=True):
         """Whether it can be used once what it holds is erased."""
         return not (self.disk.free or self.disk.blocked or self.pool or self.is_failing)
 
-    @cached_property  # the chassis and the table both link there
+    @property
     def address(self) -> str:
         """The address of its disk's page."""
-        return reverse("disk", args=[self.key])
+        return address("disk", self.key)
 
     @property
     def use(self) -> str:
@@ -104,7 +106,8 @@ class MissingDisk(msgspec.Struct, frozen=True):
     number: int = 0
     given: str = ""
     guid: int = 0
-    gone: bool = True
+    gone: ClassVar[bool] = True
+    nothing: ClassVar[bool] = False
 
     @property
     def label(self) -> str:
@@ -117,7 +120,8 @@ class EmptyBay(msgspec.Struct, frozen=True):
 
     number: int
     given: str
-    nothing: bool = True
+    gone: ClassVar[bool] = False
+    nothing: ClassVar[bool] = True
 
     @property
     def name(self) -> str:

@@ -6,7 +6,6 @@ import re
 from functools import cached_property
 
 import msgspec
-from django.urls import reverse
 
 from appliance import names
 from appliance.datasets.access_note import valid_note
@@ -15,6 +14,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.shares.publish import SERVING
 from appliance.shares.settings import MOST_PEOPLE, Afp, Part, Protocol, ShareSetting, Smb, setting_of
+from web.addresses import address
 from web.inventory.models import AccountRow, ShareRow
 from web.jobs.models import Job
 from web.translation import lazy_text
@@ -51,7 +51,7 @@ class Switch(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def details(self) -> str:
-        return reverse(DETAILS[self.protocol], args=[self.key])
+        return address(DETAILS[self.protocol], self.key)
 
     @property
     def asks_first(self) -> bool:
@@ -113,7 +113,7 @@ class SwitchesState(msgspec.Struct, frozen=True):
 
 def new_share_link(key: str) -> str:
     """The form that shares this folder and can add users in place."""
-    return f"{reverse('share_new_folder')}?folder={key}"
+    return f"{address('share_new_folder')}?folder={key}"
 
 
 def is_about(job: Job, protocol: Protocol) -> bool:

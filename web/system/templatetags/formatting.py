@@ -10,6 +10,8 @@ from django import template
 from django.template import defaultfilters
 from django.templatetags.static import static
 from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 
 from appliance import formatting
@@ -100,15 +102,14 @@ def count_units(unit: str, count: int) -> str:
     return words[unit].format(count=count)
 
 
-@lru_cache(maxsize=1)  # a page draws a hundred icons
-def icon_file() -> str:
-    return static("icons.svg")
-
-
 @register.simple_tag
-def icon_address(name: str) -> str:
-    """The address of one icon in the file of all."""
-    return f"{icon_file()}#{name}"
+@lru_cache(maxsize=256)  # a page draws a hundred icons
+def icon(name: str, extra: str = "") -> SafeString:
+    """One icon out of the file of all, and a space; ``extra`` are further classes."""
+    classes = f"icon {extra}".strip()
+    return format_html(
+        '<svg class="{}" aria-hidden="true"><use href="{}#{}"></use></svg>\n', classes, static("icons.svg"), name
+    )
 
 
 @register.filter

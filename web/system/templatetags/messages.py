@@ -10,19 +10,14 @@ from typing import Any, cast
 from django import template
 from django.template.base import Template
 from django.template.context import Context
-from django.urls import reverse
 from django.utils.translation import get_language
 
+from web.addresses import address
 from web.translation import reason_text
 
 register = template.Library()
 register.filter("reason_text", reason_text)
-
-
-@register.simple_tag
-def address(name: str, *args: object, **kwargs: object) -> str:
-    """The address of a page, as ``{% url … as … %}`` gives it, except that an unknown one is an error."""
-    return reverse(name, args=args, kwargs=kwargs)
+register.simple_tag(address)
 
 
 @register.simple_tag
