@@ -16,11 +16,12 @@ import pytest
 
 from appliance.recovery import phrase as phrases
 from deploy.image import states
-from deploy.image.machine import Machine
+from deploy.image.machine import Machine, wait_for
 from tests import warm
 from tests.system import moving, persons
 from tests.system.backups.test_pool_to_pool import FORM, key_of_pool
 from tests.system.backups.test_restore_folder import review
+from tests.system.crash import no_lock_left, struck, watching
 from tests.system.sharing import PASSWORD, Client, key_of, make_person, set_share
 from tests.visitor import PASSWORD as OWN_PASSWORD
 from tests.visitor import Visitor, create_pool, disk_paths
@@ -115,15 +116,20 @@ def new_box(layer: Path, disk: Path, name: str) -> Iterator[tuple[Machine, Visit
         yield machine, Visitor.of_new(machine)
 
 
-def take_place(visitor: Visitor, phrase: str) -> str:
-    """What the job said at the end, of the one box that has left a record."""
+def begin_taking_place(visitor: Visitor, phrase: str) -> str:
+    """The job of taking the place of the one box that has left a record."""
     page = visitor.wait_until("/backups/recovery/", "has the record of attic", timeout=120)
     found = re.search(r"/backups/recovery/\d+/[0-9a-f]{16}/", page.text)
     assert found, page.words
     assert "anna, berta" in visitor.get(found[0]).words
     review = visitor.get(f"{found[0]}take-place/")
     assert "Take the place of attic" in review.words, review.words
-    return visitor.ended(visitor.confirm(review, secret=phrase), timeout=300)
+    return str(visitor.confirm(review, secret=phrase))
+
+
+def take_place(visitor: Visitor, phrase: str) -> str:
+    """What the job said at the end."""
+    return visitor.ended(begin_taking_place(visitor, phrase), timeout=300)
 
 
 def test_new_box_serves_the_pool_of_the_lost_one_with_the_old_passwords(lost, layer, phrase, tmp_path):
@@ -158,6 +164,39 @@ def test_new_box_serves_the_pool_of_the_lost_one_with_the_old_passwords(lost, la
         # Backups wait until somebody sets them here; the old box would be refused.
         assert "not confirmed" in visitor.wait_until("/backups/", "tank/photos", timeout=90).words
         assert '"by":"cellar"' in machine.run("zfs", "get", "-H", "-o", "value", "larder:box", "tank")
+
+
+@pytest.mark.parametrize("step", ["passwords", "mark"])
+def test_power_that_goes_while_the_place_is_taken_leaves_a_way_on(lost, layer, phrase, tmp_path, step):
+    """The phrase has gone with the power, so it is typed again; what was there by then is not made twice."""
+    with new_box(layer, lost / "disk1.qcow2", f"new-{os.getpid()}-cut-{step}") as (machine, visitor):
+        moving.look(visitor, "Import tank")
+        guid = re.search(r"/pools/import/(\d+)/", visitor.get("/pools/import/").text)
+        assert guid
+        assert moving.bring_in(visitor, guid[1], name="tank", force="on").startswith("Done.")
+        with watching(machine, entry="step begun", step=step, victim="nobody") as watcher:
+            job = begin_taking_place(visitor, phrase)
+            struck(watcher)
+            machine.cut_power()
+        machine.power_on()
+        machine.set_clock()
+        machine.insert("old", machine.disks[0].size, serial="OLD1")
+        wait_for("its pool", lambda: "tank" in machine.run("zpool", "import", "-d", "/dev/disk/by-id", check=False))
+        machine.run("zpool", "import", "-d", "/dev/disk/by-id", "tank")
+        visitor.sign_in()
+        said = visitor.ended(job)
+        assert said.startswith("Interrupted."), said
+        no_lock_left(machine)
+        assert phrase not in machine.shell(
+            "journalctl -b -1 --no-pager; cat /var/lib/larder-agent/journal/* | base64 -w0"
+        )
+        said = take_place(visitor, phrase)
+        assert said.startswith("Done."), said
+        client = Client(machine, tmp_path, "anna", PASSWORD)
+        client.done("photos", "get holiday.txt /dev/null; put /etc/hostname new.txt")
+        assert machine.shell("getent passwd | grep -c -E '^(anna|berta):'").strip() == "2"
+        persons.make(visitor, "carla", "carla's own long word")
+        assert machine.run("id", "-u", "carla").strip() == "10002"
 
 
 def test_new_box_serves_the_folder_out_of_the_copy_alone(lost, layer, phrase, tmp_path):

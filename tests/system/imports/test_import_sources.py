@@ -249,6 +249,26 @@ def test_smb_agent_killed_with_the_mount_up_leaves_none_and_the_import_goes_on(a
     check_nothing_left(appliance)
 
 
+def test_smb_import_whose_power_was_cut_goes_on_by_itself(appliance, visitor, smb_server):
+    page = set_up(appliance, visitor, "smb", "cut", port=SMB_PORT, user=USER, path="photos")
+    assert ask_now(visitor, page).startswith("Done.")
+    appliance.run("sync")
+    job = start(visitor, page)
+    arrives(appliance, "cut")
+    appliance.cut_power()
+    appliance.power_on()
+    appliance.set_clock()
+    assert appliance.shell(MOUNTS) == ""
+    appliance.shell(START_SMB)
+    wait_for("Samba of the other NAS", lambda: listens(appliance, SMB_PORT), timeout=60)
+    visitor.sign_in()
+    assert visitor.ended(job).startswith("Interrupted.")
+    visitor.wait_until(page, "Import again", "files compared", timeout=900)
+    check_copy(appliance, "cut", f"{HOME}/photos", PLAIN)
+    assert "zz-gone" in listed(appliance, "/tank/cut")
+    check_nothing_left(appliance)
+
+
 def test_smb_server_that_hangs_is_noticed_and_the_import_goes_on_once_it_answers(appliance, visitor, smb_server):
     page = set_up(appliance, visitor, "smb", "hang", port=SMB_PORT, user=USER, path="photos")
     assert ask_now(visitor, page).startswith("Done.")

@@ -105,6 +105,25 @@ def test_killed_rehearsal_is_told_and_cleaned_up(appliance, visitor, twin):
     visitor.wait_until(twin, "Rehearse a rebuild", without=("was interrupted", "Rehearsed on"), timeout=LONG)
 
 
+def test_rehearsal_whose_power_was_cut_is_told_and_cleaned_up(appliance, visitor, twin):
+    job = started(appliance, visitor, twin, "rebuild")
+    appliance.cut_power()
+    appliance.power_on()
+    appliance.set_clock()
+    for name in ("twina", "twinb"):
+        appliance.insert(name, SIZE, serial=serial(name))
+    wait_for("its pool", lambda: "twin" in appliance.run("zpool", "import", "-d", "/dev/disk/by-id", check=False))
+    appliance.run("zpool", "import", "-d", "/dev/disk/by-id", "twin")
+    visitor.sign_in()
+    said = visitor.ended(job, timeout=LONG)
+    assert said.startswith("Interrupted."), said
+    page = visitor.wait_until(twin, "A rehearsal of a rebuild was interrupted", timeout=LONG)
+    done = visitor.confirm(visitor.get(shapes.link(page, "end/rehearsal/")))
+    assert visitor.ended(done, timeout=LONG).startswith("Done.")
+    is_as_before(appliance, "twin")
+    visitor.wait_until(twin, "Rehearse a rebuild", without=("was interrupted", "Rehearsed on"), timeout=LONG)
+
+
 def test_stopped_rebuild_leaves_the_pool_redundant_and_empty(appliance, visitor, twin):
     job = started(appliance, visitor, twin, "offline")
     with slowed(appliance, "twinb"):
