@@ -20,6 +20,7 @@ _seconds: dict[str, float] = defaultdict(float)
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark as soak what is not in the list of every run; put files that last long first, and those never measured before all.
+    The gallery comes before what needs no browser: a test of a minute at the end would leave the other core idle.
 
     With ``PART=1/4`` in the environment only that part of the files with a machine is left.
     """
@@ -42,7 +43,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         ]
         config.hook.pytest_deselected(items=[item for item in items if item not in left])
         items[:] = left
-    items.sort(key=lambda item: -seconds[durations.file_of(item.nodeid)])
+    items.sort(
+        key=lambda item: (-seconds[durations.file_of(item.nodeid)], not item.nodeid.startswith("tests/gallery/"))
+    )
 
 
 @pytest.hookimpl(trylast=True)

@@ -6,22 +6,25 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from tests.messages.collect import ROOT
 from tests.messages.pseudo import unmarked
 
-# Names in the recorded boxes, cities of time zones, and sentences that come from code and are no messages yet. It only goes down.
-MOST_VALUES = 170
+# Names in the recorded boxes, cities of time zones, and sentences that come from code and are no messages yet. They only go
+# down. Of the last box, what the others do not show: the layouts of four empty disks.
+MOST_VALUES = {"healthy": 128, "degraded": 138, "empty:create_pool": 4}
 
 
-def test_templates_show_nothing_outside_of_messages_and_every_page_opens():
-    # Of the last box, what the others do not show: the layouts of four empty disks.
-    command = [sys.executable, "-m", "tests.messages.pseudo", "healthy", "degraded", "empty:create_pool"]
+@pytest.mark.parametrize("box", MOST_VALUES)
+def test_templates_show_nothing_outside_of_messages_and_every_page_opens(box):
+    command = [sys.executable, "-m", "tests.messages.pseudo", box]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout[done.stdout.index("{\n") :])
     assert found["failed"] == []
     assert found["templates"] == []
-    assert 0 < len(found["values"]) <= MOST_VALUES
+    assert 0 < len(found["values"]) <= MOST_VALUES[box]
 
 
 def test_what_is_not_in_brackets_is_found():
