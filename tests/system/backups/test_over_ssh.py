@@ -9,7 +9,17 @@ import re
 import pytest
 
 from deploy.image.machine import Machine, wait_for
-from tests.system.backups.test_pool_to_pool import FORM, PHRASE, guids, make_photos, newest, run_now, start_now, sums
+from tests.system.backups.test_pool_to_pool import (
+    FORM,
+    PHRASE,
+    guids,
+    make_photos,
+    newest,
+    run_now,
+    start_now,
+    sums,
+    wait_for_photos,
+)
 from tests.system.sharing import key_of
 from tests.visitor import PASSWORD, Visitor
 
@@ -58,7 +68,7 @@ def photos(appliance: Machine, visitor: Visitor) -> str:
     """The key of the folder that is backed up; the other computer answers."""
     make_photos(appliance, 1_000_000)
     start_sshd(appliance, "/root/first_key")
-    visitor.wait_until("/backups/", "tank/photos", "no backup", timeout=90)
+    wait_for_photos(visitor)
     return key_of(appliance, "tank/photos")
 
 

@@ -13,7 +13,16 @@ import pytest
 
 from appliance.backups.pairing import codes
 from deploy.image.machine import Machine, wait_for
-from tests.system.backups.test_pool_to_pool import FORM, guids, make_photos, newest, run_now, start_now, sums
+from tests.system.backups.test_pool_to_pool import (
+    FORM,
+    guids,
+    make_photos,
+    newest,
+    run_now,
+    start_now,
+    sums,
+    wait_for_photos,
+)
 from tests.system.sharing import key_of
 from tests.visitor import Visitor
 
@@ -77,7 +86,7 @@ def keys(appliance: Machine) -> list[str]:
 def photos(appliance: Machine, visitor: Visitor) -> str:
     """The key of the folder that is backed up."""
     make_photos(appliance, 1_000_000)
-    visitor.wait_until("/backups/", "tank/photos", "no backup", timeout=90)
+    wait_for_photos(visitor)
     return key_of(appliance, "tank/photos")
 
 

@@ -34,12 +34,18 @@ def make_photos(appliance: Machine, size: int) -> None:
     )
 
 
+def wait_for_photos(visitor: Visitor) -> None:
+    """Wait until the pages know all of the folders: on a slow computer the first is read before the others are made."""
+    visitor.wait_until("/backups/", "tank/photos", "no backup", timeout=90)
+    visitor.wait_until("/folders/", *(f"tank/{name}" for name in TREE), timeout=90)
+
+
 @pytest.fixture(scope="module")
 def photos(appliance: Machine, visitor: Visitor) -> str:
     """The key of the folder that is backed up."""
     make_photos(appliance, 3_000_000)
     appliance.run("zfs", "set", 'larder:policy={"frequent":4}', "safe")  # which would snapshot all of the pool
-    visitor.wait_until("/backups/", "tank/photos", "no backup", timeout=90)
+    wait_for_photos(visitor)
     return key_of(appliance, "tank/photos")
 
 
