@@ -17,10 +17,14 @@ from tests import durations, warm
 _seconds: dict[str, float] = defaultdict(float)
 
 
+LONGEST_WITHOUT_A_MACHINE = "tests/gallery/test_pseudo_language.py"
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark as soak what is not in the list of every run; put files that last long first, and those never measured before all.
-    The gallery comes before what needs no browser: a test of a minute at the end would leave the other core idle.
+    The longest tests without a machine come first: one at the end would leave the other core idle. The rest of the gallery
+    stays behind Django's tests, which do not run where a browser has been driven (its event loop goes on).
 
     With ``PART=1/4`` in the environment only that part of the files with a machine is left.
     """
@@ -43,9 +47,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         ]
         config.hook.pytest_deselected(items=[item for item in items if item not in left])
         items[:] = left
-    items.sort(
-        key=lambda item: (-seconds[durations.file_of(item.nodeid)], not item.nodeid.startswith("tests/gallery/"))
-    )
+    items.sort(key=lambda item: (-seconds[durations.file_of(item.nodeid)], not item.nodeid.startswith(LONGEST_WITHOUT_A_MACHINE)))  # fmt: skip
 
 
 @pytest.hookimpl(trylast=True)
