@@ -14,10 +14,8 @@ from deploy.image import build, states
 from deploy.image.machine import Machine
 from tests import durations, warm
 
-_seconds: dict[str, float] = defaultdict(float)
-
-
 LONGEST_WITHOUT_A_MACHINE = "tests/gallery/test_pseudo_language.py"
+_seconds: dict[str, float] = defaultdict(float)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -47,7 +45,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         ]
         config.hook.pytest_deselected(items=[item for item in items if item not in left])
         items[:] = left
-    items.sort(key=lambda item: (-seconds[durations.file_of(item.nodeid)], not item.nodeid.startswith(LONGEST_WITHOUT_A_MACHINE)))  # fmt: skip
+    files = {item.nodeid: durations.file_of(item.nodeid) for item in items}
+    items.sort(key=lambda item: (-seconds[files[item.nodeid]], files[item.nodeid] != LONGEST_WITHOUT_A_MACHINE))
 
 
 @pytest.hookimpl(trylast=True)

@@ -43,7 +43,7 @@ class Record(msgspec.Struct, frozen=True):
     text: str = ""
     notes: tuple[str, ...] = ()
     ended: bool = False  # its end is written down and stays as it is
-    # Until when it waits for want of a proof; see brake.py.
+    # Until when it waits for want of a proof; see delayed_jobs.py.
     waiting: dict[str, Any] = msgspec.field(default_factory=dict)
     messages: dict[str, Any] = msgspec.field(default_factory=dict)  # by the English text in ``text`` and ``notes``
 

@@ -44,6 +44,14 @@ def look(visitor: Visitor, *words: str, timeout: float = 240) -> Answer:
     return wait_for(f"the list of pools to say {words}", found, timeout=timeout, every=6)
 
 
+def plug_in_again(appliance: Machine, pool: str, disks: dict[str, str], size: int) -> None:
+    """After a power cut, plug the inserted disks of a pool in again, by their serial numbers, and import it."""
+    for name, serial in disks.items():
+        appliance.insert(name, size, serial=serial)
+    wait_for("its pool", lambda: pool in appliance.run("zpool", "import", "-d", "/dev/disk/by-id", check=False))
+    appliance.run("zpool", "import", "-d", "/dev/disk/by-id", pool)
+
+
 def review_import(visitor: Visitor, guid: str, **answers: str) -> Answer:
     """The review page of bringing in, or the form again where something speaks against it."""
     return visitor.get(f"{BRING_IN}{guid}/?" + urllib.parse.urlencode({"answered": "yes", **answers}))

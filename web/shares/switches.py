@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
 
 import msgspec
 
@@ -29,7 +28,7 @@ WORDS: dict[Protocol, str] = {
 }
 
 
-class Switch(msgspec.Struct, frozen=True, dict=True):
+class Switch(msgspec.Struct, frozen=True):
     """A protocol of a folder. ``part`` is what the folder asks for, ``served`` whether its daemon's file names it."""
 
     protocol: Protocol
@@ -63,7 +62,7 @@ class Switch(msgspec.Struct, frozen=True, dict=True):
         """Whether it cannot be turned on before there is a user, who can be added in the form that shares a folder."""
         return self.protocol != "nfs" and self.part is None and not self.users
 
-    @cached_property  # a template asks for it up to three times a switch
+    @property
     def first_link(self) -> str:
         """The page to answer first; empty where one click turns it on."""
         if self.needs_user:

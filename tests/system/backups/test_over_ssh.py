@@ -9,18 +9,7 @@ import re
 import pytest
 
 from deploy.image.machine import Machine, wait_for
-from tests.system.backups.test_pool_to_pool import (
-    FORM,
-    PHRASE,
-    guids,
-    make_photos,
-    newest,
-    run_now,
-    start_now,
-    sums,
-    wait_for_photos,
-)
-from tests.system.sharing import key_of
+from tests.system.backups.test_pool_to_pool import FORM, PHRASE, guids, make_photos, newest, run_now, start_now, sums
 from tests.visitor import PASSWORD, Visitor
 
 ROOT, USER, PORT = "safe/attic", "peer", 2222
@@ -66,10 +55,8 @@ def ask_now(visitor: Visitor, remote: str) -> str:
 @pytest.fixture(scope="module")
 def photos(appliance: Machine, visitor: Visitor) -> str:
     """The key of the folder that is backed up; the other computer answers."""
-    make_photos(appliance, 1_000_000)
     start_sshd(appliance, "/root/first_key")
-    wait_for_photos(visitor)
-    return key_of(appliance, "tank/photos")
+    return make_photos(appliance, visitor, 1_000_000)
 
 
 @pytest.fixture(scope="module")

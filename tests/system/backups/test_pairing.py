@@ -13,17 +13,7 @@ import pytest
 
 from appliance.backups.pairing import codes
 from deploy.image.machine import Machine, wait_for
-from tests.system.backups.test_pool_to_pool import (
-    FORM,
-    guids,
-    make_photos,
-    newest,
-    run_now,
-    start_now,
-    sums,
-    wait_for_photos,
-)
-from tests.system.sharing import key_of
+from tests.system.backups.test_pool_to_pool import FORM, guids, make_photos, newest, run_now, start_now, sums
 from tests.visitor import Visitor
 
 ROOT, USER = "safe/backups/attic", "larder-receive"
@@ -85,9 +75,7 @@ def keys(appliance: Machine) -> list[str]:
 @pytest.fixture(scope="module")
 def photos(appliance: Machine, visitor: Visitor) -> str:
     """The key of the folder that is backed up."""
-    make_photos(appliance, 1_000_000)
-    wait_for_photos(visitor)
-    return key_of(appliance, "tank/photos")
+    return make_photos(appliance, visitor, 1_000_000)
 
 
 @pytest.fixture(scope="module")

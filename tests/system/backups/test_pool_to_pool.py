@@ -18,8 +18,9 @@ PHRASE = "the phrase of the attic"
 OFF = "canmount,mountpoint,readonly,setuid,devices,exec,sharenfs,larder:share,larder:backup"
 
 
-def make_photos(appliance: Machine, size: int) -> None:
-    """A folder with two below it, one of them encrypted, with properties that no copy may take over; and a second pool."""
+def make_photos(appliance: Machine, visitor: Visitor, size: int) -> str:
+    """A folder with two below it, one of them encrypted, with properties that no copy may take over; and a second pool.
+    The key of the folder, once the pages know all three: on a slow computer it is read before the others are made."""
     tank, safe = disk_paths(appliance, 1, 2)
     create_pool(appliance, "-o", "ashift=12", "-m", "/tank", "tank", tank)
     create_pool(appliance, "-o", "ashift=12", "-m", "/safe", "safe", safe)
@@ -32,21 +33,17 @@ def make_photos(appliance: Machine, size: int) -> None:
         f"cd /tank; for d in photos elsewhere photos/secret; do head -c {size} /dev/urandom > $d/one; echo hello > $d/two;"
         " ln -s one $d/link; setfattr -n user.note -v kept $d/two; chmod 640 $d/two; done; sync"
     )
-
-
-def wait_for_photos(visitor: Visitor) -> None:
-    """Wait until the pages know all of the folders: on a slow computer the first is read before the others are made."""
     visitor.wait_until("/backups/", "tank/photos", "no backup", timeout=90)
     visitor.wait_until("/folders/", *(f"tank/{name}" for name in TREE), timeout=90)
+    return key_of(appliance, "tank/photos")
 
 
 @pytest.fixture(scope="module")
 def photos(appliance: Machine, visitor: Visitor) -> str:
     """The key of the folder that is backed up."""
-    make_photos(appliance, 3_000_000)
+    key = make_photos(appliance, visitor, 3_000_000)
     appliance.run("zfs", "set", 'larder:policy={"frequent":4}', "safe")  # which would snapshot all of the pool
-    wait_for_photos(visitor)
-    return key_of(appliance, "tank/photos")
+    return key
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import pytest
 
 from appliance.recovery import phrase as phrases
 from deploy.image import states
-from deploy.image.machine import Machine, wait_for
+from deploy.image.machine import Machine
 from tests import warm
 from tests.system import moving, persons
 from tests.system.backups.test_pool_to_pool import FORM, key_of_pool
@@ -180,9 +180,7 @@ def test_power_that_goes_while_the_place_is_taken_leaves_a_way_on(lost, layer, p
             machine.cut_power()
         machine.power_on()
         machine.set_clock()
-        machine.insert("old", machine.disks[0].size, serial="OLD1")
-        wait_for("its pool", lambda: "tank" in machine.run("zpool", "import", "-d", "/dev/disk/by-id", check=False))
-        machine.run("zpool", "import", "-d", "/dev/disk/by-id", "tank")
+        moving.plug_in_again(machine, "tank", {"old": "OLD1"}, machine.disks[0].size)
         visitor.sign_in()
         said = visitor.ended(job)
         assert said.startswith("Interrupted."), said

@@ -91,18 +91,23 @@ def scan_seconds(appliance: Machine, pool: str) -> int:
     return int(scan["end_time"]) - int(scan["start_time"])
 
 
+def end_interrupted(appliance: Machine, visitor: Visitor, path: str) -> None:
+    """The page of the pool offers the end of what was interrupted, and no other rehearsal; after it all is as before."""
+    page = visitor.wait_until(path, "A rehearsal of a rebuild was interrupted", timeout=LONG)
+    assert review(appliance, visitor, path, "twin", "twinb").status == 409
+    done = visitor.confirm(visitor.get(shapes.link(page, "end/rehearsal/")))
+    assert visitor.ended(done, timeout=LONG).startswith("Done.")
+    is_as_before(appliance, "twin")
+    visitor.wait_until(path, "Rehearse a rebuild", without=("was interrupted", "Rehearsed on"), timeout=LONG)
+
+
 def test_killed_rehearsal_is_told_and_cleaned_up(appliance, visitor, twin):
     job = started(appliance, visitor, twin, "rebuild", victim="agent")
     said = visitor.ended(job, timeout=LONG)
     assert "interrupted" in said, said
     assert "is out of twin" in said, said
     assert status(appliance, "twin")["state"] == "DEGRADED"
-    page = visitor.wait_until(twin, "A rehearsal of a rebuild was interrupted", timeout=LONG)
-    assert review(appliance, visitor, twin, "twin", "twinb").status == 409
-    done = visitor.confirm(visitor.get(shapes.link(page, "end/rehearsal/")))
-    assert visitor.ended(done, timeout=LONG).startswith("Done.")
-    is_as_before(appliance, "twin")
-    visitor.wait_until(twin, "Rehearse a rebuild", without=("was interrupted", "Rehearsed on"), timeout=LONG)
+    end_interrupted(appliance, visitor, twin)
 
 
 def test_rehearsal_whose_power_was_cut_is_told_and_cleaned_up(appliance, visitor, twin):
@@ -110,18 +115,11 @@ def test_rehearsal_whose_power_was_cut_is_told_and_cleaned_up(appliance, visitor
     appliance.cut_power()
     appliance.power_on()
     appliance.set_clock()
-    for name in ("twina", "twinb"):
-        appliance.insert(name, SIZE, serial=serial(name))
-    wait_for("its pool", lambda: "twin" in appliance.run("zpool", "import", "-d", "/dev/disk/by-id", check=False))
-    appliance.run("zpool", "import", "-d", "/dev/disk/by-id", "twin")
+    moving.plug_in_again(appliance, "twin", {name: serial(name) for name in ("twina", "twinb")}, SIZE)
     visitor.sign_in()
     said = visitor.ended(job, timeout=LONG)
     assert said.startswith("Interrupted."), said
-    page = visitor.wait_until(twin, "A rehearsal of a rebuild was interrupted", timeout=LONG)
-    done = visitor.confirm(visitor.get(shapes.link(page, "end/rehearsal/")))
-    assert visitor.ended(done, timeout=LONG).startswith("Done.")
-    is_as_before(appliance, "twin")
-    visitor.wait_until(twin, "Rehearse a rebuild", without=("was interrupted", "Rehearsed on"), timeout=LONG)
+    end_interrupted(appliance, visitor, twin)
 
 
 def test_stopped_rebuild_leaves_the_pool_redundant_and_empty(appliance, visitor, twin):
