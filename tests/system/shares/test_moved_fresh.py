@@ -1,4 +1,5 @@
-"""A pool with three shares goes from one box to another that has never seen it: offered there, and on after one confirmation."""
+"""A pool with three shares and two disks for other computers goes from one box to another that has never seen it: offered
+there, and on after one confirmation; what asks for a secret, after a new one."""
 
 from __future__ import annotations
 
@@ -9,12 +10,15 @@ import pytest
 
 from deploy.image import states
 from deploy.image.machine import GIB, wait_for
-from tests.system import moving, sharing
+from tests.system import initiators, moving, sharing
+from tests.system.iscsi_disk import opened
 from tests.system.sharing import CONFIG, Client
 from tests.visitor import Visitor, create_pool
 
 NAMES = ("photos", "films", "music")
 DISKS = ("moved1", "moved2")
+SECRET, NEW_SECRET = "twelve-signs-1", "another-one-22"
+WRITTEN = b"written on the first box".ljust(4096, b".")
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +66,7 @@ def moved(visitor, appliance, fresh):
         assert said.startswith("Done."), said
         appliance.put(f"/tank/{name}/here.txt", f"{name}\n")
         appliance.shell(f"chgrp larder-people /tank/{name}/here.txt; chmod 0660 /tank/{name}/here.txt")
+    offer_disks(visitor, appliance)
     guid = moving.guid_of(appliance, "tank")
     moving.done(visitor, moving.end_review(visitor, guid, "export"))
     for disk in DISKS:
@@ -70,6 +75,18 @@ def moved(visitor, appliance, fresh):
         fresh.insert(disk, 4 * GIB, serial=serial(disk))
         link(fresh, disk)
     return guid
+
+
+def offer_disks(visitor, appliance) -> None:
+    """A volume for every computer, with something written on it, and one that asks for a secret."""
+    plain = initiators.make_volume(visitor, appliance, "tank/plain")
+    assert initiators.share(visitor, plain, name="plain").startswith("Done.")
+    with opened(appliance, "plain") as disk:
+        disk.write(7, WRITTEN)
+        disk.flush()
+    guarded = initiators.make_volume(visitor, appliance, "tank/guarded")
+    said = initiators.share(visitor, guarded, {"secret": SECRET, "again": SECRET}, name="guarded", user="desk")
+    assert said.startswith("Done."), said
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +100,8 @@ def test_the_other_box_offers_all_three_and_serves_none_until_somebody_agrees(mo
     for name in NAMES:
         other.wait_until(f"/pools/{moved}/", f"tank/{name} asks to be shared as {name} for anna", timeout=120)
         assert f"[{name}]" not in fresh.run("cat", CONFIG)
+    other.wait_until(f"/pools/{moved}/", "tank/plain asks to be shared as plain", timeout=120)
+    assert initiators.listed(fresh) == set()
     # anna is nobody here yet: an account of that name is made by hand, with a password of its own.
     sharing.make_person(other, "anna", "another long word")
     anna = Client(fresh, tmp_path, "anna", "another long word")
@@ -92,3 +111,24 @@ def test_the_other_box_offers_all_three_and_serves_none_until_somebody_agrees(mo
     for name in NAMES:
         assert "here.txt" in anna.done(name, "ls")
     other.wait_until(f"/pools/{moved}/", without=("asks to be shared",), timeout=90)
+
+
+def test_disk_for_another_computer_is_the_same_on_the_other_box(moved, other, fresh):
+    """It is on since the confirmation above: the same name, the same serial number, the same bytes."""
+    assert initiators.listed(fresh) == {"plain"}
+    url = initiators.disk_url(fresh, "plain")
+    assert f"{int(sharing.key_of(fresh, 'tank/plain')):016x}" in initiators.inquiry(url, "-e", "1", "-c", "128")[1]
+    with opened(fresh, "plain") as disk:
+        assert disk.read(7) == WRITTEN
+
+
+def test_disk_with_a_secret_is_served_on_the_other_box_once_it_has_a_new_one(moved, other, fresh):
+    """A secret does not travel with the disks; the page says so, and asks for another."""
+    key = sharing.key_of(fresh, "tank/guarded")
+    assert "its secret does not travel with the disks" in other.wait_until(f"/folders/{key}/iscsi/why/", "secret").words
+    said = initiators.share(other, key, {"secret": NEW_SECRET, "again": NEW_SECRET}, name="guarded", user="desk")
+    assert said.startswith("Done."), said
+    held = initiators.disk_url(fresh, "guarded", user="desk", secret=NEW_SECRET)
+    assert "Vendor:LARDER" in initiators.inquiry(held)[1]
+    former = initiators.disk_url(fresh, "guarded", user="desk", secret=SECRET)
+    assert "Vendor:" not in initiators.inquiry(former)[1]
