@@ -19,6 +19,7 @@ from appliance.backups.run_backup import RunBackup
 from appliance.backups.set_aside import SetCopyAside
 from appliance.backups.set_backup import SetBackup
 from appliance.backups.verify_backup import VerifyBackup
+from appliance.benchmarks.box_settings.keep import KeepSetting, PutSettingBack
 from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.burn_in.burn_in_disk import BurnInDisk
@@ -108,6 +109,8 @@ Registered = (
     | TestImport
     | RunImport
     | RemoveImport
+    | KeepSetting
+    | PutSettingBack
     | CleanUpBenchmark
     | RunBenchmarkCase
     | BurnInDisk

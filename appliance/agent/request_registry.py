@@ -8,6 +8,7 @@ from appliance.agent.job_requests import Follow, KeepPassword, Prove, RunJob, St
 from appliance.agent.recovery_requests import ConfirmRecoveryPhrase, MakeRecoveryPhrase, ReadBoxRecord, ReadRecovery
 from appliance.backups.pairing.requests import AcceptPairing, MakePairingCode, WithdrawPairingCode
 from appliance.backups.remote.requests import ListRemoteCopies, ReadRemoteCopy
+from appliance.benchmarks.box_settings.switch import ReadSettings, SwitchSetting
 from appliance.benchmarks.wire import OpenWire
 from appliance.datasets.dataset_detail import ReadDataset
 from appliance.disks.disk_request import LetSleep, ReadSmart
@@ -59,6 +60,8 @@ RegisteredRequest = (
     | MakeBundle
     | LookAtTarget
     | OpenWire
+    | ReadSettings
+    | SwitchSetting
     | ReadRecovery
     | MakeRecoveryPhrase
     | ConfirmRecoveryPhrase

@@ -143,7 +143,7 @@ def describe_missing(ceilings: Ceilings) -> str:
     if ceilings.network is None and ceilings.protocol is None:
         return Message(" The network and pool and protocol were not measured and may be the limit.")
     if ceilings.network is None:
-        return Message(" The network were not measured and may be the limit.")
+        return Message(" The network was not measured and may be the limit.")
     if ceilings.protocol is None:
         return Message(" Pool and protocol were not measured and may be the limit.")
     return ""

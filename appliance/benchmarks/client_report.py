@@ -38,6 +38,10 @@ class ClientFigures(StrictStruct):
     small: Rates
     busy_write: Share
     busy_read: Share
+    # The same with the setting that was tried; empty where none was.
+    changed_write: Rates = ()
+    changed_read: Rates = ()
+    changed_small: Rates = ()
     notes: Annotated[tuple[Line, ...], Meta(max_length=10)] = ()
 
     def __post_init__(self) -> None:

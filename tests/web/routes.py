@@ -242,12 +242,22 @@ ROUTES = [
     Route("client_script", "/larder-client.py", READ),
     Route("begin_client_run", "/benchmarks/client/begin/", CHANGE),
     Route("open_wire", "/benchmarks/client/wire/", CHANGE),
+    Route("switch_setting", "/benchmarks/client/setting/", CHANGE),
+    Route("keep_setting", f"/benchmarks/client/{CLIENT_RUN}/keep/", CHANGE),
+    Route("put_setting_back", "/benchmarks/client/settings/tcp-buffers/back/", CHANGE),
     Route("finish_client_run", "/benchmarks/client/finish/", CHANGE),
     Route("again_job", f"/jobs/{JOB}/again/", READ),
 ]
 OPEN_TO_ALL = {"setup", "ready", "account_login", "account_signup", "account_logout"}
 # What the script on another computer asks: without a session, by a code of its own.
-OPEN_TO_ALL |= {"accept_pairing", "client_script", "begin_client_run", "open_wire", "finish_client_run"}
+OPEN_TO_ALL |= {
+    "accept_pairing",
+    "client_script",
+    "begin_client_run",
+    "open_wire",
+    "switch_setting",
+    "finish_client_run",
+}
 ALL_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "TRACE")
 CLOSED = [route for route in ROUTES if route.name not in OPEN_TO_ALL]
 CHANGING = [route for route in ROUTES if "POST" in route.methods and route.name != "setup"]

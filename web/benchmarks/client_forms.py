@@ -8,12 +8,14 @@ from django import forms
 from django.http import QueryDict
 from django.utils.translation import gettext
 
+from appliance.benchmarks.box_settings.catalogue import SETTINGS, SettingStatus
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share
 from appliance.formatting import size_of, size_text, size_typed
 from appliance.layout.geometry import GIB, MIB
 from appliance.shares.settings import SPOKEN
+from web.benchmarks.settings_trials import LEAST_RUNS, choice_text
 from web.translation import lazy_text
 
 PROTOCOLS = ("smb", "nfs")  # AFP has no client that a script could use
@@ -28,7 +30,15 @@ class ClientRunForm(forms.Form):
     size = forms.CharField(label=lazy_text("Data per run"), max_length=20)
     runs = forms.IntegerField(label=lazy_text("Runs"), min_value=1, max_value=5, initial=3, help_text=lazy_text("Three tell a difference from chance."))  # fmt: skip
 
-    def __init__(self, data: QueryDict | None, *, facts: Facts, memory: int) -> None:
+    setting = forms.ChoiceField(
+        label=lazy_text("Does a setting help?"),
+        required=False,
+        help_text=lazy_text(
+            "It is switched between the rounds and is back at the end, at the latest after half an hour. Each round is measured with and without it."
+        ),
+    )
+
+    def __init__(self, data: QueryDict | None, *, facts: Facts, memory: int, settings: list[SettingStatus]) -> None:
         self.memory = memory
         super().__init__(data, initial={"size": size_typed(USUAL)})
         self.targets = find_targets(facts)
@@ -41,6 +51,10 @@ class ClientRunForm(forms.Form):
         if len(self.targets) == 1:
             field.initial = next(iter(self.targets))
         self.fields["size"].help_text = self.size_advice()
+        tried = self.fields["setting"]
+        if isinstance(tried, forms.ChoiceField):
+            offered = [(one.tag, choice_text(one)) for one in settings if one.tried]
+            tried.choices = [("", gettext("No, only measure")), *offered]
 
     def size_advice(self) -> str:
         removed = gettext("Each run writes that much into the shared folder. It is removed at the end.")
@@ -62,7 +76,13 @@ class ClientRunForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         found = super().clean() or {}
         target, size, runs = self.targets.get(found.get("share", "")), found.get("size"), found.get("runs")
-        if target and size and runs and size * runs > target[0].available // 2:
+        setting = found.get("setting") or ""
+        if setting and runs and runs < LEAST_RUNS:
+            self.add_error("runs", gettext("To see whether a setting helps, at least {least} runs are needed.").format(least=LEAST_RUNS))  # fmt: skip
+        if setting and target and target[1].protocol not in SETTINGS[setting].protocols:
+            self.add_error("setting", gettext("That setting is not used over {spoken}. Choose another one, or another folder.").format(spoken=SPOKEN[target[1].protocol]))  # fmt: skip
+        files = (runs or 0) * (2 if setting else 1)
+        if target and size and runs and size * files > target[0].available // 2:
             self.add_error("size", gettext('{name} has {available} free. The runs together may use half of that.').format(name=target[0].name, available=size_text(target[0].available)))  # fmt: skip
         return found
 
@@ -79,6 +99,7 @@ class ClientRunForm(forms.Form):
             "share": share.name if share.protocol == "smb" else share.path,
             "size": size,
             "runs": self.cleaned_data["runs"],
+            "setting": self.cleaned_data["setting"],
             "cached": not self.memory or size < 2 * self.memory,
         }
 

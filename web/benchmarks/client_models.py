@@ -22,6 +22,7 @@ ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 VALID = timedelta(minutes=30)
 LONGEST_RUN = timedelta(hours=6)  # from the moment that the code was used
 MOST_KEPT = 100
+MOST_SWITCHES = 2 * 5 + 2  # twice in each round, and some to spare
 MOST_WIRES = 2  # times that a run may have the port opened: a second one for a try that failed
 
 
@@ -61,6 +62,12 @@ class ClientRunRow(models.Model):
     token_hash = models.CharField(max_length=64, default="")
     wires = models.PositiveSmallIntegerField(default=0)
     address = models.CharField(max_length=45, default="")
+    # What was tried: the tag of a setting of the box, what it was and what it became, and whether it is switched now.
+    setting = models.CharField(max_length=32, default="")
+    former = models.CharField(max_length=100, default="")
+    tried = models.CharField(max_length=100, default="")
+    switched = models.BooleanField(default=False)
+    switches = models.PositiveSmallIntegerField(default=0)
     told = models.TextField(default="")
     text = models.CharField(max_length=300, default="")
     created = models.DateTimeField(auto_now_add=True)

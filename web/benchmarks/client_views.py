@@ -26,6 +26,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 import appliance.benchmarks
+from appliance.benchmarks.box_settings.catalogue import SETTINGS
 from appliance.benchmarks.client_report import LONGEST_REPORT, ClientReport, decode
 from appliance.benchmarks.wire import OpenWire
 from appliance.benchmarks.wire_listener import PORT
@@ -34,7 +35,7 @@ from appliance.request import verb_of
 from appliance.shares.settings import SPOKEN
 from appliance.strict_struct import StrictStruct
 from web import agent, live
-from web.benchmarks import client_results
+from web.benchmarks import client_results, settings_trials
 from web.benchmarks.client_forms import ClientRunForm
 from web.benchmarks.client_models import MOST_WIRES, ClientRunRow, claim_run, make_run, running_of
 from web.benchmarks.views import memory_limit
@@ -84,12 +85,18 @@ def new_client_run(request: HttpRequest) -> HttpResponse:
     """The form; then the page with the code, which is shown once and stored nowhere."""
     if request.method == "GET":
         queue.request_refresh()
-    form = ClientRunForm(request.POST or None, facts=store.facts(), memory=memory_limit())
+    settings = settings_trials.read_settings()
+    form = ClientRunForm(request.POST or None, facts=store.facts(), memory=memory_limit(), settings=settings)
     if request.method == "POST" and form.is_valid():
         row, code = make_run(**form.row_fields, created_by=request.user.get_username())
         return render(request, "benchmarks/client_code.html", code_context(request, row, code))
     status = 400 if form.is_bound and form.errors else 200
-    return render(request, "benchmarks/client_new.html", {"form": form}, status=status)
+    context = {
+        "form": form,
+        "kept": [(one.tag, SETTINGS[one.tag].name, SETTINGS[one.tag].show(one.value)) for one in settings if one.kept],
+        "settings": settings_trials.explain_settings(settings),
+    }
+    return render(request, "benchmarks/client_new.html", context, status=status)
 
 
 def code_context(request: HttpRequest, row: ClientRunRow, code: str) -> dict[str, object]:
@@ -106,6 +113,7 @@ def code_context(request: HttpRequest, row: ClientRunRow, code: str) -> dict[str
         "mounted": f"{run} --folder /mnt/photos",
         "script_sum": sha256(script_text()).hexdigest(),
         "port": PORT,
+        "setting": SETTINGS[row.setting].name if row.setting else "",
         "script_lines": script_text().count(b"\n"),
     }
 
@@ -128,6 +136,7 @@ def show_client_run(request: HttpRequest, pk: str) -> HttpResponse:
             "lines": client_results.result_lines(verdicts, figures) if figures else [],
             "small": client_results.spread(figures, "small", "per second") if figures else "",
             "hashing": client_results.spread(figures, "hashing") if figures else "",
+            "tried": settings_trials.judge(row),
             "loopback_missing": any(one.ceilings.protocol is None for one in verdicts),
             "live_ended": not row.open,
         }
@@ -138,7 +147,9 @@ def show_client_run(request: HttpRequest, pk: str) -> HttpResponse:
 @require_POST
 def forget_client_run(_request: HttpRequest, pk: str) -> HttpResponse:
     """Delete a result, or take back a code. Harmless to repeat."""
-    ClientRunRow.objects.filter(pk=pk).delete()
+    for row in ClientRunRow.objects.filter(pk=pk):
+        settings_trials.put_back(row)
+        row.delete()
     messages.success(_request, gettext("The measurement was deleted."))
     return redirect("benchmarks")
 
@@ -180,7 +191,7 @@ def begin_client_run(request: HttpRequest) -> HttpResponse:
     row, token = found
     store.touch("sweeps")
     asked = {"token": token, "protocol": row.protocol, "share": row.share, "size": row.size, "runs": row.runs}
-    return JsonResponse({**asked, "small_files": SMALL_FILES})
+    return JsonResponse({**asked, "small_files": SMALL_FILES, "compare": bool(row.setting)})
 
 
 @csrf_exempt
@@ -216,6 +227,7 @@ def finish_client_run(request: HttpRequest) -> HttpResponse:
     row = running_of(report.token)
     if row is None:
         return refuse(ENDED, 403)
+    settings_trials.put_back(row)
     failed = report.figures is None
     changed = ClientRunRow.objects.filter(pk=row.pk, state=ClientRunRow.State.RUNNING).update(
         state=ClientRunRow.State.FAILED if failed else ClientRunRow.State.DONE,
@@ -229,4 +241,6 @@ def finish_client_run(request: HttpRequest) -> HttpResponse:
     store.touch("sweeps")
     row.refresh_from_db()
     sentences = [one.sentence for one in client_results.verdicts_of(row)]
+    if tried := settings_trials.judge(row):
+        sentences.append(f"{tried.name}. {tried.sentence}")
     return JsonResponse({"sentences": sentences})

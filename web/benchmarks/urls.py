@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from web.benchmarks import client_views, result_views, views
+from web.benchmarks import client_views, result_views, settings_views, views
 
 urlpatterns = [
     path("", views.list_sweeps, name="benchmarks"),
@@ -13,8 +13,11 @@ urlpatterns = [
     path("client/", client_views.new_client_run, name="new_client_run"),
     path("client/begin/", client_views.begin_client_run, name="begin_client_run"),
     path("client/wire/", client_views.open_wire, name="open_wire"),
+    path("client/setting/", settings_views.switch_setting, name="switch_setting"),
     path("client/finish/", client_views.finish_client_run, name="finish_client_run"),
     path("client/<uuid:pk>/", client_views.show_client_run, name="client_run"),
+    path("client/<uuid:pk>/keep/", settings_views.keep_setting, name="keep_setting"),
+    path("client/settings/<slug:tag>/back/", settings_views.put_setting_back, name="put_setting_back"),
     path("client/<uuid:pk>/forget/", client_views.forget_client_run, name="forget_client_run"),
     path("<uuid:pk>/", result_views.show_sweep, name="benchmark"),
     path("<uuid:pk>/with/<uuid:other>/", result_views.compare_sweeps, name="compare_benchmarks"),

@@ -24,6 +24,7 @@ from appliance.backups.run_backup import RunBackup
 from appliance.backups.set_aside import SetCopyAside
 from appliance.backups.set_backup import SetBackup
 from appliance.backups.verify_backup import VerifyBackup
+from appliance.benchmarks.box_settings.keep import KeepSetting, PutSettingBack
 from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.burn_in.burn_in_disk import BurnInDisk
@@ -93,8 +94,7 @@ from web.translation import lazy_format, lazy_text
 
 
 class Away(msgspec.Struct, frozen=True):
-    """What the page of a job says that takes the box itself away: the headline, what to expect, and ``lost`` once the box no
-    longer answers."""
+    """What the page of a job says that takes the box away: the headline, what to expect, ``lost`` once it is silent."""
 
     headline: str
     text: str
@@ -142,6 +142,7 @@ RECEIVERS = OperationUi("receivers", lazy_text("See the received copies"))
 RECOVERY = OperationUi("recovery", lazy_text("See what is left to do"))
 IMPORTS = OperationUi("imports", lazy_text("See the imports"))
 BENCHMARKS = OperationUi("benchmarks", lazy_text("See the benchmarks"))
+SETTINGS_TRIED = OperationUi("new_client_run", lazy_text("See what is kept"))
 
 NEW_KEY = replace(FOLDERS, secret=NEW_PASSPHRASE, key_file=NEW_KEY_FILE)
 
@@ -329,6 +330,8 @@ UI: dict[type[Operation], OperationUi] = {
     RemoveGroup: USERS,
     RunBenchmarkCase: BENCHMARKS,
     CleanUpBenchmark: BENCHMARKS,
+    KeepSetting: SETTINGS_TRIED,
+    PutSettingBack: SETTINGS_TRIED,
     RestartBox: replace(
         BOX,
         away=Away(

@@ -82,7 +82,7 @@ class IscsiForm(forms.Form):
         ),
     )
 
-    def __init__(self, data: object = None, *, now: Iscsi | None, dataset: str) -> None:
+    def __init__(self, data: object = None, *, now: Iscsi | None, dataset: str, served: bool = True) -> None:
         shown: dict[str, object] = {"name": proposed_name(dataset), "block": 512, "new_secret": True}
         if now:
             shown = {
@@ -92,6 +92,8 @@ class IscsiForm(forms.Form):
                 "back_user": now.back_user,
                 "addresses": ", ".join(now.addresses),
                 "block": now.block,
+                # It may have come with its disks from another box, which has kept the secret.
+                "new_secret": not served,
             }
         super().__init__(data, initial=shown)  # type: ignore[arg-type]  # Django takes a QueryDict here
         self.now = now

@@ -40,7 +40,8 @@ def share_over_iscsi(request: HttpRequest, key: str) -> HttpResponse:
     """Serve a volume over iSCSI, or change how."""
     volume = get_volume(key)
     now = volume_part(volume)
-    form = IscsiForm(request.POST or None, now=now, dataset=volume.name)
+    shown = volume_context(volume)
+    form = IscsiForm(request.POST or None, now=now, dataset=volume.name, served=bool(shown["target_served"]))
     if request.method == "POST" and form.is_valid():
         try:
             setting, new_secret = form.asked()
@@ -48,7 +49,7 @@ def share_over_iscsi(request: HttpRequest, key: str) -> HttpResponse:
             return confirm.review(request, operation, back=request.get_full_path())
         except Refused as refusal:
             add_reasons(form, refusal.reasons)
-    context = {"form": form, "dataset": volume, "key": key, **volume_context(volume)}
+    context = {"form": form, "dataset": volume, "key": key, **shown}
     return live.respond_to_form(request, "shares/iscsi.html", context)
 
 

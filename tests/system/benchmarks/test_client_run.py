@@ -52,11 +52,11 @@ def script(appliance, tmp_path_factory) -> Path:
     return path
 
 
-def new_code(visitor, shared: dict[str, str], protocol: str, size: str) -> Answer:
+def new_code(visitor, shared: dict[str, str], protocol: str, size: str, **more: str) -> Answer:
     """The page with the code."""
     offered = {"smb": "tank/photos over SMB", "nfs": "tank/films over NFS"}
     page = visitor.wait_until("/benchmarks/client/", offered[protocol], timeout=120)
-    answers = {"share": f"{protocol}-{shared[protocol]}", "size": size, "runs": "1"}
+    answers = {"share": f"{protocol}-{shared[protocol]}", "size": size, "runs": "1", **more}
     answer = visitor.send("/benchmarks/client/", {**page.hidden(), **answers})
     assert "works once" in answer.words, answer.words
     return answer

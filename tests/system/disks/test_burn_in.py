@@ -68,7 +68,8 @@ def slowed(appliance: Machine, name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        appliance.monitor(f"block_set_io_throttle drive-{name} 0 0 0 0 0 0")
+        if appliance.running():  # a power cut in the body has taken the disk away
+            appliance.monitor(f"block_set_io_throttle drive-{name} 0 0 0 0 0 0")
 
 
 BEGUN = """
@@ -172,16 +173,16 @@ def test_disk_that_holds_data_is_refused_before_and_in_the_middle(visitor, appli
         act(visitor, path, "pause")
         visitor.wait_until(path, "paused", "Resume", timeout=120)
     no_lock_left(appliance)
-    appliance.shell(f"mkfs.ext4 -q {device}; sync")
+    appliance.shell(f"mkswap {device}; sync")
     mark = appliance.shell(f"sha256sum {device}")
     act(visitor, path, "resume")
     said = ended(visitor, path)
     assert "It has stopped here" in said, said
-    assert "ext4" in said, said
+    assert "swap" in said, said
     assert appliance.shell(f"sha256sum {device}") == mark
     act(visitor, path, "stop")
     visitor.wait_until(path, "It was stopped before the end", timeout=120)
-    visitor.wait_until(f"/disks/{key}/", "ext4", timeout=120)
+    visitor.wait_until(f"/disks/{key}/", "swap", timeout=120)
     refused = review(visitor, key)
     assert refused.status == 409
     assert "Only an empty disk" in refused.words

@@ -4,6 +4,7 @@ there, and on after one confirmation; what asks for a secret, after a new one.""
 from __future__ import annotations
 
 import os
+import re
 import shutil
 
 import pytest
@@ -126,7 +127,10 @@ def test_disk_with_a_secret_is_served_on_the_other_box_once_it_has_a_new_one(mov
     """A secret does not travel with the disks; the page says so, and asks for another."""
     key = sharing.key_of(fresh, "tank/guarded")
     assert "its secret does not travel with the disks" in other.wait_until(f"/folders/{key}/iscsi/why/", "secret").words
-    said = initiators.share(other, key, {"secret": NEW_SECRET, "again": NEW_SECRET}, name="guarded", user="desk")
+    form = other.get(f"/folders/{key}/iscsi/").text
+    assert re.search(r'<input[^>]*name="new_secret"[^>]*checked', form), "the box has none, so a new one is proposed"
+    both = {"secret": NEW_SECRET, "again": NEW_SECRET}
+    said = initiators.share(other, key, both, name="guarded", user="desk", new_secret="on")
     assert said.startswith("Done."), said
     held = initiators.disk_url(fresh, "guarded", user="desk", secret=NEW_SECRET)
     assert "Vendor:LARDER" in initiators.inquiry(held)[1]

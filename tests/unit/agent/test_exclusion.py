@@ -81,6 +81,8 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "set-host-name": ({"name": "attic", "former": "larder"}, set()),
     "try-mtu": ({"port": "eth0", "mtu": 9000, "former": 1500}, set()),
     "keep-mtu": ({"port": "eth0", "mtu": 9000, "former": 1500}, set()),
+    "keep-setting": ({"setting": "nfs-threads", "value": "32", "former": "16"}, set()),
+    "put-setting-back": ({"setting": "nfs-threads", "value": "16", "former": "32"}, set()),
     "set-time-servers": ({"servers": ["fritz.box"]}, set()),
     "set-time-zone": ({"zone": "Europe/Berlin"}, set()),
     "set-smb-security": ({"signing": "asked", "encryption": "asked"}, set()),

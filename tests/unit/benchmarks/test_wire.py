@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import socket
 import sys
 import threading
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
-import appliance.benchmarks
 from appliance import command
 from appliance.benchmarks import wire, wire_listener
 from appliance.errors import Failed, Refused
 from appliance.system import paths
+from tests.unit.benchmarks.conftest import SCRIPT
 
 KEY = bytes(range(32))
-SCRIPT = Path(appliance.benchmarks.__path__[0]) / "larder-client"
-
-
-@pytest.fixture(scope="module")
-def script():
-    """The script as a module."""
-    loader = importlib.machinery.SourceFileLoader("larder_client", str(SCRIPT))
-    spec = importlib.util.spec_from_loader("larder_client", loader)
-    assert spec
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
 
 
 @pytest.fixture

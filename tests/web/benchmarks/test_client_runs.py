@@ -32,9 +32,9 @@ def ask(client, what: str, **message: Any):
     return client.post(f"/benchmarks/client/{what}/", json.dumps(message), content_type="application/json")
 
 
-def new_run() -> tuple[ClientRunRow, str]:
+def new_run(**more: Any) -> tuple[ClientRunRow, str]:
     fields = {"dataset": "tank/photos", "dataset_key": "1", "pool": "tank", "protocol": "smb", "share": "photos", "size": GIB, "runs": 2, "created_by": "admin"}  # fmt: skip
-    return make_run(**fields)
+    return make_run(**{**fields, **more})
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_codes_cannot_be_tried_without_end(anonymous, admin, calm):
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"code": 5}', b'{"code": "A", "more": 1}', b"[" * 30000, b"x" * 40000])  # fmt: skip
 def test_messages_that_are_none_are_refused(anonymous, admin, calm, body):
-    for what in ("begin", "wire", "finish"):
+    for what in ("begin", "wire", "setting", "finish"):
         answer = anonymous.post(f"/benchmarks/client/{what}/", body, content_type="application/json")
         assert answer.status_code == 403, what
         assert "Nothing was changed" in answer.json()["error"]

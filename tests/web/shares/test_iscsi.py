@@ -157,6 +157,13 @@ def test_secret_of_now_stays_unless_a_new_one_is_wanted(web, calm):
     assert "Secret of this box" in text_of(web.post(f"{AT}iscsi/", {**changed, "back_user": "box"}))
 
 
+def test_new_secret_is_proposed_where_the_volume_came_without_its_secret_from_another_box(web, calm):
+    volume = replace(VOLUME, share=json.dumps({"iscsi": {"name": "disk1", "user": "desk"}}), share_source="local")
+    for served in (False, True):
+        put(volume, served=served)
+        assert web.get(f"{AT}iscsi/").context["form"].initial["new_secret"] is not served
+
+
 def test_stopping_names_who_loses_the_disk_and_is_agreed_to_only_with_them(web, calm):
     put(SHARED, served=True)
     quiet = web.get(f"{AT}iscsi/stop/")

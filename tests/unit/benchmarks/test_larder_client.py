@@ -1,0 +1,97 @@
+"""What the script on the other computer measures, and in which order."""
+
+from __future__ import annotations
+
+import io
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+MIB = 2**20
+
+
+class Pipe(io.BytesIO):
+    """The output of smbclient: pieces, each after some seconds of a clock that only they move."""
+
+    def __init__(self, clock: SimpleNamespace, pieces: list[tuple[float, int]]) -> None:
+        super().__init__()
+        self.clock, self.pieces = clock, pieces
+
+    def read1(self, _most: int = -1) -> bytes:
+        seconds, size = self.pieces.pop(0) if self.pieces else (0.0, 0)
+        self.clock.now += seconds
+        return bytes(size)
+
+
+@pytest.fixture
+def clock(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    found = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(script, "time", SimpleNamespace(perf_counter=lambda: found.now))
+    return found
+
+
+def test_read_over_smb_counts_the_time_until_the_first_byte(script, clock, monkeypatch):
+    """smbclient 4.22 hands on nothing until 8 MiB are there: measured from the first byte on, 1 MB/s looked like 200."""
+    client = script.SmbClient.__new__(script.SmbClient)
+    client.name = "larder-client-1"
+    monkeypatch.setattr(client, "run", lambda _command: 2.0, raising=False)
+    process = SimpleNamespace(stdout=Pipe(clock, [(18.0, MIB)] + [(0.0, MIB)] * 15))
+    monkeypatch.setattr(client, "start", lambda *_words, **_streams: process)
+    monkeypatch.setattr(client, "finish", lambda: None)
+    nothing = SimpleNamespace(brake=lambda _count: None)
+    assert client.read(nothing, "large-0", 16 * MIB) == pytest.approx(MIB)
+
+
+class Target:
+    """A shared folder that notes what is done, and is twice as fast while the setting is switched."""
+
+    def __init__(self) -> None:
+        self.done: list[Any] = []
+        self.on = False
+
+    def write(self, _data: object, name: str, _size: int) -> float:
+        self.done.append(("write", name, self.on))
+        return 2.0 if self.on else 1.0
+
+    def read(self, _data: object, name: str, _size: int) -> float:
+        self.done.append(("read", name, self.on))
+        return 4.0 if self.on else 2.0
+
+    def small(self, _data: object, names: list[str]) -> float:
+        self.done.append(("small", names[0], self.on))
+        return float(len(names))
+
+
+def figures_of(script: ModuleType, runs: int, *, compare: bool) -> tuple[dict[str, Any], Target, list[Any]]:
+    target, asked = Target(), []
+
+    def ask(what: str, message: dict[str, Any]) -> dict[str, Any]:
+        asked.append((what, message["on"]))
+        target.on = message["on"]
+        return {}
+
+    figures = {name: [] for name in ("write", "read", "small", "changed_write", "changed_read", "changed_small")}
+    begun = {"token": "t", "size": MIB, "runs": runs, "small_files": 5, "compare": compare}
+    script.measure_files(SimpleNamespace(ask=ask), target, None, begun, figures)
+    return figures, target, asked
+
+
+def test_setting_is_switched_in_turns_and_back_at_the_end(script):
+    figures, target, asked = figures_of(script, 3, compare=True)
+    # Without, with; with, without; without, with: what else changes with time evens out.
+    assert [on for _what, on in asked] == [False, True, True, False, False, True, False]
+    assert {what for what, _on in asked} == {"setting"}
+    assert not target.on
+    assert (figures["write"], figures["changed_write"]) == ([1.0] * 3, [2.0] * 3)
+    assert (figures["read"], figures["changed_read"]) == ([2.0] * 3, [4.0] * 3)
+    assert (figures["small"], figures["changed_small"]) == ([5.0] * 3, [5.0] * 3)
+    # No file is written over: that would be faster or slower than a new one.
+    written = [name for what, name, _on in target.done if what != "read"]
+    assert len(set(written)) == len(written) == 12
+
+
+def test_without_a_setting_nothing_is_switched(script):
+    figures, _target, asked = figures_of(script, 2, compare=False)
+    assert asked == []
+    assert (figures["write"], figures["changed_write"], figures["small"]) == ([1.0] * 2, [], [5.0])

@@ -1,0 +1,216 @@
+"""A benchmark from another computer that tries a setting: the form, what the script may switch, the result, keeping it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from appliance.benchmarks.box_settings.keep import KeepSetting, PutSettingBack
+from appliance.errors import Failed
+from appliance.layout.geometry import MIB
+from tests.reasons import codes_on_page
+from tests.web.benchmarks import client_runs_made
+from tests.web.benchmarks.test_client_runs import FORM, State, ask, new_run, shared  # noqa: F401  # a fixture
+from tests.web.reading import text_of
+from web import agent
+from web.benchmarks.client_models import MOST_SWITCHES, ClientRunRow
+from web.jobs.models import Job
+
+TAG, FORMER, TRIED = client_runs_made.SETTING, client_runs_made.FORMER, client_runs_made.TRIED
+
+
+class Agent:
+    """The agent in place of the real one: what it was asked, and the state of the setting."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.on = False
+        self.error: Exception | None = None
+        self.settings: list[dict[str, Any]] = [
+            {"tag": TAG, "value": FORMER, "tried": TRIED},
+            {"tag": "nfs-threads", "refusal": {"code": "setting-nfs-off", "template": "The NFS server does not run.", "arguments": {}, "field": ""}},
+        ]  # fmt: skip
+
+    def last(self, request: dict[str, Any], *, silence: float) -> dict[str, Any]:
+        self.asked.append(request)
+        if self.error:
+            raise self.error
+        if request["verb"] == "read-settings":
+            return {"facts": self.settings}
+        was, self.on = self.on, request["on"]
+        return {"facts": {"value": TRIED if self.on else FORMER, "was_switched": was}}
+
+
+@pytest.fixture
+def answering(monkeypatch: pytest.MonkeyPatch) -> Agent:
+    found = Agent()
+    monkeypatch.setattr(agent, "last", found.last)
+    return found
+
+
+@pytest.fixture
+def begun(anonymous, admin, calm, answering) -> tuple[ClientRunRow, str]:
+    """A run that tries a setting and whose code was used, and its token."""
+    row, code = new_run(setting=TAG)
+    told = ask(anonymous, "begin", code=code).json()
+    assert told["compare"] is True
+    return row, told["token"]
+
+
+def switched(anonymous, token: str, *states: bool) -> list[int]:
+    return [ask(anonymous, "setting", token=token, on=state).status_code for state in states]
+
+
+# --- the form -------------------------------------------------------------------------------------------------------
+def test_form_offers_what_can_be_tried_and_says_why_the_rest_cannot(web, shared, answering):  # noqa: F811
+    page = web.get(FORM)
+    choices = page.context["form"].fields["setting"].choices
+    assert [value for value, _label in choices] == ["", TAG]
+    assert "up to 16.8 MB for receiving" in choices[1][1]
+    assert "More threads of the NFS server." in text_of(page)
+    assert "It cannot be tried now: The NFS server does not run." in text_of(page)
+    answer = web.post(FORM, {"share": shared, "size": "64 MiB", "runs": 3, "setting": TAG})
+    assert answer.status_code == 200
+    assert "Larger buffers for connections (TCP)" in text_of(answer)
+    assert ClientRunRow.objects.get(state=State.WAITING).setting == TAG
+
+
+@pytest.mark.parametrize(("changed", "word"), [({"runs": 2}, "at least 3 runs"), ({"setting": "nfs-threads"}, "valid choice"), ({"setting": "x"}, "valid choice")])  # fmt: skip
+def test_form_refuses_what_would_show_nothing(web, shared, answering, changed, word):  # noqa: F811
+    answer = web.post(FORM, {"share": shared, "size": "16 MiB", "runs": 3, "setting": TAG, **changed})
+    assert answer.status_code == 400
+    assert word in text_of(answer)
+
+
+def test_setting_of_another_protocol_is_refused(web, shared, answering):  # noqa: F811
+    answering.settings[1] = {"tag": "nfs-threads", "value": "16", "tried": "32"}
+    answer = web.post(FORM, {"share": shared, "size": "16 MiB", "runs": 3, "setting": "nfs-threads"})
+    assert answer.status_code == 400
+    assert "not used over SMB" in text_of(answer)
+
+
+def test_form_measures_without_a_setting_where_the_agent_does_not_answer(web, shared, answering):  # noqa: F811
+    answering.error = Failed("The agent does not answer")
+    assert [value for value, _label in web.get(FORM).context["form"].fields["setting"].choices] == [""]
+    assert web.post(FORM, {"share": shared, "size": "64 MiB", "runs": 2}).status_code == 200
+
+
+# --- switching ------------------------------------------------------------------------------------------------------
+def test_script_switches_only_the_setting_that_was_chosen(anonymous, begun, answering):
+    row, token = begun
+    assert switched(anonymous, token, False, True, False) == [200] * 3
+    assert {one["setting"] for one in answering.asked} == {TAG}
+    row.refresh_from_db()
+    assert (row.former, row.tried, row.switched, row.switches) == (FORMER, TRIED, False, 3)
+    assert ask(anonymous, "setting", token=token, on=True, setting="nfs-threads").status_code == 403
+
+
+def test_script_without_a_setting_switches_none(anonymous, admin, calm, answering):
+    _row, code = new_run()
+    told = ask(anonymous, "begin", code=code).json()
+    assert told["compare"] is False
+    assert switched(anonymous, told["token"], True) == [409]
+    assert answering.asked == []
+
+
+def test_script_does_not_switch_without_end_or_without_its_token(anonymous, begun):
+    assert switched(anonymous, "x" * 43, True) == [403]
+    states = [at % 2 == 1 for at in range(MOST_SWITCHES + 1)]
+    assert switched(anonymous, begun[1], *states) == [200] * MOST_SWITCHES + [409]
+
+
+def test_run_ends_where_something_else_has_put_the_setting_back(anonymous, begun, answering):
+    _row, token = begun
+    switched(anonymous, token, False, True)
+    answering.on = False
+    answer = ask(anonymous, "setting", token=token, on=False)
+    assert answer.status_code == 409
+    assert "by itself after half an hour" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("message", [{"figures": client_runs_made.figures()}, {"failed": "It was stopped on the other computer."}])  # fmt: skip
+def test_setting_is_put_back_however_the_run_ends(anonymous, begun, answering, message):
+    _row, token = begun
+    switched(anonymous, token, False, True)
+    assert ask(anonymous, "finish", token=token, **message).status_code == 200
+    assert not answering.on
+
+
+def test_setting_of_a_run_that_is_deleted_is_put_back(anonymous, web, begun, answering):
+    row, token = begun
+    switched(anonymous, token, False, True)
+    assert web.post(f"/benchmarks/client/{row.pk}/forget/").status_code == 302
+    assert not answering.on
+    assert not ClientRunRow.objects.filter(pk=row.pk).exists()
+
+
+def test_figures_are_stored_where_the_setting_cannot_be_put_back_at_once(anonymous, begun, answering):
+    row, token = begun
+    switched(anonymous, token, False, True)
+    answering.error = Failed("The agent does not answer")
+    assert ask(anonymous, "finish", token=token, figures=client_runs_made.figures()).status_code == 200
+    row.refresh_from_db()
+    assert row.state == State.DONE
+
+
+# --- the result -----------------------------------------------------------------------------------------------------
+SLOWER, SAME, FASTER = ([value * MIB for value in values] for values in ([60, 61, 62], [99, 101, 102], [130, 131, 132]))
+
+
+def result_of(write: list[float], read: list[float]) -> ClientRunRow:
+    changed = {"read": SAME, "write": SAME, "changed_write": write, "changed_read": read}
+    told = msgspec.json.encode(client_runs_made.figures(**changed)).decode()
+    ClientRunRow.objects.all().delete()
+    return client_runs_made.finished(told=told, setting=TAG, former=FORMER, tried=TRIED)
+
+
+@pytest.mark.parametrize(
+    ("write", "read", "sentence", "kept"),
+    [
+        (FASTER, SAME, "It helps here.", True),
+        (SAME, SAME, "It makes no difference here.", False),
+        (SLOWER, SAME, "It makes it slower here.", False),
+        (FASTER, SLOWER, "It makes one thing faster and another slower.", False),
+    ],
+)
+def test_result_says_whether_it_helps_and_offers_to_keep_what_does(web, box, write, read, sentence, kept):
+    row = result_of(write, read)
+    page = web.get(f"/benchmarks/client/{row.pk}/")
+    assert sentence in text_of(page)
+    assert ("Keep this setting" in text_of(page)) is kept
+    answer = web.post(f"/benchmarks/client/{row.pk}/keep/")
+    job = Job.objects.filter(kind="keep-setting")
+    if not kept:
+        assert answer.status_code == 409
+        assert codes_on_page(answer) == ["setting-did-not-help"]
+        assert not job.exists()
+        return
+    assert answer.status_code == 302
+    wanted = KeepSetting(setting=TAG, value=TRIED, former=FORMER)
+    assert json.loads(job.get().operation) == msgspec.to_builtins(wanted)
+
+
+def test_difference_that_may_be_chance_is_called_so(web, box):
+    row = result_of([101.0 * MIB, 103.0 * MIB, 104.0 * MIB], SAME)
+    page = text_of(web.get(f"/benchmarks/client/{row.pk}/"))
+    assert "no more than chance" in page
+    assert "+30" not in page
+
+
+def test_kept_setting_is_listed_and_can_be_put_back(web, shared, answering):  # noqa: F811
+    answering.settings[0] = {"tag": TAG, "value": TRIED, "kept": FORMER}
+    page = web.get(FORM)
+    assert "Settings that you kept" in text_of(page)
+    answer = web.post(f"/benchmarks/client/settings/{TAG}/back/")
+    assert answer.status_code == 302
+    job = Job.objects.get(kind="put-setting-back")
+    assert PutSettingBack(setting=TAG, value=FORMER, former=TRIED).title == str(job.title)
+
+
+def test_setting_that_is_not_kept_is_not_put_back(web, box, answering):
+    answer = web.post(f"/benchmarks/client/settings/{TAG}/back/")
+    assert codes_on_page(answer) == ["setting-not-kept"]
+    assert not Job.objects.filter(kind="put-setting-back").exists()

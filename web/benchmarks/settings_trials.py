@@ -1,0 +1,147 @@
+"""Settings of the box that a benchmark from another computer tries: the choices, the switching, and what came of it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Literal
+
+import msgspec
+from django.db.models import F
+from django.utils.translation import gettext
+
+from appliance.benchmarks.box_settings.catalogue import SETTINGS, SettingStatus
+from appliance.benchmarks.box_settings.switch import ReadSettings, SwitchedSetting, SwitchSetting
+from appliance.benchmarks.client_report import ClientFigures
+from appliance.benchmarks.results import value_text
+from appliance.benchmarks.statistics import change_text, find_difference, percent_change
+from appliance.benchmarks.workloads import Unit
+from appliance.errors import LarderError, Reason, Refused
+from appliance.request import verb_of
+from web import agent
+from web.benchmarks.client_models import MOST_SWITCHES, ClientRunRow
+from web.translation import lazy_text, reason_text
+
+log = logging.getLogger(__name__)
+SECONDS_TO_READ, SECONDS_TO_SWITCH = 30, 100
+LEAST_RUNS = 3  # fewer do not tell a difference from chance
+MEASURED: tuple[tuple[str, str, Unit], ...] = (
+    (lazy_text("Writing"), "write", "B/s"),
+    (lazy_text("Reading"), "read", "B/s"),
+    (lazy_text("Small files written"), "small", "per second"),
+)
+Outcome = Literal["better", "worse", "same"]
+
+
+class TriedLine(msgspec.Struct, frozen=True):
+    """A line of the result: what was measured, without and with the setting, and the change as text."""
+
+    name: str
+    without: str
+    tried: str
+    change: str
+    outcome: Outcome
+
+
+class TriedSetting(msgspec.Struct, frozen=True):
+    """What came of it. ``helped``: faster somewhere by more than chance, and nowhere slower."""
+
+    name: str
+    sentence: str
+    lines: tuple[TriedLine, ...]
+    helped: bool
+
+
+def read_settings() -> list[SettingStatus]:
+    """The settings as they are; none where the agent does not answer. Raises AgentBusy."""
+    try:
+        told = agent.last({"verb": verb_of(ReadSettings)}, silence=SECONDS_TO_READ)["facts"]
+    except LarderError as error:
+        log.warning("the settings that can be tried could not be read: %s", error)
+        return []
+    return msgspec.convert(told, list[SettingStatus])
+
+
+def choice_text(status: SettingStatus) -> str:
+    """A choice of the form: what it is, and from what to what."""
+    setting = SETTINGS[status.tag]
+    return gettext("{name}: {tried} instead of {value}").format(
+        name=setting.name, tried=setting.show(status.tried), value=setting.show(status.value)
+    )
+
+
+def explain_settings(settings: list[SettingStatus]) -> list[tuple[str, str, str]]:
+    """Of each its name, what it is, and why it cannot be tried here; the last is empty where it can."""
+    return [
+        (
+            SETTINGS[one.tag].name,
+            SETTINGS[one.tag].meaning,
+            reason_text(Reason.from_json(one.refusal)) if one.refusal else "",
+        )
+        for one in settings
+    ]
+
+
+def switch(row: ClientRunRow, *, on: bool) -> None:
+    """Switch the setting of a run, and note what it was and became. Raises Refused, Failed, AgentBusy."""
+    if not row.setting or row.switches >= MOST_SWITCHES:
+        raise Refused(Reason("setting-not-asked", "This measurement does not switch a setting. Nothing was changed."))
+    first = row.switches == 0
+    request = SwitchSetting(setting=row.setting, on=on)
+    told = agent.last({"verb": verb_of(SwitchSetting), **msgspec.to_builtins(request)}, silence=SECONDS_TO_SWITCH)
+    answer = msgspec.convert(told["facts"], SwitchedSetting)
+    changed = {"tried": answer.value} if on else {"former": answer.value}
+    ClientRunRow.objects.filter(pk=row.pk).update(switched=on, switches=F("switches") + 1, **changed)
+    if not first and answer.was_switched != row.switched:
+        raise Refused(
+            Reason(
+                "setting-switched-meanwhile",
+                "The setting was switched by something else in the middle of the measurement, or by itself after half an hour. Measure again, with less data.",
+            )
+        )
+
+
+def put_back(row: ClientRunRow) -> None:
+    """At the end of a run, however it ended. What fails here is left to the timer."""
+    if not row.setting or not row.switched:
+        return
+    try:
+        switch(row, on=False)
+    except (LarderError, agent.AgentBusy) as error:
+        log.warning("the setting %s is put back by its timer: %s", row.setting, error)
+
+
+def judge_line(figures: ClientFigures, name: str, key: str, unit: Unit) -> TriedLine | None:
+    """None where it was not measured both ways."""
+    before, now = figures.summary(key), figures.summary(f"changed_{key}")
+    if not before or not now:
+        return None
+    percent = percent_change(now.median, before.median)
+    outcome: Outcome = "same"
+    if percent is not None and find_difference(now, before) == "clear":
+        outcome = "better" if percent > 0 else "worse"
+    change = change_text(percent) if outcome != "same" else gettext("no more than chance")
+    return TriedLine(name, value_text(before.median, unit), value_text(now.median, unit), change, outcome)
+
+
+def judge(row: ClientRunRow) -> TriedSetting | None:
+    """What came of the setting of a run; None where none was tried, or nothing was measured."""
+    figures, setting = row.figures, SETTINGS.get(row.setting)
+    if not figures or not setting or not setting.form.fullmatch(row.tried) or not setting.form.fullmatch(row.former):
+        return None
+    lines = tuple(line for one in MEASURED if (line := judge_line(figures, *one)))
+    outcomes = {line.outcome for line in lines}
+    if not lines:
+        return None
+    helped = "better" in outcomes and "worse" not in outcomes
+    if helped:
+        said = gettext("It helps here. The box is as before; keep the setting if you want it.")
+    elif outcomes == {"same"}:
+        said = gettext("It makes no difference here. The box is as before.")
+    elif "better" in outcomes:
+        said = gettext("It makes one thing faster and another slower. The box is as before.")
+    else:
+        said = gettext("It makes it slower here. The box is as before.")
+    name = gettext("{name}: {tried} instead of {value}").format(
+        name=setting.name, tried=setting.show(row.tried), value=setting.show(row.former)
+    )
+    return TriedSetting(name, said, lines, helped)

@@ -1,0 +1,67 @@
+"""Settings of the box that a benchmark has tried: switched by the script, kept or put back by the administrator."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST
+
+from appliance.benchmarks.box_settings.keep import KeepSetting, PutSettingBack
+from appliance.errors import LarderError, Reason, Refused, explain_error
+from web.benchmarks import settings_trials
+from web.benchmarks.client_models import ClientRunRow, running_of
+from web.benchmarks.client_views import ENDED, TokenMessage, read_message, refuse
+from web.jobs import confirm
+from web.jobs.refusals import refusals_lead_to
+
+
+class SwitchMessage(TokenMessage):
+    """A message of a run that tries a setting."""
+
+    on: bool
+
+
+@csrf_exempt
+@login_not_required
+@require_POST
+def switch_setting(request: HttpRequest) -> HttpResponse:
+    """Switch the setting that the administrator chose for this run, or put it back."""
+    try:
+        message = read_message(request, SwitchMessage)
+    except Refused as error:
+        return refuse(explain_error(error), 403)
+    row = running_of(message.token)
+    if row is None:
+        return refuse(ENDED, 403)
+    try:
+        settings_trials.switch(row, on=message.on)
+    except LarderError as error:
+        return refuse(explain_error(error), 409)
+    return JsonResponse({"on": message.on})
+
+
+@require_POST
+@refusals_lead_to("client_run", "pk")
+def keep_setting(request: HttpRequest, pk: str) -> HttpResponse:
+    """Keep what this run has tried, where it helped."""
+    row = get_object_or_404(ClientRunRow, pk=pk)
+    tried = settings_trials.judge(row)
+    if not tried or not tried.helped:
+        raise Refused(Reason("setting-did-not-help", "Only a setting that helped in this measurement can be kept."))
+    operation = KeepSetting(setting=row.setting, value=row.tried, former=row.former)
+    job = confirm.start_without_review(operation, user=request.user.get_username())
+    return redirect("job", pk=job.pk)
+
+
+@require_POST
+@refusals_lead_to("new_client_run")
+def put_setting_back(request: HttpRequest, tag: str) -> HttpResponse:
+    """Put a kept setting back to what it was before."""
+    kept = next((one for one in settings_trials.read_settings() if one.tag == tag and one.kept and one.value), None)
+    if kept is None:
+        raise Refused(Reason("setting-not-kept", "This setting is as it was before, or cannot be read now. Nothing was changed."))  # fmt: skip
+    operation = PutSettingBack(setting=tag, value=kept.kept, former=kept.value)
+    job = confirm.start_without_review(operation, user=request.user.get_username())
+    return redirect("job", pk=job.pk)
