@@ -20,7 +20,7 @@ ROOT = Path("/sys/kernel/config/target")
 STORES = "core/iblock_5276"  # Larder's own group of disks; the number means nothing
 STORE = re.compile(r"larder-[0-9a-f]{16}")
 STORE_VALUES = ("enable", "udev_path", "info", "wwn/vpd_unit_serial", "attrib/block_size", "attrib/emulate_tpu", "attrib/emulate_tpws")  # fmt: skip
-GROUP_VALUES = ("enable", "attrib/authentication", "attrib/generate_node_acls", "attrib/demo_mode_write_protect", "attrib/cache_dynamic_acls", "dynamic_sessions")  # fmt: skip
+GROUP_VALUES = ("enable", "attrib/authentication", "attrib/generate_node_acls", "attrib/demo_mode_write_protect", "attrib/demo_mode_discovery", "attrib/cache_dynamic_acls", "dynamic_sessions")  # fmt: skip
 CHAP_VALUES = ("userid", "password", "userid_mutual", "password_mutual")
 UNSET = {"", "NULL", "(null)"}
 

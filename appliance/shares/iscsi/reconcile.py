@@ -115,6 +115,8 @@ def target_acts(target: Target) -> Iterator[TreeAct]:
     yield TreeAct("write", f"{group}/attrib/generate_node_acls", str(int(not named)))
     yield TreeAct("write", f"{group}/attrib/cache_dynamic_acls", str(int(not named)))
     yield TreeAct("write", f"{group}/attrib/demo_mode_write_protect", str(int(named)))
+    # By itself the kernel (6.12) tells everybody who asks of every target, also those whom it then does not let in.
+    yield TreeAct("write", f"{group}/attrib/demo_mode_discovery", str(int(not named)))
     yield TreeAct("mkdir", f"{group}/lun/lun_0")
     yield TreeAct("link", f"{group}/lun/lun_0/{target.store}", store_path(target))
     if not named:

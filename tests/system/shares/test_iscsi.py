@@ -182,5 +182,7 @@ def test_disk_conforms_to_scsi(visitor, appliance):
         words += said if bad - set(PASSED_OVER) else ""
     assert min(ran.values()) > 0, ran
     assert failed == set(PASSED_OVER), words[-20_000:]
+    # What is known of who is connected is a little older than the last of those tests.
+    visitor.wait_until(f"/folders/{key}/", "no computer", timeout=120)
     assert stop(visitor, key).startswith("Done.")
     assert initiators.left_of(appliance, "conforms", key) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -11,11 +10,10 @@ import pytest
 MIB = 2**20
 
 
-class Pipe(io.BytesIO):
+class Pipe:
     """The output of smbclient: pieces, each after some seconds of a clock that only they move."""
 
     def __init__(self, clock: SimpleNamespace, pieces: list[tuple[float, int]]) -> None:
-        super().__init__()
         self.clock, self.pieces = clock, pieces
 
     def read1(self, _most: int = -1) -> bytes:
@@ -71,7 +69,9 @@ def figures_of(script: ModuleType, runs: int, *, compare: bool) -> tuple[dict[st
         target.on = message["on"]
         return {}
 
-    figures = {name: [] for name in ("write", "read", "small", "changed_write", "changed_read", "changed_small")}
+    figures: dict[str, Any] = {
+        name: [] for name in ("write", "read", "small", "changed_write", "changed_read", "changed_small")
+    }
     begun = {"token": "t", "size": MIB, "runs": runs, "small_files": 5, "compare": compare}
     script.measure_files(SimpleNamespace(ask=ask), target, None, begun, figures)
     return figures, target, asked

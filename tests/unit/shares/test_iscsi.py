@@ -179,11 +179,13 @@ def test_recorded_tree_is_read_as_it_is(kernel):
 
 
 def test_recorded_targets_that_are_as_they_should_be_are_left_alone(kernel):
-    """With the link of the disk as Larder makes it, every value that the kernel tells agrees: nobody is disconnected."""
+    """With the link of the disk as Larder makes it, and named targets told to nobody else, every value that the kernel tells
+    agrees: nobody is disconnected."""
     named = replace(NAMED, store=ONE.store, device=ONE.device, serial=ONE.serial)
     for one in (ONE, named):
         lun = kernel / f"iscsi/{one.iqn}/tpgt_1/lun/lun_0"
         (lun / "disk").rename(lun / one.store)
+    (kernel / f"iscsi/{named.iqn}/tpgt_1/attrib/demo_mode_discovery").write_text("0\n")
     assert reconcile.plan_changes([ONE, named], configfs.read_tree()) == []
 
 

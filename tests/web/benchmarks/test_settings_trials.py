@@ -157,7 +157,7 @@ def test_figures_are_stored_where_the_setting_cannot_be_put_back_at_once(anonymo
 
 
 # --- the result -----------------------------------------------------------------------------------------------------
-SLOWER, SAME, FASTER = ([value * MIB for value in values] for values in ([60, 61, 62], [99, 101, 102], [130, 131, 132]))
+SLOWER, SAME, FASTER = [60.0 * MIB, 61.0 * MIB, 62.0 * MIB], [99.0 * MIB, 101.0 * MIB, 102.0 * MIB], [130.0 * MIB, 131.0 * MIB, 132.0 * MIB]  # fmt: skip
 
 
 def result_of(write: list[float], read: list[float]) -> ClientRunRow:
