@@ -356,7 +356,7 @@ def put_alerts(now: datetime) -> None:
 def put_past(now: datetime) -> None:
     """Jobs that ended one way and another, a benchmark, and burn-ins of two disks."""
     sweeps_made.finished()
-    client_runs_made.finished()
+    client_runs_made.tried()
     burn_ins_made.examples()
     ends = (
         (Job.State.DONE, Message("Create the folder {full_name}", full_name="tank/films"), ""),

@@ -151,6 +151,12 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
             sizes = [2**30 + 7 * 2**20 * at for at, _pair in enumerate(request.get("ranges", ()))]
             held = {name: {"larder:admin:Before the move": int(now) - 40 * 86400} for name in request.get("held", ())}
             yield {"facts": {"ranges": sizes, "holds": held}}
+        case "read-settings":
+            buffers = ("4096 131072 6291456, 4096 16384 4194304", "4096 131072 16777216, 4096 16384 16777216")
+            yield {"facts": [
+                {"tag": "tcp-buffers", "value": buffers[0], "tried": buffers[1]},
+                {"tag": "nfs-threads", "value": "64", "kept": "16", "refusal": MANY_THREADS.as_json()},
+            ]}  # fmt: skip
         case "read-log":
             told = [one for one in LOG if request["text"].casefold() in one[2].casefold()]
             worst = {"error": 3, "warning": 4}.get(request["severity"], 7)
@@ -162,6 +168,10 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
             yield {"facts": {"lines": shown, "after": "", "reached": now - 3600 if shown else 0}}
         case _:
             raise Failed(SENTENCE)
+
+
+# Why the NFS server of a recorded box gets no more threads.
+MANY_THREADS = Reason("setting-nothing-to-try", "There are {count} threads already. More do not help a few computers.", count=64)  # fmt: skip
 
 
 def open_file(request: dict[str, Any], **_more: object) -> tuple[dict[str, Any], int]:
