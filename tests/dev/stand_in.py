@@ -171,7 +171,7 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
 
 
 # Why the NFS server of a recorded box gets no more threads.
-MANY_THREADS = Reason("setting-nothing-to-try", "There are {count} threads already. More do not help a few computers.", count=64)  # fmt: skip
+MANY_THREADS = Reason("nfs-threads-many-already", "There are {count} threads already. More do not help a few computers.", count=64)  # fmt: skip
 
 
 def open_file(request: dict[str, Any], **_more: object) -> tuple[dict[str, Any], int]:

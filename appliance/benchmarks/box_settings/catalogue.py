@@ -73,7 +73,7 @@ def read_tcp() -> str:
 def propose_tcp(value: str) -> str:
     found = TCP_VALUE.fullmatch(value)
     if not found or min(int(found[2]), int(found[4])) >= TCP_TRIED:
-        raise Refused(Reason("setting-nothing-to-try", "The buffers may grow to {size} already. Larger ones do not help in a home network.", size=size_text(TCP_TRIED)))  # fmt: skip
+        raise Refused(Reason("tcp-buffers-large-already", "The buffers may grow to {size} already. Larger ones do not help in a home network.", size=size_text(TCP_TRIED)))  # fmt: skip
     return f"{found[1]} {max(TCP_TRIED, int(found[2]))}, {found[3]} {max(TCP_TRIED, int(found[4]))}"
 
 
@@ -102,7 +102,7 @@ def read_threads() -> str:
 
 def propose_threads(value: str) -> str:
     if int(value) >= MOST_THREADS:
-        raise Refused(Reason("setting-nothing-to-try", "There are {count} threads already. More do not help a few computers.", count=int(value)))  # fmt: skip
+        raise Refused(Reason("nfs-threads-many-already", "There are {count} threads already. More do not help a few computers.", count=int(value)))  # fmt: skip
     return str(min(2 * int(value), MOST_THREADS))
 
 

@@ -29,7 +29,7 @@ class SettingOperation(Operation):
     def __post_init__(self) -> None:
         setting = find_setting(self.setting)
         if not setting.form.fullmatch(self.value) or not setting.form.fullmatch(self.former):
-            raise Refused(Reason("setting-value-invalid", "That is no value of this setting."))
+            raise Refused(Reason("tried-value-invalid", "That is no value of this setting."))
 
     @property
     def known(self) -> BoxSetting:
@@ -67,7 +67,7 @@ class KeepSetting(SettingOperation, tag="keep-setting"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.known.propose(self.former) != self.value:
-            raise Refused(Reason("setting-value-invalid", "That is no value of this setting."))
+            raise Refused(Reason("tried-value-invalid", "That is no value of this setting."))
 
     @property
     def title(self) -> str:

@@ -114,7 +114,7 @@ class SwitchSetting(Request, tag="switch-setting"):
         with hold_lock():
             trial = read_trial()
             if trial and trial.setting != self.setting:
-                raise Refused(Reason("setting-trial-runs", "Another setting is being tried. Wait until that measurement has ended."))  # fmt: skip
+                raise Refused(Reason("setting-trial-runs", "A setting is being tried. Wait until that measurement has ended."))  # fmt: skip
             if trial and not self.on:
                 set_value(self.setting, trial.former)
                 forget_trial()

@@ -73,14 +73,14 @@ def test_larger_buffers_are_tried_and_more_threads():
     assert str(SETTINGS["tcp-buffers"].show(USUAL)) == "up to 6.29 MB for receiving, 4.19 MB for sending"
 
 
-@pytest.mark.parametrize(("tag", "file", "text"), [("tcp-buffers", "tcp_rmem", "4096 131072 33554432"), ("nfs-threads", "threads", "64")])  # fmt: skip
-def test_what_is_large_already_is_not_tried(settings, tag, file, text):
+@pytest.mark.parametrize(("tag", "file", "text", "code"), [("tcp-buffers", "tcp_rmem", "4096 131072 33554432", "tcp-buffers-large-already"), ("nfs-threads", "threads", "64", "nfs-threads-many-already")])  # fmt: skip
+def test_what_is_large_already_is_not_tried(settings, tag, file, text, code):
     (settings / file).write_text(f"{text}\n")
     (settings / "tcp_wmem").write_text("4096 16384 16777216\n")
     found = read_setting(tag)
     assert found.tried == ""
     assert found.refusal
-    assert found.refusal["code"] == "setting-nothing-to-try"
+    assert found.refusal["code"] == code
 
 
 @pytest.mark.parametrize("text", [None, "", "0\n"])
