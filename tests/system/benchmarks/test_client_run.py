@@ -248,7 +248,7 @@ def test_setting_of_a_script_that_was_killed_is_put_back_by_its_timer(appliance,
     appliance.shell("systemctl stop 'larder-agent*' 'larder-web*' larder-worker.service")
     assert timer(appliance) == "active"
     appliance.run("systemctl", "start", TIMER.replace(".timer", ".service"))
-    assert threads(appliance) == USUAL
+    wait_for("the former value", lambda: threads(appliance) == USUAL, timeout=60)
     appliance.shell(
         "systemctl start larder-agent.socket larder-web.socket larder-web.service larder-worker.service;"
         " rm -r /tank/films/larder-client-*"
