@@ -86,7 +86,7 @@ def test_script_writes_reads_and_removes_in_a_folder_of_its_own(script, tmp_path
     target.make()
     asked = {"runs": 2, "size": 3 * 2**20 + 5, "small_files": 4}
     figures: dict[str, list[float]] = {"write": [], "read": [], "small": []}
-    script.measure_files(target, script.Data(), asked, figures)
+    script.measure_files(None, target, script.Data(), asked, figures)
     assert [len(figures[name]) for name in ("write", "read", "small")] == [2, 2, 1]
     assert (tmp_path / "larder-client-1/large-1").stat().st_size == asked["size"]
     assert target.clean()

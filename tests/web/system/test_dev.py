@@ -36,6 +36,7 @@ POSTED = {
     "discard_bundle",
     "begin_client_run",
     "open_wire",
+    "switch_setting",
     "finish_client_run",
     "accept_pairing",
 }
