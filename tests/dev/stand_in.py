@@ -22,6 +22,7 @@ from appliance.snapshots.browse import diff
 from appliance.support.sections import OWN, SECTIONS
 from tests.dev.place import SENTENCE
 from tests.unit.made import recorded_text
+from tests.web.benchmarks import client_runs_made
 from web.alerts.models import DiskCare, Message
 from web.benchmarks.models import SweepRow
 from web.disks.models import BurnIn
@@ -152,9 +153,8 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
             held = {name: {"larder:admin:Before the move": int(now) - 40 * 86400} for name in request.get("held", ())}
             yield {"facts": {"ranges": sizes, "holds": held}}
         case "read-settings":
-            buffers = ("4096 131072 6291456, 4096 16384 4194304", "4096 131072 16777216, 4096 16384 16777216")
             yield {"facts": [
-                {"tag": "tcp-buffers", "value": buffers[0], "tried": buffers[1]},
+                {"tag": "tcp-buffers", "value": client_runs_made.FORMER, "tried": client_runs_made.TRIED},
                 {"tag": "nfs-threads", "value": "64", "kept": "16", "refusal": MANY_THREADS.as_json()},
             ]}  # fmt: skip
         case "read-log":

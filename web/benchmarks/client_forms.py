@@ -15,7 +15,7 @@ from appliance.facts.sharing import Share
 from appliance.formatting import size_of, size_text, size_typed
 from appliance.layout.geometry import GIB, MIB
 from appliance.shares.settings import SPOKEN
-from web.benchmarks.settings_trials import LEAST_RUNS, choice_text
+from web.benchmarks.settings_trials import LEAST_RUNS, change_of_setting
 from web.translation import lazy_text
 
 PROTOCOLS = ("smb", "nfs")  # AFP has no client that a script could use
@@ -53,7 +53,7 @@ class ClientRunForm(forms.Form):
         self.fields["size"].help_text = self.size_advice()
         tried = self.fields["setting"]
         if isinstance(tried, forms.ChoiceField):
-            offered = [(one.tag, choice_text(one)) for one in settings if one.tried]
+            offered = [(one.tag, change_of_setting(one.tag, one.value, one.tried)) for one in settings if one.tried]
             tried.choices = [("", gettext("No, only measure")), *offered]
 
     def size_advice(self) -> str:

@@ -61,11 +61,11 @@ def read_settings() -> list[SettingStatus]:
     return msgspec.convert(told, list[SettingStatus])
 
 
-def choice_text(status: SettingStatus) -> str:
-    """A choice of the form: what it is, and from what to what."""
-    setting = SETTINGS[status.tag]
+def change_of_setting(tag: str, value: str, tried: str) -> str:
+    """What is tried: the name of the setting, and from what to what."""
+    setting = SETTINGS[tag]
     return gettext("{name}: {tried} instead of {value}").format(
-        name=setting.name, tried=setting.show(status.tried), value=setting.show(status.value)
+        name=setting.name, tried=setting.show(tried), value=setting.show(value)
     )
 
 
@@ -141,7 +141,4 @@ def judge(row: ClientRunRow) -> TriedSetting | None:
         said = gettext("It makes one thing faster and another slower. The box is as before.")
     else:
         said = gettext("It makes it slower here. The box is as before.")
-    name = gettext("{name}: {tried} instead of {value}").format(
-        name=setting.name, tried=setting.show(row.tried), value=setting.show(row.former)
-    )
-    return TriedSetting(name, said, lines, helped)
+    return TriedSetting(change_of_setting(row.setting, row.former, row.tried), said, lines, helped)

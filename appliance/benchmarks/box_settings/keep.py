@@ -136,7 +136,7 @@ class PutSettingBack(SettingOperation, tag="put-setting-back"):
                 ),
             ),
             identity={"operation": msgspec.to_builtins(self)},
-            undo=Message("Measure it again, and keep it."),
+            undo=Message("Measure it again, then press “Keep this setting”."),
         )
 
     def back(self, work: Work) -> None:

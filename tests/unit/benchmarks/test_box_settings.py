@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from appliance import command
 from appliance.benchmarks.box_settings import catalogue, switch
@@ -32,15 +33,10 @@ def settings(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(catalogue, "TCP", tmp_path)
     monkeypatch.setattr(catalogue, "NFS_THREADS", tmp_path / "threads")
     for tag, setting in SETTINGS.items():
-        monkeypatch.setitem(SETTINGS, tag, _with_file(setting, tmp_path / "etc" / f"{tag}.conf"))
+        monkeypatch.setitem(SETTINGS, tag, replace(setting, file=tmp_path / "etc" / f"{tag}.conf"))
     monkeypatch.setattr(paths, "RUN", tmp_path)
     monkeypatch.setattr(service_start, "SYSTEMD", tmp_path)
     return tmp_path
-
-
-def _with_file(setting: catalogue.BoxSetting, file: Path) -> catalogue.BoxSetting:
-    fields = {name: getattr(setting, name) for name in setting.__struct_fields__}
-    return catalogue.BoxSetting(**{**fields, "file": file})
 
 
 @pytest.fixture
