@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,16 @@ def recorded(name: str) -> dict[str, Any]:
 def recorded_text(name: str) -> str:
     """A recorded output that is no JSON."""
     return (RECORDED / name).read_text()
+
+
+def samba_knows(known: Collection[str], argv: list[str]) -> str:
+    """What smbclient 4.22 answers to these ``tcon`` commands where Samba has the shares of ``known`` and gives none to a guest."""
+    if argv[0] != "smbclient":
+        return ""
+    asked = re.findall(r'tcon "([^"]*)"', argv[-1])
+    return "".join(
+        f"tcon failed: NT_STATUS_{'ACCESS_DENIED' if name in known else 'BAD_NETWORK_NAME'}\n" for name in asked
+    )
 
 
 def recorded_pool(name: str = "zpool-status-raidz2-2.3.9.json") -> Pool:

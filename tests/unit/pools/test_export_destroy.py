@@ -27,7 +27,7 @@ from appliance.shares.owned_file import OwnedFile
 from appliance.shares.publish import SERVING
 from appliance.system import accounts
 from appliance.zfs import libzfs, mount, status
-from tests.unit.made import ANNA, RECORDED, box, dataset, recorded, recorded_pool, recorded_text, shared
+from tests.unit.made import ANNA, RECORDED, box, dataset, recorded, recorded_pool, recorded_text, samba_knows, shared
 from tests.unit.pools.import_samples import found
 from tests.unit.pools.test_create import Working
 from tests.unit.zfs.test_mount import carried
@@ -112,10 +112,10 @@ def samba(folders, commands, monkeypatch):
         approved.set_approved(one.guid, share=True)
     commands.answers["systemctl"] = "active\n"
 
-    def on_run(_argv: list[str]) -> None:
+    def on_run(argv: list[str]) -> None:
         text = config.read_text() if config.exists() else ""
         commands.answers["testparm"] = text
-        commands.answers["smbclient"] = "".join(f"Disk|{name}|\n" for name in smb.parse_sections(text))
+        commands.answers["smbclient"] = samba_knows(smb.parse_sections(text), argv)
 
     commands.on_run = on_run
     teardown.serve_datasets(here, lambda text: pytest.fail(text))

@@ -17,7 +17,7 @@ from appliance.shares.publish import SERVING
 from appliance.shares.set_share import SetShare
 from appliance.shares.settings import Nfs, ShareSetting, Smb, setting_of
 from appliance.zfs import status
-from tests.unit.made import ANNA, box, dataset, shared
+from tests.unit.made import ANNA, box, dataset, samba_knows, shared
 from tests.unit.pools.test_create import Working
 from tests.unit.shares.test_smb import HOSTILE_TEXT
 
@@ -116,7 +116,7 @@ def samba(tmp_path, monkeypatch, commands):
             found.update(share="", source="none")
         text = config.read_text() if config.exists() else ""
         commands.answers["testparm"] = text
-        commands.answers["smbclient"] = "".join(f"Disk|{name}|\n" for name in [*smb.parse_sections(text), "IPC$"])
+        commands.answers["smbclient"] = samba_knows(smb.parse_sections(text), argv)
 
     commands.on_run = on_run
     return config
@@ -129,7 +129,7 @@ def run(operation: SetShare) -> Working:
     return work
 
 
-def test_switching_on_writes_a_checked_file_and_sees_the_share_listed(samba, commands):
+def test_switching_on_writes_a_checked_file_and_samba_says_that_it_knows_the_share(samba, commands):
     work = run(on())
     assert "photos" in smb.parse_sections(samba.read_text())
     assert work.notes == ["SMB serves tank/photos"]
@@ -147,12 +147,11 @@ def test_switching_off_throws_out_who_still_has_it_open(samba, commands):
 
 def test_a_share_that_samba_does_not_serve_is_taken_back(samba, commands, monkeypatch):
     monkeypatch.setattr(publish, "SECONDS_TO_TAKE_UP", 0)
-    monkeypatch.setattr(smb, "is_answering", lambda _name: False)
     follow = commands.on_run
 
     def forgets(argv: list[str]) -> None:
         follow(argv)
-        commands.answers["smbclient"] = "Disk|photos|\nDisk|IPC$|\n"
+        commands.answers["smbclient"] = samba_knows({"photos"}, argv)
 
     run(on())
     before = samba.read_text()

@@ -16,7 +16,7 @@ from appliance.shares.drift import parse
 from appliance.shares.settings import Afp, ShareSetting, Smb
 from appliance.zfs import status
 from tests.reasons import expect_refusal
-from tests.unit.made import ANNA, box, dataset, recorded, shared
+from tests.unit.made import ANNA, box, dataset, recorded, recorded_text, shared
 
 # What a plain share has; the others only where somebody wants them.
 KEYS = {
@@ -380,3 +380,26 @@ def test_a_folder_with_two_spaces_in_a_row_is_refused_in_words_and_never_served(
     assert smb.SERVING.shares(box(datasets=(folder,), accounts=(ANNA,))) == ()
     with expect_refusal("share-name-with-two-spaces"):
         Smb(name="two  spaces")
+
+
+def test_samba_is_asked_for_each_share_by_name_and_never_for_its_list(commands):
+    """What answers with the list starts helpers that took 21 s in the emulated appliance, and 40 MiB."""
+    commands.answers["systemctl"] = "active\n"
+    commands.answers["testparm"] = "".join(
+        f"[{name}]\npath = /tank/{name}\n" for name in ("photos", "open", "nothere", "not here")
+    )
+    commands.answers["smbclient"] = recorded_text("smbclient-tcon-4.22.11.txt")
+    assert smb.SERVING.served() == {("photos", "/tank/photos"), ("open", "/tank/open")}
+    (asked,) = (argv for argv in commands.ran if argv[0] == "smbclient")
+    assert asked[-1] == 'tcon "photos"; tcon "open"; tcon "nothere"; tcon "not here"'
+
+
+@pytest.mark.parametrize("said", ["", "tcon to photos successful, tid: 1\n"])
+def test_a_samba_that_stops_answering_serves_nothing(commands, said):
+    commands.answers["smbclient"] = said
+    assert smb.known_shares(["photos", "films"]) == set()
+
+
+def test_a_name_that_would_be_another_command_is_not_asked_for(commands):
+    assert smb.known_shares(['a"; del *']) == set()
+    assert not commands.ran
