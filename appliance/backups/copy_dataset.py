@@ -68,8 +68,11 @@ def run_copy(work: Work, one: DatasetCopy, zone: tzinfo) -> int:
 
 
 def let_go(work: Work, one: DatasetCopy, arrived: int, zone: tzinfo) -> None:
-    """After a snapshot has arrived: drop earlier bookmarks of the task, snapshots of earlier runs that no task continues
-    from, and copies that are no longer kept. What cannot be destroyed is noted; the copy is good all the same."""
+    """After a snapshot has arrived: drop earlier bookmarks of the task, snapshots of its earlier runs that no task continues
+    from, and copies that are no longer kept. What cannot be destroyed is noted; the copy is good all the same.
+
+    What runs of other tasks have taken is theirs: where one was interrupted, its stream can go on with that snapshot only.
+    """
     expired = retention.expired_copies(list(list_snapshots.list_snapshots([one.target])), one.task.keep, zone)
     let_go_here(work, one, arrived, [found.name for found in expired])
 
@@ -84,11 +87,12 @@ def let_go_here(work: Work, one: DatasetCopy, arrived: int, expired: Iterable[st
     bases = {mark.short.rpartition("-")[0]: mark.guid for mark in marks}.values()
     here = list(list_snapshots.list_snapshots([name]))
     at = next((found.txg for found in here if found.guid == arrived), 0)
-    past = [found.name for found in own_snapshots(here, marks) if found.txg < at and found.guid not in bases]
+    mine = [mark for mark in marks if mark.short.startswith(one.bookmark_prefix)]
+    past = [found.name for found in own_snapshots(here, mine) if found.txg < at and found.guid not in bases]
     for going in (past, list(expired)):
         for left in libzfs.destroy_snapshots(going):
             work.note(Message("{left} stays: {why}", left=left.name, why=left.why))
-    for mark in [mark for mark in marks if mark.short.startswith(one.bookmark_prefix)][:-BOOKMARKS]:
+    for mark in mine[:-BOOKMARKS]:
         libzfs.destroy_bookmark(mark.name)
 
 

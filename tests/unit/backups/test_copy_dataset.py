@@ -80,6 +80,14 @@ def test_what_another_task_continues_from_stays(source):
     assert source.days == [2, 3]
 
 
+def test_a_snapshot_that_an_interrupted_run_of_another_task_needs_to_go_on_stays(source):
+    """Two runs to the other place were interrupted: its stream goes on with the first snapshot, not with the newest."""
+    source.snapshots = [snapshot(day) for day in (1, 2, 3)]
+    source.marks = [mark(1, OTHER), mark(2, OTHER), mark(3)]
+    let_go(Working(), copy(3), 3, UTC)
+    assert source.days == [1, 2, 3]
+
+
 def test_snapshot_that_somebody_named_like_a_backup_stays(source):
     source.snapshots = [snapshot(1), snapshot(2), replace(snapshot(3), name=f"{SOURCE}@before")]
     source.marks = [mark(2), mark(3)]
