@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import msgspec
 from django.utils import timezone
@@ -116,6 +116,8 @@ def rest_after(one: BackupStatus, now: datetime) -> timedelta:
 
 def is_comparison_due(one: BackupStatus, now: datetime) -> bool:
     last = one.record.compared if one.record else None
+    if not one.checks.comparable:
+        return False
     return last is None or not timedelta() <= now - last < COMPARE_EVERY
 
 
@@ -232,6 +234,14 @@ def forget_removed(statuses: list[BackupStatus]) -> None:
         BackupRecord.objects.filter(pk__in=gone).delete()
 
 
+def newest_text(one: BackupStatus, zone: tzinfo) -> str:
+    if one.good is None:
+        return Message("There is no copy yet.")
+    if one.has_unknown_age:
+        return Message("The newest copy is dated in the future, so nobody can tell how old it is.")
+    return Message("The newest copy is of {moment}.", moment=moment_text(one.good.astimezone(zone)))
+
+
 def backup_faults(now: datetime) -> Iterator[Fault]:
     """A fault for each backup whose newest copy is older than its owner allows, or differs from the original."""
     other_keys: set[str] = set()
@@ -244,6 +254,6 @@ def backup_faults(now: datetime) -> Iterator[Fault]:
             yield Fault("backup.host-key", one.remote.id, Message("{host} shows another host key than the one that was confirmed.", host=one.remote.host), Message("Backups are not sent to it, among them that of {name}.", name=one.dataset.name), f"/backups/computers/{one.remote.id}/")  # fmt: skip
         if one.is_late:
             zone, pool = schedule.box_zone(), one.pool_name
-            last = Message("The newest copy is of {moment}.", moment=moment_text(one.good.astimezone(zone))) if one.good else Message("There is no copy yet.")  # fmt: skip
+            last = newest_text(one, zone)
             where = Message("Its copies lie on {pool}.", pool=pool) if one.pool or one.remote else Message("{pool}, where its copies lie, is not connected.", pool=pool)  # fmt: skip
             yield Fault("backup.old", f"{one.key}:{one.task.key}", Message("The backup of {name} is too old.", name=one.dataset.name), join_messages([last, where]), f"/backups/of/{one.key}/{one.task.key}/")  # fmt: skip

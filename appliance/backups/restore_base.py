@@ -208,7 +208,7 @@ class FolderRestore(SnapshotsOperation):
             )
         if any(raw):
             yield Message(
-                "Encrypted folders come back locked. Each is unlocked by itself, with the passphrase or key file that the original had when this copy was made."
+                "Encrypted folders come back with the key that the original had when this copy was made. Where this box stores that key, they are unlocked with it; others stay locked until you give it."
             )
         parent = facts.dataset(self.parent)
         if parent and parent.encryption != "off" and not all(raw):

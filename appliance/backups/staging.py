@@ -13,11 +13,12 @@ import msgspec
 from appliance import command
 from appliance.backups import copies
 from appliance.backups.origin import Origin, parse_origin
+from appliance.backups.stored_keys import unlock_restored
 from appliance.backups.transfer import Transfer
 from appliance.datasets import access_note
 from appliance.errors import Failed
 from appliance.facts import user_properties
-from appliance.facts.copy_mark import CopyMark
+from appliance.facts.copy_mark import CopyMark, parse_copy_mark
 from appliance.message import Message
 from appliance.operation import Work
 from appliance.shares.settings import ShareSetting
@@ -52,6 +53,12 @@ class Restored(Transfer, frozen=True):
     @property
     def origin(self) -> Origin | None:
         return parse_origin(self.source)
+
+    @property
+    def original(self) -> int:
+        """The guid of the dataset that the copy is of; 0 where that is not known."""
+        mark = parse_copy_mark(self.source.copy_of)
+        return mark.guid if mark else 0
 
     @property
     def settings_argv(self) -> list[str]:
@@ -152,12 +159,25 @@ class Staging(msgspec.Struct, frozen=True):
             note = msgspec.structs.replace(one.origin.access, guid=guid)
             command.run(access_note.set_note_argv(one.place, note), timeout=SECONDS)
 
+    def guids_of_keys(self, one: Restored) -> list[int]:
+        """Under which guids the key of a folder may be stored: its original's, or that of one above it, the nearest first."""
+        above = [part.original for part in self.parts if one.target.startswith(f"{part.target}/")]
+        known = [guid for guid in (one.original, *reversed(above)) if guid]
+        parts = one.origin.name.split("/") if one.origin else []
+        for count in range(len(parts) - 1, 0, -1):  # what is above the original, where that is still here
+            guid = copies.read_values("/".join(parts[:count]), ("guid",)).get("guid", "")
+            known += [int(guid)] if guid else []
+        return list(dict.fromkeys(known))
+
     def open_one(self, one: Restored, closed: list[str], work: Work) -> None:
         """Mount a folder, or have it mounted once it is unlocked; ``closed`` collects those whose files cannot be reached."""
         if one.is_volume:
             command.run(["zfs", "inherit", "volmode", one.place], timeout=SECONDS)
             return
         locked = copies.read_values(one.place, ("keystatus",)).get("keystatus") == "unavailable"
+        if locked and one.raw and unlock_restored(one.place, self.guids_of_keys(one)):
+            work.note(Message("{place} is unlocked with the key that this box stores", place=one.place))
+            locked = False
         if locked or not self.mountpoint or f"{one.place}/".startswith(tuple(f"{name}/" for name in closed)):
             closed.append(one.place)
             command.run(mount.remember_argv(one.place), timeout=SECONDS)

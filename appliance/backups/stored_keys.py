@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import msgspec
 
 from appliance import command
+from appliance.backups import copies
 from appliance.datasets.encryption import key_store
 from appliance.datasets.encryption.unlock import encode_key
-from appliance.errors import LarderError
+from appliance.errors import Failed, LarderError
+from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
+from appliance.message import Message
 
 SECONDS = 300  # a passphrase is made slow to try on purpose
 
@@ -42,6 +46,40 @@ class StoredKeys(msgspec.Struct, frozen=True):
         except (OSError, LarderError):
             return False
         return try_key(copy, given, only_try=only_try)
+
+    @contextmanager
+    def opened(self, original: Dataset, copy: Dataset) -> Iterator[None]:
+        """A copy whose files can be read meanwhile. One that is locked gets the stored key, and is locked again afterwards.
+        Raises Failed where it stays locked."""
+        if not copy.locked:
+            yield
+            return
+        if not self.has(original):
+            raise Failed(Message("the copy is encrypted, and this box does not store its key"))
+        if not self.load(original, copy.name):
+            raise Failed(Message("the key that this box stores does not open it"))
+        try:
+            yield
+        finally:
+            command.run(["zfs", "unload-key", "--", copy.name], timeout=SECONDS, accept=range(256))
+
+
+def unlock_restored(dataset: str, guids: Iterable[int]) -> bool:
+    """Unlock a dataset that came out of a copy with the first key under one of these guids that opens it, and store that under
+    its own guid: it is unlocked at each start, as its original was."""
+    values = copies.read_values(dataset, ("guid", "keyformat"))
+    for guid in (guid for guid in guids if key_store.has_key(guid)):
+        try:
+            key = key_store.read_key(guid)
+            given = encode_key(key, values.get("keyformat", ""))
+        except (OSError, LarderError):
+            continue
+        if try_key(dataset, given, only_try=False):
+            key_store.store_key(int(values["guid"]), key)
+            mark = f"{user_properties.UNLOCK}={key_store.box_mark()}"
+            command.run(["zfs", "set", mark, dataset], timeout=SECONDS)
+            return True
+    return False
 
 
 def try_key(copy: str, given: str | bytes, *, only_try: bool) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 import msgspec
@@ -11,8 +11,10 @@ from appliance import names
 from appliance.backups import tasks
 from appliance.backups.base import BackupOperation
 from appliance.backups.compare import Sample, TreeComparison, compare_trees
+from appliance.backups.stored_keys import StoredKeys
 from appliance.errors import Failed, LarderError, Reason, Refused
 from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
 from appliance.formatting import size_text
 from appliance.message import Message, plain_text
 from appliance.operation import Plan, Step, Work, never
@@ -25,7 +27,7 @@ PREFIX = "compared "  # of the note that holds the result, for whoever keeps it
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """What a comparison found, as it stands in the job's log. ``skipped``: datasets that could not be opened."""
+    """What a comparison found, as it stands in the job's log. ``skipped``: datasets that could not be opened, and volumes."""
 
     files: int
     size: int
@@ -73,12 +75,16 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
         yield from super().check(facts)
         if facts.dataset(self.target) is None:
             yield Reason("backup-no-copy", "{dataset} has no copy yet.", dataset=self.dataset)
+            return
+        if not comparable(self.copied_folders(facts), facts):
+            yield Reason("backup-not-comparable", "Nothing of {dataset} can be compared: volumes have no files, and an encrypted folder can be compared only while it is unlocked and this box stores its key. Test a restore instead.", dataset=self.dataset)  # fmt: skip
 
     def plan(self, facts: Facts) -> Plan:
         dataset, task, _pool = self.find_all(facts)
         tree = tasks.members(dataset, task, facts)
         targets = self.targets(dataset, task, facts)
-        pairs = [(one.name, targets[one.guid]) for one in tree if one.kind == "filesystem"]
+        parts = [(one, facts.dataset(targets[one.guid])) for one in tree]
+        keys = StoredKeys.of([(one, copy) for one, copy in parts if copy], facts)
         part = (
             Message("every file")
             if self.cycle == 1
@@ -86,21 +92,24 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
         )
         return Plan(
             summary=Message("Every name in the newest copy is compared with the original, and {part} is read on both sides.", part=part),
-            steps=(Step("compare", Message("Compare {dataset} with {target}", dataset=self.dataset, target=self.target), "mount -t zfs -o ro SNAPSHOT, for both sides, seen by nobody else", partial(self.compare_all, pairs), (self.target,)),),
+            steps=(Step("compare", Message("Compare {dataset} with {target}", dataset=self.dataset, target=self.target), "mount -t zfs -o ro SNAPSHOT, for both sides, seen by nobody else", partial(self.compare_all, parts, keys), (self.target,)),),
             identity={"operation": msgspec.to_builtins(self), "datasets": [one.guid for one in tree]},
             undo=Message("Nothing is changed."),
         )  # fmt: skip
 
-    def compare_all(self, pairs: list[tuple[str, str]], work: Work) -> None:
-        """Compare every pair. One that cannot be opened keeps no other from being compared."""
+    def compare_all(self, parts: list[tuple[Dataset, Dataset | None]], keys: StoredKeys, work: Work) -> None:
+        """Compare every part. One that cannot be opened keeps no other from being compared; where none could be, nothing is
+        noted as a result."""
         result, skipped = TreeComparison(), list[str]()
-        for original, copy in pairs:
+        for original, copy in parts:
             try:
-                self.compare_pair(original, copy, result, work)
+                compare_part(original, copy, keys, Sample(self.turn, self.cycle, float(self.since)), result, work)
             except (Failed, OSError) as error:
                 why = str(error) if isinstance(error, LarderError) else error.strerror or Message("it cannot be read")
-                skipped.append(original)
-                work.note(Message("{original} was not compared: {why}.", original=original, why=why))
+                skipped.append(original.name)
+                work.note(Message("{original} was not compared: {why}.", original=original.name, why=why))
+        if len(skipped) == len(parts):
+            raise Failed(Message("Nothing could be compared"), Message("The reason stands above for each folder."))
         for line in result.differences:
             work.note(Message("Different: {line}", line=line))
         found = Comparison(
@@ -124,22 +133,36 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
                 ),
                 "; ".join(result.differences[:5]),
             )
-        if len(skipped) == len(pairs):
-            raise Failed(
-                Message("Nothing could be compared"),
-                Message("{skipped} or its copy cannot be opened.", skipped=skipped[0]),
-            )
-
-    def compare_pair(self, original: str, copy: str, result: TreeComparison, work: Work) -> None:
-        ours, theirs = newest_common(original, copy)
-        with private_mount.root_of(ours) as here, private_mount.root_of(theirs) as there:
-            compare_opened(original, here, there, Sample(self.turn, self.cycle, float(self.since)), result, work)
 
     def probe(self, step: str, facts: Facts) -> bool:
         return False  # whether files were compared can be seen nowhere
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return Message("Nothing was changed. Start the comparison again.")
+
+
+def comparable(parts: Iterable[tuple[Dataset, Dataset]], facts: Facts) -> list[str]:
+    """Those of the originals with their copies that can be opened on both sides, as far as every process can tell."""
+    parts = list(parts)
+    keys = StoredKeys.of(parts, facts)
+    return [
+        one.name
+        for one, copy in parts
+        if one.kind == "filesystem" and not one.locked and (not copy.locked or keys.should_have(one))
+    ]
+
+
+def compare_part(
+    original: Dataset, copy: Dataset | None, keys: StoredKeys, sample: Sample, result: TreeComparison, work: Work
+) -> None:
+    """Compare a dataset with its copy, which is unlocked meanwhile where this box stores the key. Raises Failed, OSError."""
+    if original.kind == "volume":
+        raise Failed(Message("a volume has no files"))
+    if copy is None:
+        raise Failed(Message("it has no copy yet"))
+    ours, theirs = newest_common(original.name, copy.name)
+    with keys.opened(original, copy), private_mount.root_of(ours) as here, private_mount.root_of(theirs) as there:
+        compare_opened(original.name, here, there, sample, result, work)
 
 
 def compare_opened(name: str, here: int, there: int, sample: Sample, result: TreeComparison, work: Work) -> None:

@@ -7,7 +7,7 @@ something else on this box, nothing is done. Every step can be done twice.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from datetime import UTC, datetime
 
 import msgspec
@@ -122,7 +122,7 @@ class TakePlace(Operation, tag="take-place"):
         if self.sealed:
             steps += [
                 Step("passwords", Message("Give the users their passwords"), bring_users.PASSWORDS_TEXT, lambda work: self.bring_passwords(record, opened, work)),
-                Step("keys", Message("Store the keys of folders that are here"), f"write {key_store.FOLDER}/…\nwrite {chap.FOLDER}/…", lambda work: self.bring_keys(opened, work)),
+                Step("keys", Message("Store the keys of folders that are here"), f"write {key_store.FOLDER}/…\nwrite {chap.FOLDER}/…", lambda work: self.bring_keys(record, opened, work)),
             ]  # fmt: skip
         shares = self.shares_plan(record, facts)
         if shares:
@@ -189,8 +189,9 @@ class TakePlace(Operation, tag="take-place"):
         if opened.secrets:
             bring_users.bring_passwords(record, opened.secrets, work)
 
-    def bring_keys(self, opened: Opened, work: Work) -> None:
-        """Store what unlocks folders that are here, and the secrets of their iSCSI targets."""
+    def bring_keys(self, record: BoxRecord, opened: Opened, work: Work) -> None:
+        """Store what unlocks folders that are here, and those that a restore will bring out of their copies; and the secrets of
+        the iSCSI targets that are here."""
         if opened.secrets is None:
             return
         here = {str(one.guid): one for one in status.read_datasets() if not one.copy_of}
@@ -199,6 +200,8 @@ class TakePlace(Operation, tag="take-place"):
                 key_store.store_key(one.guid, key)
                 command.run(["zfs", "set", f"{user_properties.UNLOCK}={key_store.box_mark()}", one.name], timeout=60)
                 work.note(Message("The key of {name} is stored. Unlock it on its page", name=one.name))
+        for original, key in keys_of_absent(record, opened.secrets.keys, here):
+            key_store.store_key(original, key)
         for guid, text in opened.secrets.chap.items():
             if guid in here:
                 chap.store_secrets(int(guid), chap.parse_secrets(text))
@@ -242,3 +245,15 @@ class TakePlace(Operation, tag="take-place"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return Message("What came over stays. Start it again: what is there already is only looked at.")
+
+
+def keys_of_absent(record: BoxRecord, keys: Mapping[str, str], here: Container[str]) -> Iterator[tuple[int, str]]:
+    """For each encrypted folder of the record that is not here its guid and its key, or that of the nearest folder above it:
+    one that is restored has another guid, and each copy is locked by itself."""
+    guids = {one.name: str(one.guid) for one in record.folders}
+    for one in record.folders:
+        parts = one.name.split("/")
+        above = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
+        key = next((keys[guid] for name in above if (guid := guids.get(name, "")) in keys), "")
+        if one.encrypted and key and str(one.guid) not in here:
+            yield one.guid, key

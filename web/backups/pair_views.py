@@ -109,7 +109,8 @@ def show_receiver(request: HttpRequest, key: str) -> HttpResponse:
         (one,) = received([find_receiver(key)])
         rows = DatasetRow.objects.filter(name__startswith=f"{one.receiver.root}/").order_by("name")
         copies: list[Dataset] = [row.fact for row in rows if one.folder]
-        newest = status.newest_copies(copy.name for copy in copies)
+        found = status.newest_copies((copy.name for copy in copies), timezone.now())
+        newest = {name: at for name, at in found.items() if at != status.AGE_UNKNOWN}
         top = one.receiver.root.count("/") + 1
         job = Job.objects.filter(kind__in=KINDS_OF_JOBS, subject=key).defer("plan", "log").order_by("-created").first()
         return {

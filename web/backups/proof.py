@@ -12,6 +12,7 @@ from django.utils.translation import gettext, ngettext
 from appliance.backups import drill_scratch
 from appliance.backups.discard_received import half_received, received_size
 from appliance.backups.tasks import BackupTask
+from appliance.backups.verify_backup import comparable
 from appliance.datasets.encryption import key_store
 from appliance.facts.box import Facts, Pool, Scan
 from appliance.facts.datasets import Dataset
@@ -71,18 +72,21 @@ class Received(msgspec.Struct, frozen=True):
 
 class Checkable(msgspec.Struct, frozen=True):
     """What the checks of one backup are about, as the inventory tells: encrypted originals that have a copy, whether this box
-    should have their key, and what is half received."""
+    should have their key, what is half received, and whether anything can be compared with its original."""
 
     sealed: tuple[str, ...] = ()
     stores_key: bool = False
     received: tuple[Received, ...] = ()
+    comparable: bool = True
 
 
-def checkable(root: str, sealed: list[Dataset], facts: Facts) -> Checkable:
+def checkable(root: str, parts: list[tuple[Dataset, Dataset]], facts: Facts) -> Checkable:
+    """``parts``: each original with its copy."""
+    sealed = [one for one, _copy in parts if one.encryption != "off"]
     roots = {one.encryption_root for one in sealed}
     marked = any(key_store.is_marked(one) for one in facts.datasets if one.name in roots)
     found = [Received(one.name, str(one.guid), received_size(one, facts)) for one in half_received(root, facts)]
-    return Checkable(tuple(one.name for one in sealed), marked, tuple(found))
+    return Checkable(tuple(one.name for one in sealed), marked, tuple(found), bool(comparable(parts, facts)))
 
 
 def last_scrub(pool: Pool | None) -> Scan | None:
@@ -114,6 +118,8 @@ def levels(one: BackupStatus) -> list[Level]:
 
 def arrived(one: BackupStatus) -> Level:
     text = gettext("The copy has the same snapshot as the folder.") if one.good else gettext("Nothing has arrived yet.")
+    if one.has_unknown_age:
+        return Level(gettext("Arrived"), "attention", gettext("age unknown"), None, gettext("The copy is dated in the future."))  # fmt: skip
     state = "attention" if one.is_late else "healthy" if one.good else "unknown"
     return Level(
         gettext("Arrived"),
@@ -181,10 +187,18 @@ def compared(one: BackupStatus) -> Level:
             "unknown",
             gettext("not yet"),
             None,
-            gettext("Every name is compared each week, and a part of the files read."),
+            gettext("Every name is compared each week, and a part of the files read.")
+            if one.checks.comparable
+            else gettext(
+                "Nothing here can be compared: volumes have no files, and this box does not store the key of encrypted folders. Test a restore instead."
+            ),
         )
-    state, word = ("failed", gettext("different")) if record.different else ("healthy", gettext("equal"))
-    return Level(name, state, word, record.compared, f"{one.compared}.")
+    if record.different:
+        return Level(name, "failed", gettext("different"), record.compared, f"{one.compared}.")
+    if record.skipped:
+        left = gettext("Not compared: {skipped}.").format(skipped=", ".join(record.skipped))
+        return Level(name, "attention", gettext("in part"), record.compared, f"{one.compared}. {left}")
+    return Level(name, "healthy", gettext("equal"), record.compared, f"{one.compared}.")
 
 
 def restored(one: BackupStatus) -> Level:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 import msgspec
-from django.db.models import Max
+from django.db.models import Max, Q
 from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 from msgspec.structs import replace
@@ -31,6 +31,8 @@ NAMES = f"{snapshot_names.PREFIX}{snapshot_names.BACKUP}-"
 AT_ONCE = 500
 SET_HERE = '"backup_source":"local"'  # in the facts of a dataset with tasks of its own
 NOTHING_KNOWN = Checkable()
+CLOCK_TOLERANCE = timedelta(minutes=10)  # a clock that is set back by so little was not wrong
+AGE_UNKNOWN = datetime.fromtimestamp(0, UTC)
 CYCLE = 5  # comparisons, a week apart, in which every file comes once
 
 
@@ -120,7 +122,12 @@ class BackupStatus(msgspec.Struct, frozen=True, dict=True):
     def is_late(self) -> bool:
         """Whether the newest copy is older than its owner allows."""
         last = None if self.is_foreign else self.good or self.since
-        return last is not None and self.now - last > timedelta(days=self.task.days)
+        return last is not None and not -CLOCK_TOLERANCE <= self.now - last <= timedelta(days=self.task.days)
+
+    @property
+    def has_unknown_age(self) -> bool:
+        """Whether it is there, and the clock was wrong when it was made."""
+        return self.good is not None and (self.good == AGE_UNKNOWN or self.good - self.now > CLOCK_TOLERANCE)
 
     @property
     def failed(self) -> bool:
@@ -149,6 +156,8 @@ class BackupStatus(msgspec.Struct, frozen=True, dict=True):
             return gettext("key does not open it") if self.proof.wrong else gettext("restores differently")
         if self.is_foreign:
             return gettext("not confirmed")
+        if self.has_unknown_age:
+            return gettext("age unknown")
         if self.is_late:
             return gettext("too old") if self.good else gettext("no copy yet")
         if self.task.remote and not self.can_run:
@@ -203,9 +212,9 @@ def read_statuses(facts: Facts, now: datetime | None = None) -> list[BackupStatu
         if pool := task.find_pool(facts):
             tree = tasks.members(dataset, task, facts)
             targets[dataset.guid, task.key] = copies.names_of(task.root(pool), dataset, tree, facts)
-    newest = newest_copies(name for names in targets.values() for name in names.values())
+    newest = newest_copies((name for names in targets.values() for name in names.values()), now)
     for (guid, _key), names in targets.items():
-        newest |= marked_copies(names, newest, run_mark_of(facts.dataset(names[guid])))
+        newest |= marked_copies(names, newest, run_mark_of(facts.dataset(names[guid])), now)
     records = {(row.dataset_key, row.task): row for row in BackupRecord.objects.all()}
     jobs, plugged = latest_jobs(), plugged_pools()
     return [
@@ -251,31 +260,35 @@ def status_of(
     there = [newest[name] for name in targets.values() if name in newest]
     missing = tuple(one.name for one in tasks.members(dataset, task, facts) if targets[one.guid] not in newest)
     top = facts.dataset(task.root(pool))
-    sealed = [
-        one for one in tasks.members(dataset, task, facts) if one.encryption != "off" and targets[one.guid] in newest
-    ]
+    copied = [one for one in tasks.members(dataset, task, facts) if targets[one.guid] in newest]
+    parts = [(one, copy) for one in copied if (copy := facts.dataset(targets[one.guid]))]
     return BackupStatus(
         dataset, task, pool, now,
         good=min(there) if there and dataset.name not in missing else None,
         pool_name=pool.name, copied=len(there), missing=missing if there else (),
-        used=top.used if top else 0, job=job, record=record, checks=checkable(task.root(pool), sealed, facts),
+        used=top.used if top else 0, job=job, record=record, checks=checkable(task.root(pool), parts, facts),
     )  # fmt: skip
 
 
-def newest_copies(names: Iterable[str]) -> dict[str, datetime]:
-    """By the dataset of a copy, the moment of the newest that a backup has brought."""
+def newest_copies(names: Iterable[str], now: datetime) -> dict[str, datetime]:
+    """By the dataset of a copy, the moment of the newest that a backup has brought. One from the future says nothing of its
+    age: the clock was wrong when it was made. A copy that has only such ones counts as made at the beginning of time."""
     wanted = sorted(set(names))
+    past = Max("created", filter=Q(created__lte=now + CLOCK_TOLERANCE))
     found: dict[str, datetime] = {}
     for start in range(0, len(wanted), AT_ONCE):
         rows = SnapshotRow.objects.filter(dataset__in=wanted[start : start + AT_ONCE], short__startswith=NAMES)
-        found.update(rows.values("dataset").annotate(newest=Max("created")).values_list("dataset", "newest"))
+        known = rows.values("dataset").annotate(newest=past).values_list("dataset", "newest")
+        found.update((name, newest or AGE_UNKNOWN) for name, newest in known)
     return found
 
 
-def marked_copies(names: dict[int, str], newest: dict[str, datetime], mark: RunMark | None) -> dict[str, datetime]:
+def marked_copies(
+    names: dict[int, str], newest: dict[str, datetime], mark: RunMark | None, now: datetime
+) -> dict[str, datetime]:
     """The copies that the latest run found complete, by its mark: it sends nothing where nothing is new."""
     complete = {name: mark.complete_since(guid) for guid, name in names.items() if name in newest} if mark else {}
-    return {name: at for name, at in complete.items() if at and at > newest[name]}
+    return {name: at for name, at in complete.items() if at and newest[name] < at <= now + CLOCK_TOLERANCE}
 
 
 def plugged_pools() -> dict[int, str]:

@@ -26,6 +26,7 @@ from appliance.backups.tasks import MB, MOST_RATE
 from appliance.errors import Reason, Refused
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
+from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Dataset, Property
 from appliance.facts.remote import Remote
 from appliance.formatting import duration_text, names_text, rate_text, size_text
@@ -189,6 +190,7 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
         source = Dataset(
             name=f"{remote.root}/{part.name}", guid=part.guid, kind="volume" if part.volume else "filesystem",
             created=datetime.fromtimestamp(self.created, UTC), used=part.size, available=0, referenced=part.size, properties=noted,
+            copy_of=CopyMark(part.original, part.raw).text,
         )  # fmt: skip
         return RemoteRestored(
             source=source, target=self.moved(part.name, f"{self.stage}/{self.name}"), short=part.short,

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from deploy.image.machine import Machine, wait_for
+from tests.system import moving
 from tests.system.backups.test_pool_to_pool import (  # noqa: F401  # fixtures
     COPY,
     PHRASE,
@@ -14,6 +15,7 @@ from tests.system.backups.test_pool_to_pool import (  # noqa: F401  # fixtures
     newest,
     photos,
     run_now,
+    start_now,
     task,
     token,
 )
@@ -78,6 +80,24 @@ def test_passphrase_is_tried_on_the_encrypted_copy_and_unlocks_nothing(appliance
     assert PHRASE not in appliance.shell(
         "journalctl -u 'larder*' --no-pager; cat /var/lib/larder*/jobs/* 2>/dev/null || true"
     )
+
+
+def test_encrypted_copy_is_compared_with_the_stored_key_and_locked_again(appliance, visitor, task):  # noqa: F811
+    at = f"/folders/{key_of(appliance, 'tank/photos/secret')}/key/"
+    visitor.wait_until(at, "Lock tank/photos/secret", timeout=90)
+    moving.done(visitor, visitor.get(f"{at}keep/"), secret=PHRASE)
+    try:
+        visitor.wait_until(task, "Compare now", timeout=180)
+        job = start_now(visitor, task, "compare")
+        assert visitor.ended(job).startswith("Done.")
+        words = visitor.get(f"/jobs/{job}/").words
+        assert re.search(r'compared \{.*"different":0', words) and "was not compared" not in words, words
+        assert appliance.run("zfs", "get", "-H", "-o", "value", "keystatus", f"{COPY}/secret").strip() == "unavailable"
+        appliance.put("/tank/photos/secret/one", "another text\n")  # what the copy has is of the run before
+        assert visitor.ended(start_now(visitor, task, "compare")).startswith("Done.")
+    finally:
+        visitor.wait_until(at, "Remove the key from this box", timeout=90)
+        moving.done(visitor, visitor.get(f"{at}forget/"))
 
 
 @pytest.fixture

@@ -30,6 +30,9 @@ from tests.visitor import Visitor, create_pool, disk_paths
 READ = "mkdir -p /mnt/record; mount -t zfs -o ro,zfsutil {pool}/.larder-box /mnt/record; {what}; umount /mnt/record"
 
 
+KEY = "four words for private"
+
+
 def make_box(appliance: Machine, visitor: Visitor) -> None:
     """A pool with a share for anna, of a group; berta, who is disabled; and a second pool for the copies."""
     tank, safe = disk_paths(appliance, 1, 3)
@@ -37,6 +40,13 @@ def make_box(appliance: Machine, visitor: Visitor) -> None:
     create_pool(appliance, "-o", "ashift=12", "-m", "/safe", "safe", safe)
     appliance.run("zfs", "create", "tank/photos")
     appliance.shell("chown root:larder-people /tank/photos; chmod 2770 /tank/photos")
+    appliance.shell(
+        f"echo '{KEY}' | zfs create -o encryption=on -o keyformat=passphrase -o keylocation=prompt tank/photos/private; "
+        "zfs create tank/photos/private/inner; echo dear > /tank/photos/private/inner/letter.txt"
+    )
+    at = f"/folders/{key_of(appliance, 'tank/photos/private')}/key/"
+    visitor.wait_until(at, "Lock tank/photos/private", timeout=90)
+    moving.done(visitor, visitor.get(f"{at}keep/"), secret=KEY)
     make_person(visitor, "anna")
     make_person(visitor, "berta", "berta's own long word")
     said = set_share(visitor, appliance, "tank/photos", name="photos", write="anna")
@@ -213,6 +223,15 @@ def test_new_box_serves_the_folder_out_of_the_copy_alone(lost, layer, phrase, tm
         restored = visitor.ended(visitor.confirm(review(machine, visitor, "safe/backups/photos", parent="tank", name="photos")))  # fmt: skip
         assert restored.startswith("Done."), restored
         assert machine.run("stat", "-c", "%U", "/tank/photos/holiday.txt").strip() == "anna"
+        # Its own key came with the record, and opens what is restored, also at each start.
+        for name in ("private", "private/inner"):
+            key = key_of(machine, f"tank/photos/{name}")
+            assert machine.run("cat", f"/var/lib/larder-agent/keys/{key}") == KEY
+            assert (
+                machine.run("zfs", "get", "-H", "-o", "source", "larder:unlock", f"tank/photos/{name}").strip()
+                == "local"
+            )
+        assert machine.run("cat", "/tank/photos/private/inner/letter.txt") == "dear\n"
         address = re.search(r"/backups/recovery/\d+/[0-9a-f]{16}/", visitor.get("/backups/recovery/").text)
         assert address
         page = visitor.wait_until(address[0], "Share tank/photos as before", timeout=90)

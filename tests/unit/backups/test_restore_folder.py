@@ -11,12 +11,14 @@ import pytest
 from msgspec.structs import replace
 
 from appliance import command
-from appliance.backups import copies, staging, transfer
+from appliance.backups import copies, staging, stored_keys, transfer
 from appliance.backups.origin import Origin
 from appliance.backups.restore_folder import RestoreFolder
 from appliance.backups.tasks import BackupTask, encode_tasks
 from appliance.datasets.access_note import AccessNote
+from appliance.datasets.encryption import key_store
 from appliance.errors import Cancelled, Failed, Refused
+from appliance.facts import user_properties
 from appliance.facts.box import Facts, Pool
 from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Dataset, Property, Snapshot
@@ -136,7 +138,7 @@ def said(facts: Facts, **changes: Any) -> str:
 
 def test_plan_says_what_stays_locked_and_what_is_left_out():
     both = tuple((one.name, one.guid) for one in SNAPSHOTS[:1])
-    assert "Encrypted folders come back locked" in said(facts_of())
+    assert "others stay locked until you give it" in said(facts_of())
     assert f"Left out, since there is no copy of that moment or an earlier one: {SECRET}, {TRIP}" in said(
         facts_of(), snapshots=both
     )
@@ -284,6 +286,43 @@ def test_everything_is_received_apart_and_then_gets_its_name(zfs):
     assert zfs.own == before  # the copy has what it had, and the folder that was received into is gone
     mounted = [argv[1] for argv in zfs.ran if argv[0] == "mount"]
     assert mounted == ["tank/photos", "tank/photos/trip 2019"]
+
+
+@pytest.mark.parametrize("under", [SECRET_GUID, PHOTOS, 9])
+def test_encrypted_folder_is_unlocked_with_the_key_that_is_stored_for_its_original_or_one_above_it(
+    zfs, monkeypatch, tmp_path, under
+):
+    """9 is the guid of the pool's top folder, which is still here. The key is then stored for the restored folder itself."""
+    monkeypatch.setattr(key_store, "FOLDER", tmp_path)
+    monkeypatch.setattr(stored_keys, "try_key", lambda name, given, *, only_try: opens(zfs, name, given))
+    zfs.locked = {"tank/photos/secret"}
+    zfs.own |= {"tank": {}}
+    key_store.store_key(under, "the phrase of the attic")
+    key_store.store_key(12345, "of another folder")
+    work = Working()
+    plan = checked_plan(
+        restore(),
+        changed(SECRET, properties={user_properties.ORIGIN: Property(Origin(name="tank/photos/secret").text, "local")}),
+    )
+    for step in plan.steps:
+        step.run(work)
+    assert key_store.read_key(9) == "the phrase of the attic"  # every dataset has this guid here
+    assert zfs.own["tank/photos/secret"]["larder:unlock"] == key_store.box_mark()
+    assert ["mount", "tank/photos/secret"] in zfs.ran
+    assert "the phrase" not in " ".join(work.notes)
+
+
+def opens(zfs: Zfs, name: str, given: object) -> bool:
+    zfs.locked -= {name}
+    return given == "the phrase of the attic\n"
+
+
+def test_encrypted_folder_whose_key_is_not_stored_stays_locked(zfs, monkeypatch, tmp_path):
+    monkeypatch.setattr(key_store, "FOLDER", tmp_path)
+    zfs.locked = {"tank/photos/secret"}
+    key_store.store_key(12345, "of another folder")
+    run(checked_plan(restore(), facts_of()))
+    assert not [argv for argv in zfs.ran if argv[1] == "load-key"] and len(list(tmp_path.iterdir())) == 1
 
 
 def test_nothing_is_forced_and_encrypted_folders_travel_encrypted(zfs):

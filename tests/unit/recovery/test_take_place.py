@@ -12,6 +12,7 @@ from appliance.datasets.encryption import key_store
 from appliance.errors import Failed, Refused
 from appliance.facts.box import Facts, PoolProperties
 from appliance.facts.box_record import BoxMark, BoxMarks, parse_record
+from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Property
 from appliance.facts.sharing import Account, Group
 from appliance.operation import checked_plan
@@ -211,9 +212,22 @@ def test_wrong_phrase_stops_before_anything_is_made(pools):
 def test_keys_are_stored_for_folders_that_are_here(commands, monkeypatch, folders):
     vault = dataset("safe/vault", guid=66)
     monkeypatch.setattr(status, "read_datasets", lambda: (vault,))
-    taken().bring_keys(take_place.Opened(SECRETS), Working())
+    taken().bring_keys(record(), take_place.Opened(SECRETS), Working())
     assert key_store.read_key(66) == "the passphrase of the vault"
     assert commands.ran == [["zfs", "set", f"larder:unlock={NEW}", "safe/vault"]]
+
+
+def test_key_of_a_folder_that_is_only_a_copy_is_stored_for_its_restore(commands, monkeypatch, folders):
+    """A restored folder has a guid of its own, and the copy of a folder below an encrypted one is locked by itself."""
+    names = {"tank/vault": 66, "tank/vault/inner": 67, "tank/open": 68, "tank/other": 69}
+    folders_of = [{"name": name, "guid": guid, "kind": "filesystem", "encrypted": guid != 68, "settings": {}} for name, guid in names.items()]  # fmt: skip
+    monkeypatch.setattr(
+        status, "read_datasets", lambda: (dataset("safe/backups/vault", guid=70, copy_of=CopyMark(66, raw=True).text),)
+    )
+    taken().bring_keys(record(folders=folders_of), take_place.Opened(SECRETS), Working())
+    assert key_store.read_key(66) == key_store.read_key(67) == "the passphrase of the vault"
+    assert not key_store.has_key(68) and not key_store.has_key(69)
+    assert commands.ran == []
 
 
 def test_shares_of_its_own_pool_are_served_with_the_same_review():

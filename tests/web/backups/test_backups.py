@@ -106,6 +106,35 @@ def test_copy_that_is_too_old_says_so(web):
     assert "should never be older than 2 days" in Page(web.get(f"/backups/of/{PHOTOS}/0123abcd/")).text
 
 
+def test_copy_dated_in_the_future_has_no_age_until_a_run_with_the_right_clock(web):
+    """The clock was wrong once: such a copy must neither hide that no other one is made, nor start runs without end."""
+    now = timezone.now()
+    box(photos(TASK), copy_of(photos(), "safe/backups/photos", COPY))
+    copied("safe/backups/photos", COPY, now + timedelta(days=900), number=1)
+    assert (only().word, only().state) == ("age unknown", "attention")
+    (fault,) = backups.backup_faults(now)
+    assert fault.kind == "backup.old" and "dated in the future" in fault.detail
+    page = Page(web.get(f"/backups/of/{PHOTOS}/0123abcd/")).text
+    assert "Nobody can tell how old" in page and "1970" not in page and "1970" not in Page(web.get("/backups/")).text
+    assert (job := backups.start_due_backups()) and job.kind == "run-backup"
+    Job.objects.all().delete()
+    copied("safe/backups/photos", COPY, now - timedelta(minutes=5), number=2)
+    assert only().word == "good" and only().good == now - timedelta(minutes=5)
+    assert (job := backups.start_due_backups()) is None or job.kind != "run-backup"
+
+
+def test_run_with_nothing_new_makes_a_copy_from_the_future_good_again():
+    at = timezone.now().replace(microsecond=0) - timedelta(hours=2)
+    marked(at + timedelta(days=900), at)
+    assert only().good == at and only().word == "good"
+
+
+def test_mark_of_a_run_from_the_future_says_nothing():
+    now = timezone.now().replace(microsecond=0)
+    marked(now - timedelta(days=9), now + timedelta(days=900))
+    assert only().good == now - timedelta(days=9) and only().word == "too old"
+
+
 def marked(good: datetime, at: datetime, *left: int) -> None:
     """The latest run sent nothing, since nothing was new, and marked up to when the copy is complete."""
     mark = run_mark.mark_of("2026.11.23-10.00.00", at, left)

@@ -124,6 +124,29 @@ def test_scrub_is_remembered_when_a_rebuild_takes_its_place(good):  # noqa: F811
     assert levels()["Scrubbed"].at == began + timedelta(minutes=5)
 
 
+def test_comparison_that_left_folders_out_is_not_called_equal(web, good):  # noqa: F811
+    job = backups.start_due_backups()
+    assert job
+    compared(job, skipped=("tank/photos/secret",))
+    backups.start_due_backups()
+    level = levels()["Compared with the originals"]
+    assert (level.state, level.word) == ("attention", "in part") and "Not compared: tank/photos/secret." in level.text
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_encrypted_backup_is_compared_where_the_key_is_stored_and_otherwise_says_why_not(web, stored):
+    sealed(stored=stored)
+    BackupRecord.objects.update(compared=None)
+    datasets = store.facts().datasets
+    rows.put(datasets=[replace(one, key_status="unavailable") if one.name == "safe/backups/photos" else one for one in datasets])  # fmt: skip
+    job = backups.start_due_backups()
+    assert [job.kind if job else ""] == (["verify-backup"] if stored else [""])
+    if not stored:
+        assert "Nothing here can be compared" in levels()["Compared with the originals"].text
+    Job.objects.all().delete()
+    assert ("Compare now" in text(web)) is stored and ("Nothing here can be compared" in text(web)) is not stored
+
+
 def test_line_sums_up_what_was_checked(web, good):  # noqa: F811
     compared_lately()
     record = BackupRecord.objects.get()
