@@ -109,6 +109,11 @@ class BackupStatus(msgspec.Struct, frozen=True, dict=True):
         return self.proof.different > 0 or bool(self.proof.wrong)
 
     @property
+    def has_untried_key(self) -> bool:
+        """Whether a part of it is encrypted, and nobody has seen yet that the key at hand opens the copy."""
+        return bool(self.checks.sealed) and (not self.proof.opened or bool(self.proof.untried))
+
+    @property
     def received(self) -> list[Received]:
         """What interrupted runs have left at the copies, with the moment when it was first seen."""
         return [replace(one, since=self.proof.received.get(one.key)) for one in self.checks.received]
@@ -144,7 +149,7 @@ class BackupStatus(msgspec.Struct, frozen=True, dict=True):
             return "attention"
         if self.good is None:
             return "unknown"
-        return "healthy"
+        return "attention" if self.has_untried_key else "healthy"
 
     @property
     def word(self) -> str:
@@ -168,6 +173,8 @@ class BackupStatus(msgspec.Struct, frozen=True, dict=True):
             return "incomplete"
         if self.good is None:
             return gettext("no copy yet")
+        if self.has_untried_key:
+            return gettext("good, key not tried")
         if self.plugged:
             return gettext("good, safe to unplug")
         return "good" if self.can_run else gettext("good, not connected")

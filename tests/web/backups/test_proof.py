@@ -315,6 +315,16 @@ def test_key_that_is_not_stored_is_asked_for_and_never_tried_by_schedule(web):
     assert 'type="password"' in web.get(f"{PAGE}key/").content.decode()
 
 
+def test_encrypted_backup_is_not_healthy_before_its_key_was_seen_to_open_it():
+    sealed(stored=True)
+    assert (only().state, only().word) == ("attention", "good, key not tried")
+    job = backups.start_due_backups()
+    assert job
+    ended(job, check_keys.PREFIX, KeyCheck(1, 1))
+    backups.start_due_backups()
+    assert (only().state, only().word) == ("healthy", "good")
+
+
 def test_stored_key_that_does_not_open_the_copy_is_critical():
     sealed(stored=True)
     job = backups.start_due_backups()
