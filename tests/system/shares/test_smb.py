@@ -153,7 +153,14 @@ def test_time_machine_has_a_limit_that_samba_tells_and_the_folder_keeps(visitor,
 def test_a_hidden_share_is_not_listed_and_is_on(visitor, box, tmp_path):
     assert sharing.set_share(visitor, box, "tank/films", name="secret", write="anna", hidden="on").startswith("Done.")
     sharing.wait_for_switch(visitor, box, "tank/films", "on")
-    assert "secret" not in box.run("smbclient", "-g", "-N", "-L", "localhost")
+    login = f"username = anna\npassword = {sharing.PASSWORD}\n"
+    for who, given in ((("-N",), None), (("-A", "/dev/stdin"), login)):
+        listed = box.run("smbclient", "-t", "120", "-g", *who, "-L", "localhost", given=given)
+        assert "Disk|photos|" in listed
+        assert "secret" not in listed
+        # What Debian's smb.conf shares without being asked: to anna her home directory, to a guest that of nobody.
+        for unasked in ("Home Directories", "Disk|homes|", "Disk|anna|", "Disk|nobody|", "print$"):
+            assert unasked not in listed
     Client(box, tmp_path, "anna").done("secret", "ls")
 
 
