@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
@@ -17,6 +19,7 @@ from web.box import time_zone_choices
 from web.jobs import confirm
 from web.jobs.models import Job
 
+STYLE = Path(__file__).parents[3] / "web/static/larder.css"
 GOOD = {"username": "admin", "password": "long and plain words", "again": "long and plain words"}
 
 
@@ -165,6 +168,33 @@ def test_code_is_taken_however_it_is_typed(anonymous, shape, case):
     code = first_run.make_code()
     typed = case(shape.format(*code.split("-")))
     assert anonymous.post("/setup/", answers(typed)).status_code == 302
+
+
+def declarations(selector: str) -> dict[str, str]:
+    """What a rule of the style sheet sets, with the lengths that it names by tokens."""
+    sheet = STYLE.read_text()
+    tokens = dict(re.findall(r"(--\d+): ([\d.]+rem);", sheet))
+    (rule,) = re.findall(rf"^ *{re.escape(selector)}[^{{}}]* \{{([^{{}}]*)\}}", sheet, re.MULTILINE)
+    rule = re.sub(r"var\((--\d+)\)", lambda found: tokens[found[1]], rule).replace(" !important", "")
+    return dict(re.findall(r"([\w-]+): ([^;]+);", rule))
+
+
+def test_field_of_the_code_shows_every_letter_of_it_and_the_dash(anonymous, code):
+    """Each takes the width of a letter (``1ch``) and the space behind it; the field's width includes padding and border."""
+    (field,) = [found for _tag, found in Page(anonymous.get("/setup/")).elements if found.get("name") == "code"]
+    assert "code" in field["class"].split()
+    assert int(field["maxlength"]) >= len(code)
+    assert "size" not in field
+    of_code, of_inputs = declarations(".code"), declarations("input:not(")
+    width = re.fullmatch(r"calc\((\d+) \* \(1ch \+ ([\d.]+em)\) \+ ([\d.]+)rem\)", of_code["inline-size"])
+    assert width, of_code["inline-size"]
+    assert int(width[1]) >= len(code)
+    assert width[2] == of_code["letter-spacing"]
+    assert "var(--mono)" in of_code["font"]
+    assert "padding" not in of_code
+    beside = float(of_inputs["padding"].split()[-1].removesuffix("rem"))
+    border = float(of_inputs["border"].partition("px")[0]) / 16
+    assert float(width[3]) >= 2 * (beside + border)
 
 
 # --- the time zone --------------------------------------------------------------------------------------------------
