@@ -20,7 +20,7 @@ from pathlib import Path
 
 from deploy.image import build, machine, states
 from deploy.image.machine import Machine
-from tests.benchmarks import backups, in_use, pages, snapshots
+from tests.benchmarks import backups, in_use, pages, promises, snapshots
 from tests.benchmarks.figures import Result, result, seconds
 from tests.visitor import Visitor
 
@@ -72,11 +72,9 @@ def in_appliance(appliance: Machine) -> list[Result]:
     now = units(appliance)
     ours = appliance.run("ps", "-eo", "user:20,args").splitlines()
     root = [line for line in ours if line.startswith("root") and "/opt/larder" in line]
-    for unit in UNITS:
-        results.append(result(f"memory of {unit}, PSS", now[unit]["pss"] / 2**20, "MiB"))
     return [
         *results,
-        result("memory idle: web + worker + Redis, PSS", sum(now[unit]["pss"] for unit in UNITS) / 2**20, "MiB", 130),
+        *promises.memory("an empty box", now),
         result("root processes of ours, idle", len(root), "processes", 0),
         *idling(appliance, "an empty box"),
     ]
@@ -88,14 +86,7 @@ def idling(appliance: Machine, which: str) -> list[Result]:
     before, start = units(appliance), time.monotonic()
     time.sleep(IDLE_SECONDS)
     after, passed = units(appliance), time.monotonic() - start
-    cpu = sum(after[unit]["cpu"] - before[unit]["cpu"] for unit in UNITS) / 1e6 / passed * 100
-    written = sum(max(after[unit]["written"] - before[unit]["written"], 0) for unit in UNITS) / passed * 86400 / 1e6
-    return [
-        result(f"processor idle, {which}, as measured here", cpu, "% of a core"),
-        result("emulation factor at that time (same loop inside and outside)", factor, "times"),
-        result(f"processor idle, {which}, scaled by the emulation factor", cpu / max(factor, 1), "% of a core", 1),
-        result(f"written to the system disk when idle, {which}", written, "MB a day", 20),
-    ]
+    return promises.idle(which, before, after, passed, factor)
 
 
 def slowness(appliance: Machine) -> float:
@@ -147,7 +138,7 @@ def measure_backups() -> Iterator[Result]:
 def measure_use() -> Iterator[Result]:
     with states.borrow_machine("bench-in-use", build.build_system_layer()) as appliance:
         visitor = Visitor.of_new(appliance)
-        yield from (result(*figure) for figure in in_use.figures(appliance, visitor, units, quiet))
+        yield from in_use.figures(appliance, visitor, units, quiet)
         yield from first_page(visitor)
         machine.wait_for("quiet", lambda: quiet(appliance), timeout=600, every=5)
         yield from idling(appliance, "a box in use")

@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Iterator
 
 from deploy.image.machine import Machine, wait_for
+from tests.benchmarks import promises
+from tests.benchmarks.figures import Result
 from tests.system import sharing
 from tests.visitor import Visitor
 
-MIB = 2**20
 DATASETS, SNAPSHOTS, VIEWS = 105, 2000, 40
 POOL = "bench"
 LOOKED_AT = ("/", "/disks/", "/folders/", "/snapshots/")
@@ -28,7 +29,6 @@ while made < {SNAPSHOTS}:
     core.lzc_snapshot([b"%s@s%05d" % (name, made) for name in now])
     made += len(now)
 """
-Figure = tuple[str, float, str, float | None]
 Units = Callable[[Machine], dict[str, dict[str, int]]]
 
 
@@ -61,8 +61,8 @@ def told(appliance: Machine) -> bool:
     )
 
 
-def figures(appliance: Machine, visitor: Visitor, units: Units, quiet: Callable[[Machine], bool]) -> Iterator[Figure]:
-    """Each with its unit, and its bound where one is promised."""
+def figures(appliance: Machine, visitor: Visitor, units: Units, quiet: Callable[[Machine], bool]) -> Iterator[Result]:
+    """Memory, the pages while the worker reads, and memory when nobody looks."""
     sharing.make_pool(appliance, POOL, "photos")
     appliance.run("python3", "-c", FILL, timeout=1800)
     while_reading = times(visitor)
@@ -78,20 +78,12 @@ def figures(appliance: Machine, visitor: Visitor, units: Units, quiet: Callable[
             seen += 1
         assert visitor.get_live("/").status == 200
     wait_for("quiet", lambda: quiet(appliance), timeout=900, every=5)
-    used = units(appliance)
-    for unit, found in used.items():
-        yield f"memory of {unit} on the box in use, PSS", found["pss"] / MIB, "MiB", None
-    total = sum(found["pss"] for found in used.values()) / MIB
-    yield "memory on the box in use: web + worker + Redis, PSS", total, "MiB", 130
-    at_rest = times(visitor)
-    for path in LOOKED_AT:
-        ratio = while_reading[path] / at_rest[path]
-        yield f"page {path} while the worker reads {SNAPSHOTS} snapshots, against the same at rest", ratio, "times", 2
+    yield from promises.memory("the box in use", units(appliance))
+    yield from promises.while_reading(SNAPSHOTS, while_reading, times(visitor))
     wait_for(
         "the web process to end, since nobody looks",
         lambda: units(appliance)["larder-web.service"]["pss"] == 0,
         timeout=UNTIL_ASLEEP,
         every=10,
     )
-    asleep = sum(one["pss"] for one in units(appliance).values()) / MIB
-    yield "the same ten minutes after the last page", asleep, "MiB", 80
+    yield promises.unseen(units(appliance))

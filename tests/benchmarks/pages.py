@@ -8,7 +8,10 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from tests.benchmarks import promises
 from tests.benchmarks.figures import Result, result, seconds
+
+PAGES = ("/", "/pools/", "/disks/", "/folders/", "/jobs/")
 
 
 def results() -> list[Result]:
@@ -31,7 +34,6 @@ def results() -> list[Result]:
     call_command("createcachetable", database="inventory", verbosity=0)
     client = Client()
     client.force_login(User.objects.create_superuser("bench", password="only for the bench"))
-    pages = ("/", "/pools/", "/disks/", "/folders/", "/jobs/")
     asked: list[str] = []
 
     def hear(event: str, details: tuple[object, ...]) -> None:
@@ -39,10 +41,10 @@ def results() -> list[Result]:
             asked.append(event)
 
     sys.addaudithook(hear)
-    figures: dict[str, list[tuple[int, float]]] = {page: [] for page in pages}
+    figures: dict[str, list[tuple[int, float]]] = {page: [] for page in PAGES}
     for pools, datasets in ((1, 10), (10, 1000)):
         fill(pools=pools, datasets=datasets)
-        for page in pages:
+        for page in PAGES:
             client.get(page)
             with (
                 CaptureQueriesContext(connections["default"]) as first,
@@ -50,13 +52,7 @@ def results() -> list[Result]:
             ):
                 assert client.get(page).status_code == 200
             figures[page].append((len(first) + len(second), seconds(partial(client.get, page), 25, time.process_time)))
-    found = []
-    for page, ((few, fast), (many, slow)) in figures.items():
-        found.append(
-            result(f"queries of {page}: 10 pools and 1,000 folders more than 1 and 10", many - few, "queries", 0)
-        )
-        found.append(result(f"queries of {page}", many, "queries"))
-        found.append(result(f"time of {page}: 10 pools and 1,000 folders against 1 and 10", slow / fast, "times", 2))
+    found = [item for page, (little, much) in figures.items() for item in promises.with_much(page, little, much)]
     found.append(
         result("commands started and requests to the agent while rendering these pages", len(asked), "of them", 0)
     )
@@ -85,8 +81,6 @@ def snapshot_pages(get: Callable[[str], object]) -> list[Result]:
         for words, page in pages.items():
             taken = seconds(partial(get, page), 15, time.process_time)
             if words in fast:
-                results.append(
-                    result(f"time of the snapshots {words}: 100,000 against 10", taken / fast[words], "times", 2)
-                )
+                results.append(promises.with_snapshots(words, fast[words], taken))
             fast[words] = taken
     return results
