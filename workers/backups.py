@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 
 import msgspec
@@ -34,6 +34,8 @@ from workers.interval import Interval
 log = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS = 30.0
 KINDS_OF_JOBS = ("run-backup", "send-backup", "verify-backup")
+OVER_NETWORK = ("send-backup", "restore-remote")
+ON_DISKS = ("run-backup", "verify-backup", "restore-folder", *backup_proof.KINDS_OF_JOBS)
 MOST_DOUBLED = 5  # eight hours
 COMPARE_EVERY = timedelta(days=7)
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
@@ -45,8 +47,8 @@ Build = Callable[[BackupStatus, Pool, datetime], Operation]
 
 
 def start_due_backups() -> Job | None:
-    """Start the run that has been due for longest, or a comparison where no run is due. One at a time: two streams on the
-    same disks slow each other down."""
+    """Start the run that has been due for longest, or a comparison where no run is due. One at a time on the disks of this box,
+    as two streams on the same disks slow each other down; and one over the network, which may take days the first time."""
     if not store.is_read("snapshots") or not store.is_read("datasets"):
         return None
     recovery.read_phrase()  # so that pages know of it soon after a start
@@ -66,20 +68,43 @@ def as_remembered(one: BackupStatus) -> BackupStatus:
 
 
 def start_next(statuses: list[BackupStatus], now: datetime) -> Job | None:
-    """Start whatever comes next, if nothing runs."""
-    kinds = (*KINDS_OF_JOBS, *backup_proof.KINDS_OF_JOBS, "restore-folder", "restore-remote")
-    if not statuses or Job.objects.filter(kind__in=kinds, state__in=Job.OPEN).exists():
+    """Start whatever comes next over the network or on the disks of this box, where nothing runs already."""
+    if not statuses:
         return None
+    over_network = [one for one in statuses if one.task.remote]
+    if over_network and not is_busy(OVER_NETWORK):
+        ready = [one for one in over_network if is_ready(one, now, store.stopped_pools())]
+        if job := start_longest_due(find_due(ready, now), now):
+            return job
+    return None if is_busy(ON_DISKS) else start_on_disks([one for one in statuses if not one.task.remote], now)
+
+
+def is_busy(kinds: Iterable[str]) -> bool:
+    return Job.objects.filter(kind__in=kinds, state__in=Job.OPEN).exists()
+
+
+def find_due(ready: Iterable[BackupStatus], now: datetime) -> list[BackupStatus]:
+    return [one for one in ready if one.missing or one.task.is_due(one.good, now, schedule.box_zone())]
+
+
+def start_longest_due(due: Iterable[BackupStatus], now: datetime) -> Job | None:
+    for one in sorted(due, key=lambda one: one.good or NEVER):
+        if job := start_run(one, now):
+            return job
+    return None
+
+
+def start_on_disks(statuses: list[BackupStatus], now: datetime) -> Job | None:
+    """Runs to pools of this box, then comparisons and other checks; disks are imported before and released afterwards."""
     if (left := backup_proof.left_over(now)) and (job := backup_disks.start(left)):
         return job
     if job := backup_disks.fetch_disk(statuses, now):
         return job
     stopped = store.stopped_pools()
     ready = [one for one in statuses if is_ready(one, now, stopped)]
-    due = [one for one in ready if one.missing or one.task.is_due(one.good, now, schedule.box_zone())]
-    for one in sorted(due, key=lambda one: one.good or NEVER):
-        if job := start_run(one, now):
-            return job
+    due = find_due(ready, now)
+    if job := start_longest_due(due, now):
+        return job
     stale = [one for one in ready if one.pool and one.good and is_comparison_due(one, now)]
     for one in sorted(stale, key=lambda one: (one.record and one.record.compared) or NEVER):
         if job := start(one, now, comparison_of):

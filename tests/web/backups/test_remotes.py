@@ -247,7 +247,20 @@ def test_first_run_starts_without_anybody():
     box(TASK)
     job = backups.start_due_backups()
     assert job and job.kind == "send-backup"
-    assert backups.start_due_backups() is None  # one at a time
+    assert backups.start_due_backups() is None  # one at a time over the network
+
+
+def test_first_copy_over_the_network_keeps_no_copy_to_a_pool_waiting():
+    """It may take days; the disks of this box have nothing to do with it. The same holds the other way round."""
+    local = BackupTask(key="89abcdef", pool=2000, path="backups/photos")
+    box(TASK, local)
+    both = [rows.pool_of("tank", 1000, disk(1), disk(2)), rows.pool_of("safe", 2000, disk(3), disk(4))]
+    rows.put(pools=both)
+    started = [backups.start_due_backups() for _turn in range(3)]
+    assert sorted(job.kind for job in started if job) == ["run-backup", "send-backup"] and started[2] is None
+    Job.objects.filter(kind="send-backup").update(state=Job.State.FAILED, created=timezone.now() - timedelta(days=1))
+    again = backups.start_due_backups()
+    assert again and again.kind == "send-backup" and Job.objects.filter(kind="run-backup", state__in=Job.OPEN).exists()
 
 
 def test_complete_run_is_remembered_and_the_next_is_due_tomorrow():
