@@ -16,8 +16,10 @@ from appliance.facts.box import Facts
 from appliance.facts.copy_mark import parse_copy_mark
 from appliance.formatting import size_text
 from appliance.message import Message, join_messages
-from appliance.operation import Operation, Plan, command_step
+from appliance.operation import Operation, Plan, Step, command_step
 from appliance.snapshots.take import dataset_missing, pool_stopped
+
+FAILMODE, WAIT = "failmode", "wait"  # zpoolprops(7): what a pool does that has lost its disks
 
 
 class SetBackup(Operation, tag="set-backup"):
@@ -108,11 +110,26 @@ class SetBackup(Operation, tag="set-backup"):
         return Plan(
             summary=join_messages([*self.sentences(facts)]),
             steps=(
+                *(self.waiting_step(pool) for pool in self.impatient_pools(facts)),
                 command_step("set", self.title, argv, affects=[self.dataset], undo=Message("Set it again as it was")),
             ),
             identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
             warnings=tuple(self.warnings(facts)),
             undo=Message("The backups can be set again as they were. Copies that were made stay."),
+        )
+
+    def impatient_pools(self, facts: Facts) -> list[str]:
+        """The pools on disks that come and go which would not wait for a disk that is unplugged while it is written to: with
+        ``panic`` the box stops, with ``continue`` a run goes on into nothing and all that needs the pool hangs (ZFS 2.3.9)."""
+        pools = [pool.name for task in self.tasks if task.removable and (pool := task.find_pool(facts))]
+        return [name for name in dict.fromkeys(pools) if facts.properties_of(name).get(FAILMODE, WAIT) != WAIT]
+
+    def waiting_step(self, pool: str) -> Step:
+        return command_step(
+            FAILMODE,
+            Message("Have {pool} wait for its disk where that is unplugged too early", pool=pool),
+            ["zpool", "set", f"{FAILMODE}={WAIT}", pool],
+            affects=[pool],
         )
 
     def sentences(self, facts: Facts) -> Iterator[str]:
@@ -164,6 +181,8 @@ class SetBackup(Operation, tag="set-backup"):
                 )
 
     def probe(self, step: str, facts: Facts) -> bool:
+        if step == FAILMODE:
+            return not self.impatient_pools(facts)
         dataset = facts.dataset(self.dataset)
         return dataset is not None and tasks.tasks_of(dataset) == self.tasks
 

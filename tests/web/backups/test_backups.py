@@ -21,7 +21,7 @@ from appliance.backups.tasks import BackupTask, Keep
 from appliance.backups.verify_backup import PREFIX, Comparison
 from appliance.errors import Refused
 from appliance.facts import user_properties
-from appliance.facts.box import Facts
+from appliance.facts.box import Facts, PoolProperties
 from appliance.facts.datasets import Dataset, Property, Snapshot
 from appliance.operation import as_json, checked_plan
 from tests.reasons import codes_of_form, codes_on_page, expect_refusal
@@ -260,6 +260,19 @@ def test_backup_within_its_own_pool_is_refused():
     here = BackupTask(key="0123abcd", pool=TANK, path="backups/photos")
     with expect_refusal("backup-same-pool"):
         checked_plan(SetBackup(dataset="tank/photos", tasks=(here,)), facts_of(photos()))
+
+
+@pytest.mark.parametrize(("value", "is_set"), [("wait", False), ("continue", True), ("panic", True)])
+def test_pool_on_a_disk_that_comes_and_goes_waits_for_it(value, is_set):
+    facts = facts_of(photos())
+    facts = replace(facts, properties=(PoolProperties("safe", SAFE, {"failmode": value}),))
+    task = BackupTask(key="0123abcd", pool=SAFE, path="backups/photos", removable=True)
+    operation = SetBackup(dataset="tank/photos", tasks=(task,))
+    steps = [step.command_text for step in checked_plan(operation, facts).steps]
+    assert ("zpool set failmode=wait safe" in steps) is is_set and len(steps) == 1 + is_set
+    assert operation.probe("failmode", facts) is not is_set
+    fixed = replace(task, removable=False)
+    assert len(checked_plan(SetBackup(dataset="tank/photos", tasks=(fixed,)), facts).steps) == 1
 
 
 def test_backup_of_a_copy_is_refused():
