@@ -83,6 +83,16 @@ class BackupStatus(msgspec.Struct, frozen=True, dict=True):
         return self.record.since if self.record else None
 
     @property
+    def seen(self) -> datetime | None:
+        """When the destination was connected last, while it is not."""
+        return self.record.seen if self.record and not (self.pool or self.plugged or self.task.remote) else None
+
+    @property
+    def needed_by(self) -> datetime | None:
+        """Until when the disk of a copy has to be connected again, so that it never is older than its owner allows."""
+        return self.good + timedelta(days=self.task.days) if self.good and not self.has_unknown_age else None
+
+    @property
     def compared(self) -> str:
         """What the last comparison covered: ``412 files, 8 % of the data; all of it once in 5 weeks``."""
         if self.record is None or self.record.compared is None:

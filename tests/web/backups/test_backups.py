@@ -177,7 +177,22 @@ def test_what_is_known_stays_while_the_disks_are_away(web, good):
     box(photos(TASK), safe=False)
     found = only()
     assert (found.good, found.pool_name, found.word) == (good, "safe", "good, not connected")
-    assert "not connected" in Page(web.get(f"/backups/of/{PHOTOS}/0123abcd/")).text
+    page = Page(web.get(f"/backups/of/{PHOTOS}/0123abcd/")).text
+    assert "not connected; it was here just now" in page
+
+
+def test_disk_in_the_drawer_says_when_it_was_seen_and_when_it_is_needed(web, good):
+    drawer = BackupTask(key="0123abcd", pool=SAFE, path="backups/photos", days=30, removable=True)
+    box(photos(drawer), copy_of(photos(), "safe/backups/photos", COPY))
+    backups.start_due_backups()
+    Job.objects.all().delete()
+    BackupRecord.objects.update(seen=timezone.now() - timedelta(days=12))
+    box(photos(drawer), safe=False)
+    BackupRecord.objects.update(good=timezone.now() - timedelta(days=12))
+    listed = " ".join(Page(web.get("/backups/")).text.split())
+    assert "last seen 12 days ago , needed in 17 days" in listed, listed
+    page = " ".join(Page(web.get(f"/backups/of/{PHOTOS}/0123abcd/")).text.split())
+    assert "it was here 12 days ago. The next copy is needed in 17 days." in page
 
 
 def test_folder_below_one_that_is_backed_up_is_not_called_bare(web, good):
