@@ -61,6 +61,11 @@ PAGES = (
     (lazy_text("Protected snapshots"), "snapshot_holds", "snapshot", "hold"),
     (lazy_text("Backups"), "backups", "copy", lazy_text("copy replication second")),
     (lazy_text("Other computers for backups"), "remotes", "copy", lazy_text("ssh remote replication")),
+    (lazy_text("Received copies"), "receivers", "copy", lazy_text("backups of another larder")),
+    (lazy_text("Recovery"), "recovery", "repair", lazy_text("phrase keys lost box disaster")),
+    (lazy_text("Connected clients"), "connected", "users", lazy_text("computers open files smb nfs afp")),
+    (lazy_text("SMB security"), "protection", "lock", lazy_text("signing encryption guest windows")),
+    (lazy_text("Manual changes"), "edits", "list", lazy_text("drift by hand configuration files smb.conf exports")),
     (lazy_text("Disks"), "disks", "disk", lazy_text("drives smart")),
     (lazy_text("Bays"), "bays", "disk", lazy_text("arrange chassis")),
     (lazy_text("Self-test schedule"), "self_test_plan", "disk", "smart"),
@@ -86,13 +91,23 @@ PAGES = (
 ACTS = (
     (lazy_text("Create a pool"), "create_pool", "plus", lazy_text("add new zpool")),
     (lazy_text("Import a pool"), "import_pools", "download", "bring"),
+    (lazy_text("Share a folder"), "share_new_folder", "share", lazy_text("add new smb nfs afp windows mac linux")),
     (lazy_text("Unlock a folder"), "folders", "lock-open", lazy_text("encryption key passphrase")),
     (lazy_text("Create a folder"), "create_folder", "plus", lazy_text("add new dataset")),
     (lazy_text("Create a volume"), "create_volume", "plus", lazy_text("add new zvol")),
     (lazy_text("Add a user"), "create_user", "plus", lazy_text("create new person account")),
     (lazy_text("Back up a folder"), "new_backup", "plus", lazy_text("copy replication")),
+    (lazy_text("Pair with another Larder"), "pair_box", "plus", lazy_text("add computer code backups")),
+    (lazy_text("Add a computer for backups"), "add_remote", "plus", lazy_text("create new remote ssh")),
+    (lazy_text("Receive copies from another Larder"), "receive_copies", "plus", lazy_text("backups pair code")),
     (lazy_text("Add a group"), "create_group", "plus", lazy_text("create new")),
     (lazy_text("Restore files"), "restore", "history", lazy_text("deleted lost find snapshot undelete")),
+    (
+        lazy_text("Benchmark from another computer"),
+        "new_client_run",
+        "gauge",
+        lazy_text("speed client network protocol"),
+    ),
     (lazy_text("Shut down or restart"), "box", "power", lazy_text("reboot off")),
     (lazy_text("Replace a disk"), "disks", "refresh", lazy_text("swap failing drive")),
 )
@@ -101,6 +116,23 @@ POOL_ACTS = (
     (lazy_text("Replace a disk in"), "replace_disk", "refresh", lazy_text("swap drive")),
     (lazy_text("Settings of"), "pool_settings", "settings", "properties"),
     (lazy_text("History of"), "pool_history", "history", "log"),
+)
+# With ``?folder=``, the form of sharing leads to the folder itself where it is shared.
+FOLDER_ACTS = (
+    (lazy_text("Share {name}"), "share_new_folder", "share", lazy_text("smb nfs afp windows mac linux")),
+    (lazy_text("Snapshots of {name}"), "snapshots_of", "snapshot", lazy_text("previous versions history")),
+    (lazy_text("Restore files from {name}"), "restore_files", "history", lazy_text("deleted lost find undelete")),
+    (lazy_text("Settings of {name}"), "folder_settings", "settings", lazy_text("properties compression")),
+    (
+        lazy_text("Access to the files of {name}"),
+        "folder_access",
+        "users",
+        lazy_text("users groups permissions rights"),
+    ),
+)
+VOLUME_ACTS = (
+    (lazy_text("Share {name}"), "share_iscsi", "share", "iscsi"),
+    *(act for act in FOLDER_ACTS if act[1] in {"snapshots_of", "folder_settings"}),
 )
 
 
@@ -149,13 +181,29 @@ def list_entries(tokens: list[str]) -> Iterator[Entry]:
         disk = bay.disk
         words = f"{bay.label.capitalize()}: {disk.model}" if disk.model else bay.label.capitalize()
         yield Entry(words, "disk", reverse("disk", args=[bay.key]), "disk", f"{disk.serial} {disk.name} {bay.pool}")
-    for folder in named(DatasetRow.objects.all(), tokens):
+    folders = list(named(DatasetRow.objects.all(), [one for one in tokens if not is_of_an_act(one)] or tokens))
+    for folder in folders:
         yield Entry(folder.name, "folder", reverse("folder", args=[folder.key]), "folder")
     yield from share_entries(tokens)
     for user in named(AccountRow.objects.all(), tokens):
         yield Entry(user.fact.called, "user", reverse("user", args=[user.name]), "user", user.name)
     for group in named(GroupRow.objects.all(), tokens):
         yield Entry(group.name, "group", reverse("group", args=[group.name]), "users")
+    for folder in folders:
+        if any(token in folder.name.casefold() for token in tokens):
+            yield from folder_acts(folder)
+
+
+def folder_acts(folder: Row) -> Iterator[Entry]:
+    """What can be done with a folder or volume. Last in the list: the folders themselves come first."""
+    for words, name, icon, more in VOLUME_ACTS if folder.fact.kind == "volume" else FOLDER_ACTS:
+        url = f"{reverse(name)}?folder={folder.key}" if name == "share_new_folder" else reverse(name, args=[folder.key])
+        yield Entry(words.format(name=folder.name), "action", url, icon, more)
+
+
+def is_of_an_act(token: str) -> bool:
+    """Whether what was typed belongs to an act on a folder, rather than to the name of one."""
+    return any(token in f"{words} {more}".casefold() for words, _name, _icon, more in (*FOLDER_ACTS, *VOLUME_ACTS))
 
 
 def named(rows: QuerySet[Row], tokens: list[str]) -> Iterable[Row]:

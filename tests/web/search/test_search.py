@@ -5,12 +5,24 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.urls import NoReverseMatch, reverse
 
 from tests.web import rows
+from tests.web.routes import CLOSED, PHOTOS, VOLUME
 from tests.web.system.test_queries import queries
-from web.search.entries import MOST, find_entries
+from web.search.entries import ACTS, MOST, PAGES, find_entries
 
 HTMX = {"HX-Request": "true"}
+# Addresses without arguments that no entry leads to, and why.
+NO_ENTRY = {
+    "search": "the search itself",
+    "make_phrase": "a step of Recovery",
+    "confirm_phrase": "a step of Recovery",
+    "choose_import_source": "a step of Import files",
+    "unlock": "needs the folder in its address: Unlock a folder leads to the list",
+    "unlock_all": "a review, and only with a locked folder: Unlock a folder leads to it",
+    "download_peer": "a file to download",
+}
 
 
 @pytest.fixture
@@ -33,10 +45,53 @@ def found(text: str) -> list[str]:
         ("new user", "Add a user"),
         ("smtp", "Notifications"),
         ("lost file", "Restore files"),
+        ("share a folder", "Share a folder"),
+        ("guest", "SMB security"),
+        ("smb.conf", "Manual changes"),
+        ("pair", "Pair with another Larder"),
     ],
 )
 def test_pages_and_acts_are_found_by_their_words(box, text, first):
     assert found(text)[0] == first
+
+
+def has_arguments(name: str) -> bool:
+    try:
+        reverse(name)
+    except NoReverseMatch:
+        return True
+    return False
+
+
+def test_every_page_without_arguments_has_an_entry():
+    pages = {route.name for route in CLOSED if "GET" in route.methods and not has_arguments(route.name)}
+    listed = {name for _words, name, _icon, _more in (*PAGES, *ACTS)}
+    assert sorted(pages - listed) == sorted(NO_ENTRY)
+    assert sorted(listed - pages) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("share photos", f"/shares/new/?folder={PHOTOS}"),
+        ("snapshots photos", f"/snapshots/of/{PHOTOS}/"),
+        ("restore files tank/photos", f"/snapshots/of/{PHOTOS}/restore/"),
+        ("photos settings", f"/folders/{PHOTOS}/settings/"),
+        ("users photos", f"/folders/{PHOTOS}/access/"),
+        ("iscsi disk1", f"/folders/{VOLUME}/iscsi/"),
+    ],
+)
+def test_what_can_be_done_with_a_folder_is_found_by_its_name(box, text, url):
+    assert url in [entry.url for entry in find_entries(text)]
+
+
+def test_acts_on_a_folder_come_after_the_folder(box):
+    urls = [entry.url for entry in find_entries("photos")]
+    assert urls.index(f"/folders/{PHOTOS}/") < urls.index(f"/shares/new/?folder={PHOTOS}")
+
+
+def test_files_of_a_volume_are_not_offered(box):
+    assert not [words for words in found("disk1") if words.startswith(("Restore files", "Access"))]
 
 
 def test_disks_are_found_by_bay_model_and_serial(box):
