@@ -65,7 +65,7 @@ def build_alert_mail(alerts: Iterable[tuple[Alert, str]], *, box: str, base: str
         texts.append(as_text(told))
         pages.append(as_page(told))
         if link := alert_address(base, alert):
-            texts[-1] += f"\n\n{gettext('See it and go on:')}\n{link}"
+            texts[-1] += f"\n\n{gettext('See it and continue:')}\n{link}"
             pages[-1] += f'<p><a href="{html.escape(link)}">{html.escape(text_of(alert.kind_info.button))}</a></p>'
     return build_mail(title, "\n\n----\n\n".join(texts), "<hr>".join(pages), box=box, sender=sender, to=to, key=key)
 

@@ -40,7 +40,7 @@ def build_report(now: datetime) -> tuple[str, list[tuple[str, str]]]:
         (gettext("Open alerts"), join_lines(waiting)),
         (gettext("Pools"), join_lines(pool_lines(now))),
         (gettext("Disks"), disk_summary()),
-        (gettext("Checks and rebuildings of this week"), join_lines(work_lines(now))),
+        (gettext("Scrubs and rebuilds of this week"), join_lines(work_lines(now))),
         (
             gettext("Began and ended this week"),
             join_lines([plain_text(row.summary) for row in Alert.objects.filter(cleared__gte=now - WEEK)]),
@@ -80,7 +80,9 @@ def work_lines(now: datetime) -> list[str]:
 
 def work_line(row: WorkReport) -> str:
     if row.kind == "scrub":
-        said = gettext("{pool} was checked: {count} errors") if row.errors else gettext("{pool} was checked: no errors")
+        said = (
+            gettext("{pool} was scrubbed: {count} errors") if row.errors else gettext("{pool} was scrubbed: no errors")
+        )
     else:
         said = gettext("{pool} was rebuilt: {count} errors") if row.errors else gettext("{pool} was rebuilt: no errors")
     return said.format(pool=plain_text(row.pool), count=row.errors)

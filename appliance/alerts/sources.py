@@ -31,7 +31,7 @@ SOURCES: dict[str, SourceText] = {
     "bays": describe_reading(Message("bays")),
     "services": describe_reading(Message("services")),
     "shares": describe_reading(Message("shares")),
-    "accounts": describe_reading(Message("accounts")),
+    "accounts": describe_reading(Message("users")),
     "groups": describe_reading(Message("groups")),
     "edits": SourceText(Message("manual changes"), Message("Larder cannot see whether its files were changed by hand.")),
     "smb-policy": describe_reading(Message("SMB settings")),

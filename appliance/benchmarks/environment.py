@@ -31,7 +31,7 @@ PROCESSOR, MEMORY = Path("/proc/cpuinfo"), Path("/proc/meminfo")
 LEAST_USE = 4 * MIB  # bytes a second; a box in use is never completely idle
 MOST_TOLD = 8  # most entries, so that a run fits into one line of a job's log
 WORK = {
-    "scrub": message_template("{pool} was being checked."),
+    "scrub": message_template("{pool} was being scrubbed."),
     "resilver": message_template("{pool} was being rebuilt."),
     "trim": message_template("{pool} was being trimmed."),
     "expand": message_template("{pool} was being expanded."),

@@ -131,7 +131,7 @@ def of_pool(
     if pool.state in vdev_state.UNUSABLE:
         return PoolHealth("failed", Message("{pool} cannot be used.", pool=pool.name), Message("Too few of its disks answer. {said}.", said=said), Message("Put missing disks back. Nothing is erased as long as you do not make a new pool on them."))  # fmt: skip
     if stale_degraded_after_removal(pool):
-        return PoolHealth("attention", Message("{pool} is complete.", pool=pool.name), Message("A disk that was away has left the pool for good, and ZFS still counts it."), Message("Check the pool once: ZFS then looks at all its disks again."), Message("to be checked"))  # fmt: skip
+        return PoolHealth("attention", Message("{pool} is complete.", pool=pool.name), Message("A disk that was away has left the pool for good, and ZFS still counts it."), Message("Scrub the pool once: ZFS then looks at all its disks again."), Message("to be scrubbed"))  # fmt: skip
     if pool.state == "DEGRADED" or broken:
         if pool.rebuilding and pool.scan:
             percent = pool.scan.percent
@@ -162,7 +162,7 @@ def of_pool(
     if space and space.state == "attention":
         return space
     if pool.scan and pool.scan.state == "scanning":
-        what = Message("is rebuilding") if pool.scan.kind == "resilver" else Message("is being checked")
+        what = Message("is rebuilding") if pool.scan.kind == "resilver" else Message("is being scrubbed")
         return PoolHealth(
             "working", Message("{pool} {what}.", pool=pool.name, what=what), Message("Files stay available.")
         )

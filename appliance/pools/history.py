@@ -25,9 +25,9 @@ BY = re.compile(r"\[(?:user \d+ (?:\((?P<user>[^)]*)\) )?)?(?:on (?P<host>[^\]]*
 
 # What ZFS itself notes, as far as it says more than the commands; the rest is its book-keeping.
 NOTED: dict[str, str] = {
-    "scan setup": "A check or rebuilding began.",
-    "scan done": "The check or rebuilding was done.",
-    "scan cancelled": "The check or rebuilding was stopped.",
+    "scan setup": "A scrub or rebuild began.",
+    "scan done": "The scrub or rebuild was done.",
+    "scan cancelled": "The scrub or rebuild was stopped.",
     "scan aborted, restarting": "The rebuild started again, because another disk joined it.",
     "starting deferred resilver": "A rebuilding that had waited began.",
     "vdev attach": "A disk was attached or replaced.",
@@ -51,14 +51,14 @@ NOTED: dict[str, str] = {
     "open pool version": "The pool was opened, as at every start of the box.",
     "import pool version": "The pool was imported.",
 }  # fmt: skip
-SCAN_KIND = {"func=1": "A check (scrub) began.", "func=2": "A rebuilding began."}
+SCAN_KIND = {"func=1": "A scrub began.", "func=2": "A rebuilding began."}
 OUTCOMES = {"activated": "began", "complete": "was done", "suspended": "was paused", "canceled": "was stopped"}
 COMMANDS: dict[tuple[str, str], str] = {
     ("zpool", "create"): "The pool was made.",
     ("zpool", "destroy"): "The pool was destroyed.",
     ("zpool", "import"): "The pool was imported.",
     ("zpool", "export"): "The pool was exported.",
-    ("zpool", "scrub"): "A check (scrub) was asked for.",
+    ("zpool", "scrub"): "A scrub was asked for.",
     ("zpool", "resilver"): "A rebuild was asked to start again.",
     ("zpool", "trim"): "Trimming was asked for.",
     ("zpool", "initialize"): "Writing through the free space was asked for.",
@@ -161,9 +161,9 @@ def describe_entry(kind: str, text: str) -> str:
         argv = text.split()
     tool, verb = ([*argv, "", ""])[:2]
     if (tool, verb) == ("zpool", "scrub") and "-s" in argv:
-        return "The check (scrub) was asked to stop."
+        return "The scrub was asked to stop."
     if (tool, verb) == ("zpool", "scrub") and "-p" in argv:
-        return "The check (scrub) was asked to pause."
+        return "The scrub was asked to pause."
     return COMMANDS.get((tool, verb), "A command was run.")
 
 

@@ -22,7 +22,7 @@ STEADY = 3.0  # before that, its halves may differ by this factor
 STANDING = 120.0  # seconds without any move that are worth telling
 LONGEST_LEFT = 60 * 86400  # what would take longer is not going at all
 TITLES = {
-    "scrub": message_template("Checking {pool} (scrub)"),
+    "scrub": message_template("Scrubbing {pool}"),
     "resilver": message_template("Rebuilding {pool}"),
     "expand": message_template("Growing {pool} by a disk"),
     "remove": message_template("Emptying a device of {pool}"),

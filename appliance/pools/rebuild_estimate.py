@@ -41,13 +41,13 @@ def estimate_rebuild(pool: Pool, past: Sequence[PastWork], *, rotational: bool =
         return RebuildEstimate(scaled(pool, work), f"as long as {what} took for each byte", measured=True)
     if work := find_work(pool, past, "scrub"):
         return RebuildEstimate(
-            scaled(pool, work), "an estimate: as long as its last check (scrub), which reads the same blocks"
+            scaled(pool, work), "an estimate: as long as its last scrub, which reads the same blocks"
         )
     speed = HARD_DISK if rotational else SOLID_STATE
     kind = "hard disks" if rotational else "solid-state disks"
     return RebuildEstimate(
         disk_bytes(pool) // speed,
-        f"an estimate: no rebuild or check of this pool was measured yet, and {kind} write about {speed // 10**6} MB/s",
+        f"an estimate: no rebuild or scrub of this pool was measured yet, and {kind} write about {speed // 10**6} MB/s",
     )
 
 

@@ -62,12 +62,12 @@ class MaintenanceOperation(Operation):
 
 
 class StartScrub(MaintenanceOperation, tag="start-scrub"):
-    """Begin a scrub, or go on with one that is paused. ``before`` is when the scan before it began (seconds since 1970)."""
+    """Begin a scrub, or resume one that is paused. ``before`` is when the scan before it began (seconds since 1970)."""
 
     needs_proof = never
 
     before: int = 0
-    verb: ClassVar[str] = Message("Check")
+    verb: ClassVar[str] = Message("Scrub")
 
     @classmethod
     def of(cls, pool: Pool) -> StartScrub:
@@ -85,14 +85,14 @@ class StartScrub(MaintenanceOperation, tag="start-scrub"):
                     pool=self.pool,
                 )
                 if work.kind == "resilver"
-                else Reason("scrub-running", "{pool} is being checked already.", pool=self.pool)
+                else Reason("scrub-running", "A scrub of {pool} is already running.", pool=self.pool)
             )
 
     def plan(self, facts: Facts) -> Plan:
         work = work_of(facts.pool(self.pool), "scrub")
         paused = bool(work and work.state == "paused")
         return Plan(
-            summary=Message("The check of {pool} goes on where it was paused.", pool=self.pool)
+            summary=Message("The scrub of {pool} continues where it was paused.", pool=self.pool)
             if paused
             else Message(
                 "Everything in {pool} is read once; what has gone bad on one disk is repaired from the others. Files stay available.",
@@ -101,7 +101,7 @@ class StartScrub(MaintenanceOperation, tag="start-scrub"):
             steps=(
                 command_step(
                     "start",
-                    Message("{what} the check (scrub)", what=Message("Go on with") if paused else Message("Begin")),
+                    Message("Resume the scrub") if paused else Message("Start the scrub"),
                     ["zpool", "scrub", "--", self.pool],
                     affects=[self.pool],
                     undo=Message("It can be stopped at any time."),
@@ -117,29 +117,29 @@ class StartScrub(MaintenanceOperation, tag="start-scrub"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if self.probe(step, facts):
-            return Message("{pool} is being checked. Nothing is missing.", pool=self.pool)
-        return Message("{pool} is not being checked. Start it again when you like.", pool=self.pool)
+            return Message("A scrub of {pool} is running. Nothing is missing.", pool=self.pool)
+        return Message("No scrub of {pool} is running. Start it again when you like.", pool=self.pool)
 
 
 class PauseScrub(MaintenanceOperation, tag="pause-scrub"):
-    """Hold a scrub; it stays paused through restarts until somebody goes on with it."""
+    """Hold a scrub; it stays paused through restarts until somebody resumes it."""
 
     needs_proof = never
 
-    verb: ClassVar[str] = Message("Pause the check of")
+    verb: ClassVar[str] = Message("Pause the scrub of")
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from check_pool(self.pool, facts)
         work = work_of(facts.pool(self.pool), "scrub")
         if facts.pool(self.pool) and (work is None or work.state != "running"):
-            yield Reason("scrub-not-running", "{pool} is not being checked at the moment.", pool=self.pool)
+            yield Reason("scrub-not-running", "No scrub of {pool} is running.", pool=self.pool)
 
     def plan(self, facts: Facts) -> Plan:
         step = command_step(
-            "pause", Message("Pause the check (scrub)"), ["zpool", "scrub", "-p", "--", self.pool], affects=[self.pool]
+            "pause", Message("Pause the scrub"), ["zpool", "scrub", "-p", "--", self.pool], affects=[self.pool]
         )
         return Plan(
-            summary=Message("The check of {pool} pauses until you resume it, even after a restart.", pool=self.pool),
+            summary=Message("The scrub of {pool} pauses until you resume it, even after a restart.", pool=self.pool),
             steps=(step,),
             identity=self.identity(facts),
             undo=Message("It can go on at any time, from where it was."),
@@ -150,7 +150,7 @@ class PauseScrub(MaintenanceOperation, tag="pause-scrub"):
         return work is None or work.state != "running"
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return Message("Look at the page of {pool}: it says whether the check runs or is paused.", pool=self.pool)
+        return Message("Look at the page of {pool}: it says whether the scrub runs or is paused.", pool=self.pool)
 
 
 class StopScrub(MaintenanceOperation, tag="stop-scrub"):
@@ -158,22 +158,22 @@ class StopScrub(MaintenanceOperation, tag="stop-scrub"):
 
     needs_proof = never
 
-    verb: ClassVar[str] = Message("Stop the check of")
+    verb: ClassVar[str] = Message("Stop the scrub of")
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from check_pool(self.pool, facts)
         work = work_of(facts.pool(self.pool), "scrub")
         if facts.pool(self.pool) and (work is None or not work.under_way):
-            yield Reason("scrub-not-running", "{pool} is not being checked at the moment.", pool=self.pool)
+            yield Reason("scrub-not-running", "No scrub of {pool} is running.", pool=self.pool)
 
     def plan(self, facts: Facts) -> Plan:
         work = work_of(facts.pool(self.pool), "scrub")
         step = command_step(
-            "stop", Message("Stop the check (scrub)"), ["zpool", "scrub", "-s", "--", self.pool], affects=[self.pool]
+            "stop", Message("Stop the scrub"), ["zpool", "scrub", "-s", "--", self.pool], affects=[self.pool]
         )
         return Plan(
             summary=Message(
-                "The check of {pool} ends before it is done. What was repaired until now stays repaired; the rest is unchecked. If it is due by its schedule, it starts again in the next hours set there.",
+                "The scrub of {pool} ends before it is done. What was repaired until now stays repaired; the rest is unchecked. If it is due by its schedule, it starts again in the next hours set there.",
                 pool=self.pool,
             ),
             steps=(step,),
@@ -188,4 +188,4 @@ class StopScrub(MaintenanceOperation, tag="stop-scrub"):
         return work is None or not work.under_way
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return Message("Look at the page of {pool}: it says whether the check still runs.", pool=self.pool)
+        return Message("Look at the page of {pool}: it says whether the scrub still runs.", pool=self.pool)

@@ -12,7 +12,7 @@ from appliance.message import Message, join_messages
 from appliance.pools.progress import KNOWN_BY_THEIR_END, unix_time, work_key
 
 ENDED = {
-    "scrub": Message("Check (scrub)"),
+    "scrub": Message("Scrub"),
     "resilver": Message("Rebuilding"),
     "expand": Message("Growing by a disk"),
     "remove": Message("Emptying a device"),
@@ -144,8 +144,8 @@ def damaged_text(count: int) -> str:
 def own_text(count: int) -> str:
     """What to do about so many damaged records of ZFS's own; nothing for none."""
     if count == 1:
-        return Message("1 record of the pool itself could not be repaired either. If the next check finds them again, copy everything to another pool and create this one again.")  # fmt: skip
-    return Message("{count} records of the pool itself could not be repaired either. If the next check finds them again, copy everything to another pool and create this one again.", count=f"{count:,}") if count else ""  # fmt: skip
+        return Message("1 record of the pool itself could not be repaired either. If the next scrub finds it again, copy everything to another pool and create this one again.")  # fmt: skip
+    return Message("{count} records of the pool itself could not be repaired either. If the next scrub finds them again, copy everything to another pool and create this one again.", count=f"{count:,}") if count else ""  # fmt: skip
 
 
 def left_text(errors: int) -> str:

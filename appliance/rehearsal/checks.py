@@ -72,7 +72,7 @@ def check_condition(pool: Pool, facts: Facts) -> Iterator[Reason]:
     busy = pool.rebuilding or any(work.under_way for work in pool.work)
     if busy:
         yield Reason(
-            "rehearsal-pool-busy", "{pool} is being checked or changed. Wait until that has ended.", pool=pool.name
+            "rehearsal-pool-busy", "{pool} is being scrubbed or changed. Wait until that has ended.", pool=pool.name
         )
     broken = [device for device in pool.devices() if device.role == "normal" and device.state != "ONLINE"]
     if pool.state != "ONLINE" or pool.errors or broken:

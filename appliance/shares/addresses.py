@@ -43,7 +43,7 @@ def smb_addresses(host: str, name: str) -> Iterator[AddressWay]:
         f"\\\\{host}\\{name}",
         (
             Message("Open the Explorer, put the address where the path stands at the top, and press Enter."),
-            Message("Sign in with the name and password of an account of this box. Let Windows remember them."),
+            Message("Sign in with the name and password of a user of this box. Let Windows remember them."),
             Message("To give it a letter: right-click “This PC”, “Map network drive”."),
         ),
     )

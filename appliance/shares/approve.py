@@ -137,7 +137,7 @@ class ApproveShares(Operation, tag="approve-shares"):
         if unknown:
             warnings.append(
                 Message(
-                    "This box has no {unknown}. They are let in as soon as an account or group of that name is made.",
+                    "This box has no {unknown}. They are let in as soon as a user or group of that name is created.",
                     unknown=", ".join(unknown),
                 )
             )

@@ -361,7 +361,7 @@ def put_past(now: datetime) -> None:
     ends = (
         (Job.State.DONE, Message("Create the folder {full_name}", full_name="tank/films"), ""),
         (Job.State.DONE, Message("Share {dataset} over {spoken}", dataset="tank/photos", spoken="SMB"), ""),
-        (Job.State.CANCELLED, "Check tank (scrub)", Message("Stopped because you asked for it.")),
+        (Job.State.CANCELLED, "Scrub tank", Message("Stopped because you asked for it.")),
         (Job.State.FAILED, "Make the volume tank/disk larger", "cannot set property for 'tank/disk': out of space"),
     )
     for at, (end, title, text) in enumerate(ends, 1):

@@ -62,7 +62,7 @@ def add_states(box: str) -> None:
 def add_jobs() -> None:
     now = timezone.now()
     ends: tuple[tuple[str, str, dict[str, Any]], ...] = (
-        (Job.State.QUEUED, "Check attic (scrub)", {}),
+        (Job.State.QUEUED, "Scrub attic", {}),
         (Job.State.WAITING, "Destroy the folder tank/old", {"starts": now + timedelta(hours=1)}),
         (Job.State.RUNNING, "Back up tank/photos to attic/backups/photos", {"started": now - timedelta(minutes=9)}),
         (Job.State.FAILED, f"Back up {'tank/' + 'photographs-and-films-' * 4}", {"text": LONG_OUTPUT[0], "log": list(LONG_OUTPUT)}),

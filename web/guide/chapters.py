@@ -49,7 +49,7 @@ CHAPTERS = (
     ),
     Chapter(
         "users",
-        lazy_text("Give people access"),
+        lazy_text("Give users access"),
         lazy_text("Who may read and who may change what."),
         lazy_text("The list of users and groups."),
         lazy_text("user group password permission home"),

@@ -23,7 +23,7 @@ from web.inventory.models import DiskRow
 from web.translation import lazy_text, text_of
 
 KnownBays = dict[str, BayRow]  # by port
-SCAN_WORDS = {"scrub": lazy_text("being checked"), "resilver": lazy_text("rebuilding")}
+SCAN_WORDS = {"scrub": lazy_text("scrubbing"), "resilver": lazy_text("rebuilding")}
 
 
 class Bay(msgspec.Struct, frozen=True):

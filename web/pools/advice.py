@@ -59,7 +59,7 @@ def pool_advice(pool: Pool, box: Box) -> list[Advice]:
                 gettext("Growing {name} is paused, although all its disks are back.").format(name=pool.name),
                 gettext("It stopped when a disk did not answer. Nothing is lost; let it continue."),
                 act_url(pool, pool.guid, "clear"),
-                gettext("Go on growing"),
+                gettext("Continue growing"),
             )
         )
     for group in data_groups(pool):
@@ -85,7 +85,7 @@ def replacement_advice(pool: Pool, case: Replacement) -> Advice:
             gettext("Replacing {name} was begun, and the disk is in use.").format(name=case.name),
             gettext("Continue, or stop the guidance if the disk stays."),
             page,
-            gettext("Go on or end it"),
+            gettext("Continue or stop"),
         )
     return Advice(
         "working",

@@ -17,7 +17,7 @@ from web.pools.models import CareSchedule, WorkReport
 from web.translation import lazy_text
 
 KINDS = ("scrub", "trim")
-WORDS = {"scrub": lazy_text("check (scrub)"), "trim": lazy_text("trim")}
+WORDS = {"scrub": lazy_text("scrub"), "trim": lazy_text("trim")}
 
 
 def is_solid_state(pool: Pool, facts: Facts) -> bool:

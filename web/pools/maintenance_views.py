@@ -95,14 +95,14 @@ class ScheduleForm(forms.Form):
         choices=HOURS,
         coerce=int,
         help_text=lazy_text(
-            "The same hour twice means at any time. A check that was missed because the box was off begins during the next of these hours."
+            "The same hour twice means at any time. What was missed because the box was off begins during the next of these hours."
         ),
     )
     inside = forms.BooleanField(
         label=lazy_text("Pause it outside these hours"),
         required=False,
         help_text=lazy_text(
-            "A large pool is then checked over several nights. Otherwise it goes on until it is done; files stay available either way."
+            "The scrub of a large pool then takes several nights. Otherwise it runs until it is done; files stay available either way."
         ),
     )
 
@@ -141,14 +141,17 @@ def edit_schedule(request: HttpRequest, key: str, kind: str) -> HttpResponse:
     return live.respond_to_form(request, "pools/schedule.html", context)
 
 
+SCHEDULED = {"scrub": lazy_text("Scrub {every} {hours}"), "trim": lazy_text("Trim {every} {hours}")}
+UNSCHEDULED = {"scrub": lazy_text("No automatic scrub"), "trim": lazy_text("No automatic trim")}
+
+
 class MaintenanceLine(msgspec.Struct, frozen=True):
     """Scrub or trim on the pool's page."""
 
     kind: str
     state: str  # running, paused, or empty
-    every: str
+    words: str  # how often and when
     next: datetime | None
-    hours: str
     can_start: bool
     busy: tuple[Job, ...]  # that are about to change it
 
@@ -172,12 +175,12 @@ def maintenance_line(care: maintenance_schedule.Care, kind: str, now: datetime, 
         "month": gettext("every month"),
         "quarter": gettext("every three months"),
     }
+    said = SCHEDULED[kind].format(every=words[plain.every], hours=hours) if words[plain.every] else UNSCHEDULED[kind]
     return MaintenanceLine(
         kind,
         care.state,
-        words[plain.every],
+        said,
         maintenance_schedule.next_start(care, now, zone) if care.usable else None,
-        hours,
         care.usable and care.state != "running",
         tuple(job for job in jobs if job.kind in OWN[kind]),
     )

@@ -163,7 +163,7 @@ def detach_text(place: Place) -> str:
     first = parent.children[0].guid == place.vdev.guid
     if parent.kind == "spare":
         return gettext("Keep the spare in its place") if first else gettext("Give the spare back")
-    return gettext("Go on without the old disk") if first else gettext("Stop replacing")
+    return gettext("Continue without the old disk") if first else gettext("Stop replacing")
 
 
 def group_actions(pool: Pool, place: Place) -> Iterator[Action]:

@@ -41,7 +41,7 @@ def people_field(label: str) -> forms.MultipleChoiceField:
         label=label,
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"invalid_choice": gettext("There is no account %(value)s any more.")},
+        error_messages={"invalid_choice": gettext("There is no user %(value)s any more.")},
     )
 
 

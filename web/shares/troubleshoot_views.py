@@ -73,7 +73,7 @@ def mend_of(check: diagnose.Check, key: str, seen: diagnose.Diagnosis) -> Mend |
         case "serve" | "mount":
             return Mend(gettext("Serve it again"), reverse("mend_share", args=[key, seen.protocol, "serve"]), post=True)
         case "let-in":
-            return Mend(gettext("Let people in"), reverse("mend_share", args=[key, seen.protocol, "let-in"]))
+            return Mend(gettext("Let users in"), reverse("mend_share", args=[key, seen.protocol, "let-in"]))
         case "unlock":
             return Mend(
                 gettext("Unlock {locked}").format(locked=seen.locked),

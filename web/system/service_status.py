@@ -10,9 +10,11 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext
 
+from appliance.alerts.sources import source_text
 from appliance.system import locks, paths
 from web.inventory.models import Source
 from web.jobs import queue
+from web.translation import text_of
 
 WORKER_LOCK = paths.RUN / "inventory" / "worker.lock"
 OLD = timedelta(seconds=90)
@@ -115,7 +117,9 @@ def source_troubles(known: Mapping[str, Source]) -> Iterator[Trouble]:
     for name in READ:
         if (source := known.get(name)) and source.error:
             yield Trouble(
-                f"source-{name}", gettext("Larder could not read the {name}.").format(name=name), source.error
+                f"source-{name}",
+                gettext("Larder could not read the {name}.").format(name=text_of(source_text(name).name)),
+                source.error,
             )
 
 

@@ -267,25 +267,27 @@ def all_networks(hosts: tuple[str, ...]) -> bool:
 
 def person_checks(setting: ShareSetting, seen: Diagnosis) -> Iterator[Check]:
     if not seen.person:
-        text = Message("Choose who cannot see it, and their account and the folder's permissions are looked at too.")
+        text = Message(
+            "Choose who cannot see it: then the user's password and the folder's permissions are looked at too."
+        )
         yield Check("person", "empty", Message("No user chosen"), text)
         return
     who = seen.person
     if seen.account == "missing":
-        yield Check("account", "failed", Message("There is no account {who}", who=who), Message("It may have been removed."), "edit")  # fmt: skip
+        yield Check("account", "failed", Message("There is no user {who}", who=who), Message("It may have been removed."), "edit")  # fmt: skip
         return
     if seen.account == "locked":
-        yield Check("account", "failed", Message("The account {who} is switched off", who=who), Message("Set a password, and it is on again."), "password")  # fmt: skip
+        yield Check("account", "failed", Message("The user {who} is disabled", who=who), Message("Set a password: that enables the user again."), "password")  # fmt: skip
     elif seen.account == "strange":
         text = Message("It has no password for this. Set one: it then holds for SMB and AFP.")
         yield Check("account", "failed", Message("{service} does not know a password of {who}", service=TITLES[seen.protocol], who=who), text, "password")  # fmt: skip
     else:
-        yield Check("account", "healthy", Message("The account {who} is switched on", who=who))
+        yield Check("account", "healthy", Message("The user {who} is enabled", who=who))
         yield from listed_checks(setting, seen)
     if not seen.mounted:
         return
     if seen.stopped_at:
-        text = Message("The permissions of that folder end the way for this person.")
+        text = Message("The permissions of that folder do not let this user in.")
         yield Check("permissions", "failed", Message("{who} may not enter {stopped_at}", who=who, stopped_at=seen.stopped_at), text, "let-in")  # fmt: skip
     elif not seen.may_write:
         yield Check("permissions", "attention", Message("{who} may read the folder, not change it", who=who), "", "let-in")  # fmt: skip
@@ -297,7 +299,7 @@ def client_checks(part: Nfs, seen: Diagnosis) -> Iterator[Check]:
     """What the other computer's user may do, as whom the server acts for them."""
     client = seen.client
     if seen.account == "missing" and not part.everybody_as:
-        yield Check("account", "failed", Message("There is no account {person}", person=seen.person), Message("It may have been removed."), "edit")  # fmt: skip
+        yield Check("account", "failed", Message("There is no user {person}", person=seen.person), Message("It may have been removed."), "edit")  # fmt: skip
         return
     if client is None:
         return

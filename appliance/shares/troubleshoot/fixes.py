@@ -131,7 +131,7 @@ class OpenTopFolder(Operation, tag="open-top-folder"):
 
     @property
     def title(self) -> str:
-        return Message("Let people into {dataset}", dataset=self.dataset)
+        return Message("Let users into {dataset}", dataset=self.dataset)
 
     @property
     def subject(self) -> str:
@@ -168,7 +168,7 @@ class OpenTopFolder(Operation, tag="open-top-folder"):
         passing = [
             mountpoints.top_step(
                 f"pass-{number}",
-                Message("Let people pass through {mountpoint}", mountpoint=one.mountpoint),
+                Message("Let users pass through {mountpoint}", mountpoint=one.mountpoint),
                 ["chmod", "o+x"],
                 one.name,
                 one.mountpoint,
@@ -177,13 +177,13 @@ class OpenTopFolder(Operation, tag="open-top-folder"):
         ]
         return Plan(
             Message(
-                "Everybody with an account may read and change the top of {dataset}. Folders inside keep their permissions.",
+                "All users may read and change the top of {dataset}. Folders inside keep their permissions.",
                 dataset=self.dataset,
             ),
             (
                 *passing,
                 mountpoints.top_step(
-                    "group", Message("Give it to the people of this box"), ["chgrp", PEOPLE], self.dataset, place
+                    "group", Message("Give it to the group of all users"), ["chgrp", PEOPLE], self.dataset, place
                 ),
                 mountpoints.top_step(
                     "mode", Message("Let them read and change it"), ["chmod", "g+rwxs"], self.dataset, place
@@ -202,4 +202,4 @@ class OpenTopFolder(Operation, tag="open-top-folder"):
         return place.group() == PEOPLE if step == "group" else place.stat().st_mode & 0o2070 == 0o2070
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return Message("Let people in once more: doing it twice does no harm.")
+        return Message("Let users in once more: doing it twice does no harm.")

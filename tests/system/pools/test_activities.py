@@ -37,9 +37,9 @@ def restart_larder(appliance, visitor) -> None:
 def test_a_scrub_goes_on_through_a_crash_of_larder_and_has_one_report(appliance, visitor, tank):
     with held(appliance):
         appliance.run("zpool", "scrub", "tank")
-        visitor.wait_until(tank, "Checking tank (scrub)", timeout=60)
+        visitor.wait_until(tank, "Scrubbing tank", timeout=60)
         restart_larder(appliance, visitor)
-        visitor.wait_until(tank, "Checking tank (scrub)", timeout=90)
+        visitor.wait_until(tank, "Scrubbing tank", timeout=90)
     report = reported(appliance, visitor, "tank", "scrub", 1)
     assert (report["outcome"], report["errors"]) == ("finished", 0)
 
@@ -47,12 +47,12 @@ def test_a_scrub_goes_on_through_a_crash_of_larder_and_has_one_report(appliance,
 def test_a_scrub_that_ends_while_larder_is_away_has_one_report(appliance, visitor, tank):
     with held(appliance):
         appliance.run("zpool", "scrub", "tank")
-        visitor.wait_until(tank, "Checking tank (scrub)", timeout=60)
+        visitor.wait_until(tank, "Scrubbing tank", timeout=60)
         appliance.run("systemctl", "stop", "larder-worker")
     appliance.run("zpool", "wait", "-t", "scrub", "tank", timeout=180)
     appliance.run("systemctl", "start", "larder-worker")
     assert reported(appliance, visitor, "tank", "scrub", 2)["outcome"] == "finished"
-    visitor.wait_until(tank, "Everything was read and nothing was wrong.", without=("Checking tank",), timeout=60)
+    visitor.wait_until(tank, "Everything was read and nothing was wrong.", without=("Scrubbing tank",), timeout=60)
 
 
 def test_a_rebuilding_is_followed_and_has_one_report(appliance, visitor, tank):
@@ -83,7 +83,7 @@ def test_a_scrub_survives_a_power_cut_and_has_one_true_report(appliance, visitor
     before = len(reports(appliance, "tank", "scrub"))
     appliance.shell(f"echo 1 > {PARAMETERS}/zfs_scan_suspend_progress")
     appliance.run("zpool", "scrub", "tank")
-    visitor.wait_until(tank, "Checking tank (scrub)", timeout=60)
+    visitor.wait_until(tank, "Scrubbing tank", timeout=60)
     began = scan_of(appliance, "tank")["start_time"]
     cut_and_return(appliance, visitor)
     report = reported(appliance, visitor, "tank", "scrub", before + 1, timeout=240)

@@ -18,14 +18,14 @@ def tank(appliance, visitor) -> str:
         "head -c 16M /dev/urandom > /tank/kept.bin; head -c 4M /dev/urandom > /tank/lost.bin; zpool sync tank"
     )
     page = f"/pools/{guid_of(appliance, 'tank')}/"
-    visitor.wait_until(page, "Scrub now", "Checked every month", timeout=60)
+    visitor.wait_until(page, "Scrub now", "Scrub every month", timeout=60)
     return page
 
 
 def test_a_check_is_begun_paused_gone_on_with_and_stopped_by_the_page(appliance, visitor, tank):
     with held(appliance):
         press(visitor, tank, f"{tank}scrub/", act="start")
-        visitor.wait_until(tank, "Checking tank (scrub)", "Pause the scrub", timeout=90)
+        visitor.wait_until(tank, "Scrubbing tank", "Pause the scrub", timeout=90)
         assert scan_of(appliance, "tank")["state"] == "SCANNING"
         press(visitor, tank, f"{tank}scrub/", act="pause")
         visitor.wait_until(tank, "paused", "Resume the scrub", timeout=90)
@@ -36,7 +36,7 @@ def test_a_check_is_begun_paused_gone_on_with_and_stopped_by_the_page(appliance,
         job = visitor.confirm(visitor.get(f"{tank}scrub/stop/"))
         assert visitor.ended(job).startswith("Done."), visitor.ended(job)
     assert scan_of(appliance, "tank")["state"] == "CANCELED"
-    visitor.wait_until(tank, "Check (scrub)", "stopped", "Scrub now", timeout=90)
+    visitor.wait_until(tank, "Scrub stopped", "Scrub now", timeout=90)
     assert reported(appliance, visitor, "tank", "scrub", 1)["outcome"] == "stopped"
 
 
@@ -46,7 +46,7 @@ def test_a_second_beginning_is_refused_with_a_sentence(appliance, visitor, tank)
         visitor.wait_until(tank, "Pause the scrub", timeout=60)
         answer = press(visitor, tank, f"{tank}scrub/", act="start")
         assert answer.status == 409
-        assert "being checked already" in answer.words
+        assert "is already running" in answer.words
         appliance.run("zpool", "scrub", "-s", "tank")
     reported(appliance, visitor, "tank", "scrub", 2)
 
@@ -55,7 +55,7 @@ def test_a_check_begun_by_hand_is_on_the_overview_and_in_the_tray(appliance, vis
     known = len(reports(appliance, "tank", "scrub"))
     with held(appliance):
         appliance.run("zpool", "scrub", "tank")
-        words = visitor.wait_until("/", "Checking tank (scrub)", "estimating the time left", timeout=60).words
+        words = visitor.wait_until("/", "Scrubbing tank", "estimating the time left", timeout=60).words
         assert "1 running" in words
     assert reported(appliance, visitor, "tank", "scrub", known + 1)["outcome"] == "finished"
     visitor.wait_until(tank, "Everything was read and nothing was wrong.", timeout=60)
@@ -85,9 +85,9 @@ def test_a_file_that_is_lost_on_both_disks_is_named(appliance, visitor, tank):
 
 
 def test_history_and_events_say_what_was_done_in_plain_words(visitor, tank):
-    visitor.wait_until(f"{tank}history/", "The pool was made.", "The check (scrub) was asked to stop.", "zpool create", "root", timeout=90)  # fmt: skip
-    visitor.wait_until(f"{tank}history/?show=all", "A check (scrub) began.", timeout=60)
-    visitor.wait_until(f"{tank}events/", "The check (scrub) was done.", "gave back something other", timeout=60)
+    visitor.wait_until(f"{tank}history/", "The pool was made.", "The scrub was asked to stop.", "zpool create", "root", timeout=90)  # fmt: skip
+    visitor.wait_until(f"{tank}history/?show=all", "A scrub began.", timeout=60)
+    visitor.wait_until(f"{tank}events/", "The scrub was done.", "gave back something other", timeout=60)
 
 
 def set_on(appliance) -> list[str]:
@@ -124,7 +124,7 @@ def test_trimming_is_begun_by_the_page_and_its_end_is_told_once(appliance, visit
 def test_a_schedule_is_kept(visitor, tank):
     page = f"{tank}schedule/scrub/"
     press(visitor, page, page, every="week", first="2", last="4")
-    visitor.wait_until(tank, "Checked every week between 02:00 and 04:00", timeout=30)
+    visitor.wait_until(tank, "Scrub every week between 02:00 and 04:00", timeout=30)
 
 
 def test_reports_outlive_the_pool_in_memory(appliance, visitor, tank):

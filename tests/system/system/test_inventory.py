@@ -60,4 +60,4 @@ def test_the_rows_say_what_zfs_says_after_all_this(visitor, tank, appliance):
 def test_a_scrub_started_by_hand_is_followed_and_its_end_is_told(visitor, tank, appliance):
     appliance.run("zpool", "scrub", "tank")
     guid = appliance.run("zpool", "get", "-H", "-o", "value", "guid", "tank").strip()
-    visitor.wait_until(f"/pools/{guid}/", "Check (scrub)", "took", timeout=60)
+    visitor.wait_until(f"/pools/{guid}/", "Scrub clean", "took", timeout=60)

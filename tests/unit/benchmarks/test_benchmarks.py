@@ -280,7 +280,7 @@ def test_compressible_data_may_shrink_as_much_as_asked_for():
 
 
 def test_lost_disk_makes_a_run_invalid_and_a_scrub_disturbs_it():
-    around = moved(written=5 * GIB, lost=("sda",), busy=("tank is being checked",), throttled=2)
+    around = moved(written=5 * GIB, lost=("sda",), busy=("tank is being scrubbed",), throttled=2)
     assert any("stopped answering" in reason for reason in validity.invalid_reasons(case(), WRITTEN, around))
     assert len(list(validity.find_disturbances(around))) == 2
 
@@ -425,7 +425,7 @@ def test_run_always_fits_into_one_log_line(long):
     """A line of a job's log is cut at 2,000 characters, and half a run cannot be read."""
     waits = {f"ata-{'M' * 40}_{at}": 0.123456 for at in range(8)}
     around = Circumstances(
-        read=1, per_disk=waits, busy=(f"{'p' * 255} was being checked.",) * (3 if long else 0), lost=("d" * 100,)
+        read=1, per_disk=waits, busy=(f"{'p' * 255} was being scrubbed.",) * (3 if long else 0), lost=("d" * 100,)
     )
     figures = Figures(rate=1e9, told=long, tool="bonnie++ 1.98")
     run = BenchmarkRun(

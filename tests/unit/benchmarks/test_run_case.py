@@ -235,14 +235,14 @@ def test_suspended_pool_ends_the_run_at_once(folders, quiet, monkeypatch, tmp_pa
 
 def test_run_during_a_scrub_of_another_pool_is_repeated(commands, folders, quiet, monkeypatch):
     monkeypatch.setattr(environment, "read_io", lambda _paths: {})
-    monkeypatch.setattr(environment, "running_pool_work", lambda _pools, _but: ("tank was being checked.",))
+    monkeypatch.setattr(environment, "running_pool_work", lambda _pools, _but: ("tank was being scrubbed.",))
     commands.answers["fio"] = recorded_text("fio-sync-3.39.json")
     scratch.scratch_folder(TOKEN).mkdir(parents=True)
     work = Working()
     found = operation(workload="sync-write", repeats=1)
     next(step for step in checked_plan(found, box()).steps if step.name == "run-1").run(work)
     assert commands.tools.count("fio") == 2
-    assert "tank was being checked." in " ".join(work.notes)
+    assert "tank was being scrubbed." in " ".join(work.notes)
 
 
 def test_run_during_a_self_test_is_repeated(commands, folders, quiet, monkeypatch):

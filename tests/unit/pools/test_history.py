@@ -62,9 +62,9 @@ def test_each_says_what_it_means():
         "The pool was made.",
         "The pool was made.",
         "A snapshot was taken.",
-        "A check (scrub) was asked for.",
-        "A check (scrub) began.",
-        "The check or rebuilding was done. No errors were left.",
+        "A scrub was asked for.",
+        "A scrub began.",
+        "The scrub or rebuild was done. No errors were left.",
         "A disk was attached or replaced.",
     ]
 
@@ -120,7 +120,7 @@ def test_it_reads_the_long_form_of_one_pool(commands):
 @pytest.mark.parametrize(
     ("kind", "fields", "sentence", "state"),
     [
-        ("sysevent.fs.zfs.scrub_finish", {}, "The check (scrub) was done.", "healthy"),
+        ("sysevent.fs.zfs.scrub_finish", {}, "The scrub was done.", "healthy"),
         ("ereport.fs.zfs.checksum", {"ZEVENT_VDEV_PATH": "/dev/disk/by-id/ata-A_1-part1"}, "A (serial 1) gave back something other than what was written.", "attention"),
         ("ereport.fs.zfs.vdev.open_failed", {}, "A disk could not be opened.", "attention"),
         ("resource.fs.zfs.statechange", {"ZEVENT_VDEV_STATE_STR": "FAULTED", "ZEVENT_VDEV_PATH": "/dev/sda1"}, "sda1 is failed now.", "attention"),

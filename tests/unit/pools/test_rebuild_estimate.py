@@ -24,7 +24,7 @@ def test_a_rebuild_that_only_caught_up_or_was_too_short_says_nothing():
     ]
     found = estimate_rebuild(RAIDZ, past)
     assert (found.seconds, found.measured) == (900, False)
-    assert "an estimate: as long as its last check" in found.basis
+    assert "an estimate: as long as its last scrub" in found.basis
 
 
 def test_without_any_it_is_the_bytes_of_a_disk_at_a_usual_speed():
@@ -41,4 +41,4 @@ def test_an_expansion_is_as_long_as_the_last_or_twice_a_rebuild():
     assert estimate_expansion(RAIDZ, [PastWork("expand", 100 * GB, 500.0)]).seconds == 2000
     found = estimate_expansion(RAIDZ, [PastWork("scrub", 400 * GB, 900.0)])
     assert (found.seconds, found.measured) == (1800, False)
-    assert "twice the work of a rebuild; for that, as long as its last check (scrub)" in found.basis
+    assert "twice the work of a rebuild; for that, as long as its last scrub" in found.basis

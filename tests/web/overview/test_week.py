@@ -37,7 +37,7 @@ def test_week_lists_jobs_alerts_and_reports_newest_first(calm):
     ended("Create the folder tank/films", 2 * DAY)
     alert("tank is degraded.", DAY)
     WorkReport.objects.create(key="1", pool_key="7", pool="tank", kind="scrub", outcome="finished", ended=NOW - DAY / 2)
-    assert titles() == ["Check (scrub): tank", "tank is degraded.", "Create the folder tank/films"]
+    assert titles() == ["Scrub: tank", "tank is degraded.", "Create the folder tank/films"]
 
 
 def test_week_leaves_out_what_is_older_than_seven_days(calm):

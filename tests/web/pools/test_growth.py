@@ -185,7 +185,7 @@ def test_the_feature_and_the_version_decide(web, calm):
 def test_the_time_of_a_rebuild_is_measured_or_said_to_be_an_estimate(web, calm):
     pool = replace(shapes.raidz2(), allocated=2 * TB)
     put(pool)
-    assert "an estimate: no rebuild or check of this pool was measured yet" in text_of(web.get(PAGE))
+    assert "an estimate: no rebuild or scrub of this pool was measured yet" in text_of(web.get(PAGE))
     report = {"pool_key": "7", "pool": "tank", "kind": "resilver", "outcome": "finished", "ended": NOW}
     WorkReport.objects.create(key="one", started=NOW - timedelta(hours=5), looked=TB, **report)
     assert "4 times about 10 h" in text_of(web.get(PAGE))  # twice the bytes of five hours

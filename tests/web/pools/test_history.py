@@ -54,9 +54,9 @@ def test_the_pools_page_has_the_latest_reports_and_no_others_reports(web, box):
         report(number, repaired=(number + 1) * 2**30)
     report(9, pool_key="7", pool="attic", repaired=99 * 2**30)
     said = text_of(web.get(f"/pools/{TANK}/"))
-    assert said.count("Check (scrub) repaired") == 3
+    assert said.count("Scrub repaired") == 3
     assert "99 GiB" not in said
-    assert text_of(web.get(REPORTS)).count("Check (scrub) repaired") == 5
+    assert text_of(web.get(REPORTS)).count("Scrub repaired") == 5
 
 
 def test_without_reports_the_page_says_what_will_be_there(web, box):
@@ -67,7 +67,7 @@ def test_many_reports_have_pages(web, box):
     for number in range(60):
         report(number)
     assert "Page 1 of 2" in text_of(web.get(REPORTS))
-    assert text_of(web.get(REPORTS, {"page": 2})).count("Check (scrub)") == 10
+    assert text_of(web.get(REPORTS, {"page": 2})).count("Scrub clean") == 10
 
 
 # --- history --------------------------------------------------------------------------------------------------
@@ -101,11 +101,11 @@ def test_before_it_was_read_the_page_says_so(web, box):
 def test_commands_are_shown_newest_first_and_the_rest_where_it_is_asked_for(web, box, lines):
     collect_history.collect_history(TANK)
     said = text_of(web.get(HISTORY))
-    assert said.index("A check (scrub) was asked for.") < said.index("The pool was made.")
+    assert said.index("A scrub was asked for.") < said.index("The pool was made.")
     assert "zpool create tank raidz2 /dev/a" in said
     assert "root on larder" in said
-    assert "A check (scrub) began." not in said
-    assert "A check (scrub) began." in text_of(web.get(HISTORY, {"show": "all"}))
+    assert "A scrub began." not in said
+    assert "A scrub began." in text_of(web.get(HISTORY, {"show": "all"}))
 
 
 def test_the_same_history_again_moves_no_version_and_a_new_line_does(box, lines):
@@ -178,7 +178,7 @@ def test_events_of_this_pool_are_said_in_plain_words_and_book_keeping_is_left_ou
     event(4, "sysevent.fs.zfs.scrub_start", subject="attic")
     event(5, source="smartd", kind="EmailTest")
     page = text_of(web.get(EVENTS))
-    assert "The check (scrub) was done." in page
+    assert "The scrub was done." in page
     assert "ata-A gave back something other than what was written. 4 checksum errors" in page
     assert "history_event" not in page
     assert "began" not in page

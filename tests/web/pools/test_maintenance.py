@@ -101,7 +101,7 @@ def test_stopping_is_shown_before_and_confirmed(web, calm):
     ("found", "shown", "hidden"),
     [
         ([], ["Scrub now", "Trim now"], ["Pause the scrub", "Stop the scrub", "Stop trimming"]),
-        ([work()], ["Pause the scrub", "Stop the scrub", "Trim now"], ["Scrub now", "Go on"]),
+        ([work()], ["Pause the scrub", "Stop the scrub", "Trim now"], ["Scrub now", "Resume the scrub"]),
         ([work(state="paused")], ["Resume the scrub", "Stop the scrub"], ["Scrub now", "Pause the scrub"]),
         ([work("resilver")], ["Trim now"], ["Scrub now", "Pause the scrub", "Stop the scrub"]),
         ([work("trim")], ["Scrub now", "Stop trimming"], ["Trim now"]),
@@ -133,8 +133,8 @@ GOOD = {"every": "week", "first": "22", "last": "4", "inside": "on"}
 def test_a_pool_is_checked_every_month_in_the_small_hours_without_anybody_setting_it(web, calm):
     put()
     said = text_of(web.get(POOL))
-    assert "Checked every month between 01:00 and 06:00" in said
-    assert "Not trimmed automatically" in said
+    assert "Scrub every month between 01:00 and 06:00" in said
+    assert "No automatic trim" in said
     assert not CareSchedule.objects.exists()
 
 
@@ -142,7 +142,7 @@ def test_a_pool_of_solid_state_disks_is_trimmed_every_month(web, calm):
     one = put()
     turning = [disk(path=device.path.rsplit("-part", 1)[0], rotational=False) for device in one.devices()]
     rows.put(disks=turning)
-    assert "Trimmed every month" in text_of(web.get(POOL))
+    assert "Trim every month" in text_of(web.get(POOL))
 
 
 def test_a_schedule_is_kept_and_shown(web, calm):
@@ -150,7 +150,7 @@ def test_a_schedule_is_kept_and_shown(web, calm):
     assert web.post(SCHEDULE, GOOD)["Location"] == POOL
     row = CareSchedule.objects.get()
     assert (row.pool_key, row.kind, row.every, row.first, row.last, row.inside) == (TANK, "scrub", "week", 22, 4, True)
-    assert "Checked every week between 22:00 and 04:00" in text_of(web.get(POOL))
+    assert "Scrub every week between 22:00 and 04:00" in text_of(web.get(POOL))
     form = Page(web.get(SCHEDULE)).form(of="every").data
     assert {name: form[name] for name in GOOD} == GOOD
     assert not Job.objects.exists()

@@ -257,7 +257,7 @@ def test_after_closing_the_same_disk_can_be_replaced_again(web, case):
 def test_the_pool_page_leads_on_with_a_replacement_that_is_open_and_says_whether_its_disk_is_in_use(web, case):
     words = text_of(web.get("/pools/7/"))
     assert "was begun, and the disk is in use." in words
-    assert "Go on or end it" in words
+    assert "Continue or stop" in words
     put(shapes.raidz2("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 2, 6)
     words = text_of(web.get("/pools/7/"))
     assert "is being replaced." in words

@@ -65,7 +65,7 @@ TROUBLES = [
     (without_agent, "Larder's agent cannot be reached."),
     (without_zfs, "The ZFS module is not loaded"),
     (without_disks, "Larder could not read the disks. lsblk took longer than 20 seconds"),
-    (without_people, "Larder could not read the accounts. getent said no"),
+    (without_people, "Larder could not read the users. getent said no"),
 ]
 
 

@@ -268,14 +268,14 @@ def test_old_reports_make_room(monkeypatch):
 def test_work_under_way_is_on_the_overview_the_pools_page_and_in_the_tray(web, box, url):
     look(work(10**8, "paused"))
     said = text_of(web.get(url))
-    assert "Checking tank (scrub)" in said
+    assert "Scrubbing tank" in said
     assert "10 %" in said
     assert "1 running" in said  # the tray's own words, which no page's content may overwrite
 
 
 def test_ended_work_is_not_shown_as_under_way(web, box):
     look(work(10**9, "finished"))
-    assert "Checking tank (scrub)" not in text_of(web.get("/"))
+    assert "Scrubbing tank" not in text_of(web.get("/"))
     said = text_of(web.get(f"/pools/{TANK}/"))
-    assert "Check (scrub) clean" in said
+    assert "Scrub clean" in said
     assert "took 2 h" in said
