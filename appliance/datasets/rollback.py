@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from appliance import schedule
 from appliance.datasets import reasons
 from appliance.datasets.access_note import read_note, rewrite_note
 from appliance.errors import Failed, Reason
@@ -127,7 +128,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
     def plan(self, facts: Facts) -> Plan:
         newer, shares = self.newer_snapshots(facts), self.served_shares(facts)
         dataset, found = facts.dataset(self.dataset), self.find_snapshot(facts)
-        moment = Message("{created} UTC", created=moment_text(found.created)) if found else ""
+        moment = moment_text(found.created.astimezone(schedule.box_zone())) if found else ""
         # Data that is in none of the remaining snapshots: written since the newest one, and unique to those destroyed.
         written = (dataset.written if dataset else 0) + sum(snapshot.written for snapshot in newer)
         return Plan(

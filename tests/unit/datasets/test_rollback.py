@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from msgspec.structs import replace
 
+from appliance import schedule
 from appliance.datasets.access_note import AccessNote, encode_note
 from appliance.datasets.rollback import RollBack
 from appliance.errors import Failed, Refused
@@ -26,6 +28,11 @@ from tests.unit.zfs.test_list_snapshots import facts, snap
 SHARE = Share("smb", "photos", "/tank/photos")
 
 
+@pytest.fixture(autouse=True)
+def zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule, "box_zone", lambda: ZoneInfo("Europe/Berlin"))
+
+
 def roll(number: int = 1, *, way_back: bool = True) -> RollBack:
     one = snap(number)
     return RollBack(snapshot=one.name, guid=one.guid, way_back=way_back)
@@ -41,7 +48,7 @@ def shared(*numbers: int) -> Facts:
 def test_rollback_lists_losses_and_asks_for_name():
     plan = checked_plan(roll(), shared(1, 2, 3))
     assert [loss.what for loss in plan.losses] == [
-        "everything written to tank/photos after 01 November 2026, 01:00 UTC",
+        "everything written to tank/photos after 01 November 2026, 02:00",
         "tank/photos: s2, s3",
     ]
     assert plan.type_to_confirm == "tank/photos"
@@ -59,9 +66,7 @@ def copy_with(*numbers: int, mark: CopyMark) -> Facts:
 
 def test_copy_that_was_written_to_is_put_back_to_its_newest_snapshot_as_the_failed_run_says():
     plan = checked_plan(roll(3), copy_with(1, 2, 3, mark=CopyMark(5, raw=False)))
-    assert [loss.what for loss in plan.losses] == [
-        "everything written to tank/photos after 01 November 2026, 03:00 UTC"
-    ]
+    assert [loss.what for loss in plan.losses] == ["everything written to tank/photos after 01 November 2026, 04:00"]
 
 
 def test_copy_is_not_put_back_further_because_no_run_destroys_what_it_has():
