@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import grp
 import pwd
-from collections.abc import Iterable
+import shlex
+from collections.abc import Callable, Iterable
 
 from appliance import command
 from appliance.errors import Failed
@@ -25,6 +26,7 @@ PEOPLE_GID = (
 DISABLED = "disabled"  # in the last field of the comment
 UIDS, GIDS = sharing.UIDS, sharing.GIDS
 GIVEN = "given-number-{}"
+NUMBER = "$number"  # in the text of a command, for one that is chosen when it runs
 
 
 def read_accounts() -> tuple[Account, ...]:
@@ -104,6 +106,13 @@ def new_uid() -> int:
 
 def new_gid() -> int:
     return next_number("group", GIDS, (group.gr_gid for group in grp.getgrall()))
+
+
+def text_of_creation(argv_with: Callable[[str], list[str]]) -> str:
+    """The command as a plan shows it, ready for a shell that knows ``$number``: only the agent may read which numbers
+    were given before, so a plan cannot name the next. ``argv_with`` puts a number, the first thing to quote, in it."""
+    text = shlex.join(argv_with(NUMBER)).replace(shlex.quote(NUMBER), f'"{NUMBER}"', 1)
+    return f"{text}\n# {NUMBER} is the next that was never given to anybody, chosen when this runs."
 
 
 def known_to_samba(name: str) -> bool:

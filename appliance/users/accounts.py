@@ -67,7 +67,10 @@ class CreateAccount(AccountOperation, tag="create-account"):
     def plan(self, facts: Facts) -> Plan:
         steps = [
             Step(
-                "user", Message("Create {name}", name=self.name), shlex.join(self.useradd_argv("NEXT")), self.make_user
+                "user",
+                Message("Create {name}", name=self.name),
+                accounts.text_of_creation(self.useradd_argv),
+                self.make_user,
             ),
             password_step(self.name),
             *(home_folders.home_steps(self.home, self.name) if self.home else ()),
@@ -117,7 +120,9 @@ class CreateAccount(AccountOperation, tag="create-account"):
         try:
             pwd.getpwnam(self.name)
         except KeyError:
-            command.run(self.useradd_argv(str(accounts.new_uid())), timeout=30)
+            argv = self.useradd_argv(str(accounts.new_uid()))
+            work.note(shlex.join(argv))
+            command.run(argv, timeout=30)
             return
         raise Refused(names.used_by_system(self.name).with_field("name"))
 

@@ -92,7 +92,7 @@ class CreateGroup(GroupMembersOperation, tag="create-group"):
                 Step(
                     "group",
                     Message("Create {name}", name=self.name),
-                    shlex.join(self.groupadd_argv("NEXT")),
+                    accounts.text_of_creation(self.groupadd_argv),
                     self.make_group,
                 ),
                 self.members_step(),
@@ -108,7 +108,9 @@ class CreateGroup(GroupMembersOperation, tag="create-group"):
         try:
             grp.getgrnam(self.name)
         except KeyError:
-            command.run(self.groupadd_argv(str(accounts.new_gid())), timeout=30)
+            argv = self.groupadd_argv(str(accounts.new_gid()))
+            work.note(shlex.join(argv))
+            command.run(argv, timeout=30)
             return
         raise Refused(names.used_by_system(self.name).with_field("name"))
 

@@ -4,6 +4,7 @@ import grp
 import json
 import os
 import pwd
+import shlex
 import signal
 from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
@@ -51,6 +52,20 @@ def run(operation, facts) -> Working:
     for step in checked_plan(operation, facts).steps:
         step.run(work)
     return work
+
+
+@pytest.mark.parametrize(
+    ("operation", "number"),
+    [(NEW, "10000"), (replace(NEW, display="$number"), "10000"), (CreateGroup(name="club"), "20000")],
+)
+def test_the_command_that_runs_is_the_one_that_was_shown_with_its_number(commands, users, operation, number):
+    """Only the agent may read which numbers were given before, so a plan cannot know the next."""
+    facts = box(accounts=(ANNA,))
+    shown, note = checked_plan(operation, facts).steps[0].command_text.split("\n")
+    assert note.startswith("# $number is ")
+    work = run(operation, facts)
+    assert shlex.split(shown.replace('"$number"', number, 1)) == commands.ran[0]
+    assert work.notes[0] == shlex.join(commands.ran[0])
 
 
 def test_create_user_has_no_shell_and_one_password(commands, users):
