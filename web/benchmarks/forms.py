@@ -20,6 +20,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.formatting import size_of, size_typed
 from appliance.layout.geometry import GIB, KIB, MIB
+from web.benchmarks.questions import is_usable, lacking_for
 from web.inventory.bays import Bay
 from web.jobs.refusals import add_reasons
 from web.translation import lazy_text, text_of
@@ -202,7 +203,12 @@ class SweepForm(forms.Form):
     @property
     def usable(self) -> list[Bay]:
         """Disks that can be chosen: empty ones, or all of them if nothing is written."""
-        return [bay for bay in self.bays if bay.disk.path and (self.where == "disk" or bay.disk.free)]
+        return [bay for bay in self.bays if is_usable(self.preset, bay.disk)]
+
+    @property
+    def lacking(self) -> str:
+        """Why the preset cannot be run on this box now."""
+        return lacking_for(self.preset, [bay.disk for bay in self.bays], pools=bool(self.facts.pools))
 
     @property
     def samples(self) -> list[Dataset]:

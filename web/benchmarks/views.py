@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from appliance import names
 from appliance.benchmarks import estimate
 from appliance.benchmarks.matrix import Sweep, axes_of
-from appliance.benchmarks.presets import BY_NAME, PRESETS, smallest_size
+from appliance.benchmarks.presets import BY_NAME, smallest_size
 from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.benchmarks.workloads import KINDS
 from appliance.disks.erase import confirm_text
@@ -32,6 +32,7 @@ from web.benchmarks.client_models import ClientRunRow
 from web.benchmarks.create import store_sweep
 from web.benchmarks.forms import NO_TOKEN, SweepForm, check_sweep
 from web.benchmarks.models import CaseRow, SweepRow
+from web.benchmarks.questions import lacking_for_client, list_questions
 from web.inventory import store
 from web.inventory.box import read_box
 from web.inventory.models import CachingRow
@@ -74,8 +75,10 @@ def list_sweeps(request: HttpRequest) -> HttpResponse:
         )
         page = Paginator(counted, PAGE).get_page(request.GET.get("page"))
         client_runs = list(ClientRunRow.objects.defer("told")[:MOST_CLIENT_RUNS])
-        return {"page": page, "rows": page.object_list, "presets": PRESETS, "client_runs": client_runs}
+        return {"page": page, "rows": page.object_list, "client_runs": client_runs, **questions}
 
+    # Called by the template where it shows them: never for the live part alone.
+    questions = {"questions": list_questions, "lacking_for_client": lacking_for_client}
     return live.respond(request, "benchmarks/list.html", build)
 
 

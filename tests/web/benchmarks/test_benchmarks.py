@@ -27,6 +27,7 @@ from tests.web.reading import text_of
 from tests.web.routes import SWEEP
 from web.benchmarks import create
 from web.benchmarks.models import CaseRow, ResultRow, SweepRow
+from web.benchmarks.questions import list_questions
 from web.inventory.models import Progress
 from web.jobs.models import Job
 from workers import benchmarks as worker
@@ -214,6 +215,39 @@ def test_box_without_empty_disks_says_what_to_do(web, calm):
     assert "No empty disks" in text_of(web.get("/benchmarks/new/layouts/"))
     rows.put(pools=[])
     assert "No pool to benchmark" in text_of(web.get("/benchmarks/new/pool/"))
+
+
+def lacking(page) -> dict[str, str]:
+    return {question.preset.name: question.lacking for question in page.context["questions"]()}
+
+
+def test_list_says_which_questions_this_box_cannot_be_asked_as_their_pages_do(web, calm):
+    rows.put(pools=[], datasets=[], disks=[], accounts=[], shares=[])
+    page = web.get("/benchmarks/")
+    for name, reason in lacking(page).items():
+        assert (reason in text_of(web.get(f"/benchmarks/new/{name}/"))) if reason else name == "network"
+    assert (
+        text_of(page).count("No empty disks")
+        == sum(reason == "No empty disks" for reason in lacking(page).values())
+        > 3
+    )
+    assert "No shared folder to measure" in text_of(page)
+    assert "No shared folder to measure" in text_of(web.get("/benchmarks/client/"))
+
+
+def test_list_counts_the_disks_that_a_question_needs(web, calm):
+    rows.empty_box(1)
+    found = lacking(web.get("/benchmarks/"))
+    assert found["disks"] == found["compression"] == ""
+    assert found["log"] == found["resilver"] == "Only 1 empty disk"
+    assert "Only 1 empty disk" in text_of(web.get("/benchmarks/new/resilver/"))
+    assert "Review" not in text_of(web.get("/benchmarks/new/resilver/"))
+
+
+def test_what_is_missing_is_asked_once_for_all_questions(web, empty):
+    with CaptureQueriesContext(connections["inventory"]) as captured:
+        assert len(list(list_questions())) == len(PRESETS)
+    assert len(captured) == 2
 
 
 def test_small_disks_propose_less_data_with_limited_memory(web, calm):
