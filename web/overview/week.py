@@ -6,19 +6,21 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import msgspec
+from django.db.models import Count, Q, QuerySet, Subquery
 from django.urls import reverse
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 
 from appliance.formatting import capitalize_opening
 from web.alerts.models import Alert
 from web.inventory.models import SnapshotRow
-from web.jobs.models import AUTOMATIC, Job
+from web.jobs.models import AUTOMATIC, BY_SCHEDULE, Job
 from web.pools.models import WorkReport
 from web.system.templatetags.formatting import job_state
 from web.translation import text_of
 
 WEEK = timedelta(days=7)
 MOST = 8
+BACKUPS = ("run-backup", "send-backup")
 
 
 class Happening(msgspec.Struct, frozen=True):
@@ -43,19 +45,46 @@ def read_week(now: datetime) -> Week:
     """The last seven days. Four queries, each with a limit."""
     since = now - WEEK
     found = sorted(
-        [*ended_jobs(since), *week_alerts(since), *week_reports(since)], key=lambda one: one.at, reverse=True
+        [*ended_jobs(since), *week_alerts(since), *week_reports(since)],
+        key=lambda one: one.at,
+        reverse=True,
     )
     snapshots = SnapshotRow.objects.filter(created__gt=since).count()
     return Week(found[:MOST], max(len(found) - MOST, 0), snapshots)
 
 
 def ended_jobs(since: datetime) -> Iterator[Happening]:
-    """What somebody asked for. What schedules do is told by its result, or as an alert where it fails."""
-    rows = Job.objects.filter(finished__gt=since).exclude(created_by__in=AUTOMATIC).order_by("-finished")
+    """What somebody asked for, and one line for all backups that schedules started. What other schedules do is told by its
+    result, or as an alert where it fails."""
+    week = Job.objects.filter(finished__gt=since)
+    backups = week.filter(created_by=BY_SCHEDULE, kind__in=BACKUPS)
+    rows = (
+        week.filter(~Q(created_by__in=AUTOMATIC) | Q(pk=Subquery(backups.order_by("-finished").values("pk")[:1])))
+        .annotate(runs=count_of(backups), bad=count_of(backups.exclude(state=Job.State.DONE)))
+        .order_by("-finished")
+    )
     for row in rows.defer("plan", "log", "operation", "text")[:50]:
-        if row.finished:
+        if row.finished and row.created_by in AUTOMATIC:
+            yield scheduled_backups(row, row.finished, row.runs or 0, row.bad or 0)
+        elif row.finished:
             word = row.get_state_display()
             yield Happening(row.finished, job_state(row.state), word, row.title, reverse("job", args=[row.pk]))
+
+
+def count_of(rows: QuerySet[Job]) -> Subquery:
+    """How many rows, within another query; NULL for none. They are all of one maker."""
+    return Subquery(rows.order_by().values("created_by").annotate(count=Count("pk")).values("count"))
+
+
+def scheduled_backups(last: Job, at: datetime, runs: int, bad: int) -> Happening:
+    """How many backups ran by their schedules, how many of them were not done, and how the last one ended."""
+    text = ngettext("Scheduled backups: {count} run", "Scheduled backups: {count} runs", runs)
+    if bad:
+        text = ngettext(
+            "Scheduled backups: {count} run, {bad} not done", "Scheduled backups: {count} runs, {bad} not done", runs
+        )
+    word = gettext("Last: {state}").format(state=str(last.get_state_display()).lower())
+    return Happening(at, job_state(last.state), word, text.format(count=runs, bad=bad), reverse("backups"))
 
 
 def week_alerts(since: datetime) -> Iterator[Happening]:

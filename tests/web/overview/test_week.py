@@ -12,10 +12,11 @@ from tests.web.reading import text_of
 from web.alerts.models import Alert, PoolDay
 from web.inventory import box
 from web.inventory.models import SnapshotRow
-from web.jobs.models import AUTOMATIC, Job
+from web.jobs.models import AUTOMATIC, BY_SCHEDULE, Job
 from web.overview.trends import HEIGHT, WIDTH, draw_trend, pool_trends
 from web.overview.week import MOST, read_week
 from web.pools.models import WorkReport
+from web.system.templatetags.formatting import job_state
 
 NOW = timezone.now()
 DAY = timedelta(days=1)
@@ -50,6 +51,35 @@ def test_week_leaves_out_what_is_older_than_seven_days(calm):
 def test_week_leaves_out_jobs_of_schedules(calm, by):
     ended("Take snapshots", DAY, by=by)
     assert titles() == []
+
+
+def backup(ago: timedelta, state: str = "done", kind: str = "run-backup", by: str = BY_SCHEDULE) -> Job:
+    return Job.objects.create(kind=kind, title="Back up", created_by=by, state=state, finished=NOW - ago)
+
+
+def test_scheduled_backups_are_one_line_with_the_last_of_them(calm):
+    for number in range(1, 4):
+        backup(number * DAY)
+    backup(4 * DAY, kind="send-backup")
+    backup(8 * DAY)
+    ended("Create the folder tank/films", DAY / 2)
+    _job, one = read_week(NOW).newest
+    assert (one.text, one.word, one.state, one.at) == ("Scheduled backups: 4 runs", "Last: done", "healthy", NOW - DAY)
+    assert one.link == "/backups/"
+
+
+def test_backups_that_were_not_made_are_counted(calm):
+    backup(DAY, "failed")
+    backup(2 * DAY, "interrupted")
+    backup(3 * DAY)
+    (one,) = read_week(NOW).newest
+    assert (one.text, one.word) == ("Scheduled backups: 3 runs, 2 not done", "Last: failed")
+    assert one.state == job_state("failed")
+
+
+def test_backup_started_by_hand_is_a_line_of_its_own(calm):
+    backup(DAY, by="admin")
+    assert titles() == ["Back up"]
 
 
 def test_alert_that_ended_is_told_as_resolved_at_its_end(calm):
