@@ -237,7 +237,7 @@ def test_a_disk_that_was_away_when_its_group_left_is_not_told_as_missing():
     left = replace(recorded_pool("zpool-status-remove-done-2.3.9.json"), state="DEGRADED")
     found = health.of_pool(left, lambda vdev: vdev.name)
     assert found.headline == f"{left.name} is complete."
-    assert "Check the pool once" in found.advice
+    assert "Scrub the pool once" in found.advice
     weak = replace(left, vdevs=(replace(left.vdevs[0], state="DEGRADED"),))
     assert "survives" in health.of_pool(weak, lambda vdev: vdev.name).headline
 

@@ -192,7 +192,7 @@ def test_disk_in_the_drawer_says_when_it_was_seen_and_when_it_is_needed(web, goo
     listed = " ".join(Page(web.get("/backups/")).text.split())
     assert "last seen 12 days ago , needed in 17 days" in listed, listed
     page = " ".join(Page(web.get(f"/backups/of/{PHOTOS}/0123abcd/")).text.split())
-    assert "it was here 12 days ago. The next copy is needed in 17 days." in page
+    assert "it was here 12 days ago . The next copy is needed in 17 days ." in page, page
 
 
 def test_folder_below_one_that_is_backed_up_is_not_called_bare(web, good):
