@@ -65,9 +65,10 @@ class Acts:
         return {act.__name__ for act in self.acts}
 
     def shuffle(self, seed: str) -> None:
-        """From here on all acts come in an order of this seed's, each once, those first that did not apply before."""
+        """From here on all acts come in an order of this seed's, each once, those first that were never done before."""
         self.random = random.Random(seed)
-        self.deck = self.random.sample(self.acts, len(self.acts))
+        mixed = self.random.sample(self.acts, len(self.acts))
+        self.deck = sorted(mixed, key=lambda act: self.applied[act.__name__] > 0)
 
     def any(self) -> tuple[str, str]:
         """Begin the next act that applies; its name and its job. What does not apply now keeps its place."""
@@ -157,16 +158,20 @@ class Acts:
         path = f"/snapshots/of/{self.key(self.one([*self.datasets(), KEPT]))}/take/"
         return self.begun(self.visitor.post(path, name=f"by-hand-{self.random.randrange(10**6)}", note="", below=""))
 
+    def snapshots(self) -> list[str]:
+        """Those of datasets that may be changed."""
+        said = self.appliance.run("zfs", "list", "-H", "-o", "name", "-t", "snapshot").split()
+        return [name for name in said if "/" in name and not name.startswith(KEPT)]
+
     def destroy_snapshots(self) -> str:
-        key = self.key(self.one(self.datasets()))
+        key = self.key(self.one(self.snapshots()).partition("@")[0])
         token = self.visitor.get(f"/snapshots/of/{key}/").hidden()["csrfmiddlewaretoken"]
         return self.begun(
             self.visitor.send("/snapshots/destroy/", {"csrfmiddlewaretoken": token, "of": key, "every": ""})
         )
 
     def roll_back(self) -> str:
-        said = self.appliance.run("zfs", "list", "-H", "-o", "name", "-t", "snapshot").split()
-        snapshot = self.one([name for name in said if "/" in name and not name.startswith(KEPT)])
+        snapshot = self.one(self.snapshots())
         dataset = snapshot.partition("@")[0]
         return self.begun(
             self.visitor.get(f"/snapshots/of/{self.key(dataset)}/{self.key(snapshot)}/roll-back/?answered=yes")
