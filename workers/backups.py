@@ -71,12 +71,14 @@ def start_next(statuses: list[BackupStatus], now: datetime) -> Job | None:
     """Start whatever comes next over the network or on the disks of this box, where nothing runs already."""
     if not statuses:
         return None
-    over_network = [one for one in statuses if one.task.remote]
-    if over_network and not is_busy(OVER_NETWORK):
-        ready = [one for one in over_network if is_ready(one, now, store.stopped_pools())]
+    stopped = store.stopped_pools()
+    if not is_busy(OVER_NETWORK):
+        ready = [one for one in statuses if one.task.remote and is_ready(one, now, stopped)]
         if job := start_longest_due(find_due(ready, now), now):
             return job
-    return None if is_busy(ON_DISKS) else start_on_disks([one for one in statuses if not one.task.remote], now)
+    if is_busy(ON_DISKS):
+        return None
+    return start_on_disks([one for one in statuses if not one.task.remote], now, stopped)
 
 
 def is_busy(kinds: Iterable[str]) -> bool:
@@ -94,13 +96,12 @@ def start_longest_due(due: Iterable[BackupStatus], now: datetime) -> Job | None:
     return None
 
 
-def start_on_disks(statuses: list[BackupStatus], now: datetime) -> Job | None:
+def start_on_disks(statuses: list[BackupStatus], now: datetime, stopped: set[str]) -> Job | None:
     """Runs to pools of this box, then comparisons and other checks; disks are imported before and released afterwards."""
     if (left := backup_proof.left_over(now)) and (job := backup_disks.start(left)):
         return job
     if job := backup_disks.fetch_disk(statuses, now):
         return job
-    stopped = store.stopped_pools()
     ready = [one for one in statuses if is_ready(one, now, stopped)]
     due = find_due(ready, now)
     if job := start_longest_due(due, now):
@@ -140,9 +141,9 @@ def rest_after(one: BackupStatus, now: datetime) -> timedelta:
 
 
 def is_comparison_due(one: BackupStatus, now: datetime) -> bool:
-    last = one.record.compared if one.record else None
     if not one.checks.comparable:
         return False
+    last = one.record.compared if one.record else None
     return last is None or not timedelta() <= now - last < COMPARE_EVERY
 
 

@@ -248,10 +248,10 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
         if part.is_volume:
             return "a volume has no files"
         if part.raw:
-            if not keys.has(one):
-                return "this box does not store its key"
-            if not keys.load(one, part.target):
-                return "the key that this box stores does not open it"
+            try:
+                keys.unlock(one, part.target)
+            except Failed as error:
+                return str(error)
         originals = [found.name for found in list_snapshots.list_snapshots([one.name]) if found.guid == part.guid]
         with ExitStack() as stack:
             try:

@@ -19,6 +19,7 @@ from appliance.datasets import access_note
 from appliance.errors import Failed
 from appliance.facts import user_properties
 from appliance.facts.copy_mark import CopyMark, parse_copy_mark
+from appliance.facts.datasets import names_above
 from appliance.message import Message
 from appliance.operation import Work
 from appliance.shares.settings import ShareSetting
@@ -163,9 +164,8 @@ class Staging(msgspec.Struct, frozen=True):
         """Under which guids the key of a folder may be stored: its original's, or that of one above it, the nearest first."""
         above = [part.original for part in self.parts if one.target.startswith(f"{part.target}/")]
         known = [guid for guid in (one.original, *reversed(above)) if guid]
-        parts = one.origin.name.split("/") if one.origin else []
-        for count in range(len(parts) - 1, 0, -1):  # what is above the original, where that is still here
-            guid = copies.read_values("/".join(parts[:count]), ("guid",)).get("guid", "")
+        for name in names_above(one.origin.name) if one.origin else ():  # where that is still here
+            guid = copies.read_values(name, ("guid",)).get("guid", "")
             known += [int(guid)] if guid else []
         return list(dict.fromkeys(known))
 

@@ -12,7 +12,6 @@ from appliance.backups import copies
 from appliance.datasets.encryption import key_store
 from appliance.datasets.encryption.unlock import encode_key
 from appliance.errors import Failed, LarderError
-from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.message import Message
@@ -41,11 +40,14 @@ class StoredKeys(msgspec.Struct, frozen=True):
     def load(self, original: Dataset, copy: str, *, only_try: bool = False) -> bool:
         """Load the key of a copy, or only see whether it would open it."""
         root = self.roots[original.guid]
-        try:
-            given = encode_key(key_store.read_key(root.guid), root.key_format)
-        except (OSError, LarderError):
-            return False
-        return try_key(copy, given, only_try=only_try)
+        return try_stored_key(root.guid, copy, root.key_format, only_try=only_try)
+
+    def unlock(self, original: Dataset, copy: str) -> None:
+        """Unlock a copy with the stored key. Raises Failed with the reason where it stays locked."""
+        if not self.has(original):
+            raise Failed(Message("this box does not store its key"))
+        if not self.load(original, copy):
+            raise Failed(Message("the key that this box stores does not open it"))
 
     @contextmanager
     def opened(self, original: Dataset, copy: Dataset) -> Iterator[None]:
@@ -54,10 +56,7 @@ class StoredKeys(msgspec.Struct, frozen=True):
         if not copy.locked:
             yield
             return
-        if not self.has(original):
-            raise Failed(Message("the copy is encrypted, and this box does not store its key"))
-        if not self.load(original, copy.name):
-            raise Failed(Message("the key that this box stores does not open it"))
+        self.unlock(original, copy.name)
         try:
             yield
         finally:
@@ -68,18 +67,23 @@ def unlock_restored(dataset: str, guids: Iterable[int]) -> bool:
     """Unlock a dataset that came out of a copy with the first key under one of these guids that opens it, and store that under
     its own guid: it is unlocked at each start, as its original was."""
     values = copies.read_values(dataset, ("guid", "keyformat"))
-    for guid in (guid for guid in guids if key_store.has_key(guid)):
-        try:
-            key = key_store.read_key(guid)
-            given = encode_key(key, values.get("keyformat", ""))
-        except (OSError, LarderError):
-            continue
-        if try_key(dataset, given, only_try=False):
-            key_store.store_key(int(values["guid"]), key)
-            mark = f"{user_properties.UNLOCK}={key_store.box_mark()}"
-            command.run(["zfs", "set", mark, dataset], timeout=SECONDS)
-            return True
-    return False
+    own, key_format = int(values["guid"]), values.get("keyformat", "")
+    found = (guid for guid in guids if key_store.has_key(guid))
+    opens = next((guid for guid in found if try_stored_key(guid, dataset, key_format, only_try=True)), None)
+    if opens is None:
+        return False
+    # Before it is unlocked: cut off in between, the next try finds it locked still, and does all of this again.
+    key_store.keep_key(dataset, own, key_store.read_key(opens))
+    return try_stored_key(own, dataset, key_format, only_try=False)
+
+
+def try_stored_key(guid: int, dataset: str, key_format: str, *, only_try: bool) -> bool:
+    """Whether the key that is stored under ``guid`` opens a dataset; false where none can be read. As ``try_key``."""
+    try:
+        given = encode_key(key_store.read_key(guid), key_format)
+    except (OSError, LarderError):
+        return False
+    return try_key(dataset, given, only_try=only_try)
 
 
 def try_key(copy: str, given: str | bytes, *, only_try: bool) -> bool:

@@ -5,6 +5,7 @@ Bytes are ``int``, times are aware datetimes, guids are ``int``. Nothing here re
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
 import msgspec
@@ -144,3 +145,9 @@ class DatasetDetail(msgspec.Struct, frozen=True):
     clones: tuple[str, ...] = ()  # datasets outside of it that need its snapshots
     uses: tuple[SpaceUse, ...] = ()
     chosen: str = ""  # which snapshots there are that no policy made; ``dataset_details.Listed``
+
+
+def names_above(dataset: str) -> Iterator[str]:
+    """The datasets above one, the nearest first."""
+    while dataset := dataset.rpartition("/")[0]:
+        yield dataset

@@ -12,12 +12,13 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from appliance import command, names
+from appliance import names
 from appliance.datasets.encryption import key_store
 from appliance.errors import LarderError, Reason, Refused, explain_error
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.box_record import BoxRecord
+from appliance.facts.datasets import names_above
 from appliance.formatting import day_text
 from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, always, checked_plan
@@ -197,8 +198,7 @@ class TakePlace(Operation, tag="take-place"):
         here = {str(one.guid): one for one in status.read_datasets() if not one.copy_of}
         for guid, key in opened.secrets.keys.items():
             if one := here.get(guid):
-                key_store.store_key(one.guid, key)
-                command.run(["zfs", "set", f"{user_properties.UNLOCK}={key_store.box_mark()}", one.name], timeout=60)
+                key_store.keep_key(one.name, one.guid, key)
                 work.note(Message("The key of {name} is stored. Unlock it on its page", name=one.name))
         for original, key in keys_of_absent(record, opened.secrets.keys, here):
             key_store.store_key(original, key)
@@ -252,8 +252,7 @@ def keys_of_absent(record: BoxRecord, keys: Mapping[str, str], here: Container[s
     one that is restored has another guid, and each copy is locked by itself."""
     guids = {one.name: str(one.guid) for one in record.folders}
     for one in record.folders:
-        parts = one.name.split("/")
-        above = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
-        key = next((keys[guid] for name in above if (guid := guids.get(name, "")) in keys), "")
+        own_and_above = (one.name, *names_above(one.name))
+        key = next((keys[guid] for name in own_and_above if (guid := guids.get(name, "")) in keys), "")
         if one.encrypted and key and str(one.guid) not in here:
             yield one.guid, key

@@ -88,9 +88,15 @@ class BackupStatus(msgspec.Struct, frozen=True, dict=True):
         return self.record.seen if self.record and not (self.pool or self.plugged or self.task.remote) else None
 
     @property
+    def made(self) -> datetime | None:
+        """The moment of the newest copy, where that is known."""
+        return None if self.has_unknown_age else self.good
+
+    @property
     def needed_by(self) -> datetime | None:
-        """Until when the disk of a copy has to be connected again, so that it never is older than its owner allows."""
-        return self.good + timedelta(days=self.task.days) if self.good and not self.has_unknown_age else None
+        """Until when the disk of a copy has to be connected again, so that it never is older than its owner allows; None where
+        it is already."""
+        return self.made + timedelta(days=self.task.days) if self.made and not self.is_late else None
 
     @property
     def compared(self) -> str:
@@ -274,11 +280,12 @@ def status_of(
             job=job,
             record=record,
         )
+    members = tasks.members(dataset, task, facts)
     there = [newest[name] for name in targets.values() if name in newest]
-    missing = tuple(one.name for one in tasks.members(dataset, task, facts) if targets[one.guid] not in newest)
+    missing = tuple(one.name for one in members if targets[one.guid] not in newest)
     top = facts.dataset(task.root(pool))
-    copied = [one for one in tasks.members(dataset, task, facts) if targets[one.guid] in newest]
-    parts = [(one, copy) for one in copied if (copy := facts.dataset(targets[one.guid]))]
+    here = {one.name: one for one in facts.datasets}
+    parts = [(one, here[name]) for one in members if (name := targets[one.guid]) in newest and name in here]
     return BackupStatus(
         dataset, task, pool, now,
         good=min(there) if there and dataset.name not in missing else None,

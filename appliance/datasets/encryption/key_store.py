@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from appliance import command
 from appliance.facts import user_properties
 from appliance.facts.datasets import Dataset
 from appliance.system import atomic_file, paths
@@ -49,6 +50,12 @@ def store_key(guid: int, secret: str) -> None:
     """Write the key durably to a file that only root can read."""
     FOLDER.mkdir(parents=True, exist_ok=True, mode=0o700)
     atomic_file.write_atomically(key_path(guid), secret.encode())
+
+
+def keep_key(dataset: str, guid: int, secret: str) -> None:
+    """Store the key of a dataset, and then mark it so. Raises Failed."""
+    store_key(guid, secret)
+    command.run(["zfs", "set", f"{user_properties.UNLOCK}={box_mark()}", dataset], timeout=60)
 
 
 def delete_key(guid: int) -> None:
