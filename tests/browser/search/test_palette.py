@@ -40,6 +40,7 @@ def test_palette_is_used_with_the_keyboard_alone(page, appliance):
     expect(options.first).to_have_attribute("aria-selected", "true")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="tank", level=1)).to_be_visible()
+    page.wait_for_load_state()  # A heading is seen before the script that listens to keys has run.
 
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
