@@ -210,17 +210,22 @@ def disk_paths(appliance: Machine, *bays: int) -> list[str]:
     ]
 
 
-def create_pool(appliance: Machine, *words: str) -> None:
-    """``zpool create`` by hand, again where the partition it has just made was away for a moment (appliance/pools/vdevs/retry.py)."""
+def run_zpool(appliance: Machine, *words: str) -> None:
+    """``zpool`` by hand, again where the partition it has just made was away for a moment (appliance/pools/vdevs/retry.py)."""
     for _again in range(2):
         try:
-            appliance.run("zpool", "create", *words)
+            appliance.run("zpool", *words)
             return
         except MachineError as failed:
             if not any(text in str(failed) for text in retry.BRIEF):
                 raise
             appliance.run("udevadm", "settle")
-    appliance.run("zpool", "create", *words)
+    appliance.run("zpool", *words)
+
+
+def create_pool(appliance: Machine, *words: str) -> None:
+    """``zpool create`` by hand."""
+    run_zpool(appliance, "create", *words)
 
 
 def blank(appliance: Machine, *disks: str) -> None:

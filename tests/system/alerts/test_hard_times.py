@@ -8,7 +8,7 @@ from deploy.image.machine import Machine, wait_for
 from tests.system import alerting
 from tests.system.crash import stopped
 from tests.system.mailbox import Mailbox
-from tests.visitor import Visitor, disk_paths
+from tests.visitor import Visitor, disk_paths, run_zpool
 
 SPOOL = "/var/spool/larder"
 EVENT = '{"source": "zed", "received": "2026-11-21T12:00:00Z", "fields": {"ZEVENT_CLASS": "ereport.fs.zfs.checksum", "ZEVENT_POOL": "tank"}}'
@@ -112,7 +112,7 @@ def test_a_disk_that_dies_in_its_slot_is_one_alert_until_another_has_its_place(a
     assert "tank" in alerting.raised(appliance, visitor, "pool.degraded", timeout=600)
     alerting.arrived(post, "tank is degraded:")
     appliance.shell("zpool scrub -s tank", check=False)
-    appliance.run("zpool", "replace", "-f", "tank", guid, disk_paths(appliance, 5)[0])
+    run_zpool(appliance, "replace", "-f", "tank", guid, disk_paths(appliance, 5)[0])
     appliance.run("zpool", "wait", "-t", "resilver", "tank", timeout=600)
     alerting.over(appliance, visitor, "pool.degraded")
     alerting.each_once(appliance, post, since, "pool.degraded")

@@ -7,7 +7,7 @@ import pytest
 from deploy.image.machine import wait_for
 from tests.system.care import PARAMETERS, held, reported, reports, scan_of
 from tests.system.moving import guid_of
-from tests.visitor import Visitor, create_pool, disk_paths
+from tests.visitor import Visitor, create_pool, disk_paths, run_zpool
 
 # Two minutes each, the power cuts five and more under emulation.
 
@@ -58,7 +58,7 @@ def test_a_scrub_that_ends_while_larder_is_away_has_one_report(appliance, visito
 def test_a_rebuilding_is_followed_and_has_one_report(appliance, visitor, tank):
     old, new = disk_paths(appliance, 2, 3)
     with held(appliance):
-        appliance.run("zpool", "replace", "tank", old, new, timeout=120)
+        run_zpool(appliance, "replace", "tank", old, new)
         visitor.wait_until("/", "Rebuilding tank", timeout=60)
         words = visitor.wait_until(tank, "Rebuilding tank", timeout=60).words
         assert "Scrub now" not in words
@@ -111,7 +111,7 @@ def test_a_rebuilding_survives_a_power_cut_and_has_one_true_report(appliance, vi
     members = [path for path in disk_paths(appliance, 1, 2, 3) if path in used]
     spare = next(path for path in disk_paths(appliance, 1, 2, 3) if path not in used)
     appliance.shell(f"echo 1 > {PARAMETERS}/zfs_scan_suspend_progress")
-    appliance.run("zpool", "replace", "-f", "tank", members[-1], spare, timeout=120)
+    run_zpool(appliance, "replace", "-f", "tank", members[-1], spare)
     visitor.wait_until(tank, "Rebuilding tank", timeout=60)
     cut_and_return(appliance, visitor)
     report = reported(appliance, visitor, "tank", "resilver", before + 1, timeout=240)
@@ -127,7 +127,7 @@ def test_a_growing_raidz_survives_a_power_cut_and_has_one_true_report(appliance,
     page = f"/pools/{guid_of(appliance, 'tank')}/"
     visitor.wait_until(page, "Scrub now", timeout=60)
     appliance.shell(f"echo {8 * 2**20} > {PARAMETERS}/raidz_expand_max_reflow_bytes")
-    appliance.run("zpool", "attach", "-f", "tank", "raidz1-0", fourth, timeout=120)
+    run_zpool(appliance, "attach", "-f", "tank", "raidz1-0", fourth)
     visitor.wait_until(page, "Growing tank by a disk", timeout=60)
     cut_and_return(appliance, visitor)
     report = reported(appliance, visitor, "tank", "expand", 1, timeout=300)

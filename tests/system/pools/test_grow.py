@@ -9,7 +9,7 @@ import pytest
 from deploy.image.machine import GIB, wait_for
 from tests.system import shapes
 from tests.system.shapes import LONG, by_id, chosen, done, guid_of, names, page_of, status
-from tests.visitor import blank, create_pool, disk_paths
+from tests.visitor import blank, create_pool, disk_paths, run_zpool
 
 
 def available(appliance, pool: str) -> int:
@@ -111,10 +111,10 @@ def test_larger_disks_are_used_whole_once_both_are_larger(appliance, visitor):
     little1, little2, large1, large2 = (by_id(appliance, f"LARDER-{name}") for name in ("LITTLE1", "LITTLE2", "LARGE1", "LARGE2"))  # fmt: skip
     create_pool(appliance, "-o", "ashift=12", "grown", "mirror", little1, little2)
     path = page_of(appliance, "grown")
-    appliance.run("zpool", "replace", "-w", "grown", little1, large1)
+    run_zpool(appliance, "replace", "-w", "grown", little1, large1)
     visitor.wait_until(path, "grown is healthy", without=("are larger now",), timeout=LONG)
     before = available(appliance, "grown")
-    appliance.run("zpool", "replace", "-w", "grown", little2, large2)
+    run_zpool(appliance, "replace", "-w", "grown", little2, large2)
     visitor.wait_until(path, "are larger now", timeout=120)
     done(visitor, f"{path}vdev/{guid_of(appliance, 'grown', 'mirror-0')}/grow/")
     assert available(appliance, "grown") > 6 * before

@@ -17,7 +17,7 @@ from appliance.zfs import status
 from deploy.image.machine import GIB, wait_for
 from tests.system import shapes
 from tests.system.shapes import LONG, by_id, chosen, done, page_of, press
-from tests.visitor import blank, create_pool, disk_paths
+from tests.visitor import blank, create_pool, disk_paths, run_zpool
 
 TB = 10**12
 WITHIN, SEED = 0.01, 11
@@ -213,9 +213,9 @@ def test_a_plan_is_followed_until_both_disks_of_a_mirror_are_larger(appliance, v
     begun = press(visitor, page, f"{path}growth/plan/", size=32 * GIB)
     assert "0 of 2 disks are replaced" in begun.words
     visitor.wait_until(path, "Next to be replaced by a larger disk", "LARDER-LEAST1", timeout=60)
-    appliance.run("zpool", "replace", "-w", "pair", small1, large1)
+    run_zpool(appliance, "replace", "-w", "pair", small1, large1)
     visitor.wait_until(path, "1 of 2 disks are replaced", "LARDER-LEAST2", timeout=120)
-    appliance.run("zpool", "replace", "-w", "pair", small2, large2)
+    run_zpool(appliance, "replace", "-w", "pair", small2, large2)
     visitor.wait_until(f"{path}growth/", "2 of 2 disks are replaced", "Use them whole", timeout=120)
     done(visitor, shapes.link(visitor.get(f"{path}growth/"), "/grow/"))
     wait_for_room(appliance, "pair", before + gain)
