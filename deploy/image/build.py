@@ -40,6 +40,7 @@ SHIPPED = (
     "deploy/ifupdown",
     "deploy/nginx",
     "deploy/redis",
+    "deploy/samba",
     "deploy/ssh",
     "deploy/systemd",
     "manage.py",

@@ -155,7 +155,12 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
         case "read-settings":
             yield {"facts": [
                 {"tag": "tcp-buffers", "value": client_runs_made.FORMER, "tried": client_runs_made.TRIED},
+                {"tag": "ring-sizes", "value": "eth0 rx 256 of 4096, tx 256 of 4096", "tried": "eth0 rx 4096 of 4096, tx 4096 of 4096"},
+                {"tag": "flow-control", "refusal": SILENT_PORT.as_json()},
+                {"tag": "interrupts", "value": "eth0 3 us", "tried": "eth0 100 us"},
                 {"tag": "nfs-threads", "value": "64", "kept": "16", "refusal": MANY_THREADS.as_json()},
+                {"tag": "smb-async", "value": "1 1", "tried": "0 0"},
+                {"tag": "smb-socket", "value": "TCP_NODELAY", "tried": "TCP_NODELAY SO_RCVBUF=131072 SO_SNDBUF=131072"},
             ]}  # fmt: skip
         case "read-log":
             told = [one for one in LOG if request["text"].casefold() in one[2].casefold()]
@@ -171,6 +176,7 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
 
 
 # Why the NFS server of a recorded box gets no more threads.
+SILENT_PORT = Reason("setting-port-silent", "The driver of the network port {port} does not have this setting.", port="eth0")  # fmt: skip
 MANY_THREADS = Reason("nfs-threads-many-already", "There are {count} threads already. More do not help a few computers.", count=64)  # fmt: skip
 
 

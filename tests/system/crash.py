@@ -30,7 +30,7 @@ def agents():
 print("watching", flush=True)
 pids = {}  # by journal: a job before the one that is meant has had an agent of its own
 parent = os.getppid()  # another one: whoever waited for this has gone, and the next test's agent is none of its business
-until = time.monotonic() + 180
+until = time.monotonic() + 450  # as long as the pages are waited for (PATIENCE in deploy/image/machine.py)
 while time.monotonic() < until and os.getppid() == parent:
     for path in set(glob.glob(folder + "/*")) - known:
         if victim == "agent" and path not in pids:

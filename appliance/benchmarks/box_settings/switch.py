@@ -72,7 +72,8 @@ def stop_timer() -> None:
 def set_value(tag: str, value: str) -> None:
     """Raises Failed where the box does not take it."""
     setting = find_setting(tag)
-    command.run(setting.argv(value), timeout=30)
+    command.run(setting.argv(value), timeout=60)
+    setting.settle(value)
     if setting.read() != value:
         raise Failed(Message("This box did not take it: {name}", name=setting.name))
 

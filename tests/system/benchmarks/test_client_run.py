@@ -23,6 +23,12 @@ WIRE = 5208
 USUAL, TRIED = "16", "32"  # threads of the NFS server of Debian 13, and twice as many
 FILE = "/etc/nfs.conf.d/90-larder-threads.conf"
 TIMER = "larder-setting-back.timer"
+VERDICTS = (
+    "It helps here.",
+    "It makes no difference here.",
+    "It makes it slower here.",
+    "one thing faster and another",
+)
 
 
 @pytest.fixture(scope="module")
@@ -203,13 +209,14 @@ def timer(appliance) -> str:
 
 @pytest.fixture
 def begin(appliance, visitor, shared, forwarded, script):
-    """Start the script over NFS with a setting; the process, and the address of its result."""
+    """Start the script with a setting; the process, and the address of its result."""
 
-    def start(size: str) -> tuple[subprocess.Popen[str], str]:
+    def start(size: str, protocol: str = "nfs", setting: str = "nfs-threads") -> tuple[subprocess.Popen[str], str]:
         wait_for("the port to be free", lambda: ended(appliance), timeout=120)
-        page = new_code(visitor, shared, "nfs", size, setting="nfs-threads", runs="3")
-        argv = argv_of(page, appliance, forwarded, script, "nfs")
-        running = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        page = new_code(visitor, shared, protocol, size, setting=setting, runs="3")
+        argv = argv_of(page, appliance, forwarded, script, protocol)
+        environment = {**os.environ, "LARDER_PASSWORD": sharing.PASSWORD}
+        running = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
         found = re.search(r"/benchmarks/client/([0-9a-f-]{36})/", page.text)
         assert found
         return running, f"/benchmarks/client/{found[1]}/"
@@ -229,12 +236,31 @@ def test_setting_is_switched_in_turns_and_put_back_and_the_result_says_whether_i
     assert timer(appliance) == "inactive"
     page = visitor.get(result)
     assert "More threads of the NFS server: 32 threads instead of 16 threads" in page.words
-    verdicts = ("It helps here.", "It makes no difference here.", "It makes it slower here.", "one thing faster and another")  # fmt: skip
-    assert [one for one in verdicts if one in page.words], page.words
+    assert [one for one in VERDICTS if one in page.words], page.words
     # Whatever this emulated box says, no other than what helped can be kept.
     if "Keep this setting" not in page.words:
         refused = visitor.post(f"{result}keep/", result)
         assert "Only a setting that helped" in refused.words
+
+
+def test_option_of_samba_is_switched_in_turns_and_put_back(appliance, visitor, begin):
+    def asked() -> str:
+        return str(appliance.run("testparm", "-s", "--parameter-name=aio read size")).strip()
+
+    assert asked() == "1"
+    running, result = begin("16 MiB", "smb", "smb-async")
+    wait_for("the option to be switched", lambda: asked() == "0", timeout=300, every=0.2)
+    assert timer(appliance) == "active"
+    said, _ = running.communicate(timeout=900)
+    assert running.returncode == 0, said
+    assert asked() == "1"
+    assert timer(appliance) == "inactive"
+    page = visitor.get(result)
+    assert (
+        "Reads and writes of Samba (aio read size, aio write size): one after the other instead of in threads"
+        in page.words
+    )
+    assert [one for one in VERDICTS if one in page.words], page.words
 
 
 def test_setting_of_a_script_that_was_killed_is_put_back_by_its_timer(appliance, begin):

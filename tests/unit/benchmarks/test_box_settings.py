@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from appliance import command
-from appliance.benchmarks.box_settings import catalogue, switch
+from appliance.benchmarks.box_settings import nfs_threads, port_settings, samba_options, switch, tcp_buffers
 from appliance.benchmarks.box_settings.catalogue import SETTINGS, read_setting
 from appliance.benchmarks.box_settings.keep import KeepSetting, PutSettingBack
 from appliance.benchmarks.box_settings.switch import ReadSettings, SwitchSetting
 from appliance.errors import Failed, Refused
 from appliance.operation import checked_plan
+from appliance.shares import samba_options as samba_files
 from appliance.system import mtu, paths, service_start
 from tests.reasons import expect_refusal
-from tests.unit.made import box
+from tests.unit.made import box, recorded_text
 from tests.unit.pools.test_create import Working
 
+# proc(5); the second is the way to this network, the first to all others.
+ROUTES = """Iface	Destination	Gateway 	Flags	RefCnt	Use	Metric	Mask		MTU	Window	IRTT
+eth0	00000000	0202000A	0003	0	0	0	00000000	0	0	0
+eth0	0002000A	00000000	0001	0	0	0	00FFFFFF	0	0	0
+"""
 # As Debian 13 (Linux 6.12) has them.
 USUAL = "4096 131072 6291456, 4096 16384 4194304"
 TRIED = "4096 131072 16777216, 4096 16384 16777216"
@@ -30,8 +37,15 @@ def settings(tmp_path, monkeypatch) -> Path:
     (tmp_path / "tcp_rmem").write_text("4096\t131072\t6291456\n")
     (tmp_path / "tcp_wmem").write_text("4096\t16384\t4194304\n")
     (tmp_path / "threads").write_text("16\n")
-    monkeypatch.setattr(catalogue, "TCP", tmp_path)
-    monkeypatch.setattr(catalogue, "NFS_THREADS", tmp_path / "threads")
+    monkeypatch.setattr(tcp_buffers, "TCP", tmp_path)
+    monkeypatch.setattr(nfs_threads, "THREADS", tmp_path / "threads")
+    (tmp_path / "route").write_text(ROUTES)
+    port = tmp_path / "net" / "eth0"
+    (port / "device").mkdir(parents=True)
+    (port / "carrier").write_text("1\n")
+    (port / "address").write_text("52:54:00:12:34:57\n")
+    monkeypatch.setattr(port_settings, "PORTS", tmp_path / "net")
+    monkeypatch.setattr(port_settings, "ROUTES", tmp_path / "route")
     for tag, setting in SETTINGS.items():
         monkeypatch.setitem(SETTINGS, tag, replace(setting, file=tmp_path / "etc" / f"{tag}.conf"))
     monkeypatch.setattr(paths, "RUN", tmp_path)
@@ -39,23 +53,58 @@ def settings(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
+class Box:
+    """The commands that were run. Those that set a value do so, and those that ask are answered."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.ran: list[tuple[str, ...]] = []
+        self.port = {letter: json.loads(recorded_text(f"ethtool-{letter}-e1000e-6.14.json"))[0] for letter in "gac"}
+        self.samba = {"aio read size": "1", "aio write size": "1", "socket options": "TCP_NODELAY"}
+
+    def run(self, argv, **_more) -> command.Result:
+        self.ran.append(tuple(argv))
+        answer = getattr(self, argv[0].rpartition("/")[2].replace("-", "_"), lambda *_words: "")(*argv[1:])
+        return command.Result(tuple(argv), 0, answer or "", "", 0.0)
+
+    def sysctl(self, *words: str) -> None:
+        for word in words[2:]:
+            name, _, value = word.partition("=")
+            (self.folder / name.rpartition(".")[2]).write_text(value.replace(" ", "\t") + "\n")
+
+    def nfsdctl(self, _threads: str, count: str) -> None:
+        (self.folder / "threads").write_text(f"{count}\n")
+
+    def ethtool(self, letter: str, *words: str) -> str:
+        if letter == "--json":
+            return json.dumps([self.port[words[0][1]]])
+        names = {"autoneg": "autonegotiate"}
+        for name, value in zip(words[1::2], words[2::2], strict=True):
+            self.port[letter[1].lower()][names.get(name, name)] = int(value) if value.isdigit() else value == "on"
+        return ""
+
+    def python(self, *words: str) -> None:
+        assert samba_options.main(list(words[3:])) == 0
+
+    def testparm(self, _short: str, asked: str) -> str:
+        found = self.samba[asked.removeprefix("--parameter-name=")]
+        for path in samba_files.included_files()[-2:]:
+            for line in path.read_text().splitlines() if path.exists() else ():
+                name, _, value = line.strip().partition(" = ")
+                found = value if name == asked.removeprefix("--parameter-name=") else found
+        return f"{found}\n"
+
+
 @pytest.fixture
-def ran(settings, monkeypatch) -> list[tuple[str, ...]]:
-    """The commands; those that set a value do so."""
-    told: list[tuple[str, ...]] = []
+def machine(settings, monkeypatch) -> Box:
+    found = Box(settings)
+    monkeypatch.setattr(command, "run", found.run)
+    return found
 
-    def run(argv, **_more):
-        told.append(tuple(argv))
-        if argv[0] == "sysctl":
-            for word in argv[3:]:
-                name, _, value = word.partition("=")
-                (settings / name.rpartition(".")[2]).write_text(value.replace(" ", "\t") + "\n")
-        if argv[0] == "nfsdctl":
-            (settings / "threads").write_text(f"{argv[-1]}\n")
-        return command.Result(tuple(argv), 0, "", "", 0.0)
 
-    monkeypatch.setattr(command, "run", run)
-    return told
+@pytest.fixture
+def ran(machine) -> list[tuple[str, ...]]:
+    return machine.ran
 
 
 def do(operation) -> None:
@@ -64,8 +113,16 @@ def do(operation) -> None:
 
 
 # --- what is tried --------------------------------------------------------------------------------------------------
-def test_larger_buffers_are_tried_and_more_threads():
-    assert [(one.value, one.tried) for one in ReadSettings().read()] == [(USUAL, TRIED), ("16", "32")]
+def test_each_setting_says_what_it_is_and_what_is_tried(ran):
+    assert [(one.tag, one.value, one.tried) for one in ReadSettings().read()] == [
+        ("tcp-buffers", USUAL, TRIED),
+        ("ring-sizes", "eth0 rx 256 of 4096, tx 256 of 4096", "eth0 rx 4096 of 4096, tx 4096 of 4096"),
+        ("flow-control", "eth0 autoneg on rx on tx on", "eth0 autoneg off rx off tx off"),
+        ("interrupts", "eth0 3 us", "eth0 100 us"),
+        ("nfs-threads", "16", "32"),
+        ("smb-async", "1 1", "0 0"),
+        ("smb-socket", "TCP_NODELAY", "TCP_NODELAY SO_RCVBUF=131072 SO_SNDBUF=131072"),
+    ]
     assert str(SETTINGS["tcp-buffers"].show(USUAL)) == "up to 6.29 MB for receiving, 4.19 MB for sending"
 
 
@@ -208,3 +265,123 @@ def test_trial_ends_with_its_time(ran, monkeypatch):
     now = mtu.now()
     monkeypatch.setattr(mtu, "now", lambda: now + switch.SECONDS + 1)
     assert switch.read_trial() is None
+
+
+# --- the network port -----------------------------------------------------------------------------------------------
+def test_port_of_the_default_route_is_tried_and_no_bridge(settings, ran):
+    (settings / "net" / "eth0" / "device").rmdir()
+    found = read_setting("ring-sizes")
+    assert found.refusal
+    assert found.refusal["code"] == "setting-port-combined"
+    (settings / "route").write_text(ROUTES.splitlines()[0])
+    found = read_setting("ring-sizes")
+    assert found.refusal
+    assert found.refusal["code"] == "setting-port-unknown"
+    assert ran == []
+
+
+@pytest.mark.parametrize("tag", ["ring-sizes", "flow-control", "interrupts"])
+def test_setting_that_the_driver_does_not_have_is_not_tried_and_hides_no_other(machine, monkeypatch, tag):
+    def silent(*_words: str) -> str:
+        raise command.CommandFailed(command.Result(("ethtool",), 75, "", "netlink error: Operation not supported", 0.0))
+
+    monkeypatch.setattr(machine, "ethtool", silent)
+    found = {one.tag: one for one in ReadSettings().read()}
+    refusal = found[tag].refusal
+    assert refusal
+    assert refusal["code"] == "setting-port-silent"
+    assert found["tcp-buffers"].tried
+
+
+@pytest.mark.parametrize(
+    ("letter", "change", "tag", "code"),
+    [
+        ("g", {"rx": 4096, "tx": 4096}, "ring-sizes", "port-rings-largest"),
+        ("g", {"rx": None}, "ring-sizes", "setting-port-silent"),
+        ("c", {"adaptive-rx": True}, "interrupts", "port-interrupts-adapt"),
+        ("c", {"rx-usecs": None}, "interrupts", "setting-port-silent"),
+    ],
+)
+def test_port_that_is_set_so_already_or_says_nothing_is_not_tried(machine, letter, change, tag, code):
+    machine.port[letter].update(change)
+    found = read_setting(tag)
+    assert found.tried == ""
+    assert found.refusal
+    assert found.refusal["code"] == code
+
+
+@pytest.mark.parametrize(("tag", "shown"), [("ring-sizes", "4096 frames received and 4096 to be sent wait in eth0"), ("flow-control", "off at eth0"), ("interrupts", "100 µs at eth0")])  # fmt: skip
+def test_port_is_switched_and_put_back(machine, tag, shown):
+    before = read_setting(tag).value
+    on = SwitchSetting(setting=tag, on=True).read()
+    assert str(SETTINGS[tag].show(on.value)) == shown
+    assert SwitchSetting(setting=tag, on=False).read() == switch.SwitchedSetting(before, was_switched=True)
+
+
+def test_port_without_link_after_the_change_is_put_back(machine, settings, monkeypatch):
+    monkeypatch.setattr(port_settings, "SECONDS_TO_LINK", 0.0)
+    (settings / "net" / "eth0" / "carrier").write_text("0\n")
+    with pytest.raises(Failed, match="lost its link"):
+        SwitchSetting(setting="ring-sizes", on=True).read()
+    assert machine.port["g"]["rx"] == 256
+    assert not switch.trial_file().exists()
+
+
+def test_kept_port_setting_is_a_rule_for_its_hardware_address(machine):
+    do(KeepSetting(setting="interrupts", value="eth0 100 us", former="eth0 3 us"))
+    assert SETTINGS["interrupts"].file.read_text().splitlines()[1] == (
+        'ACTION=="add", SUBSYSTEM=="net", ENV{DEVTYPE}=="", ATTR{address}=="52:54:00:12:34:57",'
+        ' RUN+="/usr/sbin/ethtool -C $name rx-usecs 100"'
+    )
+    assert read_setting("interrupts").kept == "eth0 3 us"
+
+
+@pytest.mark.parametrize("value", ["eth0 100 us; reboot", "-s 100 us", "eth0/../x 100 us", "eth0 100"])
+def test_port_settings_take_no_other_words(value):
+    with pytest.raises(Refused):
+        KeepSetting(setting="interrupts", value=value, former="eth0 3 us")
+
+
+# --- Samba ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("tag", ["smb-async", "smb-socket"])
+def test_option_of_samba_is_tried_from_memory_and_kept_in_a_file(machine, settings, tag):
+    before = read_setting(tag)
+    SwitchSetting(setting=tag, on=True).read()
+    assert read_setting(tag).value == before.tried
+    assert ("smbcontrol", "all", "reload-config") in machine.ran
+    assert not SETTINGS[tag].file.exists()
+    SwitchSetting(setting=tag, on=False).read()
+    assert read_setting(tag).value == before.value
+    do(KeepSetting(setting=tag, value=before.tried, former=before.value))
+    assert "[global]" in SETTINGS[tag].file.read_text()
+    do(PutSettingBack(setting=tag, value=before.value, former=before.tried))
+    assert read_setting(tag).value == before.value
+
+
+@pytest.mark.parametrize("options", ["TCP_NODELAY SO_RCVBUF=8192", "IPTOS_LOWDELAY " * 5, "$(reboot)"])
+def test_samba_with_options_of_its_owner_is_left_alone(machine, options):
+    machine.samba["socket options"] = options
+    found = read_setting("smb-socket")
+    assert found.tried == ""
+    assert found.refusal
+    assert found.refusal["code"] == "smb-socket-set-already"
+
+
+def test_samba_reads_the_files_that_are_written():
+    text = (Path(__file__).resolve().parents[3] / "deploy/samba/larder-options.conf").read_text()
+    included = [line.split(" = ")[1] for line in text.splitlines() if line.strip().startswith("include")]
+    kept = [Path("/etc/samba/larder-async.conf"), Path("/etc/samba/larder-socket.conf")]
+    assert included == [*map(str, kept), "/run/larder/samba-async.conf", "/run/larder/samba-socket.conf"]
+    assert [samba_files.kept_file(name) for name in samba_files.NAMES] == kept
+    assert [samba_files.tried_file(name).name for name in samba_files.NAMES] == [
+        "samba-async.conf",
+        "samba-socket.conf",
+    ]
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["async"], ["async", "1"], ["other", "1 1"], ["socket", "x\n   path = /"], ["async", "1 1", "2"]]
+)
+def test_program_of_the_timer_writes_nothing_else(words):
+    assert samba_options.main(words) == 2
+    assert not any(samba_files.tried_file(name).exists() for name in samba_files.NAMES)
