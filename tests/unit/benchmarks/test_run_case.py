@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -11,7 +13,7 @@ import pytest
 
 from appliance import command
 from appliance.agent.registry import decode_operation
-from appliance.benchmarks import environment, scratch, scratch_claim
+from appliance.benchmarks import environment, run_program, scratch, scratch_claim
 from appliance.benchmarks.case import Case
 from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.benchmarks.prefill import Prefill
@@ -183,6 +185,8 @@ def test_run_writes_its_figures_to_the_log(commands, folders, quiet, monkeypatch
         [{path_of(1): environment.DiskIo()}] * 2 + [{path_of(1): environment.DiskIo(10, 0, 200 * MIB, 0.5)}] * 9
     )
     monkeypatch.setattr(environment, "read_io", lambda _paths: next(readings))
+    clock = itertools.count(1000.0, 0.001)
+    monkeypatch.setattr(run_program, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     commands.answers["fio"] = recorded_text("fio-write-3.39.json")
     found, work = operation(size=64 * MIB, repeats=1), Working()
     scratch.scratch_folder(TOKEN).mkdir(parents=True)
