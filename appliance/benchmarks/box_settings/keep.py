@@ -96,6 +96,7 @@ class KeepSetting(SettingOperation, tag="keep-setting"):
 
     def keep(self, work: Work) -> None:
         self.refuse_other()
+        switch.forget_trial()  # what is left of one that is over would put this back
         setting = self.known
         # Kept for a second time, it goes back to what it was before the first.
         body = setting.body(self.value, setting.read_former() or self.former)

@@ -121,6 +121,7 @@ class SwitchSetting(Request, tag="switch-setting"):
                 forget_trial()
                 return SwitchedSetting(trial.former, was_switched=True)
             if not self.on:
+                forget_trial()  # the timer has put it back, or somebody has: nothing is left that would do so again
                 return SwitchedSetting(find_setting(self.setting).read(), was_switched=False)
             return SwitchedSetting(trial.tried if trial else switch_on(self.setting), was_switched=bool(trial))
 

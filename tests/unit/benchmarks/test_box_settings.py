@@ -177,6 +177,24 @@ def test_what_the_timer_has_put_back_is_told(ran, settings, monkeypatch):
     assert SwitchSetting(setting="nfs-threads", on=False).read().was_switched is False
 
 
+def test_nothing_is_left_of_a_trial_that_somebody_else_put_back(ran, settings):
+    SwitchSetting(setting="nfs-threads", on=True).read()
+    (settings / "threads").write_text("16\n")
+    ran.clear()
+    SwitchSetting(setting="nfs-threads", on=False).read()
+    assert ran == [("systemctl", "stop", f"{switch.UNIT}.timer")]
+    assert not switch.trial_file().exists()
+
+
+def test_timer_of_a_trial_that_is_over_does_not_put_back_what_is_kept(ran, settings):
+    SwitchSetting(setting="nfs-threads", on=True).read()
+    (settings / "threads").write_text("16\n")
+    ran.clear()
+    do(KeepSetting(setting="nfs-threads", value="32", former="16"))
+    assert ran[0] == ("systemctl", "stop", f"{switch.UNIT}.timer")
+    assert switch.read_trial() is None
+
+
 def test_two_settings_are_not_tried_at_once(ran):
     SwitchSetting(setting="nfs-threads", on=True).read()
     with expect_refusal("setting-trial-runs"):
