@@ -93,7 +93,7 @@ def new_client_run(request: HttpRequest) -> HttpResponse:
     status = 400 if form.is_bound and form.errors else 200
     context = {
         "form": form,
-        "kept": [(one.tag, SETTINGS[one.tag].name, SETTINGS[one.tag].show(one.value)) for one in settings if one.kept],
+        "kept": settings_trials.list_kept(settings),
         "settings": settings_trials.explain_settings(settings),
     }
     return render(request, "benchmarks/client_new.html", context, status=status)
@@ -114,6 +114,7 @@ def code_context(request: HttpRequest, row: ClientRunRow, code: str) -> dict[str
         "script_sum": sha256(script_text()).hexdigest(),
         "port": PORT,
         "setting": SETTINGS[row.setting].name if row.setting else "",
+        "warning": SETTINGS[row.setting].warning if row.setting else "",
         "script_lines": script_text().count(b"\n"),
     }
 

@@ -70,20 +70,27 @@ def change_of_setting(tag: str, value: str, tried: str) -> str:
 
 
 def explain_settings(settings: list[SettingStatus]) -> list[tuple[str, str, str]]:
-    """Of each its name, what it is, and why it cannot be tried here; the last is empty where it can."""
+    """Of each its name, what it is and does to others, and why it cannot be tried here; the last is empty where it can."""
     return [
         (
             SETTINGS[one.tag].name,
-            SETTINGS[one.tag].meaning,
+            " ".join(filter(None, (SETTINGS[one.tag].meaning, SETTINGS[one.tag].warning))),
             reason_text(Reason.from_json(one.refusal)) if one.refusal else "",
         )
         for one in settings
     ]
 
 
+def list_kept(settings: list[SettingStatus]) -> list[tuple[str, str, str]]:
+    """Of each setting that is kept its tag, its name and what it is now; the last is empty where the box does not say."""
+    known = ((one, SETTINGS[one.tag]) for one in settings if one.kept)
+    return [(one.tag, known.name, known.show(one.value) if one.value else "") for one, known in known]
+
+
 def switch(row: ClientRunRow, *, on: bool) -> None:
     """Switch the setting of a run, and note what it was and became. Raises Refused, Failed, AgentBusy."""
-    if not row.setting or row.switches >= MOST_SWITCHES:
+    # Back it goes also after the last one that is allowed.
+    if not row.setting or row.switches >= (MOST_SWITCHES if on else MOST_SWITCHES + 1):
         raise Refused(Reason("setting-not-asked", "This measurement does not switch a setting. Nothing was changed."))
     first = row.switches == 0
     request = SwitchSetting(setting=row.setting, on=on)

@@ -12,6 +12,7 @@ from appliance.benchmarks.box_settings.port_settings import FLOW_CONTROL, INTERR
 from appliance.benchmarks.box_settings.samba_options import ASYNCHRONOUS, SOCKET_BUFFERS
 from appliance.benchmarks.box_settings.tcp_buffers import TCP_BUFFERS
 from appliance.errors import Reason, Refused
+from appliance.system import service_start
 
 SETTINGS: dict[str, BoxSetting] = {
     "tcp-buffers": TCP_BUFFERS,
@@ -47,6 +48,7 @@ def read_setting(tag: str) -> SettingStatus:
     setting = find_setting(tag)
     kept, value = setting.read_former(), ""
     try:
+        service_start.refuse_container()
         value = setting.read()
         return SettingStatus(tag=tag, value=value, tried=setting.propose(value), kept=kept)
     except Refused as refused:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from contextlib import suppress
 
 import msgspec
 
@@ -91,13 +92,16 @@ class KeepSetting(SettingOperation, tag="keep-setting"):
                 ),
             ),
             identity={"operation": msgspec.to_builtins(self)},
+            warnings=(setting.warning,) if setting.warning else (),
             undo=Message("Put it back on the page for benchmarks from another computer."),
         )
 
     def keep(self, work: Work) -> None:
         self.refuse_other()
-        switch.forget_trial()  # what is left of one that is over would put this back
+        if over := switch.load_trial():
+            switch.end_trial(over)  # its timer would put back what is kept
         setting = self.known
+        kept = setting.file.read_bytes() if setting.file.exists() else b""
         # Kept for a second time, it goes back to what it was before the first.
         body = setting.body(self.value, setting.read_former() or self.former)
         setting.file.parent.mkdir(mode=0o755, exist_ok=True)
@@ -105,7 +109,12 @@ class KeepSetting(SettingOperation, tag="keep-setting"):
         try:
             switch.set_value(self.setting, self.value)
         except (Failed, Refused):
-            setting.file.unlink(missing_ok=True)
+            if kept:
+                write_atomically(setting.file, kept, mode=0o644)
+            else:
+                setting.file.unlink(missing_ok=True)
+            with suppress(Failed, Refused):
+                switch.set_value(self.setting, self.former)
             raise
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -138,6 +147,7 @@ class PutSettingBack(SettingOperation, tag="put-setting-back"):
                 ),
             ),
             identity={"operation": msgspec.to_builtins(self)},
+            warnings=(setting.warning,) if setting.warning else (),
             undo=Message("Measure it again, then press “Keep this setting”."),
         )
 

@@ -35,7 +35,7 @@ def propose_threads(value: str) -> str:
 NFS_THREADS = BoxSetting(
     name=Message("More threads of the NFS server"),
     meaning=Message(
-        "How many requests the NFS server works on at once. It can help several computers, or one with many small files."
+        "How many requests the NFS server works on at once. It can help several computers at once; a single one hardly notices."
     ),
     protocols=("nfs",),
     form=VALUE,

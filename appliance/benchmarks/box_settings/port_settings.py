@@ -21,6 +21,7 @@ PORTS = Path("/sys/class/net")
 ROUTES = Path("/proc/net/route")  # proc(5): name, destination and gateway in hexadecimal digits, more
 RULES = Path("/etc/udev/rules.d")  # udev(7): read when a port appears
 SECONDS_TO_LINK = 20.0  # copper agrees on a gigabit in two to five
+SECONDS_QUIET = 1.5  # drivers that lose the link do so within a second
 LONG_WAIT, SHORT_WAIT = 100, 20  # microseconds
 PORT = r"([A-Za-z0-9][A-Za-z0-9._-]{0,14})"
 RING_VALUE = re.compile(PORT + r" rx (\d{1,6}) of (\d{1,6}), tx (\d{1,6}) of (\d{1,6})")
@@ -29,14 +30,16 @@ INTERRUPT_VALUE = re.compile(PORT + r" (\d{1,5}) us")
 
 
 def find_port() -> str:
-    """The port that leads to the network. Raises Refused where none does, or where it is no port of its own."""
-    for line in ROUTES.read_text().splitlines()[1:]:
-        name, destination, *_more = line.split()
-        if destination == "00000000":
-            if not (PORTS / name / "device").exists():
-                raise Refused(Reason("setting-port-combined", "The connections of this box go through {port}, a bridge, bond or the like. Settings of its members are not tried.", port=name))  # fmt: skip
-            return name
-    raise Refused(Reason("setting-port-unknown", "This box has no way to other networks, so it is not known which port to try."))  # fmt: skip
+    """The port that leads to other networks: that of the default route with the lowest metric, as the kernel takes it. Raises
+    Refused where none does, or where it is no port of its own."""
+    rows = [line.split() for line in ROUTES.read_text().splitlines()[1:]]
+    ways = sorted((int(row[6]), row[0]) for row in rows if (row[1], row[7]) == ("00000000", "00000000"))
+    if not ways:
+        raise Refused(Reason("setting-port-unknown", "This box has no way to other networks over IPv4, so it is not known which port to try."))  # fmt: skip
+    name = ways[0][1]
+    if not (PORTS / name / "device").exists():
+        raise Refused(Reason("setting-port-combined", "The connections of this box go through {port}, a bridge, bond or the like. Settings of its members are not tried.", port=name))  # fmt: skip
+    return name
 
 
 def ask(letter: str, port: str) -> dict[str, Any]:
@@ -58,18 +61,22 @@ def match(form: re.Pattern[str], value: str) -> re.Match[str]:
 
 
 def wait_for_link(value: str) -> None:
-    """Until the port of a value has its link again. Raises Failed."""
-    carrier = PORTS / value.split(" ")[0] / "carrier"
-    end = time.monotonic() + SECONDS_TO_LINK
+    """Until the port of a value has its link and has kept it for a moment: it may be lost only after ethtool has ended. Raises
+    Failed."""
+    port = PORTS / value.split(" ")[0]
+    end, since, changes = time.monotonic() + SECONDS_TO_LINK, time.monotonic(), ""
     while True:
         try:
-            if carrier.read_text().strip() == "1":
-                return
+            link, now = (port / "carrier").read_text().strip(), (port / "carrier_changes").read_text()
         except OSError:
-            pass  # as long as a port is down it has no such state
+            link, now = "", ""  # as long as a port is down it has no such state
+        if link != "1" or now != changes:
+            since, changes = time.monotonic(), now
+        elif time.monotonic() >= since + SECONDS_QUIET:
+            return
         if time.monotonic() > end:
-            raise Failed(Message("The network port {port} lost its link", port=value.split(" ")[0]))
-        time.sleep(0.2)
+            raise Failed(Message("The network port {port} lost its link", port=port.name))
+        time.sleep(0.1)
 
 
 def rule(argv: tuple[str, ...]) -> str:
@@ -103,7 +110,7 @@ def propose_rings(value: str) -> str:
 
 def show_rings(value: str) -> str:
     port, rx, _most, tx, _most_tx = match(RING_VALUE, value).groups()
-    return Message("{receiving} frames received and {sending} to be sent wait in {port}", port=port, receiving=int(rx), sending=int(tx))  # fmt: skip
+    return Message("room for {receiving} received frames and {sending} to be sent in {port}", port=port, receiving=int(rx), sending=int(tx))  # fmt: skip
 
 
 def ring_argv(value: str) -> tuple[str, ...]:
@@ -159,7 +166,7 @@ def show_interrupts(value: str) -> str:
     port, wait = match(INTERRUPT_VALUE, value).groups()
     # Intel's drivers read 1 and 3 as two ways to follow the traffic (Documentation/networking/device_drivers, e1000).
     if wait in {"1", "3"}:
-        return Message("as its driver thinks best at {port} ({wait})", port=port, wait=int(wait))
+        return Message("as its driver chooses at {port} (its setting {wait})", port=port, wait=int(wait))
     return Message("{wait} µs at {port}", port=port, wait=int(wait))
 
 
@@ -168,9 +175,12 @@ def interrupt_argv(value: str) -> tuple[str, ...]:
     return ("ethtool", "-C", port, "rx-usecs", wait)
 
 
+CUTS_THE_LINK = Message("Each switch can cut all connections of this box for some seconds.")
+
 RING_SIZES = BoxSetting(
     name=Message("More room for frames in the network port (ring sizes)"),
     meaning=Message("How many frames may wait in the port until the processor takes them. It can help a slow processor that loses frames in bursts."),
+    warning=CUTS_THE_LINK,
     protocols=("smb", "nfs"),
     form=RING_VALUE,
     read=read_rings,
@@ -185,6 +195,7 @@ RING_SIZES = BoxSetting(
 FLOW_CONTROL = BoxSetting(
     name=Message("Pauses between switch and box (flow control)"),
     meaning=Message("Whether port and switch may ask each other to wait for a moment. It avoids lost frames, and one slow computer may hold up others."),
+    warning=CUTS_THE_LINK,
     protocols=("smb", "nfs"),
     form=FLOW_VALUE,
     read=read_flow,
@@ -199,6 +210,7 @@ FLOW_CONTROL = BoxSetting(
 INTERRUPTS = BoxSetting(
     name=Message("Time between interrupts of the network port (coalescing)"),
     meaning=Message("How long the port collects frames before it calls the processor. Longer spares a slow processor, shorter answers sooner."),
+    warning=CUTS_THE_LINK,
     protocols=("smb", "nfs"),
     form=INTERRUPT_VALUE,
     read=read_interrupts,

@@ -26,7 +26,7 @@ RECOMMENDED = "SO_RCVBUF=131072 SO_SNDBUF=131072"  # what old guides name
 
 
 def ask_samba(*names: str) -> list[str]:
-    """The values that are in force, all files taken together. Raises Refused."""
+    """The values of Samba's files, all taken together; a share of its owner's may have others. Raises Refused."""
     try:
         return [
             " ".join(command.run(("testparm", "-s", f"--parameter-name={name}"), timeout=60).stdout.split())
@@ -68,9 +68,13 @@ def socket_lines(value: str) -> str:
     return f"[global]\n   socket options = {value}"
 
 
-def write_tried(name: str, lines: str) -> None:
-    """Have Samba use these lines until the next start, for what is under way as well."""
-    atomic_file.write_atomically(files.tried_file(name), f"{lines}\n".encode(), mode=0o644)
+def set_until_restart(name: str, value: str) -> None:
+    """Have Samba use a value until the next start. Nothing is written where it would do so anyway: then its owner's later
+    changes count."""
+    _form, read, lines = GROUPS[name]
+    files.tried_file(name).unlink(missing_ok=True)
+    if read() != value:
+        atomic_file.write_atomically(files.tried_file(name), f"{lines(value)}\n".encode(), mode=0o644)
     command.run(("smbcontrol", "all", "reload-config"), timeout=60, accept=range(256))
 
 
@@ -104,14 +108,14 @@ SOCKET_BUFFERS = BoxSetting(
     lines=socket_lines,
 )  # fmt: skip
 
-LINES = {"async": (ASYNC_VALUE, async_lines), "socket": (SOCKET_VALUE, socket_lines)}
+GROUPS = {"async": (ASYNC_VALUE, read_async, async_lines), "socket": (SOCKET_VALUE, read_socket, socket_lines)}
 
 
 def main(argv: list[str]) -> int:
     """``NAME VALUE``; 2 where it is neither a setting of Samba's nor a value of it."""
     match argv:
-        case [name, value] if name in LINES and LINES[name][0].fullmatch(value):
-            write_tried(name, LINES[name][1](value))
+        case [name, value] if name in GROUPS and GROUPS[name][0].fullmatch(value):
+            set_until_restart(name, value)
             return 0
     return 2
 

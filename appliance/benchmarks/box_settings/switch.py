@@ -6,10 +6,11 @@ everything of Larder has ended, and nothing of a trial outlives a restart of the
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from appliance import command
 from appliance.benchmarks.box_settings.catalogue import SETTINGS, SettingStatus, find_setting, read_setting
@@ -49,20 +50,35 @@ def hold_lock() -> AbstractContextManager[None]:
     return locks.hold_locks((LOCK,), lambda _name: None)
 
 
-def read_trial() -> SettingTrial | None:
-    """What is switched now; None where nothing is, or where the timer has put it back."""
+def load_trial() -> SettingTrial | None:
+    """The trial that was begun last and not ended by us, whatever has become of it; None where there is none."""
     try:
         trial = msgspec.json.decode(trial_file().read_bytes(), type=SettingTrial)
-        if trial.until > mtu.now() and find_setting(trial.setting).read() == trial.tried:
-            return trial
+        find_setting(trial.setting)
     except (OSError, msgspec.MsgspecError, Refused):
-        pass
-    return None
+        return None
+    return trial
+
+
+def is_switched(trial: SettingTrial) -> bool:
+    """Whether the box has what is tried. Raises Refused where it does not say."""
+    return find_setting(trial.setting).read() == trial.tried
+
+
+def read_trial() -> SettingTrial | None:
+    """What is switched now, or may be, as the box does not say; None where nothing is, or where the timer has put it back."""
+    trial = load_trial()
+    if trial is None or trial.until <= mtu.now():
+        return None
+    try:
+        return trial if is_switched(trial) else None
+    except Refused:
+        return trial
 
 
 def timer_argv(trial: SettingTrial) -> tuple[str, ...]:
     back = find_setting(trial.setting).argv(trial.former)
-    return ("systemd-run", "--quiet", "--collect", f"--unit={UNIT}", f"--on-active={SECONDS}s", *back)
+    return ("systemd-run", "--quiet", "--collect", f"--unit={UNIT}", f"--on-active={SECONDS}s", "--timer-property=AccuracySec=1s", *back)  # fmt: skip
 
 
 def stop_timer() -> None:
@@ -78,21 +94,40 @@ def set_value(tag: str, value: str) -> None:
         raise Failed(Message("This box did not take it: {name}", name=setting.name))
 
 
-def switch_on(tag: str) -> str:
-    """The timer first, then the value; what is set then. Raises Refused, Failed."""
-    setting = find_setting(tag)
-    former = setting.read()
-    trial = SettingTrial(setting=tag, former=former, tried=setting.propose(former), until=mtu.now() + SECONDS)
+def arm_timer(trial: SettingTrial) -> None:
+    """Have the former value put back by itself, and note what is tried."""
     stop_timer()
     command.run(timer_argv(trial), timeout=60)
     atomic_file.write_atomically(trial_file(), msgspec.json.encode(trial))
+
+
+def switch_on(tag: str) -> str:
+    """The timer first, then the value; what is set then. Raises Refused, Failed.
+
+    Where the former value does not come back after a failure, the timer is left to try that again.
+    """
+    setting = find_setting(tag)
+    former = setting.read()
+    trial = SettingTrial(setting=tag, former=former, tried=setting.propose(former), until=mtu.now() + SECONDS)
+    arm_timer(trial)
     try:
         set_value(tag, trial.tried)
     except (Failed, Refused):
-        command.run(setting.argv(former), timeout=30, accept=range(256))
-        forget_trial()
+        with suppress(Failed, Refused):
+            set_value(tag, former)
+            forget_trial()
         raise
     return trial.tried
+
+
+def end_trial(trial: SettingTrial) -> bool:
+    """Put the former value back unless that was done already; whether it was still switched. Raises Refused, Failed: then the
+    timer stands as before."""
+    switched = is_switched(trial)
+    if switched:
+        set_value(trial.setting, trial.former)
+    forget_trial()
+    return switched
 
 
 def forget_trial() -> None:
@@ -113,17 +148,19 @@ class SwitchSetting(Request, tag="switch-setting"):
         """Raises Refused, Failed."""
         service_start.refuse_container()
         with hold_lock():
-            trial = read_trial()
+            trial = load_trial()
             if trial and trial.setting != self.setting:
-                raise Refused(Reason("setting-trial-runs", "A setting is being tried. Wait until that measurement has ended."))  # fmt: skip
-            if trial and not self.on:
-                set_value(self.setting, trial.former)
-                forget_trial()
-                return SwitchedSetting(trial.former, was_switched=True)
+                if read_trial():
+                    raise Refused(Reason("setting-trial-runs", "A setting is being tried. Wait until that measurement has ended."))  # fmt: skip
+                end_trial(trial)
+                trial = None
             if not self.on:
-                forget_trial()  # the timer has put it back, or somebody has: nothing is left that would do so again
-                return SwitchedSetting(find_setting(self.setting).read(), was_switched=False)
-            return SwitchedSetting(trial.tried if trial else switch_on(self.setting), was_switched=bool(trial))
+                switched = bool(trial and end_trial(trial))
+                return SwitchedSetting(find_setting(self.setting).read(), switched)
+            if trial and is_switched(trial):
+                arm_timer(replace(trial, until=mtu.now() + SECONDS))
+                return SwitchedSetting(trial.tried, was_switched=True)
+            return SwitchedSetting(switch_on(self.setting), was_switched=False)
 
 
 class ReadSettings(Request, tag="read-settings"):
