@@ -185,7 +185,7 @@ def write_regions(row: BurnIn) -> None:
 
 def finish(row: BurnIn) -> None:
     """Compare the figures with those of the beginning, and store the verdict."""
-    warm = row.reading.get("limit") or (verdict.WARM_HARD_DISK if row.rotational else verdict.WARM_SOLID_STATE)
+    warm = verdict.warm_limit(row.reading.get("limit"), rotational=row.rotational)
     found = verdict.judge_disk(
         drive_figures(row.before),
         drive_figures(row.reading),

@@ -95,6 +95,11 @@ def place_text(region: Region) -> str:
     return Message("Region {number} ({span})", number=region.number + 1, span=span_text(region))
 
 
+def warm_limit(told: object, *, rotational: bool) -> int:
+    """The °C from which on a disk is too warm: what the drive reports, or what is usual for its kind."""
+    return told if isinstance(told, int) and told > 0 else WARM_HARD_DISK if rotational else WARM_SOLID_STATE
+
+
 def judge_disk(
     before: DriveFigures,
     after: DriveFigures,

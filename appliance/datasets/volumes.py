@@ -15,6 +15,7 @@ from appliance.facts.datasets import Dataset
 from appliance.formatting import binary_text, size_text
 from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, command_step, never
+from appliance.shares.iscsi.targets import volume_part
 
 KIB, MIB = 2**10, 2**20
 BLOCKS = tuple(size * KIB for size in (4, 8, 16, 32, 64, 128))
@@ -166,6 +167,9 @@ def block_of(volume: Dataset) -> int:
     return int(volume.properties["volblocksize"].value) if "volblocksize" in volume.properties else MIB
 
 
+LOOK_AGAIN = Message("It is a disk of another computer over iSCSI, which sees the new size once it looks again: on Linux with “iscsiadm -m session --rescan”, on Windows with “Rescan Disks” in Disk Management, on a Mac by connecting again.")  # fmt: skip
+
+
 class GrowVolume(DatasetOperation, tag="grow-volume"):
     """Make a volume larger. It can never shrink, which would cut off its end."""
 
@@ -231,6 +235,7 @@ class GrowVolume(DatasetOperation, tag="grow-volume"):
                 ),
             ),
             identity={**self.plan_identity(), "before": before},
+            warnings=(LOOK_AGAIN,) if volume and volume_part(volume) else (),
             undo=Message("It cannot be made smaller again."),
         )
 

@@ -19,7 +19,7 @@ HEADERS = 28  # bytes of IP and ICMP
 ECHO_REQUEST, ECHO_REPLY = 8, 0
 TRIES, SECONDS_FOR_ANSWER = 2, 1.0
 MOST_CLIENTS = 20
-SERVED = (445, 2049, 548, 443)  # SMB, NFS, AFP and these pages
+SERVED = (445, 2049, 548, 3260, 443)  # SMB, NFS, AFP, iSCSI and these pages
 PEER = re.compile(r"(?:\[::ffff:)?(\d{1,3}(?:\.\d{1,3}){3})\]?:\d+$")
 
 

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET, require_POST
 from appliance import names
 from appliance.burn_in.burn_in_disk import BurnInDisk
 from appliance.burn_in.regions import split_disk
-from appliance.burn_in.verdict import WARM_HARD_DISK
+from appliance.burn_in.verdict import warm_limit
 from appliance.disks.erase import confirm_text
 from appliance.errors import Reason, Refused
 from appliance.formatting import disk_label
@@ -200,7 +200,7 @@ def show_burn_in(request: HttpRequest, pk: str) -> HttpResponse:
             "curve": burn_in_report.draw_temperatures(row.temperatures),
             "coolest": min(degrees, default=0),
             "hottest": max(degrees, default=0),
-            "warm": row.reading.get("limit") or WARM_HARD_DISK,
+            "warm": warm_limit(row.reading.get("limit"), rotational=row.rotational),
             "live_ended": not row.open,
         }
 

@@ -13,7 +13,11 @@ STATE = "pool"
 ADDRESS = "52:54:00:12:34:99"
 NETWORK = "10.0.9"
 LETTERS = {"ring-sizes": "-g", "flow-control": "-a", "interrupts": "-c"}
-SAID = {"ring-sizes": "room for 4096 received frames", "flow-control": "off at {port}", "interrupts": "100 µs at {port}"}
+SAID = {
+    "ring-sizes": "room for 4096 received frames",
+    "flow-control": "off at {port}",
+    "interrupts": "100 µs at {port}",
+}
 SWITCH = """
 from appliance.benchmarks.box_settings.switch import SwitchSetting
 print(SwitchSetting(setting={tag!r}, on={on}).read().value)

@@ -419,3 +419,10 @@ def test_grow_volume_refuses_smaller_size(commands):
     assert refusals(of(GrowVolume, size=2**30 + 5), facts(TANK, disk)) == ["volume-size-not-multiple"]
     run(of(GrowVolume, size=2**31), facts(TANK, disk))
     assert commands.ran == [["zfs", "set", "--", "volsize=2147483648", "tank/photos"]]
+    assert of(GrowVolume, size=2**31).plan(facts(TANK, disk)).warnings == ()
+
+
+def test_growing_a_disk_of_another_computer_says_how_that_sees_it():
+    shared = dataset("tank/photos", kind="volume", volsize=2**30, share='{"iscsi":{"name":"vm"}}', share_source="local")
+    (warning,) = of(GrowVolume, size=2**31).plan(facts(TANK, shared)).warnings
+    assert "iscsiadm -m session --rescan" in warning

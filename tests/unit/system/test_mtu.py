@@ -252,8 +252,15 @@ SS = """0 0 192.168.1.5:445 192.168.1.20:51234
 
 def test_clients_are_those_with_a_connection_now(monkeypatch):
     monkeypatch.undo()
-    monkeypatch.setattr(command, "run", lambda argv, **_more: command.Result(tuple(argv), 0, SS, "", 0.0))
+    asked = []
+
+    def run(argv, **_more):
+        asked.append(argv[-1])
+        return command.Result(tuple(argv), 0, SS, "", 0.0)
+
+    monkeypatch.setattr(command, "run", run)
     assert full_frames.list_clients() == ["192.168.1.20", "192.168.1.21"]
+    assert all(f"sport = :{port} " in asked[0] for port in (445, 2049, 548, 3260, 443))
 
 
 def test_echo_request_has_the_size_and_a_right_checksum():

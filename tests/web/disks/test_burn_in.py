@@ -217,3 +217,11 @@ def test_agent_out_of_reach_is_no_reason_to_think_a_disk_empty(web, monkeypatch)
 def test_opening_the_form_requests_fresh_facts(web, calm):
     assert web.get(PAGE).status_code == 200
     assert calm.count(("workers.collect",)) == 1
+
+
+@pytest.mark.parametrize(
+    ("rotational", "told", "limit"), [(True, None, 55), (False, None, 75), (False, 70, 70), (True, 0, 55)]
+)
+def test_report_names_the_limit_of_this_kind_of_disk(web, calm, rotational, told, limit):
+    row = burn_ins_made.finished(rotational=rotational, reading={"counts": burn_ins_made.COUNTS, "limit": told})
+    assert f"It should stay below {limit} °C." in text(web.get(f"/disks/burn-ins/{row.pk}/"))
