@@ -16,7 +16,7 @@ from appliance import command
 from appliance.system import network_port
 from appliance.system.host_name import read_host_name
 from appliance.system.mtu import MtuStatus, read_status
-from appliance.system.network_port import Link
+from appliance.system.network_port import Counters, Link
 from appliance.system.time_sync import TimeSync
 from appliance.system.time_zone import read_zone_name
 
@@ -39,8 +39,8 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 class Port(msgspec.Struct, frozen=True):
-    """A network port. ``speed`` in Mbit/s, 0 where unknown; ``received`` and ``sent`` in bytes since the start; ``faults``:
-    frames that came damaged or were dropped; ``link``: what both ends of the cable offer, of a wired port that tells."""
+    """A network port. ``speed`` in Mbit/s, 0 where unknown; ``received`` and ``sent`` in bytes since the start;
+    ``frames``: how many passed and were lost since then; ``link``: what both ends of the cable offer, of a wired port that tells."""
 
     name: str
     addresses: tuple[str, ...]
@@ -48,7 +48,7 @@ class Port(msgspec.Struct, frozen=True):
     full_duplex: bool
     received: int
     sent: int
-    faults: int
+    frames: Counters = Counters(0, 0, 0)  # rows of an older Larder have none
     link: Link | None = None
     mtu: MtuStatus | None = None
 
@@ -177,7 +177,7 @@ def read_ports(folder: Path, addresses: dict[str, tuple[str, ...]]) -> list[Port
                 read_text(place / "duplex") != "half",
                 read_number(counters / "rx_bytes"),
                 read_number(counters / "tx_bytes"),
-                sum(read_number(counters / name) for name in ("rx_errors", "tx_errors", "rx_dropped", "tx_dropped")),
+                network_port.read_counters(place),
                 network_port.read_link(place.name) if network_port.is_watched(place) else None,
                 read_status(place.name) if network_port.is_watched(place) else None,
             )

@@ -30,7 +30,7 @@ from appliance.snapshots import policy as snapshot_policy
 from appliance.system import paths
 from appliance.system.box_info import BoxInfo, Memory, Port, Sensor
 from appliance.system.mtu import MtuStatus
-from appliance.system.network_port import Link
+from appliance.system.network_port import Counters, Link
 from appliance.system.time_sync import TimeSync
 from tests.dev.boxes import BOXES
 from tests.dev.builders import Box, smart
@@ -107,7 +107,7 @@ MICROSERVER = BoxInfo(
             True,
             10**9,
             10**8,
-            0,
+            Counters(10**7, 12, 3),
             Link(1000, False, 2500, 2500, 1000),
             MtuStatus(1500),
         ),

@@ -24,6 +24,7 @@ from appliance.shares.connections import Connection
 from appliance.shares.drift import detect
 from appliance.system.box_info import BoxInfo, Memory, Port, Sensor
 from appliance.system.mtu import MtuStatus
+from appliance.system.network_port import Counters
 from appliance.zfs import status, vdev_tree
 from tests.unit.made import dataset, disk, recorded, recorded_pool
 from web.alerts.models import Alert, MailSettings, Message
@@ -189,7 +190,7 @@ def recorded_box() -> Pool:
     return pool
 
 
-ETH0 = Port("eth0", ("192.168.1.5/24",), 1000, True, 10**6, 10**6, 0, mtu=MtuStatus(1500))
+ETH0 = Port("eth0", ("192.168.1.5/24",), 1000, True, 10**6, 10**6, Counters(10**4, 2, 1), mtu=MtuStatus(1500))
 BOX = BoxInfo("1f0b6c1e-52a7-4a5d-9a43-f1f6b8d2c011", "HP ProLiant MicroServer", "AMD Turion", 2, "Debian 13", "6.12", "2.3.9-1", "2.3.9-1", 90000.0, (0.5, 0.4, 0.3), Memory(2**32, 2**30, 2**31), (ETH0,), (Sensor("k10temp", 41),), (Sensor("chassis", 812),), "attic", "Europe/Berlin", True)  # fmt: skip
 
 

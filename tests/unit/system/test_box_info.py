@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from appliance.system.box_info import Memory, Port, Sensor, read_box_info
+from appliance.system.network_port import Counters
 
 FILES = {
     "proc/sys/kernel/random/boot_id": "1f0b6c1e-52a7-4a5d-9a43-f1f6b8d2c011\n",
@@ -77,7 +78,9 @@ def test_memory_tells_programs_arc_and_free_apart(root):
 
 
 def test_ports_that_are_up_are_told_with_their_counters(root):
-    assert read(root, eth0=("192.168.1.5/24",)).ports == (Port("eth0", ("192.168.1.5/24",), 1000, True, 5000, 7000, 3),)
+    assert read(root, eth0=("192.168.1.5/24",)).ports == (
+        Port("eth0", ("192.168.1.5/24",), 1000, True, 5000, 7000, Counters(0, 2, 1)),
+    )
 
 
 def test_port_without_a_speed_says_so(root):

@@ -34,6 +34,7 @@ def test_page_tells_model_memory_network_and_sensors(web, calm):
         "1000 Mbit/s",
         "41 °C",
         "812 rpm",
+        "2 damaged, 1 dropped since the start",
     ):
         assert words in text
     assert "2.05 kB/s in" in text
