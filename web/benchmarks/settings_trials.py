@@ -69,12 +69,13 @@ def change_of_setting(tag: str, value: str, tried: str) -> str:
     )
 
 
-def explain_settings(settings: list[SettingStatus]) -> list[tuple[str, str, str]]:
-    """Of each its name, what it is and does to others, and why it cannot be tried here; the last is empty where it can."""
+def explain_settings(settings: list[SettingStatus]) -> list[tuple[str, str, str, str]]:
+    """Of each its name, what it is, what it does to others, and why it cannot be tried here; the last is empty where it can."""
     return [
         (
             SETTINGS[one.tag].name,
-            " ".join(filter(None, (SETTINGS[one.tag].meaning, SETTINGS[one.tag].warning))),
+            SETTINGS[one.tag].meaning,
+            SETTINGS[one.tag].warning,
             reason_text(Reason.from_json(one.refusal)) if one.refusal else "",
         )
         for one in settings
