@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from appliance.burn_in.regions import Region, RegionResult, span_text
+from appliance.disks.health import WARM_HARD_DISK, usual_limit
 from appliance.formatting import rate_text
 from appliance.message import Message, join_messages, message_template
 
@@ -17,7 +18,6 @@ NEIGHBOURS = 10  # regions on either side: a disk with platters becomes slower t
 FEWEST = 5  # regions without which a median says nothing
 SLOW = 2.0  # times the median of its neighbours
 LEAST_LOST = 10.0  # seconds over that median; less may be other work of the box
-WARM_HARD_DISK, WARM_SOLID_STATE = 55, 75  # °C, where the drive reports no limit of its own
 # Counts that no sound drive raises while it is new: the name, and what a higher value means.
 BAD = {
     "reallocated": Message("sectors replaced by spare ones"),
@@ -97,7 +97,7 @@ def place_text(region: Region) -> str:
 
 def warm_limit(told: object, *, rotational: bool) -> int:
     """The °C from which on a disk is too warm: what the drive reports, or what is usual for its kind."""
-    return told if isinstance(told, int) and told > 0 else WARM_HARD_DISK if rotational else WARM_SOLID_STATE
+    return told if isinstance(told, int) and told > 0 else usual_limit(rotational)
 
 
 def judge_disk(

@@ -259,9 +259,13 @@ def count_reasons(reading: Reading, accepted: Mapping[str, int]) -> Iterator[Hea
         )
 
 
+def usual_limit(rotational: bool) -> int:
+    """The °C from which on a disk is too warm whose drive reports no limit."""
+    return WARM_HARD_DISK if rotational else WARM_SOLID_STATE
+
+
 def heat_reasons(reading: Reading, rotational: bool, warm: bool) -> Iterator[HealthReason]:
-    usual = WARM_HARD_DISK if rotational else WARM_SOLID_STATE
-    limit = reading.limit or reading.trip or usual
+    limit = reading.limit or reading.trip or usual_limit(rotational)
     # A drive may run at its working limit, but the alert must come before it is damaged or switches itself off.
     mark = min(limit, reading.trip - NEAR_TRIP) if reading.trip else limit
     now = reading.temperature

@@ -19,7 +19,7 @@ from web.alerts.models import Alert
 from web.backups import recovery, status
 from web.benchmarks.models import ClientRunRow, SweepRow
 from web.datasets import action_views, encryption_views
-from web.disks.models import Replacement
+from web.disks.models import BurnIn, Replacement
 from web.guide.chapters import CHAPTERS
 from web.inventory.models import (
     AccountRow,
@@ -210,6 +210,7 @@ FAMILIES = {
     "/pools/import/<str:guid>/": lambda: keys(ImportableRow.objects.order_by("key"), "guid"),
     "/pools/replacements/<int:pk>/": lambda: keys(Replacement.objects.order_by("pk"), "pk", 9),
     "/pools/<str:key>/": pools,
+    "/disks/burn-ins/<uuid:pk>/": lambda: keys(BurnIn.objects.order_by("created"), "pk", 9),
     "/disks/<str:key>/": disks,
     "/alerts/<int:pk>/": lambda: keys(Alert.objects.order_by("pk"), "pk", 9),
     "/backups/of/<str:key>/<str:task>/": backups,

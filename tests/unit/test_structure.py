@@ -294,7 +294,7 @@ SAYS_NOTHING = {
     "changes", "pace", "details", "walk", "utils", "common", "misc", "helpers",
 }  # fmt: skip
 # Nouns of the field that end like a gerund, and what is said of something else.
-NOUNS = {"caching", "formatting", "housekeeping", "listing", "masking", "paging", "setting", "sharing", "staging"}
+NOUNS = {"caching", "formatting", "housekeeping", "listing", "masking", "paging", "sharing", "staging"}
 ADJECTIVES = {"failing", "pending"}
 NAMED_FOR_A_REASON = {"forms_common"}  # what several forms of pages have in common
 

@@ -84,8 +84,11 @@ def explain_settings(settings: list[SettingStatus]) -> list[tuple[str, str, str,
 
 def list_kept(settings: list[SettingStatus]) -> list[tuple[str, str, str]]:
     """Of each setting that is kept its tag, its name and what it is now; the last is empty where the box does not say."""
-    known = ((one, SETTINGS[one.tag]) for one in settings if one.kept)
-    return [(one.tag, known.name, known.show(one.value) if one.value else "") for one, known in known]
+    return [
+        (one.tag, SETTINGS[one.tag].name, SETTINGS[one.tag].show(one.value) if one.value else "")
+        for one in settings
+        if one.kept
+    ]
 
 
 def switch(row: ClientRunRow, *, on: bool) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from appliance.benchmarks.box_settings.box_setting import BoxSetting
+from appliance.benchmarks.box_settings.catalogue_entry import BoxSetting
 from appliance.benchmarks.box_settings.nfs_threads import NFS_THREADS
 from appliance.benchmarks.box_settings.port_settings import FLOW_CONTROL, INTERRUPTS, RING_SIZES
 from appliance.benchmarks.box_settings.samba_options import ASYNCHRONOUS, SOCKET_BUFFERS

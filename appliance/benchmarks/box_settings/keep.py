@@ -9,8 +9,8 @@ from contextlib import suppress
 import msgspec
 
 from appliance.benchmarks.box_settings import switch
-from appliance.benchmarks.box_settings.box_setting import BoxSetting
 from appliance.benchmarks.box_settings.catalogue import find_setting
+from appliance.benchmarks.box_settings.catalogue_entry import BoxSetting
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.message import Message

@@ -9,21 +9,22 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from appliance import command
-from appliance.benchmarks.box_settings.box_setting import BoxSetting
+from appliance.benchmarks.box_settings.catalogue_entry import BoxSetting
 from appliance.errors import Failed, Reason, Refused
 from appliance.message import Message
+from appliance.system.mtu import NAME, PORTS
 
-PORTS = Path("/sys/class/net")
 ROUTES = Path("/proc/net/route")  # proc(5): name, destination and gateway in hexadecimal digits, more
 RULES = Path("/etc/udev/rules.d")  # udev(7): read when a port appears
 SECONDS_TO_LINK = 20.0  # copper agrees on a gigabit in two to five
 SECONDS_QUIET = 1.5  # drivers that lose the link do so within a second
 LONG_WAIT, SHORT_WAIT = 100, 20  # microseconds
-PORT = r"([A-Za-z0-9][A-Za-z0-9._-]{0,14})"
+PORT = f"({NAME.pattern})"
 RING_VALUE = re.compile(PORT + r" rx (\d{1,6}) of (\d{1,6}), tx (\d{1,6}) of (\d{1,6})")
 FLOW_VALUE = re.compile(PORT + r" autoneg (on|off) rx (on|off) tx (on|off)")
 INTERRUPT_VALUE = re.compile(PORT + r" (\d{1,5}) us")
@@ -42,13 +43,17 @@ def find_port() -> str:
     return name
 
 
+def silent(port: str) -> Refused:
+    return Refused(Reason("setting-port-silent", "The driver of the network port {port} does not have this setting.", port=port))  # fmt: skip
+
+
 def ask(letter: str, port: str) -> dict[str, Any]:
     """What ethtool says of a port; raises Refused where its driver does not tell."""
     try:
         told = command.run(("ethtool", "--json", letter, port), timeout=30).stdout
         found: dict[str, Any] = json.loads(told)[0]
     except (Failed, ValueError, IndexError) as error:
-        raise Refused(Reason("setting-port-silent", "The driver of the network port {port} does not have this setting.", port=port)) from error  # fmt: skip
+        raise silent(port) from error
     return found
 
 
@@ -97,7 +102,7 @@ def read_rings() -> str:
     told = ask("-g", port)
     rx, tx = told.get("rx"), told.get("tx")
     if not isinstance(rx, int) or not isinstance(tx, int):
-        raise Refused(Reason("setting-port-silent", "The driver of the network port {port} does not have this setting.", port=port))  # fmt: skip
+        raise silent(port)
     return f"{port} rx {rx} of {told.get('rx-max') or rx}, tx {tx} of {told.get('tx-max') or tx}"
 
 
@@ -153,7 +158,7 @@ def read_interrupts() -> str:
         raise Refused(Reason("port-interrupts-adapt", "The network port {port} adapts how long it waits to the traffic.", port=port))  # fmt: skip
     wait = told.get("rx-usecs")
     if not isinstance(wait, int):
-        raise Refused(Reason("setting-port-silent", "The driver of the network port {port} does not have this setting.", port=port))  # fmt: skip
+        raise silent(port)
     return f"{port} {wait} us"
 
 
@@ -175,49 +180,63 @@ def interrupt_argv(value: str) -> tuple[str, ...]:
     return ("ethtool", "-C", port, "rx-usecs", wait)
 
 
-CUTS_THE_LINK = Message("Each switch can cut all connections of this box for some seconds.")
+def for_port(
+    *,
+    name: str,
+    meaning: str,
+    form: re.Pattern[str],
+    read: Callable[[], str],
+    propose: Callable[[str], str],
+    show: Callable[[str], str],
+    argv: Callable[[str], tuple[str, ...]],
+    rules: str,
+) -> BoxSetting:
+    """What all settings of the port have in common; ``rules``: the name of the file that keeps this one."""
+    return BoxSetting(
+        name=name,
+        meaning=meaning,
+        warning=Message("Each switch can cut all connections of this box for some seconds."),
+        protocols=("smb", "nfs"),
+        form=form,
+        read=read,
+        propose=propose,
+        show=show,
+        argv=argv,
+        settle=wait_for_link,
+        file=RULES / rules,
+        lines=lambda value: rule(argv(value)),
+    )
 
-RING_SIZES = BoxSetting(
+
+RING_SIZES = for_port(
     name=Message("More room for frames in the network port (ring sizes)"),
     meaning=Message("How many frames may wait in the port until the processor takes them. It can help a slow processor that loses frames in bursts."),
-    warning=CUTS_THE_LINK,
-    protocols=("smb", "nfs"),
     form=RING_VALUE,
     read=read_rings,
     propose=propose_rings,
     show=show_rings,
     argv=ring_argv,
-    settle=wait_for_link,
-    file=RULES / "90-larder-rings.rules",
-    lines=lambda value: rule(ring_argv(value)),
+    rules="90-larder-rings.rules",
 )  # fmt: skip
 
-FLOW_CONTROL = BoxSetting(
+FLOW_CONTROL = for_port(
     name=Message("Pauses between switch and box (flow control)"),
     meaning=Message("Whether port and switch may ask each other to wait for a moment. It avoids lost frames, and one slow computer may hold up others."),
-    warning=CUTS_THE_LINK,
-    protocols=("smb", "nfs"),
     form=FLOW_VALUE,
     read=read_flow,
     propose=propose_flow,
     show=show_flow,
     argv=flow_argv,
-    settle=wait_for_link,
-    file=RULES / "90-larder-pauses.rules",
-    lines=lambda value: rule(flow_argv(value)),
+    rules="90-larder-pauses.rules",
 )  # fmt: skip
 
-INTERRUPTS = BoxSetting(
+INTERRUPTS = for_port(
     name=Message("Time between interrupts of the network port (coalescing)"),
     meaning=Message("How long the port collects frames before it calls the processor. Longer spares a slow processor, shorter answers sooner."),
-    warning=CUTS_THE_LINK,
-    protocols=("smb", "nfs"),
     form=INTERRUPT_VALUE,
     read=read_interrupts,
     propose=propose_interrupts,
     show=show_interrupts,
     argv=interrupt_argv,
-    settle=wait_for_link,
-    file=RULES / "90-larder-interrupts.rules",
-    lines=lambda value: rule(interrupt_argv(value)),
+    rules="90-larder-interrupts.rules",
 )  # fmt: skip

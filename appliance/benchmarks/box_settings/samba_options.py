@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from appliance import command
-from appliance.benchmarks.box_settings.box_setting import BoxSetting
+from appliance.benchmarks.box_settings.catalogue_entry import BoxSetting
 from appliance.errors import Failed, Reason, Refused
 from appliance.message import Message
-from appliance.shares import samba_options as files
-from appliance.system import atomic_file
+from appliance.system import atomic_file, paths
 
 PROGRAM = ("/opt/larder/venv/bin/python", "-I", "-m", "appliance.benchmarks.box_settings.samba_options")
 SYNCHRONOUS, IN_THREADS = "0 0", "1 1"  # bytes from which on a read and a write are handed to a thread; 0: never
@@ -23,6 +23,16 @@ ASYNC_VALUE = re.compile(r"\d{1,7} \d{1,7}")
 SOCKET_VALUE = re.compile(r"(?:[A-Z_]{4,30}(?:=\d{1,9})?)(?: [A-Z_]{4,30}(?:=\d{1,9})?){0,9}")
 MOST = 50  # characters of options that there are already
 RECOMMENDED = "SO_RCVBUF=131072 SO_SNDBUF=131072"  # what old guides name
+
+
+def kept_file(name: str) -> Path:
+    """Where smb.conf finds what is kept (deploy/samba/larder-options.conf)."""
+    return Path(f"/etc/samba/larder-{name}.conf")
+
+
+def tried_file(name: str) -> Path:
+    """In memory, so that it goes with a restart; read after the one that keeps."""
+    return paths.RUN / f"samba-{name}.conf"
 
 
 def ask_samba(*names: str) -> list[str]:
@@ -68,54 +78,72 @@ def socket_lines(value: str) -> str:
     return f"[global]\n   socket options = {value}"
 
 
-def set_until_restart(name: str, value: str) -> None:
-    """Have Samba use a value until the next start. Nothing is written where it would do so anyway: then its owner's later
-    changes count."""
-    _form, read, lines = GROUPS[name]
-    files.tried_file(name).unlink(missing_ok=True)
-    if read() != value:
-        atomic_file.write_atomically(files.tried_file(name), f"{lines(value)}\n".encode(), mode=0o644)
-    command.run(("smbcontrol", "all", "reload-config"), timeout=60, accept=range(256))
+def for_samba(
+    option: str,
+    *,
+    name: str,
+    meaning: str,
+    form: re.Pattern[str],
+    read: Callable[[], str],
+    propose: Callable[[str], str],
+    show: Callable[[str], str],
+    lines: Callable[[str], str],
+) -> BoxSetting:
+    """What all options of Samba have in common; ``option``: its key in ``OPTIONS``."""
+    return BoxSetting(
+        name=name,
+        meaning=meaning,
+        protocols=("smb",),
+        form=form,
+        read=read,
+        propose=propose,
+        show=show,
+        argv=lambda value: (*PROGRAM, option, value),
+        file=kept_file(option),
+        lines=lines,
+    )
 
 
-def argv_for(name: str) -> Callable[[str], tuple[str, ...]]:
-    return lambda value: (*PROGRAM, name, value)
-
-
-ASYNCHRONOUS = BoxSetting(
+ASYNCHRONOUS = for_samba(
+    "async",
     name=Message("Reads and writes of Samba (aio read size, aio write size)"),
     meaning=Message("Whether Samba hands each read and write to a thread of its own, which is usual, or does one after the other. On a slow processor the second can be faster."),
-    protocols=("smb",),
     form=ASYNC_VALUE,
     read=read_async,
     propose=propose_async,
     show=show_async,
-    argv=argv_for("async"),
-    file=files.kept_file("async"),
     lines=async_lines,
 )  # fmt: skip
 
-SOCKET_BUFFERS = BoxSetting(
+SOCKET_BUFFERS = for_samba(
+    "socket",
     name=Message("Fixed buffers of Samba’s connections (socket options)"),
     meaning=Message("Many guides recommend fixed sizes. The kernel then no longer fits them to the connection, which mostly makes it slower."),
-    protocols=("smb",),
     form=SOCKET_VALUE,
     read=read_socket,
     propose=propose_socket,
     show=str,
-    argv=argv_for("socket"),
-    file=files.kept_file("socket"),
     lines=socket_lines,
 )  # fmt: skip
 
-GROUPS = {"async": (ASYNC_VALUE, read_async, async_lines), "socket": (SOCKET_VALUE, read_socket, socket_lines)}
+OPTIONS = {"async": ASYNCHRONOUS, "socket": SOCKET_BUFFERS}
+
+
+def set_until_restart(option: str, value: str) -> None:
+    """Have Samba use a value until the next start. Nothing is written where it would do so anyway: then its owner's later
+    changes count."""
+    setting, file = OPTIONS[option], tried_file(option)
+    file.unlink(missing_ok=True)
+    if setting.read() != value:
+        atomic_file.write_atomically(file, f"{setting.lines(value)}\n".encode(), mode=0o644)
+    command.run(("smbcontrol", "all", "reload-config"), timeout=60, accept=range(256))
 
 
 def main(argv: list[str]) -> int:
-    """``NAME VALUE``; 2 where it is neither a setting of Samba's nor a value of it."""
+    """``OPTION VALUE``; 2 where it is neither an option of Samba's nor a value of it."""
     match argv:
-        case [name, value] if name in GROUPS and GROUPS[name][0].fullmatch(value):
-            set_until_restart(name, value)
+        case [option, value] if option in OPTIONS and OPTIONS[option].form.fullmatch(value):
+            set_until_restart(option, value)
             return 0
     return 2
 

@@ -120,14 +120,14 @@ def switch_on(tag: str) -> str:
     return trial.tried
 
 
-def end_trial(trial: SettingTrial) -> bool:
-    """Put the former value back unless that was done already; whether it was still switched. Raises Refused, Failed: then the
-    timer stands as before."""
-    switched = is_switched(trial)
+def end_trial(trial: SettingTrial) -> SwitchedSetting:
+    """Put the former value back unless that was done already. Raises Refused, Failed: then the timer stands as before."""
+    value = find_setting(trial.setting).read()
+    switched = value == trial.tried
     if switched:
         set_value(trial.setting, trial.former)
     forget_trial()
-    return switched
+    return SwitchedSetting(trial.former if switched else value, switched)
 
 
 def forget_trial() -> None:
@@ -155,8 +155,7 @@ class SwitchSetting(Request, tag="switch-setting"):
                 end_trial(trial)
                 trial = None
             if not self.on:
-                switched = bool(trial and end_trial(trial))
-                return SwitchedSetting(find_setting(self.setting).read(), switched)
+                return end_trial(trial) if trial else SwitchedSetting(find_setting(self.setting).read(), was_switched=False)  # fmt: skip
             if trial and is_switched(trial):
                 arm_timer(replace(trial, until=mtu.now() + SECONDS))
                 return SwitchedSetting(trial.tried, was_switched=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from appliance.benchmarks.box_settings.box_setting import BoxSetting
+from appliance.benchmarks.box_settings.catalogue_entry import BoxSetting
 from appliance.errors import Reason, Refused
 from appliance.formatting import size_text
 from appliance.message import Message

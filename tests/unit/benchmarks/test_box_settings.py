@@ -16,7 +16,6 @@ from appliance.benchmarks.box_settings.keep import KeepSetting, PutSettingBack
 from appliance.benchmarks.box_settings.switch import ReadSettings, SwitchSetting
 from appliance.errors import Failed, Refused
 from appliance.operation import checked_plan
-from appliance.shares import samba_options as samba_files
 from appliance.system import mtu, paths, service_start
 from tests.reasons import expect_refusal
 from tests.unit.made import box, recorded_text
@@ -91,7 +90,7 @@ class Box:
 
     def testparm(self, _short: str, asked: str) -> str:
         found = self.samba[asked.removeprefix("--parameter-name=")]
-        for path in samba_files.included_files()[-2:]:
+        for path in map(samba_options.tried_file, samba_options.OPTIONS):
             for line in path.read_text().splitlines() if path.exists() else ():
                 name, _, value = line.strip().partition(" = ")
                 found = value if name == asked.removeprefix("--parameter-name=") else found
@@ -443,7 +442,9 @@ def test_option_of_samba_is_tried_from_memory_and_kept_in_a_file(machine, settin
     assert not SETTINGS[tag].file.exists()
     SwitchSetting(setting=tag, on=False).read()
     assert read_setting(tag).value == before.value
-    assert not any(path.exists() for path in samba_files.included_files()[-2:])  # what is as before needs no file
+    assert not any(
+        samba_options.tried_file(name).exists() for name in samba_options.OPTIONS
+    )  # what is as before needs no file
     do(KeepSetting(setting=tag, value=before.tried, former=before.value))
     assert "[global]" in SETTINGS[tag].file.read_text()
     do(PutSettingBack(setting=tag, value=before.value, former=before.tried))
@@ -464,8 +465,8 @@ def test_samba_reads_the_files_that_are_written():
     included = [line.split(" = ")[1] for line in text.splitlines() if line.strip().startswith("include")]
     kept = [Path("/etc/samba/larder-async.conf"), Path("/etc/samba/larder-socket.conf")]
     assert included == [*map(str, kept), "/run/larder/samba-async.conf", "/run/larder/samba-socket.conf"]
-    assert [samba_files.kept_file(name) for name in samba_files.NAMES] == kept
-    assert [samba_files.tried_file(name).name for name in samba_files.NAMES] == [
+    assert [samba_options.kept_file(name) for name in samba_options.OPTIONS] == kept
+    assert [samba_options.tried_file(name).name for name in samba_options.OPTIONS] == [
         "samba-async.conf",
         "samba-socket.conf",
     ]
@@ -476,4 +477,4 @@ def test_samba_reads_the_files_that_are_written():
 )
 def test_program_of_the_timer_writes_nothing_else(words):
     assert samba_options.main(words) == 2
-    assert not any(samba_files.tried_file(name).exists() for name in samba_files.NAMES)
+    assert not any(samba_options.tried_file(name).exists() for name in samba_options.OPTIONS)

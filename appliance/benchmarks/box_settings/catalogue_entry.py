@@ -20,7 +20,8 @@ def take_at_once(value: str) -> None:
 
 
 class BoxSetting(msgspec.Struct, frozen=True, kw_only=True):
-    """``name`` and ``meaning`` for people; ``warning``: what each switch does to others; ``protocols`` that it can make faster; ``form`` of its values.
+    """``name`` and ``meaning`` for people; ``warning``: what each switch does to others; ``protocols`` that it can make faster;
+    ``form`` of its values.
 
     ``read`` the value (raises Refused where the box has none), ``propose`` another (raises Refused where there is none to
     try), ``show`` a value to people, ``argv`` that sets it until the next start, ``settle`` waits until it works (raises
