@@ -41,7 +41,7 @@ BLOCK = 4 * MIB  # one write; a multiple of every sector size
 ENDS = 16 * MIB  # partition tables, labels and superblocks lie within this of either end
 SMALL = 4096  # where a large write fails, bad sectors are found by writes of this size
 MOST_BAD = 64
-GONE = "The disk no longer answers: it was taken out, or its cable or its power failed"
+GONE = Message("The disk no longer answers: it was taken out, or its cable or its power failed")
 SECONDS_BETWEEN_WORDS = 2.0
 BLKGETSIZE64 = 0x80081272
 # Attributes that count bad sectors: reallocated, reported uncorrectable, pending, offline uncorrectable.

@@ -9,10 +9,14 @@ import msgspec
 from django.utils import timezone
 
 from appliance.burn_in.regions import RegionResult, encode_result, split_disk
+from appliance.burn_in.verdict import DriveFigures, judge_disk
+from appliance.disks.erase import GONE
+from appliance.errors import Failed, explain_error
 from tests.unit.made import path_of
 from tests.web.routes import BURN_IN
 from web.disks.models import BurnIn
 from web.jobs.models import Job
+from web.said import said_in
 
 SIZE = 2 * 10**12
 COUNTS = {"reallocated": 0, "pending": 0, "crc": 3}
@@ -87,16 +91,18 @@ def examples() -> None:
     finished()
     bad = RegionResult(number=30, problem="read", at=295 * 10**9)
     slow = RegionResult(number=120, written=20 * 10**6, read=155 * 10**6)
+    before, after = DriveFigures(COUNTS, passed=True), DriveFigures({**COUNTS, "crc": 5}, passed=True)
+    tests = {"short": {"passed": True, "text": ""}, "long": {"passed": True, "text": ""}}
+    found = judge_disk(before, after, tests, split_disk(SIZE), results(bad=bad, slow=slow))
+    findings = [[one.state, one.text] for one in found.findings]
+    pulled = explain_error(Failed(GONE))
     finished(
         number=2,
         pk=uuid.UUID(int=2),
-        verdict="failed",
+        verdict=found.state,
         results=msgspec.to_builtins(results(bad=bad, slow=slow)),
-        findings=[
-            ["failed", "Region 31 (290 GB to 300 GB) could not be read back; the first bad place is at byte 295000000000."],
-            ["watch", "Region 121 (1190 GB to 1200 GB) is slow: writing at 20 MB/s took 5.7 times as long as beside it, 413 s more."],
-            ["watch", "It counts 5 transfers damaged on the way, 2 more than before. Look at its cable and its bay."],
-        ],
+        findings=findings,
+        said=said_in(findings),
         before={"counts": COUNTS},
         reading={"counts": {**COUNTS, "crc": 5}, "hours": 61},
     )  # fmt: skip
@@ -105,7 +111,8 @@ def examples() -> None:
         pk=uuid.UUID(int=3),
         stage="write",
         state=BurnIn.State.PAUSED,
-        text="The disk no longer answers: it was taken out, or its cable or its power failed.",
+        text=pulled,
+        said=said_in(pulled),
         tests={"short": {"passed": True}, "long": {"passed": True}},
         results=msgspec.to_builtins(results()[:77]),
         before={"counts": COUNTS},
