@@ -46,5 +46,12 @@ def is_for(word: str, name: str) -> bool:
     return match is not None and match["grain"] == word
 
 
+def grain_of(name: str) -> str:
+    """The grain in the name of an automatic snapshot; empty for any other name."""
+    match = PATTERN.fullmatch(name)
+    known = match is not None and match["grain"] in GRAINS and parse_moment(match["at"]) is not None
+    return match["grain"] if match and known else ""
+
+
 def coarsest_grain(grains: tuple[str, ...]) -> str:
     return max(grains, key=GRAINS.index)

@@ -15,7 +15,7 @@ from appliance.snapshots.policy import AHEAD, next_opening, overdue_grains, unch
 from web.alerts import reconcile
 from web.inventory import store
 from web.pools import maintenance
-from workers import backups, clock, pending_faults
+from workers import backups, clock, pending_faults, unrecorded_snapshots
 from workers.interval import Interval
 from workers.snapshot_policies import datasets_due, datasets_with_policies
 
@@ -29,6 +29,7 @@ def update_overdue(facts: Facts, now: datetime) -> Iterator[Fault]:
     yield from overdue_scrubs(facts, now)
     shift = clock.clock_shift()
     yield from snapshots.update_faults(facts, now + shift)
+    yield from unrecorded_snapshots.unrecorded.update_faults()
     yield from backups.backup_faults(now)
     if shift and datasets_with_policies():
         believed = moment_text((now + shift).astimezone(schedule.box_zone()))

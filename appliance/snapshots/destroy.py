@@ -225,13 +225,11 @@ class PruneSnapshots(DestroySnapshots, tag="prune-snapshots"):
         """
         policies = {dataset.name: policy.policy_of(dataset) for dataset in facts.datasets}
         now, zone = datetime.now(UTC), schedule.box_zone()
-        found = [
-            snapshot
-            for snapshot in super().find_chosen(facts)
-            if retention.may_go(
-                snapshot, policies.get(snapshot.dataset), facts.snapshots_of(snapshot.dataset), now, zone
-            )
-        ]
+        prunable = {
+            dataset: retention.prunable_guids(policies.get(dataset), facts.snapshots_of(dataset), now, zone)
+            for dataset in self.datasets
+        }
+        found = [snapshot for snapshot in super().find_chosen(facts) if snapshot.guid in prunable[snapshot.dataset]]
         going = {snapshot.guid for snapshot in found}
         last = {
             known[-1].guid

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, tzinfo
+from itertools import groupby
 
 from appliance import snapshot_names
 from appliance.facts.datasets import Dataset, Snapshot
@@ -36,23 +37,30 @@ def expired_snapshots(policy: Policy | None, taken: Sequence[Taken], *, others: 
     return tuple(snapshot for snapshot in ordered if snapshot.guid not in kept)
 
 
-def may_go(snapshot: Snapshot, policy: Policy | None, known: Sequence[Snapshot], now: datetime, zone: tzinfo) -> bool:
-    """Whether a policy took the snapshot and newer ones of the folder fill as many slots as the policy keeps.
+def prunable_guids(policy: Policy | None, known: Iterable[Snapshot], now: datetime, zone: tzinfo) -> frozenset[int]:
+    """The snapshots that a policy took and for which newer ones of the folder fill as many slots as the policy keeps.
 
-    Slots are counted by the time at which ZFS made a snapshot, so many snapshots made at once fill only one slot.
+    ``known``: all snapshots of one folder. Slots are counted by the time at which ZFS made a snapshot, so many snapshots
+    made at once fill only one slot.
     """
-    name = snapshot_names.PATTERN.fullmatch(snapshot.short)
-    if policy is None or not snapshot.run or name is None or name["grain"] not in snapshot_names.GRAINS:
-        return False
-    grain = name["grain"]
-    own = snapshot_policy.slot_number(grain, snapshot.created, zone)
-    newer = [
-        other.created
-        for other in known
-        if other.run and other.txg > snapshot.txg and other.created <= now + snapshot_policy.AHEAD
-    ]
-    filled = {snapshot_policy.slot_number(grain, created, zone) for created in newer} - {own}
-    return snapshot.created <= now - YOUNGEST and len(filled) >= policy.kept_count(grain)
+    if policy is None:
+        return frozenset()
+    filled: dict[str, set[int]] = {grain: set() for grain in snapshot_names.GRAINS}
+    found = set()
+    taken = sorted((one for one in known if one.run), key=lambda one: one.txg, reverse=True)
+    for _txg, group in groupby(taken, key=lambda one: one.txg):
+        together = list(group)
+        for one in together:
+            grain = snapshot_names.grain_of(one.short)
+            if grain and one.created <= now - YOUNGEST:
+                own = snapshot_policy.slot_number(grain, one.created, zone)
+                if len(filled[grain]) - (own in filled[grain]) >= policy.kept_count(grain):
+                    found.add(one.guid)
+        for one in together:
+            if one.created <= now + snapshot_policy.AHEAD:
+                for grain, slots in filled.items():
+                    slots.add(snapshot_policy.slot_number(grain, one.created, zone))
+    return frozenset(found)
 
 
 def keeps_less(now: Policy | None, then: Policy | None) -> bool:

@@ -118,6 +118,7 @@ ROUTES = [
     Route("take_snapshot", f"/snapshots/of/{PHOTOS}/take/", BOTH),
     Route("snapshot_policy", f"/snapshots/of/{PHOTOS}/policy/", BOTH),
     Route("follow_policy", f"/snapshots/of/{PHOTOS}/policy/follow/", BOTH),
+    Route("adopt_snapshots", f"/snapshots/of/{PHOTOS}/policy/adopt/", BOTH),
     Route("snapshot_policies", "/snapshots/policies/", READ),
     Route("snapshots_space", "/snapshots/space/", READ),
     Route("snapshot_holds", "/snapshots/holds/", READ),

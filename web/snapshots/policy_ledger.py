@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 import msgspec
 from django.db.models import Count, Sum
 
+from appliance import snapshot_names
 from appliance.facts.datasets import Dataset
 from appliance.snapshot_names import GRAINS
 from appliance.snapshots import retention
@@ -68,6 +69,11 @@ def taken_of(keys: Iterable[str] | None = None) -> dict[str, list[tuple[Taken, S
     return found
 
 
+def taken_by_name(row: SnapshotRow) -> Taken:
+    """A snapshot without a record as one that a policy took for the grain of its name alone."""
+    return Taken(int(row.guid), row.txg, row.created, (snapshot_names.grain_of(row.short),))
+
+
 def extend_latest(dataset: Dataset, wanted: Wanted) -> None:
     """Give the due grains to the latest snapshot of a dataset that has not changed since."""
     if not wanted.latest or not wanted.grains:
@@ -107,18 +113,24 @@ def policy_costs(datasets: Iterable[Dataset]) -> dict[str, Cost]:
     return found
 
 
-def expired_rows(datasets: Iterable[tuple[Dataset, Policy | None]], counts: dict[str, int]) -> list[SnapshotRow]:
+def expired_rows(
+    datasets: Iterable[tuple[Dataset, Policy | None]],
+    counts: dict[str, int],
+    adopted: Mapping[str, Iterable[SnapshotRow]] | None = None,
+) -> list[SnapshotRow]:
     """The snapshots that these policies no longer keep, without held and cloned ones.
 
-    ``counts``: the number of all snapshots of each dataset, by its key.
+    ``counts``: the number of all snapshots of each dataset, by its key. ``adopted``: by the same key, snapshots that are
+    counted as if they were recorded with the grain of their name.
     """
     wanted = list(datasets)
     taken = taken_of([str(dataset.guid) for dataset, _policy in wanted] if len(wanted) <= 200 else None)
     found = []
     for dataset, policy in wanted:
         key = str(dataset.guid)
-        rows = {snapshot.guid: row for snapshot, row in taken.get(key, [])}
-        own = [snapshot for snapshot, _row in taken.get(key, [])]
+        known = taken.get(key, []) + [(taken_by_name(row), row) for row in (adopted or {}).get(key, ())]
+        rows = {snapshot.guid: row for snapshot, row in known}
+        own = [snapshot for snapshot, _row in known]
         for snapshot in retention.expired_snapshots(policy, own, others=counts.get(key, 0) - len(own)):
             row = rows[snapshot.guid]
             if not row.holds and not row.clones:

@@ -16,7 +16,7 @@ from appliance.snapshots import policy
 from web import agent
 from web.inventory import store
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
-from web.snapshots import paging, policy_ledger, space
+from web.snapshots import adoption, paging, policy_ledger, space
 from web.snapshots.agent_queries import SECONDS, ask_agent, try_agent
 from web.snapshots.views import dataset_of
 
@@ -110,6 +110,7 @@ def list_policies(request: HttpRequest) -> HttpResponse:
     keys = [row.key for row in rows[:PAGE]]
     counts = dict(SnapshotReading.objects.filter(pk__in=keys).values_list("dataset_key", "count"))
     costs = policy_ledger.policy_costs(page)
+    unrecorded = adoption.count_unrecorded(keys)
     lines = [
         {
             "key": key,
@@ -119,6 +120,7 @@ def list_policies(request: HttpRequest) -> HttpResponse:
             "offered": policy.offered_policy(dataset),
             "count": counts.get(key, 0),
             "cost": costs.get(key, policy_ledger.Cost()),
+            "unrecorded": unrecorded.get(key, 0),
         }
         for key, dataset in zip(keys, page, strict=True)
     ]

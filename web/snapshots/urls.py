@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from web.snapshots import browse_views, detail_views, restore_views, space_views, views
+from web.snapshots import adoption_views, browse_views, detail_views, restore_views, space_views, views
 
 urlpatterns = [
     path("", views.all_snapshots, name="snapshots"),
@@ -15,6 +15,7 @@ urlpatterns = [
     path("of/<str:key>/take/", views.take_snapshot, name="take_snapshot"),
     path("of/<str:key>/policy/", views.edit_policy, name="snapshot_policy"),
     path("of/<str:key>/policy/follow/", views.follow_parent, name="follow_policy"),
+    path("of/<str:key>/policy/adopt/", adoption_views.adopt_snapshots, name="adopt_snapshots"),
     path("policies/", space_views.list_policies, name="snapshot_policies"),
     path("space/", space_views.space_by_folder, name="snapshots_space"),
     path("holds/", space_views.list_held, name="snapshot_holds"),

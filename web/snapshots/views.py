@@ -25,7 +25,7 @@ from web.inventory.models import BookmarkRow, DatasetRow, SnapshotReading, Snaps
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.jobs.refusals import add_reasons, refusal_page, refusals_lead_to
-from web.snapshots import agent_queries, paging, policy_ledger, policy_timeline
+from web.snapshots import adoption, agent_queries, paging, policy_ledger, policy_timeline
 from web.snapshots.forms import PolicyForm, TakeForm
 
 OWN = ("take-snapshot", "destroy-snapshots", "destroy-bookmark", "set-snapshot-policy")
@@ -73,6 +73,7 @@ def snapshots_of_dataset(request: HttpRequest, key: str) -> HttpResponse:
             "used": dataset.used_by_snapshots,
             "newest": newest_of(dataset, key),
             "policy": policy,
+            "unrecorded": adoption.count_unrecorded([key]).get(key, 0),
             "from_above": dataset.policy_source == "inherited",
             "offered": snapshot_policy.offered_policy(dataset),
             "latest": Job.objects.filter(subject=dataset.name, kind__in=OWN).defer("plan", "log").first(),
@@ -168,6 +169,8 @@ def edit_policy(request: HttpRequest, key: str) -> HttpResponse:
         "key": key,
         "own": dataset.policy_source in snapshot_policy.OWN,
         **cost_of(dataset),
+        "unrecorded": adoption.count_unrecorded([key]).get(key, 0),
+        "policy": snapshot_policy.policy_of(dataset),
         "from_above": dataset.policy_source == "inherited" and snapshot_policy.policy_of(dataset),
         "hours": f"{timezone.now().astimezone(schedule.box_zone()):%H:%M (%Z)}",
     }

@@ -59,8 +59,8 @@ class Notice(msgspec.Struct, frozen=True):
         if self.kept:
             found += f" It is kept in {self.kept}."
         if self.copy:
-            return f"{found} Changes made after that copy are gone: check notifications and schedules. Snapshots that schedules took since then are not deleted automatically."
-        return f"{found} There was no copy. Pools, folders, shares and users are not affected: set up Larder's password, notifications and schedules again. Snapshots that earlier schedules took are not deleted automatically."
+            return f"{found} Changes made after that copy are gone: check notifications and schedules. Schedules leave the snapshots alone that they took since then: see the page Automatic snapshots."
+        return f"{found} There was no copy. Pools, folders, shares and users are not affected: set up Larder's password, notifications and schedules again. Schedules leave the snapshots alone that were taken before: see the page Automatic snapshots."
 
 
 def notice_file(database: Path) -> Path:

@@ -12,7 +12,6 @@ from django.utils import timezone
 from msgspec.structs import replace
 
 from appliance import schedule, snapshot_names
-from appliance.errors import Failed
 from appliance.facts.datasets import Bookmark, Dataset, Snapshot
 from appliance.formatting import size_text
 from appliance.snapshots.policy import Policy
@@ -40,33 +39,6 @@ def snap(dataset: str, number: int, **changes: Any) -> Snapshot:
 def automatic(dataset: str, number: int, created: datetime) -> Snapshot:
     """A snapshot as an hourly schedule would have taken and named it."""
     return snap(dataset, number, created=created, name=f"{dataset}@{snapshot_names.name_for('hourly', created)}")
-
-
-class Zfs:
-    """Stands in for reading ZFS: records requests and gives the set answers."""
-
-    def __init__(self) -> None:
-        self.there: dict[str, list[Snapshot]] = {}
-        self.asked: list[str] = []
-        self.marks: list[Bookmark] = []
-        self.asked_for_marks: list[str] = []
-
-    def read(self, datasets):
-        for name in datasets:
-            self.asked.append(name)
-            yield from self.there.get(name, [])
-
-    def read_bookmarks(self, datasets):
-        self.asked_for_marks += datasets
-        return [one for one in self.marks if one.dataset in datasets]
-
-
-@pytest.fixture
-def zfs(monkeypatch):
-    stand_in = Zfs()
-    monkeypatch.setattr("appliance.zfs.list_snapshots.list_snapshots", stand_in.read)
-    monkeypatch.setattr("appliance.snapshots.bookmarks.read_bookmarks", stand_in.read_bookmarks)
-    return stand_in
 
 
 def settled(name: str, **changes: Any) -> Dataset:
@@ -213,27 +185,6 @@ def test_chosen_snapshots_are_reviewed_before_destroying(web, calm):
     assert Job.objects.count() == 0
     page = web.post("/snapshots/destroy/", {"snapshot": ["x", "9" * 30]})
     assert (page.status_code, codes_on_page(page)) == (409, ["snapshot-not-chosen"])
-
-
-class Agent:
-    """Stands in for the agent: every run of neighbours uses one MiB, unless it does not answer."""
-
-    def __init__(self) -> None:
-        self.asked: list[dict[str, Any]] = []
-        self.silent = False
-
-    def last(self, request, *, silence):
-        self.asked.append(request)
-        if self.silent:
-            raise Failed("Larder's agent does not answer")
-        return {"facts": {"ranges": [2**20 for _pair in request["ranges"]], "holds": {}}}
-
-
-@pytest.fixture
-def agent(monkeypatch):
-    stand_in = Agent()
-    monkeypatch.setattr("appliance.agent_client.send_request", stand_in.last)
-    return stand_in
 
 
 def destroyed_by(page: Any) -> set[str]:
