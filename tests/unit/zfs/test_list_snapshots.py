@@ -240,6 +240,23 @@ def test_pruning_is_not_hastened_by_many_snapshots_of_one_hour():
     assert pruned(with_policy(old, *flood, policy=Policy(hourly=4)), old) == []
 
 
+def test_pruning_does_not_count_what_was_taken_in_the_same_transaction():
+    old, together = automatic(1), automatic(2)
+    here = with_policy(old, replace(together, txg=old.txg), policy=Policy(hourly=1))
+    assert pruned(here, old) == []
+    assert pruned(with_policy(old, together, policy=Policy(hourly=1)), old) == [old.txg]
+
+
+def test_pruning_counts_no_snapshot_of_a_clock_that_was_ahead():
+    old, ahead = automatic(1), automatic(2, created=datetime.now(UTC) + timedelta(days=1))
+    assert pruned(with_policy(old, ahead), old) == []
+
+
+def test_pruning_spares_a_name_that_no_schedule_gives():
+    old = automatic(1, name="tank/photos@larder-hourly-2024.13.20-01.00.00")
+    assert pruned(with_policy(old, automatic(2)), old) == []
+
+
 def test_pruning_leaves_a_young_snapshot():
     now = datetime.now(UTC)
     young = automatic(1, created=now - timedelta(minutes=5))
