@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-import msgspec
 from msgspec.structs import replace
 
 from appliance.facts.box import Pool
+from appliance.facts.cleanup import Cleanup
 from appliance.formatting import disk_size, size_text
 from appliance.layout import growth as layout_growth
 from appliance.layout import risk
@@ -22,71 +22,17 @@ from appliance.message import Message
 from appliance.pools.base import pool_trouble
 from appliance.pools.growth_disks import gather_disks, partitions, unequal_note, usual_disk, whole_disk
 from appliance.pools.growth_plan import members_of
-from appliance.pools.rebuild_estimate import PastWork, RebuildEstimate, estimate_expansion, estimate_rebuild
+from appliance.pools.growth_way import GrowthFacts, Way
+from appliance.pools.rebuild_estimate import estimate_expansion, estimate_rebuild
 from appliance.pools.vdevs.expand import MOST_RAIDZ, data_groups
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place, partition_bytes
 
+NAMED = 3  # folders in a sentence
 EXPANSION = "raidz_expansion"  # the feature of a pool
 UNKNOWN = Message(
     "Larder cannot calculate this pool: the size of one of its groups is not known, or it is of a kind such as draid."
 )
-
-
-class GrowthFacts(msgspec.Struct, frozen=True):
-    """What the ways of one pool depend on. ``free``: the sizes of free disks in the box. ``places``: how many more disks it
-    has room for, free ones counted, as far as is known."""
-
-    pool: Pool
-    used: int
-    total: int
-    free: tuple[int, ...] = ()
-    places: int = 0
-    new_disk: int = 0  # the size of a disk to be bought; 0: the usual one
-    held: int = 0  # bytes that only snapshots hold
-    orphaned: int = 0  # bytes of copies that no backup uses any more, without their snapshots
-    features_off: tuple[str, ...] = ()
-    rewrites: bool = False  # whether ZFS here has ``zfs rewrite``
-    rotational: bool = True
-    past: tuple[PastWork, ...] = ()
-
-
-class Way(msgspec.Struct, frozen=True):
-    """One way. ``reason``: why this pool cannot take it, empty where it can. ``hindrance``: what has to be seen to first."""
-
-    key: str  # clean, expand, group, replace, pool
-    title: str
-    text: str
-    reason: str = ""
-    hindrance: str = ""
-    gain: int = 0  # bytes for files that it adds
-    total: int = 0  # bytes for files then, of this pool and a second one together
-    freed: int = 0  # bytes that are in use now and would not be
-    share: Fraction = Fraction(1)  # what files written afterwards take, compared with now
-    rewritten: int = 0  # bytes at most that rewriting old files gives back
-    disks: int = 0  # that it needs
-    bought: tuple[int, ...] = ()  # sizes of those that are not in the box
-    rebuilds: int = 0
-    estimate: RebuildEstimate | None = None  # of each rebuild, or of the expansion
-    meanwhile: str = ""
-    protection: str = ""
-    undo: str = ""
-    targets: tuple[int, ...] = ()  # the guids of the group or of the disks that it changes
-    notes: tuple[str, ...] = ()
-
-    @property
-    def is_possible(self) -> bool:
-        return not self.reason
-
-    @property
-    def more(self) -> int:
-        """Bytes of room that it gives at once: added or freed."""
-        return self.gain + self.freed
-
-    @property
-    def seconds(self) -> int:
-        """How long its rebuilds take one after the other."""
-        return self.rebuilds * self.estimate.seconds if self.estimate else 0
 
 
 def list_ways(facts: GrowthFacts) -> tuple[Way, ...]:
@@ -136,30 +82,54 @@ def protection_text(groups: Sequence[DataGroup]) -> str:
 # --- the ways ----------------------------------------------------------------------------------------------------------
 def clean_up(facts: GrowthFacts) -> Way:
     """Delete snapshots and copies that no backup uses."""
-    name, freed = facts.pool.name, min(facts.held + facts.orphaned, facts.used)
+    name, found = facts.pool.name, facts.cleanup
     way = Way("clean", Message("Only clean up"), Message("Nothing to buy, and no disk changes."))
+    freed = min(found.freed, facts.used)
     if not freed:
-        return replace(way, reason=Message("No snapshot holds deleted or changed files, and no old copy is left."))
-    notes = []
-    if facts.held:
-        notes.append(
-            Message(
-                "Snapshots hold {held} that are not in the folders any more. All of them would have to go to free that.",
-                held=size_text(facts.held),
-            )
-        )
-    if facts.orphaned:
-        notes.append(
-            Message("Copies that no backup uses any more hold {orphaned}.", orphaned=size_text(facts.orphaned))
-        )
+        if found.least:
+            reason = Message("What deleting snapshots would free could not be measured: some are protected or have clones.")  # fmt: skip
+        elif found.staying and facts.held:
+            reason = Message("Snapshots hold {held}, but deleting those that can be deleted frees nothing: the others are protected or have clones.", held=size_text(facts.held))  # fmt: skip
+        elif found.withheld:
+            reason = Message("What snapshots and old copies hold stays reserved for their folders.")
+        else:
+            reason = Message("No snapshot holds deleted or changed files, and no old copy is left.")
+        return replace(way, reason=reason)
     return replace(
         way,
         total=facts.total,
         freed=freed,
+        least=found.least,
+        hindrance=Message("{name} has a checkpoint, which keeps what you delete. Discard it first.", name=name)
+        if facts.pool.checkpoint
+        else "",
         protection=Message("{name} stays as it is, but deleted snapshots cannot bring back files.", name=name),
         undo=Message("No: deleted snapshots and copies are gone for good."),
-        notes=tuple(notes),
+        notes=tuple(cleanup_notes(found)),
     )
+
+
+def cleanup_notes(found: Cleanup) -> Iterator[str]:
+    """What is freed where, and what is not."""
+    if found.snapshots:
+        yield Message("Snapshots hold {held} that are not in the folders any more. All of them would have to go to free that.", held=size_text(found.snapshots))  # fmt: skip
+    if found.reserved:
+        names, more = ", ".join(found.reserving[:NAMED]), len(found.reserving) - NAMED
+        yield Message(
+            "{reserved} more are reserved for {names} only because of their snapshots. Deleting these snapshots frees that.",
+            reserved=size_text(found.reserved),
+            names=Message("{names} and {more} more", names=names, more=more) if more > 0 else names,
+        )
+    if found.copies:
+        yield Message("Copies that no backup uses any more hold {copies}, with their snapshots.", copies=size_text(found.copies))  # fmt: skip
+    if found.withheld:
+        yield Message("Of all that, {withheld} stay reserved for their folders and give no room to others.", withheld=size_text(found.withheld))  # fmt: skip
+    if found.staying == 1:
+        yield Message("One snapshot is protected or has a clone. It stays, with all that it holds.")
+    elif found.staying:
+        yield Message("{staying} snapshots are protected or have clones. They stay, with all that they hold.", staying=found.staying)  # fmt: skip
+    if found.least:
+        yield Message("More may be freed: not everything could be measured.")
 
 
 def expand_raidz(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:

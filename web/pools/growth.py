@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
@@ -11,12 +12,14 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext
 
 from appliance.facts.box import Facts
+from appliance.facts.cleanup import Cleanup
 from appliance.facts.datasets import Dataset
 from appliance.formatting import disk_size
 from appliance.layout.growth import read_groups
-from appliance.pools.growth import GrowthFacts, Way, list_ways
+from appliance.pools.growth import list_ways
 from appliance.pools.growth_disks import disk_choices, usual_disk
 from appliance.pools.growth_forecast import MONTHS, Pace, find_pace, forecast_way
+from appliance.pools.growth_way import GrowthFacts, Way
 from appliance.zfs import kernel_module
 from web.alerts.models import PoolDay
 from web.backups.status import read_facts, read_orphans
@@ -27,6 +30,7 @@ from web.pools.growth_chart import NOW, Line, draw_chart
 from web.pools.models import DiskPrice
 from web.pools.rebuild_time import is_rotational, past_work
 from web.pools.topology import add_url, replace_url
+from web.snapshots.cleanup import read_cleanup
 
 TB = 10**12
 
@@ -41,6 +45,8 @@ class WayOffer(msgspec.Struct, frozen=True):
     link: str = ""
     link_text: str = ""
     plans: bool = False  # whether choosing it begins a plan
+    more_link: str = ""  # another page that is part of it
+    more_text: str = ""
 
     @property
     def disks_text(self) -> str:
@@ -75,11 +81,11 @@ class GrowthPage(msgspec.Struct, frozen=True):
     @property
     def hindered(self) -> bool:
         """Whether a way needs room for disks that the box is not known to have."""
-        return any(offer.way.hindrance for offer in self.offers)
+        return any(offer.way.hindrance and offer.way.disks for offer in self.offers)
 
 
 def build_page(card: PoolCard, box: Box, now: datetime, size: int = 0) -> GrowthPage:
-    """The page of one pool; ``size`` is that of a new disk, 0 for the usual one. Six queries."""
+    """The page of one pool; ``size`` is that of a new disk, 0 for the usual one. A constant number of queries."""
     found = read_facts()
     root, info = found.dataset(card.pool.name), BoxRow.objects.filter(key="box").first()
     facts = growth_facts(card, box, found, size, can_rewrite=bool(info and rewrites(info.fact)))
@@ -103,10 +109,10 @@ def build_page(card: PoolCard, box: Box, now: datetime, size: int = 0) -> Growth
 
 
 def growth_facts(card: PoolCard, box: Box, found: Facts, size: int, *, can_rewrite: bool) -> GrowthFacts:
-    """What the ways of a pool depend on, from the rows. Two queries."""
+    """What the ways of a pool depend on, from the rows and what ZFS measures. A constant number of queries."""
     name = card.pool.name
     own = found.below(name)
-    orphans = [below for one in read_orphans(found) if one.pool == name for below in found.below(one.name)]
+    copies = [one.name for one in read_orphans(found) if one.pool == name]
     detail = DetailRow.objects.filter(key=card.key).first()
     free = tuple(bay.disk.size for bay in box.bays if bay.is_free and bay.disk.path)
     return GrowthFacts(
@@ -117,7 +123,7 @@ def growth_facts(card: PoolCard, box: Box, found: Facts, size: int, *, can_rewri
         places=len(free) + len(box.nothing),
         new_disk=size,
         held=sum(one.used_by_snapshots for one in own),
-        orphaned=sum(one.used_by_data for one in orphans),
+        cleanup=read_cleanup(own, copies),
         features_off=detail.fact.features_off if detail else (),
         rewrites=can_rewrite,
         rotational=is_rotational(card.pool, box),
@@ -151,26 +157,36 @@ def offer_way(way: Way, facts: GrowthFacts, pace: Pace | None, price: DiskPrice,
     if pace:
         forecast = forecast_way(facts.used, way.total, pace, freed=way.freed, share=way.share)
         full = full_text(forecast.days_until(), today)
-    link, words = action_of(way, facts)
-    return WayOffer(way, style, full, cost_text(way, price), link, words, way.key == "replace" and way.disks > 1)
+    (link, words), *more = actions_of(way, facts)
+    more_link, more_words = more[0] if more else ("", "")
+    plans = way.key == "replace" and way.disks > 1
+    return WayOffer(way, style, full, cost_text(way, price), link, words, plans, more_link, more_words)
 
 
-def action_of(way: Way, facts: GrowthFacts) -> tuple[str, str]:
-    """The page that carries a way out, and the words on its button."""
+def actions_of(way: Way, facts: GrowthFacts) -> list[tuple[str, str]]:
+    """The pages that carry a way out, with the words on their buttons. One, or two for cleaning up."""
     pool = facts.pool
     match way.key:
-        case "clean" if facts.held:
-            return reverse("snapshots_space"), gettext("Show snapshots by space")
         case "clean":
-            return reverse("backups"), gettext("Show the copies")
+            return list(cleanup_actions(facts.cleanup))
         case "expand":
-            return add_url(pool, "expand", way.targets[0]), gettext("Choose the disk")
+            return [(add_url(pool, "expand", way.targets[0]), gettext("Choose the disk"))]
         case "group":
-            return add_url(pool, "group"), gettext("Choose the disks")
+            return [(add_url(pool, "group"), gettext("Choose the disks"))]
         case "replace":
-            return replace_url(pool, way.targets[0]), gettext("Replace the disk")
+            return [(replace_url(pool, way.targets[0]), gettext("Replace the disk"))]
         case _:
-            return reverse("create_pool"), gettext("Choose the disks")
+            return [(reverse("create_pool"), gettext("Choose the disks"))]
+
+
+def cleanup_actions(cleanup: Cleanup) -> Iterator[tuple[str, str]]:
+    """Where snapshots and old copies are deleted. The page of snapshots by space has only folders with deleted files."""
+    if cleanup.snapshots:
+        yield reverse("snapshots_space"), gettext("Show snapshots by space")
+    elif cleanup.reserved:
+        yield reverse("snapshots"), gettext("Show the snapshots")
+    if cleanup.copies:
+        yield reverse("backups"), gettext("Show the copies")
 
 
 def full_text(days: int | None, today: date) -> str:

@@ -9,8 +9,8 @@ import msgspec
 from django.utils.translation import gettext
 
 from appliance.pools.fullness import NOTICE
-from appliance.pools.growth import GrowthFacts, Way
 from appliance.pools.growth_forecast import FIVE_YEARS, Forecast, Pace, forecast_way
+from appliance.pools.growth_way import GrowthFacts, Way
 
 WIDTH, HEIGHT = 600, 160
 BOX = f"0 0 {WIDTH} {HEIGHT}"

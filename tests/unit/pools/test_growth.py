@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from fractions import Fraction
 
 import pytest
@@ -7,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from appliance.facts.box import LongWork, Pool
+from appliance.facts.box import Checkpoint, LongWork, Pool
+from appliance.facts.cleanup import Cleanup
 from appliance.layout.geometry import expanded_bytes, usable_bytes
 from appliance.layout.growth import pool_bytes, read_groups
-from appliance.pools.growth import GrowthFacts, Way, list_ways
+from appliance.pools.growth import list_ways
 from appliance.pools.growth_disks import disk_choices, gather_disks, usual_disk, whole_disk
 from appliance.pools.growth_plan import read_plan
+from appliance.pools.growth_way import GrowthFacts, Way
 from appliance.zfs import kernel_module
 from tests.unit.made import recorded_pool
 from tests.unit.pools import shapes
@@ -45,7 +48,7 @@ def test_every_way_is_there_for_every_pool_possible_or_not():
 
 
 def test_the_ways_of_a_raidz2_of_four_by_the_advisors_own_arithmetic():
-    found = ways(RAIDZ2, held=100 * 10**9)
+    found = ways(RAIDZ2, cleanup=Cleanup(freed=100 * 10**9, snapshots=100 * 10**9))
     now = usable_bytes("raidz2", [[2 * TB] * 4])
     assert found["expand"].gain == expanded_bytes("raidz2", [[2 * TB] * 4]) - now
     # The proposed disk is 4 TB, the smallest on sale that is twice as large.
@@ -105,8 +108,35 @@ def test_a_kind_that_is_not_calculated_says_so():
 
 def test_nothing_to_clean_up_is_told():
     assert "No snapshot" in ways(RAIDZ2)["clean"].reason
-    assert ways(RAIDZ2, held=5, orphaned=7)["clean"].freed == 12
-    assert ways(RAIDZ2, used=10, held=50)["clean"].freed == 10
+    assert "protected or have clones" in ways(RAIDZ2, held=5, cleanup=Cleanup(staying=1))["clean"].reason
+    assert "could not be measured" in ways(RAIDZ2, held=5, cleanup=Cleanup(least=True))["clean"].reason
+    assert "stays reserved" in ways(RAIDZ2, held=5, cleanup=Cleanup(snapshots=5))["clean"].reason
+    assert ways(RAIDZ2, cleanup=Cleanup(freed=12, snapshots=5, copies=7))["clean"].freed == 12
+    assert ways(RAIDZ2, used=10, cleanup=Cleanup(freed=50, snapshots=50))["clean"].freed == 10
+
+
+def test_what_is_freed_and_what_is_not_is_told():
+    names = tuple(f"tank/disk{number}" for number in range(1, 6))
+    found = ways(RAIDZ2, cleanup=Cleanup(15 * 10**9, 5 * 10**9, 7 * 10**9, 4 * 10**9, names, staying=2, least=True))["clean"]  # fmt: skip
+    assert found.least
+    assert [note.split(".")[0] for note in found.notes] == [
+        "Snapshots hold 5 GB that are not in the folders any more",
+        "4 GB more are reserved for tank/disk1, tank/disk2, tank/disk3 and 2 more only because of their snapshots",
+        "Copies that no backup uses any more hold 7 GB, with their snapshots",
+        "Of all that, 1 GB stay reserved for their folders and give no room to others",
+        "2 snapshots are protected or have clones",
+        "More may be freed: not everything could be measured",
+    ]
+    single = ways(RAIDZ2, cleanup=Cleanup(freed=4, reserved=4, reserving=names[:1], staying=1))["clean"]
+    assert single.notes[0].startswith("4 B more are reserved for tank/disk1 only because of their snapshots.")
+    assert single.notes[1] == "One snapshot is protected or has a clone. It stays, with all that it holds."
+
+
+def test_a_checkpoint_keeps_what_is_deleted():
+    cleanup = Cleanup(freed=12, snapshots=12)
+    assert ways(RAIDZ2, cleanup=cleanup)["clean"].hindrance == ""
+    kept = replace(RAIDZ2, checkpoint=Checkpoint("exists", datetime(2026, 11, 20, tzinfo=UTC), 5))
+    assert "Discard it first" in ways(kept, cleanup=cleanup)["clean"].hindrance
 
 
 def test_disks_in_the_box_need_not_be_bought():
@@ -169,7 +199,8 @@ def test_the_size_to_propose_is_about_twice_the_smallest():
 )
 def test_no_way_loses_room_and_none_frees_more_than_is_used(size, free, held):
     for pool in (RAIDZ2, shaped(shapes.mirror()), shapes.single()):
-        known = facts(pool, new_disk=size, free=tuple(free), places=len(free), held=held)
+        cleanup = Cleanup(freed=held, snapshots=held)
+        known = facts(pool, new_disk=size, free=tuple(free), places=len(free), held=held, cleanup=cleanup)
         for way in list_ways(known):
             if way.is_possible:
                 assert way.gain >= 0

@@ -10,6 +10,8 @@ from django.utils import timezone
 from msgspec.structs import replace
 
 from appliance.facts.box import Disk, Pool, PoolDetail, Use
+from appliance.facts.copy_mark import CopyMark
+from appliance.facts.datasets import Dataset, Property, Snapshot
 from appliance.layout.growth import pool_bytes, read_groups
 from tests.unit.made import dataset, disk
 from tests.unit.pools import shapes
@@ -17,11 +19,11 @@ from tests.web import rows
 from tests.web.reading import Page, text_of
 from tests.web.system.test_queries import queries
 from web.alerts.models import Alert, PoolDay
-from web.inventory.models import PoolRow
+from web.inventory.models import PoolRow, SnapshotRow
 from web.pools import growth_chart
 from web.pools.growth import full_text
 from web.pools.models import DiskPrice, GrowthPlan, WorkReport
-from workers import evaluate_alerts, growth_plans
+from workers import collect_snapshots, evaluate_alerts, growth_plans
 
 TB, GB = 10**12, 10**9
 PAGE = "/pools/7/growth/"
@@ -121,6 +123,23 @@ def test_the_five_year_line_by_hand(web, calm):
     assert len(lines) == 4  # as it is, another group, larger disks, a second pool: nothing to clean up, no raidz
 
 
+def test_the_five_year_line_of_each_way_by_hand(web, calm):
+    put(shapes.mirror())
+    rows.put(datasets=[dataset("tank", used=400 * GB, available=600 * GB, used_by_snapshots=100 * GB)])
+    remember(60, 400 * GB, GB, TB)
+    page = Page(web.get(PAGE))
+    lines = [found["points"] for tag, found in page.elements if tag == "polyline"]
+    assert len(lines) == 5  # as it is, cleaned up, another group, larger disks, a second pool
+    # Cleaned up: 300 of 1000 are used, so it begins at 160 - 48 = 112. At one a day the 700 that are left last 700 days,
+    # and 700 of 1826 days are 230.0 of 600.
+    assert lines[1] == "0.0,112.0 230.0,0.0 600.0,0.0"
+    # A second pool: 400 of 1000 and its own. In 1826 days 1826 more are used; it is 160 high.
+    total = 1000 + gain(page, "pool") / GB
+    assert total > 400 + 1826
+    start, end = 160 - 160 * 400 / total, 160 - 160 * (400 + 1826) / total
+    assert lines[4] == f"0.0,{start:.1f} 600.0,{end:.1f}"
+
+
 def test_a_full_pool_is_told_as_that(web, calm):
     total = put(shapes.raidz2(), percent=99, snapshots=500 * GB)
     remember(60, total * 99 // 100, 5 * GB, total)
@@ -210,6 +229,80 @@ def test_queries_do_not_grow_with_history_folders_and_reports(web, calm):
         for at in range(100)
     )  # fmt: skip
     assert len(queries(web, PAGE)) == few
+
+
+# --- cleaning up ----------------------------------------------------------------------------------------------------
+def kept_snapshots(dataset: Dataset, *changes: dict[str, Any]) -> None:
+    """Made-up snapshots s1, s2 … of a folder."""
+    SnapshotRow.objects.bulk_create(
+        collect_snapshots.row_of(
+            str(dataset.guid),
+            Snapshot(f"{dataset.name}@s{at}", at, at, NOW - timedelta(days=9 - at), **change),
+        )
+        for at, change in enumerate(changes, 1)
+    )
+
+
+def hrefs(page: Page) -> set[str | None]:
+    return {found.get("href") for _tag, found in page.elements}
+
+
+def test_protected_snapshots_and_what_they_share_are_not_promised(web, calm, monkeypatch):
+    put(shapes.mirror())
+    photos = dataset("tank/photos", used=300 * GB, used_by_snapshots=200 * GB)
+    tank = dataset("tank", used=400 * GB, available=600 * GB, used_by_snapshots=7 * GB)
+    rows.put(datasets=[tank, photos])
+    kept_snapshots(photos, {}, {}, {"holds": 1, "used": 20 * GB}, {"used": 30 * GB})
+    asked = []
+
+    def answer(request: dict[str, Any], *, silence: float) -> dict[str, Any]:
+        asked.append(request["ranges"])
+        return {"facts": {"ranges": [90 * GB, 30 * GB], "holds": {}}}
+
+    monkeypatch.setattr("appliance.agent_client.send_request", answer)
+    response = web.get(PAGE)
+    assert asked == [[("tank/photos@s1", "tank/photos@s2"), ("tank/photos@s4", "tank/photos@s4")]]
+    assert gain(Page(response), "clean") == (7 + 90 + 30) * GB
+    assert "freed at most" in text_of(response)
+    assert "One snapshot is protected or has a clone." in text_of(response)
+
+
+def test_without_an_answer_less_is_promised_and_said_to_be_the_least(web, calm):
+    put(shapes.mirror())
+    photos = dataset("tank/photos", used=300 * GB, used_by_snapshots=200 * GB)
+    rows.put(datasets=[dataset("tank", used=400 * GB, available=600 * GB), photos])
+    kept_snapshots(photos, {"used": 20 * GB}, {"clones": ("tank/other",), "used": 50 * GB})
+    rows.put(datasets=[dataset("tank", used=400 * GB, available=600 * GB), photos, dataset("tank/other", origin="tank/photos@s2")])  # fmt: skip
+    response = web.get(PAGE)
+    assert gain(Page(response), "clean") == 20 * GB
+    assert "freed at least" in text_of(response)
+    assert "not everything could be measured" in text_of(response)
+
+
+def test_snapshots_and_old_copies_are_both_led_to(web, calm):
+    put(shapes.mirror())
+    tank = dataset("tank", used=400 * GB, available=600 * GB, used_by_snapshots=10 * GB)
+    mark = CopyMark(99, raw=False).text  # of a folder that is not on this box
+    copy = dataset("tank/backups/old", used=50 * GB, used_by_data=30 * GB, used_by_snapshots=20 * GB, copy_of=mark)
+    rows.put(datasets=[tank, dataset("tank/backups", used=50 * GB), copy])
+    page = Page(web.get(PAGE))
+    assert gain(page, "clean") == 60 * GB
+    assert {"/snapshots/space/", "/backups/"} <= hrefs(page)
+    assert "Copies that no backup uses any more hold 50 GB, with their snapshots." in text_of(web.get(PAGE))
+
+
+def test_a_reserved_volume_with_a_snapshot_is_led_to(web, calm):
+    put(shapes.mirror())
+    kept = {"refreservation": Property(str(100 * GB), "local")}
+    volume = dataset("tank/disk", used=160 * GB, used_by_data=60 * GB, used_by_reservation=100 * GB, kind="volume", properties=kept)  # fmt: skip
+    rows.put(datasets=[dataset("tank", used=400 * GB, available=600 * GB), volume])
+    page = Page(web.get(PAGE))
+    assert gain(page, "clean") == 60 * GB
+    # The page of snapshots by space has only folders whose files were deleted or changed.
+    way = text_of(web.get(PAGE))
+    assert "60 GB more are reserved for tank/disk" in way
+    assert "Show the snapshots" in way
+    assert "Show snapshots by space" not in way
 
 
 # --- the plan -------------------------------------------------------------------------------------------------------
