@@ -22,7 +22,7 @@ from appliance.message import Message
 from appliance.pools.base import pool_trouble
 from appliance.pools.growth_disks import gather_disks, partitions, unequal_note, usual_disk, whole_disk
 from appliance.pools.growth_plan import members_of
-from appliance.pools.growth_way import GrowthFacts, Way
+from appliance.pools.growth_way import GrowthFacts, OldBlocks, Way
 from appliance.pools.rebuild_estimate import estimate_expansion, estimate_rebuild
 from appliance.pools.vdevs.expand import MOST_RAIDZ, data_groups
 from appliance.zfs import vdev_tree
@@ -151,7 +151,6 @@ def expand_raidz(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
     fits = [size for size in facts.free if partition_bytes(size) >= needed]
     weight = Fraction(group.space[0], sum(one.space[0] for one in groups) or 1)
     estimate = estimate_expansion(pool, facts.past, rotational=facts.rotational)
-    old = max(facts.used - facts.held, 0)
     notes = [Message("A disk larger than {disk} adds no more: the smallest of the raidz counts.", disk=disk_size(disk))]
     if share < 1:
         notes.append(
@@ -168,7 +167,7 @@ def expand_raidz(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
         gain=gain,
         total=facts.total + gain,
         share=1 - weight * (1 - share),
-        rewritten=int(old * weight * (1 - share)),
+        rewritten=rewritten_bytes(facts, after),
         disks=1,
         bought=() if fits else (disk,),
         rebuilds=1,
@@ -184,6 +183,37 @@ def expand_raidz(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
         targets=(vdev.guid,),
         notes=tuple(notes),
     )
+
+
+def rewritten_bytes(facts: GrowthFacts, groups: Sequence[DataGroup]) -> int:
+    """Bytes at most that rewriting every file gives back in these groups, which may be wider than when they were created.
+
+    A block keeps the ratio of data and parity of the width that it was written with. Those in the folders count as if
+    all were of before the first expansion, since nothing says when they were written.
+    """
+    space = sum(group.space[0] for group in groups) or 1
+    saved = sum(
+        (1 - layout_growth.block_share(group, group.made, group.width)) * Fraction(group.space[0], space)
+        for group in groups
+    )
+    return int(max(facts.used - facts.held, 0) * saved)
+
+
+def find_old_blocks(facts: GrowthFacts) -> OldBlocks | None:
+    """What rewriting gives back where a raidz was expanded before; None where none was, or one is being expanded now."""
+    groups = layout_growth.read_groups(facts.pool)
+    gives = rewritten_bytes(facts, groups)
+    if not gives or any(work.kind == "expand" and work.under_way for work in facts.pool.work):
+        return None
+    share, group = min(
+        ((layout_growth.block_share(one, one.made, one.width), one) for one in groups), key=lambda pair: pair[0]
+    )
+    text = Message(
+        "The {layout} was expanded before. Files from before that keep more parity, and take up to {percent} % more room than if they were written again. Larder cannot see which files were written since.",
+        layout=group.layout,
+        percent=round((1 / share - 1) * 100),
+    )
+    return OldBlocks(gives, text)
 
 
 def expansion_reason(facts: GrowthFacts, groups: Sequence[DataGroup], *, any_raidz: bool) -> str:

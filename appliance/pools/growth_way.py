@@ -66,3 +66,10 @@ class Way(msgspec.Struct, frozen=True):
     def seconds(self) -> int:
         """How long its rebuilds take one after the other."""
         return self.rebuilds * self.estimate.seconds if self.estimate else 0
+
+
+class OldBlocks(msgspec.Struct, frozen=True):
+    """Blocks that a raidz has from before it was expanded. ``gives``: bytes at most that rewriting them gives back."""
+
+    gives: int
+    text: str

@@ -16,10 +16,10 @@ from appliance.facts.cleanup import Cleanup
 from appliance.facts.datasets import Dataset
 from appliance.formatting import disk_size
 from appliance.layout.growth import read_groups
-from appliance.pools.growth import list_ways
+from appliance.pools.growth import find_old_blocks, list_ways
 from appliance.pools.growth_disks import disk_choices, usual_disk
 from appliance.pools.growth_forecast import MONTHS, Pace, find_pace, forecast_way
-from appliance.pools.growth_way import GrowthFacts, Way
+from appliance.pools.growth_way import GrowthFacts, OldBlocks, Way
 from appliance.zfs import kernel_module
 from web.alerts.models import PoolDay
 from web.backups.status import read_facts, read_orphans
@@ -77,6 +77,7 @@ class GrowthPage(msgspec.Struct, frozen=True):
     can_rewrite: bool
     folder: str = ""  # where the topmost folder is mounted; empty where it is not
     limit: int = 0  # bytes that the topmost folder may take; 0: no limit
+    old_blocks: OldBlocks | None = None
 
     @property
     def hindered(self) -> bool:
@@ -105,6 +106,7 @@ def build_page(card: PoolCard, box: Box, now: datetime, size: int = 0) -> Growth
         can_rewrite=facts.rewrites,
         folder=root.mountpoint if root and root.mounted else "",
         limit=limit_of(root),
+        old_blocks=find_old_blocks(facts),
     )
 
 

@@ -12,7 +12,7 @@ from appliance.facts.box import Checkpoint, LongWork, Pool
 from appliance.facts.cleanup import Cleanup
 from appliance.layout.geometry import expanded_bytes, usable_bytes
 from appliance.layout.growth import pool_bytes, read_groups
-from appliance.pools.growth import list_ways
+from appliance.pools.growth import find_old_blocks, list_ways
 from appliance.pools.growth_disks import disk_choices, gather_disks, usual_disk, whole_disk
 from appliance.pools.growth_plan import read_plan
 from appliance.pools.growth_way import GrowthFacts, Way
@@ -69,6 +69,30 @@ def test_an_expansion_tells_what_old_files_keep():
     assert "3 for 2" in found.notes[1]
     half = ways(RAIDZ2, held=used // 2)["expand"]
     assert half.rewritten == int((used - used // 2) * Fraction(12, 66))  # what snapshots hold stays
+
+
+EXPANDED = recorded_pool("zpool-status-expand-done-2.3.9.json")  # a raidz1 of 3 that has 4 disks now
+
+
+def test_old_blocks_of_an_expanded_raidz_are_told_without_another_expansion():
+    # 128 KiB took 48 sectors on three disks and take 44 on four: a twelfth of the files, which used up to 9 % more.
+    known = facts(EXPANDED, used=1200 * 2**20, held=600 * 2**20)
+    found = find_old_blocks(known)
+    assert found is not None
+    assert found.gives == 600 * 2**20 // 12
+    assert "The raidz1 was expanded before." in found.text
+    assert "up to 9 % more room" in found.text
+    assert find_old_blocks(facts(RAIDZ2)) is None  # never expanded
+    running = replace(EXPANDED, work=(LongWork("expand", "running", None, None, 1, 2),))
+    assert find_old_blocks(facts(running)) is None
+
+
+def test_a_second_expansion_tells_what_files_from_before_the_first_give_back():
+    # 128 KiB are 32 sectors. On three disks 16 of parity come to them, on five 8: 40 instead of 48.
+    known = facts(EXPANDED, used=1200 * 2**20)
+    (way,) = (one for one in list_ways(known) if one.key == "expand")
+    assert way.rewritten == 1200 * 2**20 * 8 // 48
+    assert way.share == Fraction(40, 44)  # a new file takes that much of what it takes now
 
 
 def test_a_mirror_and_a_single_disk_cannot_be_expanded_and_the_reason_is_told():
@@ -198,7 +222,7 @@ def test_the_size_to_propose_is_about_twice_the_smallest():
     held=st.integers(0, 5 * TB),
 )
 def test_no_way_loses_room_and_none_frees_more_than_is_used(size, free, held):
-    for pool in (RAIDZ2, shaped(shapes.mirror()), shapes.single()):
+    for pool in (RAIDZ2, EXPANDED, shaped(shapes.mirror()), shapes.single()):
         cleanup = Cleanup(freed=held, snapshots=held)
         known = facts(pool, new_disk=size, free=tuple(free), places=len(free), held=held, cleanup=cleanup)
         for way in list_ways(known):

@@ -13,7 +13,7 @@ from appliance.facts.box import Disk, Pool, PoolDetail, Use
 from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Dataset, Property, Snapshot
 from appliance.layout.growth import pool_bytes, read_groups
-from tests.unit.made import dataset, disk
+from tests.unit.made import dataset, disk, recorded_pool
 from tests.unit.pools import shapes
 from tests.web import rows
 from tests.web.reading import Page, text_of
@@ -303,6 +303,19 @@ def test_a_reserved_volume_with_a_snapshot_is_led_to(web, calm):
     assert "60 GB more are reserved for tank/disk" in way
     assert "Show the snapshots" in way
     assert "Show snapshots by space" not in way
+
+
+# --- rewriting ------------------------------------------------------------------------------------------------------
+def test_old_files_of_an_expanded_raidz_have_a_card(web, calm):
+    put(raidz1())
+    assert "Files from before the expansion" not in text_of(web.get(PAGE))
+    pool = recorded_pool("zpool-status-expand-done-2.3.9.json")
+    root = dataset("exp", used=1200 * 2**20, available=2400 * 2**20, used_by_snapshots=600 * 2**20, mountpoint="/exp")
+    rows.put(pools=[pool], datasets=[root])
+    response = web.get(f"/pools/{pool.guid}/growth/")
+    (title,) = (found["title"] for _tag, found in Page(response).elements if found.get("id") == "old-blocks")
+    assert title == f"{600 * 2**20 // 12:,} bytes"  # of what no snapshot holds, a twelfth
+    assert "zfs rewrite -r /exp" in text_of(response)
 
 
 # --- the plan -------------------------------------------------------------------------------------------------------
