@@ -13,11 +13,15 @@ from msgspec.structs import replace
 from appliance.facts.box import Pool
 from appliance.layout import growth
 from appliance.layout.growth import DataGroup
+from appliance.pools.growth import list_ways
+from appliance.pools.growth_way import GrowthFacts
 from appliance.zfs import status
-from deploy.image.machine import GIB, wait_for
-from tests.system import shapes
+from appliance.zfs.vdev_tree import partition_bytes
+from deploy.image.machine import GIB, MachineError, wait_for
+from tests.system import care, shapes
 from tests.system.shapes import LONG, by_id, chosen, done, page_of, press
-from tests.visitor import blank, create_pool, disk_paths, run_zpool
+from tests.system.sharing import key_of
+from tests.visitor import Answer, blank, create_pool, disk_paths, run_zpool
 
 TB = 10**12
 WITHIN, SEED = 0.01, 11
@@ -43,8 +47,8 @@ def make(name, size):
         file.truncate(size)
     return path
 
-def room():
-    listed = subprocess.run(["zfs", "list", "-Hp", "-o", "used,available", "growth"], check=True, capture_output=True, text=True).stdout
+def room(pool="growth"):
+    listed = subprocess.run(["zfs", "list", "-Hp", "-o", "used,available", pool], check=True, capture_output=True, text=True).stdout
     return sum(map(int, listed.split()))
 
 def settled(before):
@@ -79,20 +83,26 @@ try:
         elif case["way"] == "group":
             new = [make(f"new-{at}", case["size"]) for at in range(case["width"])]
             zpool("add", "-f", *ashift, "growth", *([case["layout"]] if case["layout"] != "stripe" else []), *new)
+        elif case["way"] == "pool":
+            new = [make(f"second-{at}", size) for at, size in enumerate(case["parts"])]
+            zpool("create", "-f", "-o", "cachefile=none", *ashift, "-O", "mountpoint=none", "second", *([case["layout"]] if case["layout"] != "stripe" else []), *new)
+            now = room("second")
+            zpool("destroy", "second")
         else:
             for at, (path, size) in enumerate(files):
                 if size < case["size"]:
                     zpool("replace", "-w", "growth", path, larger := make(f"larger-{at}", case["size"]))
                     files[at] = (larger, case["size"])
             zpool("online", "-e", "growth", *(path for path, _size in files))
-        if now == before:
+        if case["way"] != "pool" and now == before:
             now = settled(before)
         found.append({"status": shown, "before": before, "after": now})
         zpool("destroy", "growth")
         for name in os.listdir(folder):
             os.unlink(f"{folder}/{name}")
 finally:
-    subprocess.run(["zpool", "destroy", "-f", "growth"], stderr=subprocess.DEVNULL)
+    for pool in ("second", "growth"):
+        subprocess.run(["zpool", "destroy", "-f", pool], stderr=subprocess.DEVNULL)
     subprocess.run(["umount", folder])
 print(json.dumps(found))
 """
@@ -113,6 +123,31 @@ def random_cases() -> list[dict[str, Any]]:
     return cases
 
 
+def second_pools() -> list[dict[str, Any]]:
+    """A pool of each layout, and the disks of a second one: unequal ones that are in the box, or equal ones to be bought.
+    Each file of it is as large as the partition of its disk."""
+    dice = random.Random(SEED)
+    cases: list[dict[str, Any]] = []
+    for layout, least in LAYOUTS.items():
+        for in_box in (True, False):
+            width = least + (dice.randint(0, 2) if layout.startswith("raidz") else 0)
+            size = dice.randint(6 * TB, 12 * TB)
+            free = [dice.randint(2 * TB, 12 * TB) for _disk in range(width)] if in_box else []
+            parts = [partition_bytes(disk) for disk in free or [size] * width]
+            groups = [[dice.randint(1 * TB, 6 * TB) for _disk in range(width)]]
+            cases.append({"layout": layout, "ashift": 12, "groups": groups, "way": "pool", "size": size, "free": free, "parts": parts})  # fmt: skip
+    return cases
+
+
+def second_pool_bytes(case: dict[str, Any], pool: Pool, total: int) -> int:
+    """What the page names for a second pool of the disks of the case."""
+    facts = GrowthFacts(pool, used=0, total=total, free=tuple(case["free"]), new_disk=case["size"])
+    (way,) = (one for one in list_ways(facts) if one.key == "pool")
+    assert way.is_possible, way.reason
+    assert (way.total, len(way.bought)) == (total + way.gain, 0 if case["free"] else len(case["parts"]))
+    return way.gain
+
+
 def changed(case: dict[str, Any], groups: tuple[DataGroup, ...]) -> list[DataGroup]:
     """The groups after the way of the case, as the appliance calculates them. A file has no partition table."""
     if case["way"] == "expand":
@@ -130,8 +165,9 @@ def with_ashift(pool: Pool, ashift: int) -> Pool:
 
 
 def test_every_way_gives_what_is_calculated_within_one_per_cent(appliance):
-    cases = random_cases()
+    cases = [*random_cases(), *second_pools()]
     assert {case["layout"] for case in cases} == set(LAYOUTS)
+    assert {case["way"] for case in cases} == {"expand", "group", "replace", "pool"}
     appliance.run("systemctl", "stop", "zfs-zed", "larder-worker")
     try:
         given = json.loads(appliance.run("python3", "-c", DO_EACH, given=json.dumps(cases), timeout=3000))
@@ -142,8 +178,9 @@ def test_every_way_gives_what_is_calculated_within_one_per_cent(appliance):
     for case, told in zip(cases, given, strict=True):
         pool = with_ashift(next(status.parse_pools(told["status"])), case["ashift"])
         groups = growth.read_groups(pool)
-        now, then = growth.pool_bytes(groups), growth.pool_bytes(changed(case, groups))
-        said = told["before"] + then - now  # as the page adds it to what is there
+        now = growth.pool_bytes(groups)
+        # As the page adds it to what is there; a second pool is compared by itself.
+        said = second_pool_bytes(case, pool, told["before"]) if case["way"] == "pool" else told["before"] + growth.pool_bytes(changed(case, groups)) - now  # fmt: skip
         for what, calculated, measured in (("before", now, told["before"]), ("after", said, told["after"])):
             if calculated != pytest.approx(measured, rel=WITHIN):
                 wrong.append(f"{case} {what}: calculated {calculated}, given {measured}")
@@ -157,10 +194,20 @@ def room(appliance, pool: str) -> int:
 
 def gain_of(visitor, path: str, key: str, **query: object) -> int:
     """The exact bytes that the page names for a way."""
-    address = f"{path}growth/" + (f"?size={query['size']}" if query else "")
-    found = re.search(rf'id="gain-{key}" title="([0-9,]+) bytes"', visitor.get(address).text)
-    assert found, visitor.get(address).words
-    return int(found[1].replace(",", ""))
+    page = visitor.get(f"{path}growth/" + (f"?size={query['size']}" if query else ""))
+    found = bytes_at(page, f"gain-{key}")
+    assert found is not None, page.words
+    return found
+
+
+def bytes_at(page: Answer, key: str) -> int | None:
+    """The exact bytes of a figure of the page; None where it does not have it."""
+    found = re.search(rf'id="{key}" title="([0-9,]+) bytes"', page.text)
+    return int(found[1].replace(",", "")) if found else None
+
+
+def available(appliance, pool: str) -> int:
+    return int(appliance.run("zfs", "list", "-Hp", "-o", "available", pool))
 
 
 def wait_for_room(appliance, pool: str, wanted: int) -> None:
@@ -189,13 +236,124 @@ def test_the_page_of_a_raidz_says_what_an_expansion_gives(appliance, visitor):
     wait_for_room(appliance, "tank", before + gain)
     # A block of 128 KiB takes 48 sectors on three disks and 44 on four: rewriting gives back a twelfth.
     used = int(appliance.run("zfs", "get", "-Hp", "-o", "value", "used", "tank"))
+    given_back = visitor.watch(f"{path}growth/", lambda page: bytes_at(page, "old-blocks"), timeout=LONG)
+    assert given_back == pytest.approx(used / 12, rel=0.02)
     appliance.run("zfs", "rewrite", "-r", "/tank", timeout=600)
     appliance.run("zpool", "sync", "tank")
+    # What is no file is not rewritten.
     wait_for(
         "a twelfth given back",
-        lambda: int(appliance.run("zfs", "get", "-Hp", "-o", "value", "used", "tank")) == pytest.approx(used * 44 / 48, rel=0.02),
+        lambda: used - int(appliance.run("zfs", "get", "-Hp", "-o", "value", "used", "tank")) == pytest.approx(given_back, rel=0.1),
         timeout=120,
     )  # fmt: skip
+    appliance.run("zpool", "destroy", "tank")
+
+
+# Old blocks in snapshots of every kind. Without compression zeros are stored as any other bytes. A deleted file is gone
+# some transaction groups later, so each snapshot waits for that.
+FILL = r"""
+fill() { dd if=/dev/zero of=$1 bs=1M count=$2 status=none; }
+gone() { until [ "$(zfs get -Hpo value referenced $1)" -lt $(($2 * 1048576)) ]; do zpool sync tank; done; }
+mark() { printf '{"guid":%s,"raw":false}' $1; }
+
+# A volume with all of its space reserved, which its snapshot makes ZFS reserve once more.
+zfs create -V 48M tank/disk
+until [ -b /dev/zvol/tank/disk ]; do udevadm settle; done
+dd if=/dev/zero of=/dev/zvol/tank/disk bs=1M count=32 oflag=direct conv=fsync status=none
+zfs snapshot tank/disk@one
+
+# A copy of a folder that is not on this box, with a deleted file in its snapshot.
+zfs create -o canmount=off -o mountpoint=none -o larder:copy-of="$(mark 0)" tank/backups
+zfs create -o mountpoint=/old -o larder:copy-of="$(mark 77)" tank/backups/old
+fill /old/here 24; fill /old/deleted 24
+zfs snapshot tank/backups/old@one
+rm /old/deleted; gone tank/backups/old 28
+zfs unmount tank/backups/old
+
+# Of a file that is in one snapshot alone, of two that several share, and of one that is still there.
+zfs create tank/photos
+fill /tank/photos/here 8; fill /tank/photos/first 48; fill /tank/photos/second 48
+zfs snapshot tank/photos@one
+rm /tank/photos/first; gone tank/photos 60
+zfs snapshot tank/photos@two
+fill /tank/photos/third 32
+zfs snapshot tank/photos@three
+rm /tank/photos/second; gone tank/photos 44
+zfs snapshot tank/photos@four
+rm /tank/photos/third; gone tank/photos 12
+
+# A protected snapshot shares a deleted file with the one before it.
+zfs create tank/tax
+fill /tank/tax/shared 32; fill /tank/tax/alone 24
+zfs snapshot tank/tax@before
+rm /tank/tax/alone; gone tank/tax 36
+zfs snapshot tank/tax@kept
+zfs hold safe tank/tax@kept
+rm /tank/tax/shared; gone tank/tax 4
+zpool sync tank
+"""
+MIB = 2**20
+
+
+def test_cleaning_up_frees_what_its_page_says(appliance, visitor):
+    (disk,) = disk_paths(appliance, 1)
+    blank(appliance, disk)
+    create_pool(appliance, "-o", "ashift=12", "-O", "compression=off", "tank", disk)
+    appliance.shell(FILL, timeout=600)
+    path = page_of(appliance, "tank")
+    folders = {name: key_of(appliance, name) for name in ("tank/photos", "tank/tax", "tank/disk", "tank/backups/old")}
+
+    def held(dataset: str) -> int:
+        return int(appliance.run("zfs", "get", "-Hp", "-o", "value", "usedbysnapshots", dataset))
+
+    def known(page: Answer) -> bool:
+        return all(f'"{held(name):,} bytes"' in page.text for name in folders if name != "tank/disk")
+
+    visitor.watch("/snapshots/space/", known, timeout=LONG)
+    page = visitor.get(f"{path}growth/")
+    gain = gain_of(visitor, path, "clean")
+    # Photos 128 and tax 24 of its 56; 32 that are reserved for the volume; all 48 of the copy.
+    assert gain == pytest.approx((128 + 24 + 32 + 48) * MIB, rel=0.05)
+    assert "freed at most" in page.words
+    assert "One snapshot is protected or has a clone" in page.words
+    assert "reserved for tank/disk only because of" in page.words
+    # What each holds alone is much less, and what the folder's snapshots hold together is more than can be freed.
+    alone = appliance.run("zfs", "list", "-Hp", "-r", "-t", "snapshot", "-o", "used", "tank").split()
+    assert sum(map(int, alone)) < 0.6 * gain
+    assert held("tank/tax") > 52 * MIB
+    before = available(appliance, "tank")
+
+    assert "Show snapshots by space" in page.words
+    assert "Show the copies" in page.words
+    for name in ("tank/photos", "tank/tax", "tank/disk"):
+        listed = f"/snapshots/of/{folders[name]}/"
+        chosen_ones = re.findall(r'name="snapshot" value="(\d+)"', visitor.get(listed).text)
+        assert len(chosen_ones) == {"tank/photos": 4, "tank/tax": 2, "tank/disk": 1}[name]
+        review = care.press(visitor, listed, "/snapshots/destroy/", snapshot=chosen_ones)
+        said = shapes.change(visitor, review)
+        assert said.startswith("Done."), said
+    copies = visitor.get(shapes.link(page, "/backups/"))
+    assert shapes.link(copies, f"/folders/{folders['tank/backups/old']}/")
+    destroy = f"/folders/{folders['tank/backups/old']}/destroy/"
+    visitor.wait_until(destroy, "Snapshots 1, holding", timeout=LONG)
+    said = shapes.change(visitor, visitor.get(f"{destroy}?review=1"))
+    assert said.startswith("Done."), said
+
+    def is_freed() -> bool:
+        """Within one per cent of the figure; ZFS frees in the background."""
+        return available(appliance, "tank") - before == pytest.approx(gain, rel=WITHIN)
+
+    try:
+        wait_for(f"{gain} bytes more to be available", is_freed, timeout=120)
+    except MachineError as error:
+        raise AssertionError(f"said {gain}, freed {available(appliance, 'tank') - before}") from error
+    wait_for(
+        "nothing to be freed any more", lambda: appliance.run("zpool", "get", "-Hp", "-o", "value", "freeing", "tank").strip() == "0", timeout=120
+    )  # fmt: skip
+    assert is_freed()
+    snapshots = appliance.run("zfs", "list", "-H", "-r", "-t", "snapshot", "-o", "name", "tank").split()
+    assert snapshots == ["tank/tax@kept"]
+    appliance.run("zfs", "release", "safe", "tank/tax@kept")
     appliance.run("zpool", "destroy", "tank")
 
 
