@@ -17,6 +17,9 @@ State = Literal["clean", "watch", "failed"]
 NEIGHBOURS = 10  # regions on either side: a disk with platters becomes slower towards its end, but not within these
 FEWEST = 5  # regions without which a median says nothing
 SLOW = 2.0  # times the median of its neighbours
+# Times the median from which a disk is refused: it reads a place again and again before it has it, which a sound one does not,
+# and no other work of the box is likely to have held up one region alone by as much.
+FAR_TOO_SLOW = 4.0
 LEAST_LOST = 10.0  # seconds over that median; less may be other work of the box
 # Counts that no sound drive raises while it is new: the name, and what a higher value means.
 BAD = {
@@ -71,6 +74,10 @@ class SlowRegion(msgspec.Struct, frozen=True):
     reading: bool
 
     @property
+    def state(self) -> State:
+        return "failed" if self.times >= FAR_TOO_SLOW else "watch"
+
+    @property
     def text(self) -> str:
         return Message("{place} is slow: {what}.", place=place_text(self.region), what=self.what)
 
@@ -118,7 +125,7 @@ def judge_disk(
         *failed_regions(regions, results),
         *failed_tests(tests),
         *changed_figures(before, after),
-        *(Finding("watch", slow.text) for slow in find_slow(regions, results)),
+        *(Finding(slow.state, slow.text) for slow in find_slow(regions, results)),
     ]
     if not results and not any(test.get("passed") for test in tests.values()):
         findings.append(

@@ -132,7 +132,7 @@ def test_disk_that_cannot_be_read_at_a_place_is_refused_with_the_region_named(vi
     assert re.search(r"Tested \d+ \w+ \d+, and it failed\.", wizard.words), wizard.words
 
 
-def test_slow_region_is_named(visitor, appliance):
+def test_disk_with_a_slow_region_is_refused_with_the_region_named(visitor, appliance):
     key = new_disk(appliance, visitor, "slow")
     with slowed(appliance, "slow"):
         path = begin(visitor, key)
@@ -140,7 +140,7 @@ def test_slow_region_is_named(visitor, appliance):
         appliance.monitor(f"block_set_io_throttle drive-slow {MIB // 2} 0 0 0 0 0")
         visitor.wait_until(path, f"Region 7 of {TOTAL}", timeout=300)
     said = ended(visitor, path)
-    assert "Something needs a look" in said, said
+    assert "Do not use this disk" in said, said
     assert re.search(r"Region 6 \(\d+ MB to \d+ MB\) is slow", said), said
     assert "could not be" not in said
 

@@ -43,12 +43,17 @@ def test_bad_region_is_named_with_its_place(problem, words):
 def test_slow_region_is_named_with_how_much_longer_it_took():
     found = results(_30=RegionResult(number=30, written=180 * 10**6, read=30 * 10**6))
     verdict = judged(found=found)
-    assert verdict.state == "watch"
     (slow,) = find_slow(REGIONS, found)
     assert (slow.region.number, slow.reading) == (30, True)
     assert 6.0 < slow.times < 6.7
     assert "reading at 30 MB/s" in verdict.findings[0].text
     assert 1000 < slow.lost < 1200
+
+
+@pytest.mark.parametrize(("rate", "state"), [(30, "failed"), (47, "failed"), (50, "watch"), (90, "watch"), (110, "clean")])
+def test_disk_with_a_region_that_takes_four_times_as_long_is_refused(rate, state):
+    """Around it, reading goes at 190 MB/s."""
+    assert judged(found=results(_30=RegionResult(number=30, written=180 * 10**6, read=rate * 10**6))).state == state
 
 
 def test_few_seconds_more_are_no_slow_region_however_many_times_they_are():
