@@ -37,8 +37,11 @@ appliance-tools:
 	deploy/image/need $(VENV_PACKAGE)
 	deploy/image/need qemu-system-x86_64=qemu-system-x86 qemu-img=qemu-utils mmdebstrap mkfs.ext4=e2fsprogs ssh=openssh-client /usr/share/keyrings/debian-archive-keyring.gpg=debian-archive-keyring
 
+# QEMU as a computer that uses a disk over iSCSI.
+ISCSI_DRIVE = /usr/lib/$(shell uname -m)-linux-gnu/qemu/block-iscsi.so
+
 browser-tools:
-	deploy/image/need chromium age smbclient nfs-ls=libnfs-utils iscsi-ls=libiscsi-bin fc-list=fontconfig
+	deploy/image/need chromium age smbclient nfs-ls=libnfs-utils iscsi-ls=libiscsi-bin $(ISCSI_DRIVE)=qemu-block-extra fc-list=fontconfig
 
 $(VENV)/ready: requirements-dev.lock
 	deploy/image/need $(VENV_PACKAGE)

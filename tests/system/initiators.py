@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from appliance.shares.iscsi.part import PREFIX
 from deploy.image.machine import Machine
@@ -47,13 +48,29 @@ def inquiry(url: str, *words: str, initiator: str = INITIATOR) -> tuple[int, str
     return tried("iscsi-inq", "-i", initiator, *words, url)
 
 
-def conformance(url: str, family: str) -> tuple[int, set[str], str]:
-    """How many tests of a family of libiscsi's conformance tests ran, which failed, and what was said of those. What the disk
-    says that it does not support is passed over there and counts as passed."""
+@dataclass(frozen=True)
+class Conformance:
+    """How many tests of a family of libiscsi's conformance tests ran, which failed, what was said, and by the names of those
+    that passed over something what it was: the tool counts them as passed."""
+
+    ran: int
+    failed: frozenset[str]
+    skipped: dict[str, str]
+    said: str
+
+
+def conformance(url: str, family: str) -> Conformance:
     _status, said = tried("iscsi-test-cu", "-d", "-n", "-t", f"SCSI.{family}", url, timeout=1200)
     ran = re.search(r"^\s*tests\s+\d+\s+(\d+)", said, re.MULTILINE)
     failed = re.findall(r"Suite \S+, Test (\S+) had failures:", said)
-    return int(ran[1]) if ran else 0, {f"{family}.{name}" for name in failed}, said
+    skipped = {}
+    for name, told in re.findall(
+        r"^  Test: (\S+) \.\.\.(.*?)(?=^  Test: |^Run Summary|\Z)", said, re.MULTILINE | re.DOTALL
+    ):
+        reasons = dict.fromkeys(reason.strip() for reason in re.findall(r"\[SKIPPED\](.*)", told))
+        if reasons:
+            skipped[f"{family}.{name}"] = " ".join(reasons)
+    return Conformance(int(ran[1]) if ran else 0, frozenset(f"{family}.{name}" for name in failed), skipped, said)
 
 
 def capacity(url: str) -> str:

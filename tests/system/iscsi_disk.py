@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -33,8 +34,9 @@ class Extent(ctypes.Structure):
 def library() -> Any:
     found = ctypes.CDLL(ctypes.util.find_library("iscsi"))
     found.iscsi_get_error.restype = ctypes.c_char_p
-    for name in ("create_context", "write10_sync", "read10_iov_sync", "synchronizecache10_sync"):
+    for name in ("create_context", "write10_sync", "read10_iov_sync", "synchronizecache10_sync", "readcapacity16_sync"):
         getattr(found, f"iscsi_{name}").restype = ctypes.c_void_p
+    found.scsi_datain_unmarshall.restype = ctypes.c_void_p
     return found
 
 
@@ -65,6 +67,14 @@ class Disk:
             )
         )
         return data.raw
+
+    def capacity(self) -> int:
+        """The bytes of the disk, asked anew in this session (READ CAPACITY (16), SBC-3, 5.16). Raises DiskError."""
+        task = ctypes.c_void_p(library().iscsi_readcapacity16_sync(self.session, 0))
+        told = library().scsi_datain_unmarshall(task) if task else None
+        last, size = struct.unpack("=QI", ctypes.string_at(told, 12)) if told else (0, 0)  # struct scsi_readcapacity16
+        self.carried_out(task.value)
+        return int((last + 1) * size)
 
     def carried_out(self, task: int | None) -> None:
         status = library().scsi_task_get_status(ctypes.c_void_p(task), None) if task else None

@@ -50,7 +50,9 @@ def test_slow_region_is_named_with_how_much_longer_it_took():
     assert 1000 < slow.lost < 1200
 
 
-@pytest.mark.parametrize(("rate", "state"), [(30, "failed"), (47, "failed"), (50, "watch"), (90, "watch"), (110, "clean")])
+@pytest.mark.parametrize(
+    ("rate", "state"), [(30, "failed"), (47, "failed"), (50, "watch"), (90, "watch"), (110, "clean")]
+)
 def test_disk_with_a_region_that_takes_four_times_as_long_is_refused(rate, state):
     """Around it, reading goes at 190 MB/s."""
     assert judged(found=results(_30=RegionResult(number=30, written=180 * 10**6, read=rate * 10**6))).state == state
