@@ -41,13 +41,13 @@ class Reason:
 
     def as_json(self) -> dict[str, object]:
         """As it travels from the agent to who asked."""
-        arguments = dict(self.message.arguments)
-        return {"code": self.code, "template": self.message.template, "arguments": arguments, "field": self.field}
+        return {"code": self.code, **self.message.as_json(), "field": self.field}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Reason:
-        """Read ``as_json``. Raises KeyError or TypeError for anything else."""
-        return cls(given["code"], given["template"], field=given["field"], **given["arguments"])
+        """Read ``as_json``. Raises what ``Message.from_json`` does for anything else."""
+        message = Message.from_json(given)
+        return cls(given["code"], message.template, **{**message.arguments, "field": given["field"]})
 
 
 class LarderError(Exception):

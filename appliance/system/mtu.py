@@ -17,8 +17,10 @@ import msgspec
 from appliance.errors import Reason, Refused
 from appliance.message import Message
 from appliance.system import paths
+from appliance.system.atomic_file import write_atomically
 
 SECONDS = 90  # until the former value comes back
+SECONDS_KNOWN = 60 * 60  # that it counts who cannot follow
 LEAST, USUAL, MOST = 1280, 1500, 9216  # IPv6 needs 1280 (RFC 8200); switches for homes carry up to 9216
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}")  # of a port, as the kernel's 15 bytes and no way out of a folder
 PORTS = Path("/sys/class/net")
@@ -29,7 +31,8 @@ HOOK = Path("/etc/network/if-up.d/larder-mtu")
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """A change that waits for its confirmation. ``until``: seconds of the clock that counts from the start of the box.
 
-    ``tested``: whether clients were asked; ``deaf``: those that no full frame reached.
+    ``clients``: addresses of those that were connected before; ``tested``: whether they were asked since; ``deaf``: those of them
+    that no full frame reached; ``silent``: those that answered nothing before either, so that it is not known.
     """
 
     port: str
@@ -37,11 +40,23 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     former: int
     until: float
     tested: bool = False
+    clients: tuple[str, ...] = ()
     deaf: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()
 
     @property
     def seconds_left(self) -> int:
         return max(round(self.until - now()), 0)
+
+
+class Unreached(msgspec.Struct, frozen=True, kw_only=True):
+    """Why an MTU was not tried: the computers that cannot follow, and those of which it is not known, as in ``Trial``."""
+
+    port: str
+    mtu: int
+    at: float
+    deaf: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()
 
 
 class MtuStatus(msgspec.Struct, frozen=True):
@@ -50,6 +65,7 @@ class MtuStatus(msgspec.Struct, frozen=True):
     value: int
     refusal: str = ""
     trial: Trial | None = None
+    unreached: Unreached | None = None
 
 
 def now() -> float:
@@ -96,12 +112,37 @@ def read_trial(port: str) -> Trial | None:
     return trial if trial.port == port and trial.until > now() and read_mtu(port) == trial.mtu else None
 
 
+def note_trial(trial: Trial) -> None:
+    """For pages, which may read it."""
+    write_atomically(trial_file(trial.port), msgspec.json.encode(trial), mode=0o644)
+
+
+def unreached_file(port: str) -> Path:
+    """Beside the trial's."""
+    return paths.RUN / f"mtu-unreached-{port}"
+
+
+def read_unreached(port: str) -> Unreached | None:
+    """Who could not follow when the last MTU was tried; None where everybody could, or where it was long ago."""
+    try:
+        found = msgspec.json.decode(unreached_file(port).read_bytes(), type=Unreached)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return found if found.port == port and now() < found.at + SECONDS_KNOWN else None
+
+
+def note_unreached(port: str, mtu: int, deaf: tuple[str, ...], silent: tuple[str, ...]) -> None:
+    """For pages, which may read it."""
+    found = Unreached(port=port, mtu=mtu, at=now(), deaf=deaf, silent=silent)
+    write_atomically(unreached_file(port), msgspec.json.encode(found), mode=0o644)
+
+
 def confirmed_file(port: str) -> Path:
     return paths.AGENT_STATE / "mtu" / port
 
 
 def read_status(port: str) -> MtuStatus:
-    return MtuStatus(read_mtu(port), describe_manager(port), read_trial(port))
+    return MtuStatus(read_mtu(port), describe_manager(port), read_trial(port), read_unreached(port))
 
 
 def describe_manager(port: str) -> str:

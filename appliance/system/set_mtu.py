@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import msgspec
 
 from appliance import command
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
-from appliance.message import Message
+from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work, never
-from appliance.system import full_frames, mtu, service_start
+from appliance.system import full_frames, mtu, service_start, trial_record
 from appliance.system.atomic_file import sync_folder, write_atomically
+
+NETWORK_LOCK = "network"
+# A port can lose its link when its MTU changes, with it its address until DHCP has answered; a switch can take 30 seconds to
+# forward again (spanning tree).
+SECONDS_TO_ANSWER = 35.0
 
 
 def unit_of(port: str) -> str:
@@ -50,13 +56,20 @@ class MtuOperation(Operation):
         return self.port
 
     def locks(self) -> tuple[str, ...]:
-        return ("network",)
+        return (NETWORK_LOCK,)
 
 
 class TryMtu(MtuOperation, tag="try-mtu"):
-    """Set an MTU until the timer puts the former one back."""
+    """Set an MTU until the timer puts the former one back. At once it goes back where a larger one does not reach a computer that
+    is connected, or may not, unless that is one of ``accepted``: addresses that the administrator has seen named."""
 
     needs_proof = never
+
+    accepted: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        full_frames.check_addresses(self.accepted)
 
     @property
     def title(self) -> str:
@@ -67,21 +80,31 @@ class TryMtu(MtuOperation, tag="try-mtu"):
             yield Reason("mtu-same", "The port has this MTU already.", field="mtu")
 
     def plan(self, facts: Facts) -> Plan:
-        seconds = mtu.SECONDS
+        seconds, larger = mtu.SECONDS, self.mtu > self.former
+        first = Message("Each computer that is connected is asked first whether frames of {mtu} bytes arrive there. If they do not, you are told which computers that are, and {former} is back after some seconds.", mtu=self.mtu, former=self.former)  # fmt: skip
+        then = Message("{port} gets an MTU of {mtu} for {seconds} seconds. If you confirm on the page of the system that everything still works, it stays. Otherwise {former} comes back by itself, also if these pages can no longer be reached.", port=self.port, mtu=self.mtu, seconds=seconds, former=self.former)  # fmt: skip
         return Plan(
-            summary=Message("{port} gets an MTU of {mtu} for {seconds} seconds. If you confirm on the page of the system that everything still works, it stays. Otherwise {former} comes back by itself, also if these pages can no longer be reached.", port=self.port, mtu=self.mtu, seconds=seconds, former=self.former),
+            summary=join_messages([first, then]) if larger else then,
             steps=(
                 Step("arm", Message("Set a timer that puts {former} back", former=self.former), " ".join(timer_argv(self.port, self.former)), self.arm),
                 Step("change", Message("Set {mtu}", mtu=self.mtu), " ".join(set_argv(self.port, self.mtu)), self.change),
                 Step("ask", Message("See whether full frames reach the computers that are connected"), "an ICMP echo request of that size to each, not to be fragmented", self.ask),
             ),
-            identity={"kind": "try-mtu", "port": self.port, "mtu": self.mtu, "former": self.former},
-            warnings=(Message("A larger MTU than {usual} helps only if every computer, switch and access point in this network is set to it. Those that are not may lose their connection.", usual=mtu.USUAL),) if self.mtu > mtu.USUAL else (),
+            identity={"kind": "try-mtu", "port": self.port, "mtu": self.mtu, "former": self.former, "accepted": [*self.accepted]},
+            warnings=self.warnings(),
             undo=Message("Do nothing: {former} comes back after {seconds} seconds.", former=self.former, seconds=seconds),
         )  # fmt: skip
 
+    def warnings(self) -> tuple[str, ...]:
+        found = []
+        if self.mtu > mtu.USUAL:
+            found.append(Message("A larger MTU than {usual} helps only if every computer, switch and access point in this network is set to it. Those that are not may lose their connection.", usual=mtu.USUAL))  # fmt: skip
+        if self.accepted:
+            found.append(Message("These computers cannot follow, or do not say whether they can. They may lose their connection until {former} is back: {names}.", former=self.former, names=", ".join(self.accepted)))  # fmt: skip
+        return tuple(found)
+
     def arm(self, work: Work) -> None:
-        """Refuse what is not known; then the timer, before anything changes."""
+        """Refuse what is not known; see who is connected; then the timer, before anything changes."""
         service_start.refuse_container()
         if refusal := mtu.describe_manager(self.port):
             raise Refused(
@@ -91,14 +114,18 @@ class TryMtu(MtuOperation, tag="try-mtu"):
             raise Refused(
                 Reason("mtu-trial-runs", "Another MTU is being tried. Wait until it has been kept or put back.")
             )
+        if (tried := trial_record.read_record()) and tried.until > mtu.now():
+            raise Refused(
+                Reason("setting-trial-runs", "A setting is being tried. Wait until that measurement has ended.")
+            )
         if mtu.read_mtu(self.port) != self.former:
             raise Refused(Reason("mtu-changed-since", "The port has got another MTU since you opened the page. Open it again."))  # fmt: skip
+        clients = full_frames.list_clients(self.port)
+        work.progress(0, Message("Asking the computers that are connected"))
+        silent = full_frames.ask_clients(clients, full_frames.SMALL).silent
         command.run(timer_argv(self.port, self.former), timeout=60)
-        self.note_trial(mtu.Trial(port=self.port, mtu=self.mtu, former=self.former, until=mtu.now() + mtu.SECONDS))
-
-    def note_trial(self, trial: mtu.Trial) -> None:
-        """For pages, which may read it."""
-        write_atomically(mtu.trial_file(self.port), msgspec.json.encode(trial), mode=0o644)
+        until = mtu.now() + mtu.SECONDS
+        mtu.note_trial(mtu.Trial(port=self.port, mtu=self.mtu, former=self.former, until=until, clients=clients, silent=silent))  # fmt: skip
 
     def change(self, work: Work) -> None:
         """Set the value; where the port does not take it, the timer is not needed."""
@@ -107,28 +134,44 @@ class TryMtu(MtuOperation, tag="try-mtu"):
             if mtu.read_mtu(self.port) != self.mtu:
                 raise Failed(Message("{port} did not take an MTU of {mtu}", port=self.port, mtu=self.mtu))
         except Failed:
-            command.run(set_argv(self.port, self.former), timeout=30, accept=range(256))
-            command.run(("systemctl", "stop", f"{unit_of(self.port)}.timer"), timeout=30, accept=range(256))
-            mtu.trial_file(self.port).unlink(missing_ok=True)
+            with suppress(Failed):
+                self.put_back()
             raise
 
+    def put_back(self) -> None:
+        """Before the timer does it. Raises Failed: then the timer stands as before."""
+        command.run(set_argv(self.port, self.former), timeout=30)
+        command.run(("systemctl", "stop", f"{unit_of(self.port)}.timer"), timeout=30, accept=range(256))
+        mtu.trial_file(self.port).unlink(missing_ok=True)
+
     def ask(self, work: Work) -> None:
-        """Name the computers that no full frame reaches. They may also just not answer such requests."""
+        """Name the computers that no full frame reaches, and end the trial where nobody has accepted that."""
         trial = mtu.read_trial(self.port)
         if trial is None:
             return  # it is back already
-        deaf: list[str] = []
         try:
-            for at, address in enumerate(clients := full_frames.list_clients()):
-                work.progress(at * 100 // len(clients), Message("Asking {address}", address=address))
-                if not full_frames.reaches(address, self.mtu):
-                    deaf.append(address)
-                    work.note(Message("{address} did not answer a full frame", address=address))
-            tested = bool(clients)
-        except (Failed, OSError) as error:
-            work.note(Message("The computers that are connected could not be asked: {error}", error=error))
-            tested = False
-        self.note_trial(msgspec.structs.replace(trial, tested=tested, deaf=tuple(deaf)))
+            asked = [address for address in trial.clients if address not in trial.silent]
+            answers = full_frames.ask_clients(asked, self.mtu, patience=SECONDS_TO_ANSWER)
+        except OSError as error:
+            self.put_back()
+            raise Failed(Message("The computers that are connected could not be asked"), str(error)) from error
+        deaf = (*answers.deaf, *answers.silent)  # the latter answered before
+        for address in deaf:
+            work.note(Message("{address} did not answer a full frame", address=address))
+        if self.mtu > self.former and not {*deaf, *trial.silent} <= {*self.accepted}:
+            mtu.note_unreached(self.port, self.mtu, deaf, trial.silent)
+            self.put_back()
+            raise Refused(*self.explain_unreached(deaf, trial.silent))
+        if not deaf and not trial.silent:
+            mtu.unreached_file(self.port).unlink(missing_ok=True)
+        mtu.note_trial(msgspec.structs.replace(trial, tested=bool(trial.clients), deaf=deaf))
+
+    def explain_unreached(self, deaf: tuple[str, ...], silent: tuple[str, ...]) -> Iterator[Reason]:
+        if deaf:
+            yield Reason("mtu-not-followed", "Frames of {mtu} bytes do not reach {names}.", mtu=self.mtu, names=", ".join(deaf))  # fmt: skip
+        if silent:
+            yield Reason("mtu-not-answered", "It is not known whether frames of {mtu} bytes reach {names}: no ping is answered there.", mtu=self.mtu, names=", ".join(silent))  # fmt: skip
+        yield Reason("mtu-back", "So {port} has an MTU of {former} again. Set {mtu} on those computers and on every switch between, or try it all the same: the page where you change the MTU now offers that.", port=self.port, former=self.former, mtu=self.mtu)  # fmt: skip
 
     def probe(self, step: str, facts: Facts) -> bool:
         trial = mtu.read_trial(self.port)
@@ -190,6 +233,7 @@ class KeepMtu(MtuOperation, tag="keep-mtu"):
         if kept.parent.is_dir():
             sync_folder(kept.parent)
         mtu.trial_file(self.port).unlink(missing_ok=True)
+        mtu.unreached_file(self.port).unlink(missing_ok=True)
 
     def probe(self, step: str, facts: Facts) -> bool:
         kept = mtu.confirmed_file(self.port)

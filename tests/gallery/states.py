@@ -17,7 +17,7 @@ from appliance.benchmarks.matrix import Sweep
 from appliance.shares.drift.detect import Edit
 from appliance.shares.troubleshoot.diagnose import Diagnosis
 from appliance.system import mtu
-from appliance.system.mtu import MtuStatus, Trial
+from appliance.system.mtu import MtuStatus, Trial, Unreached
 from appliance.zfs import vdev_tree
 from tests.web import rows
 from tests.web.benchmarks import client_runs_made, sweeps_made
@@ -114,7 +114,8 @@ def add_mtu_trial() -> None:
     for row in BoxRow.objects.all():
         info = row.fact
         trial = Trial(port=info.ports[0].name, mtu=9000, former=1500, until=mtu.now() + 60, tested=True, deaf=("192.168.1.21",))  # fmt: skip
-        ports = (replace(info.ports[0], mtu=MtuStatus(9000, trial=trial)), *info.ports[1:])
+        unreached = Unreached(port=trial.port, mtu=9000, at=mtu.now(), deaf=("192.168.1.21",), silent=("192.168.1.22",))
+        ports = (replace(info.ports[0], mtu=MtuStatus(9000, trial=trial, unreached=unreached)), *info.ports[1:])
         rows.put_box(replace(info, ports=ports))
 
 

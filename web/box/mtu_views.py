@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from django import forms
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from appliance.errors import Reason, Refused
 from appliance.system import mtu
 from appliance.system.box_info import Port
-from appliance.system.mtu import MtuStatus
+from appliance.system.mtu import MtuStatus, Unreached
 from appliance.system.set_mtu import KeepMtu, TryMtu
 from web.box.settings_views import read_box
 from web.jobs import confirm
@@ -30,6 +31,35 @@ class MtuForm(forms.Form):
             "1500 is usual. 9000 (jumbo frames) needs every computer and switch in this network to use it too."
         ),
     )
+    anyway = forms.BooleanField(required=False)
+
+    def __init__(self, data: QueryDict | None, status: MtuStatus) -> None:
+        self.unreached = unreached = status.unreached
+        super().__init__(data, initial={"mtu": unreached.mtu if unreached else status.value})
+        if unreached is None:
+            del self.fields["anyway"]
+            return
+        label = gettext("Try {mtu} although not all computers can follow")
+        self.fields["anyway"].label = label.format(mtu=unreached.mtu)
+        self.fields["anyway"].help_text = explain_unreached(unreached)
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        """The computers that may be cut off until the former value is back."""
+        found = self.unreached
+        if found is None or found.mtu != self.cleaned_data["mtu"] or not self.cleaned_data["anyway"]:
+            return ()
+        return (*found.deaf, *found.silent)
+
+
+def explain_unreached(found: Unreached) -> str:
+    """Who cannot follow, and of whom that is not known."""
+    parts = []
+    if found.deaf:
+        parts.append(gettext("Frames of {mtu} bytes did not reach {names}.").format(mtu=found.mtu, names=", ".join(found.deaf)))  # fmt: skip
+    if found.silent:
+        parts.append(gettext("It is not known for {names}: no ping was answered there.").format(names=", ".join(found.silent)))  # fmt: skip
+    return " ".join([*parts, gettext("They may lose their connection until the former value is back.")])
 
 
 def find_port(name: str) -> tuple[Port, MtuStatus]:
@@ -45,10 +75,10 @@ def find_port(name: str) -> tuple[Port, MtuStatus]:
 def set_mtu(request: HttpRequest, name: str) -> HttpResponse:
     """The form; with an answer, the review of the change."""
     port, status = find_port(name)
-    form = MtuForm(request.GET if "mtu" in request.GET else None, initial={"mtu": status.value})
+    form = MtuForm(request.GET if "mtu" in request.GET else None, status)
     if not status.refusal and form.is_bound and form.is_valid():
         try:
-            operation = TryMtu(port=name, mtu=form.cleaned_data["mtu"], former=status.value)
+            operation = TryMtu(port=name, mtu=form.cleaned_data["mtu"], former=status.value, accepted=form.accepted)
             return confirm.review(request, operation, back=reverse("box"))
         except Refused as refusal:
             add_reasons(form, refusal.reasons)

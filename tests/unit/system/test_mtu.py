@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-import struct
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from appliance import command
 from appliance.errors import Failed, Refused
 from appliance.operation import checked_plan
-from appliance.system import full_frames, mtu, paths, service_start
+from appliance.system import full_frames, mtu, paths, service_start, trial_record
+from appliance.system.full_frames import FrameAnswers
 from appliance.system.set_mtu import KeepMtu, TryMtu
 from tests.reasons import codes, expect_refusal
 from tests.unit.made import box
@@ -37,9 +38,38 @@ def port(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(paths, "AGENT_STATE", tmp_path / "agent")
     (tmp_path / "agent").mkdir()
     monkeypatch.setattr(service_start, "SYSTEMD", tmp_path)
-    monkeypatch.setattr(full_frames, "list_clients", lambda: ["192.168.1.20", "192.168.1.21"])
-    monkeypatch.setattr(full_frames, "reaches", lambda address, _size: address.endswith("20"))
     return place / "mtu"
+
+
+class Clients:
+    """The computers that are connected: those that answer nothing, no full frames, and nothing any more after the change."""
+
+    def __init__(self, port: Path) -> None:
+        self.port = port
+        self.there = ["192.168.1.20", "192.168.1.21"]
+        self.deaf, self.silent, self.lost = set[str](), set[str](), set[str]()
+        self.asked: list[tuple[list[str], int, str]] = []
+
+    def ask(self, addresses, size, *, patience=0.0) -> FrameAnswers:
+        asked, now = list(addresses), self.port.read_text().strip()
+        self.asked.append((asked, size, now))
+        full = size > full_frames.SMALL
+        assert bool(patience) is full
+        silent = self.silent | (self.lost if full else set())
+        deaf = self.deaf if full else set()
+        return FrameAnswers(
+            tuple(one for one in asked if one not in silent | deaf),
+            tuple(one for one in asked if one in deaf - silent),
+            tuple(one for one in asked if one in silent),
+        )
+
+
+@pytest.fixture(autouse=True)
+def clients(port, monkeypatch) -> Clients:
+    found = Clients(port)
+    monkeypatch.setattr(full_frames, "list_clients", lambda _port: tuple(found.there))
+    monkeypatch.setattr(full_frames, "ask_clients", found.ask)
+    return found
 
 
 @pytest.fixture
@@ -104,7 +134,7 @@ def test_bridge_is_refused(tmp_path):
     assert "depends on its members" in mtu.read_status("eth0").refusal
 
 
-@pytest.mark.parametrize(("field", "value"), [("mtu", 1279), ("mtu", 9217), ("former", 68), ("port", "../eth0"), ("port", ""), ("port", "-a"), ("port", "a" * 16), ("port", "eth0\n")])  # fmt: skip
+@pytest.mark.parametrize(("field", "value"), [("accepted", ("a b",)), ("mtu", 1279), ("mtu", 9217), ("former", 68), ("port", "../eth0"), ("port", ""), ("port", "-a"), ("port", "a" * 16), ("port", "eth0\n")])  # fmt: skip
 def test_hostile_fields_are_refused(field, value):
     with pytest.raises(Refused):
         TryMtu(**{"port": "eth0", "mtu": 9000, "former": 1500, field: value})
@@ -129,13 +159,132 @@ def test_nothing_changes_where_the_timer_cannot_be_armed(port, monkeypatch):
     assert mtu.read_trial("eth0") is None
 
 
-def test_trial_is_told_with_who_cannot_follow(ran):
-    work = do(TRY)
+def test_trial_goes_on_where_everybody_follows(ran, clients):
+    do(TRY)
     trial = mtu.read_status("eth0").trial
     assert trial is not None
-    assert (trial.mtu, trial.former, trial.tested, trial.deaf) == (9000, 1500, True, ("192.168.1.21",))
+    assert (trial.mtu, trial.former, trial.tested, trial.deaf, trial.silent) == (9000, 1500, True, (), ())
     assert 80 <= trial.seconds_left <= mtu.SECONDS
-    assert any("192.168.1.21" in line for line in work.notes)
+    # First, before anything changes, who answers at all; then whether full frames arrive.
+    assert clients.asked == [(clients.there, full_frames.SMALL, "1500"), (clients.there, 9000, "9000")]
+
+
+def test_trial_that_nobody_was_asked_in_does_not_say_that_all_follow(ran, clients):
+    clients.there = []
+    do(TRY)
+    trial = mtu.read_trial("eth0")
+    assert trial
+    assert not trial.tested
+
+
+NOT_FOLLOWED = "Frames of 9000 bytes do not reach 192.168.1.21."
+NOT_ANSWERED = "It is not known whether frames of 9000 bytes reach 192.168.1.21: no ping is answered there."
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "sentence"),
+    [
+        ("deaf", "mtu-not-followed", NOT_FOLLOWED),
+        ("lost", "mtu-not-followed", NOT_FOLLOWED),
+        ("silent", "mtu-not-answered", NOT_ANSWERED),
+    ],
+)
+def test_computer_that_cannot_follow_is_named_and_the_former_value_is_back_at_once(
+    ran, port, clients, kind, code, sentence
+):
+    getattr(clients, kind).add("192.168.1.21")
+    with pytest.raises(Refused) as refused:
+        do(TRY)
+    assert [one.code for one in refused.value.reasons] == [code, "mtu-back"]
+    assert sentence in str(refused.value)
+    assert port.read_text() == "1500\n"
+    # The value is back before the timer that would put it back is stopped.
+    assert ran[-2:] == [("ip", "link", "set", "dev", "eth0", "mtu", "1500"), ("systemctl", "stop", "larder-mtu-back-eth0.timer")]  # fmt: skip
+    status = mtu.read_status("eth0")
+    assert status.trial is None
+    assert status.unreached
+    named = status.unreached.silent if kind == "silent" else status.unreached.deaf
+    assert (status.unreached.mtu, named) == (9000, ("192.168.1.21",))
+
+
+def test_trial_goes_on_where_those_that_cannot_follow_were_accepted(ran, port, clients):
+    clients.deaf.add("192.168.1.21")
+    clients.silent.add("192.168.1.20")
+    accepting = TryMtu(port="eth0", mtu=9000, former=1500, accepted=("192.168.1.20", "192.168.1.21"))
+    assert "192.168.1.20, 192.168.1.21" in " ".join(accepting.plan(box()).warnings)
+    assert accepting.plan(box()).digest() != TRY.plan(box()).digest()
+    do(accepting)
+    trial = mtu.read_trial("eth0")
+    assert trial
+    assert (trial.deaf, trial.silent, trial.tested) == (("192.168.1.21",), ("192.168.1.20",), True)
+    assert port.read_text() == "9000\n"
+
+
+def test_other_computer_than_the_accepted_one_ends_the_trial(ran, port, clients):
+    clients.deaf = {"192.168.1.20", "192.168.1.21"}
+    with expect_refusal("mtu-not-followed", "mtu-back"):
+        do(TryMtu(port="eth0", mtu=9000, former=1500, accepted=("192.168.1.20",)))
+    assert port.read_text() == "1500\n"
+
+
+def test_smaller_frames_reach_everybody_that_larger_ones_did(ran, port, clients):
+    clients.silent.add("192.168.1.21")
+    do(TryMtu(port="eth0", mtu=1400, former=1500))
+    assert port.read_text() == "1400\n"
+
+
+def test_trial_ends_where_nobody_can_be_asked(ran, port, monkeypatch):
+    do(TRY, "arm", "change")
+
+    def ask(*_words, **_more):
+        raise PermissionError("Operation not permitted")
+
+    monkeypatch.setattr(full_frames, "ask_clients", ask)
+    with pytest.raises(Failed, match="could not be asked"):
+        do(TRY, "ask")
+    assert port.read_text() == "1500\n"
+    assert mtu.read_trial("eth0") is None
+
+
+def test_timer_stands_where_the_former_value_does_not_come_back(ran, port, clients, monkeypatch):
+    clients.deaf.add("192.168.1.21")
+    do(TRY, "arm", "change")
+    ran.clear()
+
+    def run(argv, **_more):
+        ran.append(tuple(argv))
+        raise Failed("RTNETLINK answers: Device or resource busy")
+
+    monkeypatch.setattr(command, "run", run)
+    with pytest.raises(Failed):
+        do(TRY, "ask")
+    assert not any(argv[0] == "systemctl" for argv in ran)
+    assert mtu.read_trial("eth0")
+
+
+def test_who_cannot_follow_is_forgotten_after_an_hour_and_when_everybody_can(ran, clients, monkeypatch):
+    clients.deaf.add("192.168.1.21")
+    with pytest.raises(Refused):
+        do(TRY)
+    now = mtu.now()
+    with monkeypatch.context() as patch:
+        patch.setattr(mtu, "now", lambda: now + mtu.SECONDS_KNOWN + 1)
+        assert mtu.read_unreached("eth0") is None
+    assert mtu.read_unreached("eth0")
+    clients.deaf.clear()
+    do(TRY)
+    assert mtu.read_unreached("eth0") is None
+
+
+def test_nothing_is_tried_while_a_benchmark_tries_a_setting(ran, monkeypatch):
+    record = trial_record.SettingTrial(setting="mtu", former="eth0 mtu 1500 of 9216", tried="eth0 mtu 9000 of 9216", until=mtu.now() + 60)  # fmt: skip
+    trial_record.trial_file().write_bytes(msgspec.json.encode(record))
+    with expect_refusal("setting-trial-runs"):
+        do(TRY, "arm")
+    assert ran == []
+    until = record.until
+    monkeypatch.setattr(mtu, "now", lambda: until + 1)
+    do(TRY, "arm")
 
 
 def test_trial_is_over_once_the_former_value_is_back_or_the_time_is(ran, port, monkeypatch):
@@ -239,32 +388,3 @@ def test_hook_sets_only_a_number_in_bounds(tmp_path, text, expected):
     subprocess.run(["sh", str(script)], env={"IFACE": "eth0", "PATH": f"{tools}:{os.environ['PATH']}"}, check=True)
     said = (tmp_path / "said").read_text().strip() if (tmp_path / "said").exists() else ""
     assert said == (f"link set dev eth0 mtu {expected}" if expected else "")
-
-
-# --- full frames ----------------------------------------------------------------------------------------------------
-# `ss -Hnt` of iproute2 6.15; the last line is a client over IPv6, which is not asked.
-SS = """0 0 192.168.1.5:445 192.168.1.20:51234
-0 0 [::ffff:192.168.1.5]:2049 [::ffff:192.168.1.21]:870
-0 0 127.0.0.1:445 127.0.0.1:40000
-0 0 [fe80::1]:445 [fe80::2]:50000
-"""
-
-
-def test_clients_are_those_with_a_connection_now(monkeypatch):
-    monkeypatch.undo()
-    asked = []
-
-    def run(argv, **_more):
-        asked.append(argv[-1])
-        return command.Result(tuple(argv), 0, SS, "", 0.0)
-
-    monkeypatch.setattr(command, "run", run)
-    assert full_frames.list_clients() == ["192.168.1.20", "192.168.1.21"]
-    assert all(f"sport = :{port} " in asked[0] for port in (445, 2049, 548, 3260, 443))
-
-
-def test_echo_request_has_the_size_and_a_right_checksum():
-    packet = full_frames.echo_request(0x1234, 1, 9000 - full_frames.HEADERS)
-    assert len(packet) == 9000 - 20
-    assert full_frames.checksum(packet) == 0
-    assert struct.unpack_from("!BB", packet) == (8, 0)

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from appliance.system import mtu
-from appliance.system.mtu import MtuStatus, Trial
+from appliance.system.mtu import MtuStatus, Trial, Unreached
 from tests.reasons import codes_of_form
 from tests.web.reading import Page, text_of
 from tests.web.rows import BOX, ETH0, put_box
@@ -39,7 +39,42 @@ def test_another_value_is_reviewed_and_becomes_a_job(web, calm):
     assert "for 90 seconds" in page.text
     assert "--on-active=90s" in page.text
     assert web.post("/jobs/confirm/", page.form("/jobs/confirm/").data).status_code == 302
-    assert json.loads(Job.objects.get().operation) == {"kind": "try-mtu", "port": "eth0", "mtu": 9000, "former": 1500}
+    assert json.loads(Job.objects.get().operation) == {"kind": "try-mtu", "port": "eth0", "mtu": 9000, "former": 1500, "accepted": []}  # fmt: skip
+
+
+UNREACHED = Unreached(port="eth0", mtu=9000, at=0.0, deaf=("192.168.1.21",), silent=("192.168.1.22",))
+
+
+def test_review_says_who_is_asked_before_a_larger_value_stays(web, calm):
+    put_box()
+    assert "Each computer that is connected is asked first" in Page(web.get(PAGE, {"mtu": "9000"})).text
+    assert "is asked first" not in Page(web.get(PAGE, {"mtu": "1400"})).text
+
+
+def test_computers_that_cannot_follow_are_named_before_it_is_tried_all_the_same(web, calm):
+    put_port(MtuStatus(1500, unreached=UNREACHED))
+    assert "9000 was not kept: not all computers can follow" in text_of(web.get("/system/"))
+    assert "Frames of 9000 bytes did not reach 192.168.1.21. It is not known for 192.168.1.22: no ping" in text_of(web.get(PAGE))  # fmt: skip
+    page = Page(web.get(PAGE, {"mtu": "9000", "anyway": "on"}))
+    assert "They may lose their connection until 1500 is back: 192.168.1.21, 192.168.1.22." in page.text
+    assert web.post("/jobs/confirm/", page.form("/jobs/confirm/").data).status_code == 302
+    assert json.loads(Job.objects.get().operation)["accepted"] == ["192.168.1.21", "192.168.1.22"]
+
+
+@pytest.mark.parametrize("answers", [{"mtu": "9000"}, {"mtu": "4000", "anyway": "on"}])
+def test_nobody_is_accepted_that_was_not_named_for_this_value(web, calm, answers):
+    put_port(MtuStatus(1500, unreached=UNREACHED))
+    page = Page(web.get(PAGE, answers))
+    assert web.post("/jobs/confirm/", page.form("/jobs/confirm/").data).status_code == 302
+    assert json.loads(Job.objects.get().operation)["accepted"] == []
+
+
+def test_nobody_is_accepted_where_none_was_named(web, calm):
+    put_box()
+    assert "anyway" not in web.get(PAGE).content.decode()
+    page = Page(web.get(PAGE, {"mtu": "9000", "anyway": "on"}))
+    assert web.post("/jobs/confirm/", page.form("/jobs/confirm/").data).status_code == 302
+    assert json.loads(Job.objects.get().operation)["accepted"] == []
 
 
 @pytest.mark.parametrize("value", ["1279", "9217", "x", ""])
@@ -66,6 +101,11 @@ def test_trial_is_on_the_page_with_who_cannot_follow(web, calm):
     assert "9000 is being tried" in page
     assert "No full frame reached 192.168.1.21" in page
     assert "Does everything still work?" in page
+    assert "It is not known" not in page
+    put_port(trial(tested=True, silent=("192.168.1.22",)))
+    page = text_of(web.get("/system/"))
+    assert "It is not known whether full frames reach 192.168.1.22." in page
+    assert "Full frames reach the computers" not in page
 
 
 def test_keeping_is_a_job(web, calm):
