@@ -22,7 +22,7 @@ ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 VALID = timedelta(minutes=30)
 LONGEST_RUN = timedelta(hours=6)  # from the moment that the code was used
 MOST_KEPT = 100
-MOST_SWITCHES = 2 * 5 + 2  # twice in each round, and some to spare
+MOST_SWITCHES = 6 * 5 + 2  # before each of three parts, with and without, of five rounds, and some to spare
 MOST_WIRES = 2  # times that a run may have the port opened: a second one for a try that failed
 
 

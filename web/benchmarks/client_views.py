@@ -192,7 +192,8 @@ def begin_client_run(request: HttpRequest) -> HttpResponse:
     row, token = found
     store.touch("sweeps")
     asked = {"token": token, "protocol": row.protocol, "share": row.share, "size": row.size, "runs": row.runs}
-    return JsonResponse({**asked, "small_files": SMALL_FILES, "compare": bool(row.setting)})
+    warning = SETTINGS[row.setting].warning if row.setting else ""
+    return JsonResponse({**asked, "small_files": SMALL_FILES, "compare": bool(row.setting), "warning": warning})
 
 
 @csrf_exempt

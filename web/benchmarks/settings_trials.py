@@ -15,7 +15,7 @@ from appliance.benchmarks.client_report import ClientFigures
 from appliance.benchmarks.results import value_text
 from appliance.benchmarks.statistics import change_text, find_difference, percent_change
 from appliance.benchmarks.workloads import Unit
-from appliance.errors import LarderError, Reason, Refused
+from appliance.errors import LarderError, Reason, Refused, explain_error
 from appliance.request import verb_of
 from web import agent
 from web.benchmarks.client_models import MOST_SWITCHES, ClientRunRow
@@ -106,9 +106,17 @@ def switch(row: ClientRunRow, *, on: bool) -> None:
         raise Refused(
             Reason(
                 "setting-switched-meanwhile",
-                "The setting was switched by something else in the middle of the measurement, or by itself after half an hour. Measure again, with less data.",
+                "The setting was switched by something else in the middle of the measurement, or went back by itself because a part took too long. Measure again, with less data.",
             )
         )
+
+
+def explain_refusal(error: LarderError, row: ClientRunRow) -> str:
+    """Why a setting was not switched, for the computer that measures: it may be the one that cannot follow."""
+    lost = next((one for one in getattr(error, "reasons", ()) if one.code == "frames-lost"), None)
+    if lost is None or lost.message.arguments["names"] != row.address:
+        return explain_error(error)
+    return gettext("It cannot be tried here: this computer cannot take frames of {mtu} bytes. Set an MTU of {mtu} here and on every switch between, then measure again.").format(mtu=lost.message.arguments["mtu"])  # fmt: skip
 
 
 def put_back(row: ClientRunRow) -> None:

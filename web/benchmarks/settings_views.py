@@ -5,9 +5,11 @@ from __future__ import annotations
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
+from appliance.benchmarks.box_settings import frame_size
 from appliance.benchmarks.box_settings.keep import KeepSetting, PutSettingBack
 from appliance.errors import LarderError, Reason, Refused, explain_error
 from web.benchmarks import settings_trials
@@ -38,18 +40,21 @@ def switch_setting(request: HttpRequest) -> HttpResponse:
     try:
         settings_trials.switch(row, on=message.on)
     except LarderError as error:
-        return refuse(explain_error(error), 409)
+        return refuse(settings_trials.explain_refusal(error, row), 409)
     return JsonResponse({"on": message.on})
 
 
 @require_POST
 @refusals_lead_to("client_run", "pk")
 def keep_setting(request: HttpRequest, pk: str) -> HttpResponse:
-    """Keep what this run has tried, where it helped."""
+    """Keep what this run has tried, where it helped; an MTU after a trial of its own, from its page."""
     row = get_object_or_404(ClientRunRow, pk=pk)
     tried = settings_trials.judge(row)
     if not tried or not tried.helped:
         raise Refused(Reason("setting-did-not-help", "Only a setting that helped in this measurement can be kept."))
+    if row.setting == frame_size.TAG:
+        port, mtu = frame_size.port_of(row.tried), frame_size.mtu_of(row.tried)
+        return redirect(f"{reverse('set_mtu', args=[port])}?mtu={mtu}")
     operation = KeepSetting(setting=row.setting, value=row.tried, former=row.former)
     job = confirm.start_without_review(operation, user=request.user.get_username())
     return redirect("job", pk=job.pk)

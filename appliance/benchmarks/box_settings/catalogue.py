@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from appliance.benchmarks.box_settings.catalogue_entry import BoxSetting
+from appliance.benchmarks.box_settings.frame_size import FRAME_SIZE
 from appliance.benchmarks.box_settings.nfs_threads import NFS_THREADS
 from appliance.benchmarks.box_settings.port_settings import FLOW_CONTROL, INTERRUPTS, RING_SIZES
 from appliance.benchmarks.box_settings.samba_options import ASYNCHRONOUS, SOCKET_BUFFERS
@@ -16,6 +17,7 @@ from appliance.system import service_start
 
 SETTINGS: dict[str, BoxSetting] = {
     "tcp-buffers": TCP_BUFFERS,
+    "mtu": FRAME_SIZE,
     "ring-sizes": RING_SIZES,
     "flow-control": FLOW_CONTROL,
     "interrupts": INTERRUPTS,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+NOWHERE = Path()
 MARK = "# Written by Larder, because it helped in a benchmark. Before: "
 
 
@@ -25,7 +26,8 @@ class BoxSetting(msgspec.Struct, frozen=True, kw_only=True):
 
     ``read`` the value (raises Refused where the box has none), ``propose`` another (raises Refused where there is none to
     try), ``show`` a value to people, ``argv`` that sets it until the next start, ``settle`` waits until it works (raises
-    Failed where it does not), and the ``lines`` of ``file`` that set it at each start (raises Refused).
+    Failed or Refused where it does not), ``seconds`` until it goes back by itself, longer than a part of a run takes, and the
+    ``lines`` of ``file`` that set it at each start (raises Refused); ``NOWHERE`` where it is kept from another page.
     """
 
     name: str
@@ -38,8 +40,9 @@ class BoxSetting(msgspec.Struct, frozen=True, kw_only=True):
     show: Callable[[str], str]
     argv: Callable[[str], tuple[str, ...]]
     settle: Callable[[str], None] = take_at_once
-    file: Path
-    lines: Callable[[str], str]
+    seconds: int = 30 * 60
+    file: Path = NOWHERE
+    lines: Callable[[str], str] = str
 
     def body(self, value: str, former: str) -> str:
         """The whole file that keeps ``value``."""

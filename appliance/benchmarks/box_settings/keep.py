@@ -10,7 +10,7 @@ import msgspec
 
 from appliance.benchmarks.box_settings import switch
 from appliance.benchmarks.box_settings.catalogue import find_setting
-from appliance.benchmarks.box_settings.catalogue_entry import BoxSetting
+from appliance.benchmarks.box_settings.catalogue_entry import NOWHERE, BoxSetting
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.message import Message
@@ -30,6 +30,8 @@ class SettingOperation(Operation):
 
     def __post_init__(self) -> None:
         setting = find_setting(self.setting)
+        if setting.file == NOWHERE:
+            raise Refused(Reason("setting-kept-elsewhere", "This setting is not kept or put back from here."))
         if not setting.form.fullmatch(self.value) or not setting.form.fullmatch(self.former):
             raise Refused(Reason("tried-value-invalid", "That is no value of this setting."))
 

@@ -21,7 +21,7 @@ from appliance.system.mtu import NAME, PORTS
 
 ROUTES = Path("/proc/net/route")  # proc(5): name, destination and gateway in hexadecimal digits, more
 RULES = Path("/etc/udev/rules.d")  # udev(7): read when a port appears
-SECONDS_TO_LINK = 20.0  # copper agrees on a gigabit in two to five
+SECONDS_TO_LINK = 30.0  # copper agrees on a gigabit in two to five, then DHCP may have to bring the address back
 SECONDS_QUIET = 1.5  # drivers that lose the link do so within a second
 LONG_WAIT, SHORT_WAIT = 100, 20  # microseconds
 PORT = f"({NAME.pattern})"
@@ -66,8 +66,8 @@ def match(form: re.Pattern[str], value: str) -> re.Match[str]:
 
 
 def wait_for_link(value: str) -> None:
-    """Until the port of a value has its link and has kept it for a moment: it may be lost only after ethtool has ended. Raises
-    Failed."""
+    """Until the port of a value has its link and has kept it for a moment, as it may be lost only after ethtool has ended, and
+    leads to other networks. Raises Failed."""
     port = PORTS / value.split(" ")[0]
     end, since, changes = time.monotonic() + SECONDS_TO_LINK, time.monotonic(), ""
     while True:
@@ -75,13 +75,25 @@ def wait_for_link(value: str) -> None:
             link, now = (port / "carrier").read_text().strip(), (port / "carrier_changes").read_text()
         except OSError:
             link, now = "", ""  # as long as a port is down it has no such state
-        if link != "1" or now != changes:
+        if link != "1" or now != changes or not is_way(port.name):
             since, changes = time.monotonic(), now
         elif time.monotonic() >= since + SECONDS_QUIET:
             return
         if time.monotonic() > end:
-            raise Failed(Message("The network port {port} lost its link", port=port.name))
+            raise Failed(
+                Message("The network port {port} lost its link", port=port.name)
+                if link != "1"
+                else Message("The network port {port} did not get its address back", port=port.name)
+            )
         time.sleep(0.1)
+
+
+def is_way(port: str) -> bool:
+    """Whether the way to other networks leads through a port: a DHCP client takes that away as long as there is no link."""
+    try:
+        return find_port() == port
+    except Refused:
+        return False
 
 
 def rule(argv: tuple[str, ...]) -> str:

@@ -1,13 +1,13 @@
 """Switch a setting to what is tried and back, between the runs of a benchmark from another computer.
 
 While it is switched, a systemd timer stands ready to put the former value back: it belongs to systemd, so it acts also if
-everything of Larder has ended, and nothing of a trial outlives a restart of the box.
+everything of Larder has ended, and nothing of a trial outlives a restart of the box. To ask for the setting again starts the
+time of the timer anew.
 """
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, suppress
-from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
@@ -17,20 +17,12 @@ from appliance.benchmarks.box_settings.catalogue import SETTINGS, SettingStatus,
 from appliance.errors import Failed, Reason, Refused
 from appliance.message import Message
 from appliance.request import Request
-from appliance.system import atomic_file, locks, mtu, paths, service_start
+from appliance.system import atomic_file, locks, mtu, service_start
+from appliance.system.set_mtu import NETWORK_LOCK
+from appliance.system.trial_record import SettingTrial, read_record, trial_file
 
-SECONDS = 30 * 60  # until the former value comes back by itself: longer than a single run takes
 UNIT = "larder-setting-back"
 LOCK = "box settings"
-
-
-class SettingTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """A setting that is switched. ``until``: seconds of the clock that counts from the start of the box."""
-
-    setting: str
-    former: str
-    tried: str
-    until: float
 
 
 class SwitchedSetting(msgspec.Struct, frozen=True):
@@ -40,24 +32,15 @@ class SwitchedSetting(msgspec.Struct, frozen=True):
     was_switched: bool
 
 
-def trial_file() -> Path:
-    """In a folder of root's in memory, so that it goes with a restart, as the setting does."""
-    return paths.RUN / "setting-trial"
-
-
 def hold_lock() -> AbstractContextManager[None]:
-    """Lock against other processes of the agent."""
-    return locks.hold_locks((LOCK,), lambda _name: None)
+    """Lock against other processes of the agent, also those that try another MTU."""
+    return locks.hold_locks((LOCK, NETWORK_LOCK), lambda _name: None)
 
 
 def load_trial() -> SettingTrial | None:
     """The trial that was begun last and not ended by us, whatever has become of it; None where there is none."""
-    try:
-        trial = msgspec.json.decode(trial_file().read_bytes(), type=SettingTrial)
-        find_setting(trial.setting)
-    except (OSError, msgspec.MsgspecError, Refused):
-        return None
-    return trial
+    trial = read_record()
+    return trial if trial and trial.setting in SETTINGS else None
 
 
 def is_switched(trial: SettingTrial) -> bool:
@@ -77,8 +60,11 @@ def read_trial() -> SettingTrial | None:
 
 
 def timer_argv(trial: SettingTrial) -> tuple[str, ...]:
-    back = find_setting(trial.setting).argv(trial.former)
-    return ("systemd-run", "--quiet", "--collect", f"--unit={UNIT}", f"--on-active={SECONDS}s", "--timer-property=AccuracySec=1s", *back)  # fmt: skip
+    setting = find_setting(trial.setting)
+    return (
+        "systemd-run", "--quiet", "--collect", f"--unit={UNIT}", f"--on-active={setting.seconds}s",
+        "--timer-property=AccuracySec=1s", *setting.argv(trial.former),
+    )  # fmt: skip
 
 
 def stop_timer() -> None:
@@ -95,10 +81,11 @@ def set_value(tag: str, value: str) -> None:
 
 
 def arm_timer(trial: SettingTrial) -> None:
-    """Have the former value put back by itself, and note what is tried."""
+    """Have the former value put back by itself from now on, and note what is tried."""
     stop_timer()
     command.run(timer_argv(trial), timeout=60)
-    atomic_file.write_atomically(trial_file(), msgspec.json.encode(trial))
+    until = mtu.now() + find_setting(trial.setting).seconds
+    atomic_file.write_atomically(trial_file(), msgspec.json.encode(replace(trial, until=until)))
 
 
 def switch_on(tag: str) -> str:
@@ -108,7 +95,7 @@ def switch_on(tag: str) -> str:
     """
     setting = find_setting(tag)
     former = setting.read()
-    trial = SettingTrial(setting=tag, former=former, tried=setting.propose(former), until=mtu.now() + SECONDS)
+    trial = SettingTrial(setting=tag, former=former, tried=setting.propose(former), until=0.0)
     arm_timer(trial)
     try:
         set_value(tag, trial.tried)
@@ -157,7 +144,7 @@ class SwitchSetting(Request, tag="switch-setting"):
             if not self.on:
                 return end_trial(trial) if trial else SwitchedSetting(find_setting(self.setting).read(), was_switched=False)  # fmt: skip
             if trial and is_switched(trial):
-                arm_timer(replace(trial, until=mtu.now() + SECONDS))
+                arm_timer(trial)
                 return SwitchedSetting(trial.tried, was_switched=True)
             return SwitchedSetting(switch_on(self.setting), was_switched=False)
 

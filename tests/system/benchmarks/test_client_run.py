@@ -263,6 +263,20 @@ def test_option_of_samba_is_switched_in_turns_and_put_back(appliance, visitor, b
     assert [one for one in VERDICTS if one in page.words], page.words
 
 
+def test_script_ends_where_this_computer_does_not_take_larger_frames(appliance, visitor, begin):
+    """The emulator's network takes no frames of 9000 bytes."""
+    port = appliance.shell("ip -o route get 10.0.2.2").split("dev ")[1].split()[0]
+    running, result = begin("16 MiB", "nfs", "mtu")
+    said, _ = running.communicate(timeout=900)
+    assert running.returncode == 1, said
+    assert "Each switch can cut all connections of this box" in said, said
+    assert "It cannot be tried here: this computer cannot take frames of 9000 bytes." in said, said
+    assert appliance.run("cat", f"/sys/class/net/{port}/mtu").strip() == "1500"
+    assert timer(appliance) == "inactive"
+    assert "this computer cannot take frames of 9000 bytes" in visitor.get(result).words
+    assert appliance.run("ls", "-A", "/tank/films").split() == []
+
+
 def test_setting_of_a_script_that_was_killed_is_put_back_by_its_timer(appliance, begin):
     running, _result = begin("256 MiB")
     try:

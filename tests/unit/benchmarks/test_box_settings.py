@@ -12,15 +12,18 @@ from msgspec.structs import replace
 from appliance import command
 from appliance.benchmarks.box_settings import nfs_threads, port_settings, samba_options, switch, tcp_buffers
 from appliance.benchmarks.box_settings.catalogue import SETTINGS, read_setting
+from appliance.benchmarks.box_settings.catalogue_entry import NOWHERE
 from appliance.benchmarks.box_settings.keep import KeepSetting, PutSettingBack
 from appliance.benchmarks.box_settings.switch import ReadSettings, SwitchSetting
 from appliance.errors import Failed, Refused
 from appliance.operation import checked_plan
 from appliance.system import mtu, paths, service_start
+from appliance.system.trial_record import trial_file
 from tests.reasons import expect_refusal
 from tests.unit.made import box, recorded_text
 from tests.unit.pools.test_create import Working
 
+SECONDS = 30 * 60
 # proc(5); the second is the way to this network, the first to all others.
 ROUTES = """Iface	Destination	Gateway 	Flags	RefCnt	Use	Metric	Mask		MTU	Window	IRTT
 eth0	00000000	0202000A	0003	0	0	0	00000000	0	0	0
@@ -46,10 +49,15 @@ def settings(tmp_path, monkeypatch) -> Path:
     (port / "carrier_changes").write_text("2\n")
     monkeypatch.setattr(port_settings, "SECONDS_QUIET", 0.0)
     (port / "address").write_text("52:54:00:12:34:57\n")
+    (port / "mtu").write_text("1500\n")
+    (tmp_path / "interfaces").write_text("auto eth0\niface eth0 inet dhcp\n")
+    for name, path in {"PORTS": "net", "INTERFACES": "interfaces", "HOOK": "interfaces"}.items():
+        monkeypatch.setattr(mtu, name, tmp_path / path)
     monkeypatch.setattr(port_settings, "PORTS", tmp_path / "net")
     monkeypatch.setattr(port_settings, "ROUTES", tmp_path / "route")
     for tag, setting in SETTINGS.items():
-        monkeypatch.setitem(SETTINGS, tag, replace(setting, file=tmp_path / "etc" / f"{tag}.conf"))
+        if setting.file != NOWHERE:
+            monkeypatch.setitem(SETTINGS, tag, replace(setting, file=tmp_path / "etc" / f"{tag}.conf"))
     monkeypatch.setattr(paths, "RUN", tmp_path)
     monkeypatch.setattr(service_start, "SYSTEMD", tmp_path)
     return tmp_path
@@ -62,6 +70,7 @@ class Box:
         self.folder = folder
         self.ran: list[tuple[str, ...]] = []
         self.port = {letter: json.loads(recorded_text(f"ethtool-{letter}-e1000e-6.14.json"))[0] for letter in "gac"}
+        self.link = json.loads(recorded_text("ip-link-details-veth-6.1.json"))
         self.samba = {"aio read size": "1", "aio write size": "1", "socket options": "TCP_NODELAY"}
 
     def run(self, argv, **_more) -> command.Result:
@@ -83,6 +92,13 @@ class Box:
         names = {"autoneg": "autonegotiate"}
         for name, value in zip(words[1::2], words[2::2], strict=True):
             self.port[letter[1].lower()][names.get(name, name)] = int(value) if value.isdigit() else value == "on"
+        return ""
+
+    def ip(self, *words: str) -> str:
+        if words[0] == "-json":
+            return json.dumps(self.link)
+        assert words[:3] == ("link", "set", "dev")
+        (self.folder / "net" / words[3] / "mtu").write_text(f"{words[5]}\n")
         return ""
 
     def python(self, *words: str) -> None:
@@ -118,6 +134,7 @@ def do(operation) -> None:
 def test_each_setting_says_what_it_is_and_what_is_tried(ran):
     assert [(one.tag, one.value, one.tried) for one in ReadSettings().read()] == [
         ("tcp-buffers", USUAL, TRIED),
+        ("mtu", "eth0 mtu 1500 of 9216", "eth0 mtu 9000 of 9216"),
         ("ring-sizes", "eth0 rx 256 of 4096, tx 256 of 4096", "eth0 rx 4096 of 4096, tx 4096 of 4096"),
         ("flow-control", "eth0 autoneg on rx on tx on", "eth0 autoneg off rx off tx off"),
         ("interrupts", "eth0 3 us", "eth0 100 us"),
@@ -185,7 +202,7 @@ def test_nothing_is_left_of_a_trial_that_somebody_else_put_back(ran, settings):
     ran.clear()
     SwitchSetting(setting="nfs-threads", on=False).read()
     assert ran == [("systemctl", "stop", f"{switch.UNIT}.timer")]
-    assert not switch.trial_file().exists()
+    assert not trial_file().exists()
 
 
 @pytest.mark.parametrize("tag", ["nfs-threads", "tcp-buffers"])
@@ -193,7 +210,7 @@ def test_value_that_is_still_tried_after_its_time_is_put_back(ran, settings, mon
     """The timer may be late, or was stopped: whoever asks next puts it back, also for another setting."""
     SwitchSetting(setting="nfs-threads", on=True).read()
     now = mtu.now()
-    monkeypatch.setattr(mtu, "now", lambda: now + switch.SECONDS + 1)
+    monkeypatch.setattr(mtu, "now", lambda: now + SECONDS + 1)
     answer = SwitchSetting(setting=tag, on=False).read()
     assert (settings / "threads").read_text() == "16\n"
     assert answer.was_switched is (tag == "nfs-threads")
@@ -202,11 +219,11 @@ def test_value_that_is_still_tried_after_its_time_is_put_back(ran, settings, mon
 def test_tried_value_is_never_taken_for_the_former_one(ran, settings, monkeypatch):
     SwitchSetting(setting="nfs-threads", on=True).read()
     now = mtu.now()
-    monkeypatch.setattr(mtu, "now", lambda: now + switch.SECONDS + 1)
+    monkeypatch.setattr(mtu, "now", lambda: now + SECONDS + 1)
     assert SwitchSetting(setting="nfs-threads", on=True).read() == switch.SwitchedSetting("32", was_switched=True)
     trial = switch.read_trial()
     assert trial
-    assert (trial.former, trial.until) == ("16", now + switch.SECONDS + 1 + switch.SECONDS)
+    assert (trial.former, trial.until) == ("16", now + SECONDS + 1 + SECONDS)
 
 
 def test_timer_stands_as_long_as_it_is_not_known_what_the_box_has(ran, settings):
@@ -245,12 +262,12 @@ def test_value_that_the_box_does_not_take_leaves_nothing_behind(ran, settings, m
     monkeypatch.setattr(command, "run", run)
     with pytest.raises(Failed, match="did not take it"):
         SwitchSetting(setting="nfs-threads", on=True).read()
-    assert not switch.trial_file().exists()
+    assert not trial_file().exists()
     assert ran[-1] == ("systemctl", "stop", f"{switch.UNIT}.timer")
 
 
 def test_trial_file_that_is_nonsense_is_none(ran):
-    switch.trial_file().write_text('{"setting": "no-such", "former": "", "tried": "", "until": 1e12}')
+    trial_file().write_text('{"setting": "no-such", "former": "", "tried": "", "until": 1e12}')
     assert switch.read_trial() is None
 
 
@@ -325,7 +342,7 @@ def test_file_that_somebody_else_wrote_says_nothing_of_before(settings):
 def test_trial_ends_with_its_time(ran, monkeypatch):
     SwitchSetting(setting="nfs-threads", on=True).read()
     now = mtu.now()
-    monkeypatch.setattr(mtu, "now", lambda: now + switch.SECONDS + 1)
+    monkeypatch.setattr(mtu, "now", lambda: now + SECONDS + 1)
     assert switch.read_trial() is None
 
 
@@ -392,22 +409,45 @@ def test_port_without_link_after_the_change_is_put_back_by_its_timer(machine, se
     assert machine.ran[-1][:2] == ("ethtool", "-G")
 
 
-def test_link_that_is_lost_a_moment_after_the_change_is_waited_for(settings, monkeypatch):
+@pytest.mark.parametrize("gone", ["link", "address"])
+def test_link_that_is_lost_a_moment_after_the_change_is_waited_for(settings, monkeypatch, gone):
     readings = [("1", "2"), ("1", "2"), ("0", "3"), ("0", "3"), *[("1", "4")] * 6]
-    seconds = 100.0
+    seconds, port = 100.0, settings / "net" / "eth0"
 
-    def read(path: Path) -> str:
-        return readings[int(2 * (seconds - 100.0))][path.name == "carrier_changes"]
+    def show() -> None:
+        link, changes = readings[int(2 * (seconds - 100.0))]
+        if gone == "link":
+            (port / "carrier").write_text(link)
+            (port / "carrier_changes").write_text(changes)
+        else:
+            # A DHCP client takes the way to other networks away meanwhile.
+            (settings / "route").write_text(ROUTES if link == "1" else ROUTES.splitlines()[0])
 
     def sleep(_seconds: float) -> None:
         nonlocal seconds
         seconds += 0.5
+        show()
 
-    monkeypatch.setattr(Path, "read_text", read)
+    show()
     monkeypatch.setattr(port_settings, "time", SimpleNamespace(monotonic=lambda: seconds, sleep=sleep))
     monkeypatch.setattr(port_settings, "SECONDS_QUIET", 1.2)
     port_settings.wait_for_link("eth0 100 us")
-    assert seconds == 103.5  # it was there again at 102
+    assert seconds == (103.5 if gone == "link" else 103.0)  # it was there again at 102
+
+
+def test_port_without_a_way_to_other_networks_after_the_change_is_put_back(machine, settings, monkeypatch):
+    monkeypatch.setattr(port_settings, "SECONDS_TO_LINK", 0.0)
+    real = machine.ethtool
+
+    def ethtool(letter: str, *words: str) -> str:
+        if letter == "-G":
+            (settings / "route").write_text(ROUTES.splitlines()[0])
+        return str(real(letter, *words))
+
+    monkeypatch.setattr(machine, "ethtool", ethtool)
+    with pytest.raises(Failed, match="did not get its address back"):
+        SwitchSetting(setting="ring-sizes", on=True).read()
+    assert machine.port["g"]["rx"] == 256
 
 
 def test_default_route_with_the_lowest_metric_is_taken(settings, ran):

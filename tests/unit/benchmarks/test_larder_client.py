@@ -48,6 +48,9 @@ class Target:
         self.done: list[Any] = []
         self.on = False
 
+    def reconnect(self) -> None:
+        self.done.append(("connect", "", self.on))
+
     def write(self, _data: object, name: str, _size: int) -> float:
         self.done.append(("write", name, self.on))
         return 2.0 if self.on else 1.0
@@ -79,16 +82,78 @@ def figures_of(script: ModuleType, runs: int, *, compare: bool) -> tuple[dict[st
 
 def test_setting_is_switched_in_turns_and_back_at_the_end(script):
     figures, target, asked = figures_of(script, 3, compare=True)
-    # Without, with; with, without; without, with: what else changes with time evens out.
-    assert [on for _what, on in asked] == [False, True, True, False, False, True, False]
+    # Without, with; with, without; without, with: what else changes with time evens out. The box is asked before each part.
+    assert [on for _what, on in asked] == [on for on in (False, True, True, False, False, True) for _part in range(3)] + [False]  # fmt: skip
+    parts = [(what, on) for what, _name, on in target.done]
+    assert parts[:8] == [(what, on) for on in (False, True) for what in ("connect", "write", "read", "small")]
     assert {what for what, _on in asked} == {"setting"}
     assert not target.on
     assert (figures["write"], figures["changed_write"]) == ([1.0] * 3, [2.0] * 3)
     assert (figures["read"], figures["changed_read"]) == ([2.0] * 3, [4.0] * 3)
     assert (figures["small"], figures["changed_small"]) == ([5.0] * 3, [5.0] * 3)
     # No file is written over: that would be faster or slower than a new one.
-    written = [name for what, name, _on in target.done if what != "read"]
+    written = [name for what, name, _on in target.done if what in {"write", "small"}]
     assert len(set(written)) == len(written) == 12
+
+
+def test_folder_that_was_connected_before_says_what_it_does_not_show(script, monkeypatch, tmp_path):
+    figures: dict[str, Any] = {"notes": [], "write": [], "read": [], "small": []}
+    begun = {"token": "t", "size": MIB, "runs": 0, "small_files": 5, "compare": True}
+    folder = script.Folder(str(tmp_path), "larder-client-1")
+    monkeypatch.setattr(script, "statistics", SimpleNamespace(median=lambda _values: 0.0))
+    script.measure_files(SimpleNamespace(ask=lambda *_words: {}), folder, None, begun, figures)
+    assert "only new connections use" in figures["notes"][0]
+
+
+class Library:
+    """libnfs: what it was called for, and with which connection."""
+
+    def __init__(self) -> None:
+        self.called: list[tuple[str, int]] = []
+        self.opened = 0
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*words: Any) -> Any:
+            if name == "nfs_init_context":
+                self.opened += 1
+                return self.opened
+            if name == "nfs_parse_url_dir":
+                assert words[1] == b"nfs://box/tank/films?version=3"
+                return SimpleNamespace(contents=SimpleNamespace(server=b"box", path=b"/tank/films"))
+            self.called.append((name, words[0].value))
+            return 0
+
+        self.__dict__[name] = call  # the script says what it returns
+        return call
+
+
+def test_nfs_connects_anew_so_that_the_setting_counts(script, monkeypatch):
+    library = Library()
+    monkeypatch.setattr(script.NfsClient, "load", staticmethod(lambda _number: (library, 16)))
+    client = script.NfsClient("box", "/tank/films", "version=3", "larder-client-1")
+    client.reconnect()
+    assert library.called == [("nfs_mount", 1), ("nfs_destroy_context", 1), ("nfs_mount", 2)]
+
+
+def test_box_has_more_time_to_switch(script, monkeypatch):
+    waited = []
+
+    class Connection:
+        def __init__(self, _host: str, _port: int, *, timeout: int, context: object) -> None:
+            waited.append(timeout)
+
+        def connect(self) -> None:
+            raise OSError("refused")
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(script.http.client, "HTTPSConnection", Connection)
+    box = script.Box("https://box", "", True)
+    for what in ("begin", "setting"):
+        with pytest.raises(script.Stop):
+            box.ask(what, {})
+    assert waited == [60, 120]
 
 
 def test_without_a_setting_nothing_is_switched(script):

@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from appliance.benchmarks.box_settings.catalogue import SETTINGS
+from appliance.benchmarks.box_settings.catalogue_entry import NOWHERE
 from appliance.benchmarks.box_settings.keep import KeepSetting, PutSettingBack
-from appliance.errors import Failed
+from appliance.errors import Failed, Reason, Refused
 from appliance.layout.geometry import MIB
 from tests.reasons import codes_on_page
 from tests.web.benchmarks import client_runs_made
@@ -80,11 +81,12 @@ KEPT_UNREADABLE = [
 
 
 def test_kept_setting_that_cannot_be_read_now_hides_nothing(web, shared, answering):  # noqa: F811
-    assert {one["tag"] for one in KEPT_UNREADABLE} == set(SETTINGS)
+    keepable = {tag for tag, setting in SETTINGS.items() if setting.file != NOWHERE}
+    assert {one["tag"] for one in KEPT_UNREADABLE} == keepable
     answering.settings = KEPT_UNREADABLE
     page = web.get(FORM)
     assert page.status_code == 200
-    assert text_of(page).count("it cannot be read now, so it cannot be put back") == len(SETTINGS)
+    assert text_of(page).count("it cannot be read now, so it cannot be put back") == len(keepable)
     assert "Put it back" not in text_of(page)
 
 
@@ -159,7 +161,32 @@ def test_run_ends_where_something_else_has_put_the_setting_back(anonymous, begun
     answering.on = False
     answer = ask(anonymous, "setting", token=token, on=False)
     assert answer.status_code == 409
-    assert "by itself after half an hour" in answer.json()["error"]
+    assert "went back by itself because a part took too long" in answer.json()["error"]
+
+
+def test_script_is_warned_where_a_switch_cuts_the_connection(anonymous, admin, calm, answering):
+    for setting, warned in (("mtu", True), (TAG, False)):
+        _row, code = new_run(setting=setting)
+        told = ask(anonymous, "begin", code=code).json()
+        assert ("can cut all connections" in told["warning"]) is warned
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("192.168.1.20", "this computer cannot take frames of 9000 bytes. Set an MTU of 9000 here"),
+        ("192.168.1.21", "frames of 9000 bytes do not reach 192.168.1.20."),
+    ],
+)
+def test_computer_that_larger_frames_do_not_reach_is_told_so(anonymous, admin, calm, answering, address, sentence):
+    row, code = new_run(setting="mtu")
+    token = ask(anonymous, "begin", code=code).json()["token"]
+    ClientRunRow.objects.filter(pk=row.pk).update(address=address)
+    answering.error = Refused(Reason("frames-lost", "It cannot be tried here: frames of {mtu} bytes do not reach {names}.", mtu=9000, names="192.168.1.20"))  # fmt: skip
+    answer = ask(anonymous, "setting", token=token, on=True)
+    assert answer.status_code == 409
+    assert answer.json()["error"].startswith("It cannot be tried here: ")
+    assert sentence in answer.json()["error"]
 
 
 @pytest.mark.parametrize("message", [{"figures": client_runs_made.figures()}, {"failed": "It was stopped on the other computer."}])  # fmt: skip
@@ -222,6 +249,16 @@ def test_result_says_whether_it_helps_and_offers_to_keep_what_does(web, box, wri
     assert answer.status_code == 302
     wanted = KeepSetting(setting=TAG, value=TRIED, former=FORMER)
     assert json.loads(job.get().operation) == msgspec.to_builtins(wanted)
+
+
+def test_mtu_that_helped_is_kept_by_way_of_its_own_trial(web, box):
+    row = result_of(FASTER, SAME)
+    ClientRunRow.objects.update(setting="mtu", former="eth0 mtu 1500 of 9216", tried="eth0 mtu 9000 of 9216")
+    page = text_of(web.get(f"/benchmarks/client/{row.pk}/"))
+    assert "Larger frames (MTU): an MTU of 9000 at eth0 instead of an MTU of 1500 at eth0" in page
+    answer = web.post(f"/benchmarks/client/{row.pk}/keep/")
+    assert answer.headers["Location"] == "/system/ports/eth0/mtu/?mtu=9000"
+    assert not Job.objects.filter(kind="keep-setting").exists()
 
 
 def test_difference_that_may_be_chance_is_called_so(web, box):
