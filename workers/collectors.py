@@ -44,7 +44,16 @@ from web.inventory.models import (
     ShareRow,
     Source,
 )
-from workers import collect_drift, collect_progress, collect_snapshots, evaluate_alerts, guard, standby, work_reports
+from workers import (
+    collect_drift,
+    collect_progress,
+    collect_snapshots,
+    collect_targets,
+    evaluate_alerts,
+    guard,
+    standby,
+    work_reports,
+)
 from workers.celery import app
 from workers.throttle import Coalescer
 
@@ -167,6 +176,7 @@ def collect_all() -> None:
     update_source("accounts", lambda: store.replace(AccountRow, accounts.read_accounts(), lambda account: account.name))
     update_source("groups", lambda: store.replace(GroupRow, accounts.read_groups(), lambda group: group.name))
     update_source("edits", collect_drift.store_drift)
+    update_source("targets", collect_targets.store_targets)
     update_source("smb-policy", lambda: store.replace(PolicyRow, [publish.smb_policy()], lambda _policy: "smb"))
     update_source("remotes", lambda: store.replace(RemoteRow, remote_settings.read_remotes(), lambda one: one.id))
     update_source("receivers", lambda: store.replace(ReceiverRow, receivers.read_receivers(), lambda one: one.id))

@@ -62,6 +62,7 @@ from appliance.recovery.take_place import TakePlace
 from appliance.rehearsal.rehearse import CleanUpRehearsal, RehearseRebuild
 from appliance.shares.approve import ApproveShares
 from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift
+from appliance.shares.drift.targets import OverwriteTarget
 from appliance.shares.end_connection import EndConnection
 from appliance.shares.set_share import SetShare
 from appliance.shares.set_smb_security import SetSmbSecurity
@@ -167,6 +168,7 @@ Registered = (
     | ApproveShares
     | AdoptDrift
     | OverwriteDrift
+    | OverwriteTarget
     | EndConnection
     | SetShare
     | SetSmbSecurity

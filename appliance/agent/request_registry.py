@@ -22,6 +22,7 @@ from appliance.pools.history import ReadHistory
 from appliance.request import LONGEST_REQUEST, Request
 from appliance.shares.connections import ReadConnections, ReadSessions
 from appliance.shares.drift.detect import ReadEdits
+from appliance.shares.drift.targets import ReadTargetEdits
 from appliance.shares.iscsi.diagnose import LookAtTarget
 from appliance.shares.troubleshoot.diagnose import LookAtShare
 from appliance.snapshots.browse.diff import ReadDifference
@@ -54,6 +55,7 @@ RegisteredRequest = (
     | ReadSessions
     | ReadConnections
     | ReadEdits
+    | ReadTargetEdits
     | LookAtShare
     | ReadLog
     | ReadImportReport

@@ -34,6 +34,7 @@ SOURCES: dict[str, SourceText] = {
     "accounts": describe_reading(Message("users")),
     "groups": describe_reading(Message("groups")),
     "edits": SourceText(Message("manual changes"), Message("Larder cannot see whether its files were changed by hand.")),
+    "targets": SourceText(Message("manual changes of iSCSI targets"), Message("Larder cannot see whether iSCSI targets were changed by hand.")),
     "smb-policy": describe_reading(Message("SMB settings")),
     "remotes": describe_reading(Message("other computers for backups")),
     "receivers": describe_reading(Message("pairings with other boxes")),

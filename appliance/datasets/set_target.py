@@ -20,7 +20,7 @@ from appliance.facts.sharing import Share
 from appliance.message import Message
 from appliance.operation import Plan, Step, Work
 from appliance.shares import approved, publish, teardown
-from appliance.shares.iscsi import chap, configfs, serve, targets
+from appliance.shares.iscsi import chap, configfs, divergence, serve, targets
 from appliance.shares.iscsi.part import PORT, Iscsi, device_of
 from appliance.shares.settings import ISCSI, ShareSetting, lays_open, setting_of
 from appliance.zfs import status
@@ -183,6 +183,7 @@ class SetTarget(DatasetOperation, tag="set-target"):
 
     def secret_step(self) -> Step:
         def store(work: Work) -> None:
+            self.refuse_manual_change()
             secrets = chap.parse_secrets(work.secret())
             if bool(secrets.back) != bool(self.iscsi and self.iscsi.back_user):
                 raise Failed(Message("A secret is missing for one of the two ways. Type them again"))
@@ -190,8 +191,14 @@ class SetTarget(DatasetOperation, tag="set-target"):
 
         return Step("secret", Message("Store the secret"), f"write {chap.secrets_path(self.guid)}", store)
 
+    def refuse_manual_change(self) -> None:
+        """Raises Refused where the volume's target was changed by hand, or one of its new name was made so."""
+        now = targets.volume_part(self.now())
+        names = {part.iqn for part in (now, self.iscsi) if part}
+        divergence.refuse_edits(names, divergence.read_edits(publish.agreed_facts()))
+
     def keep(self, argv: list[str]) -> None:
-        self.now()
+        self.refuse_manual_change()
         command.run(argv, timeout=60)
 
     def now(self) -> Dataset:

@@ -17,7 +17,7 @@ from appliance.formatting import names_text
 from appliance.message import Message
 from appliance.operation import Step, Work
 from appliance.shares import approved, connections, publish
-from appliance.shares.iscsi import chap, configfs, reconcile
+from appliance.shares.iscsi import chap, configfs, divergence, fingerprints, reconcile
 from appliance.shares.iscsi.part import place_of
 from appliance.shares.iscsi.targets import wanted_targets
 from appliance.shares.settings import CALLED, ISCSI
@@ -83,16 +83,24 @@ def disk_warnings(shares: Collection[Share]) -> tuple[str, ...]:
 
 
 def close_targets(shares: Collection[Share]) -> None:
-    """Take the targets down that serve these volumes; what ``serve_datasets`` serves again is made anew. Raises Failed."""
-    names = {f"iscsi/{share.name}" for share in shares if share.protocol == ISCSI}
+    """Take the targets down that serve these volumes; what ``serve_datasets`` serves again is made anew. Raises Failed,
+    Refused on a target that was changed by hand."""
+    names = {share.name for share in shares if share.protocol == ISCSI}
     if not names:
         return
-    tree = configfs.read_tree()
-    for name in sorted(names):
-        stores = {to for link, to in tree.links.items() if link.startswith(f"{name}/tpgt_1/lun/")}
-        if name in tree.folders:
-            configfs.carry_out(reconcile.remove_target(name, tree))
-        configfs.carry_out(configfs.TreeAct("rmdir", store) for store in sorted(stores))
+    wanted, _left = wanted_targets(publish.agreed_facts(), chap.read_secrets)
+    with fingerprints.hold_targets():
+        tree = configfs.read_tree()
+        edits = divergence.find_edits(wanted, tree)
+        divergence.refuse_edits(names, edits)
+        fingerprints.begin_changes(names)
+        for name in sorted(names):
+            path = f"iscsi/{name}"
+            stores = {to for link, to in tree.links.items() if link.startswith(f"{path}/tpgt_1/lun/")}
+            if path in tree.folders:
+                configfs.carry_out(reconcile.remove_target(path, tree))
+            configfs.carry_out(configfs.TreeAct("rmdir", store) for store in sorted(stores))
+        fingerprints.note_left(configfs.read_tree(), but=edits)
 
 
 def close_shares(shares: Collection[Share]) -> None:

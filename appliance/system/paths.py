@@ -19,5 +19,6 @@ AGENT_SOCKET = RUN / "agent.sock"
 SECRETS = RUN / "secrets"  # written by web, consumed by the agent
 LOCKS = RUN / "locks"  # root's
 ASKED = RUN / "asked"  # root's: which disk is being asked something, and since when one owes an answer
+TARGETS = RUN / "targets"  # root's: how each iSCSI target was left in the kernel
 JOBS = RUN / "jobs"  # root's: progress of jobs under way, requests to stop them
 JOURNALS = AGENT_STATE / "journal"  # root's: what each job has begun and done

@@ -15,6 +15,9 @@ from msgspec.structs import replace
 
 from appliance.benchmarks.matrix import Sweep
 from appliance.shares.drift.detect import Edit
+from appliance.shares.iscsi.differences import TargetDifference
+from appliance.shares.iscsi.divergence import TargetEdit
+from appliance.shares.iscsi.part import PREFIX
 from appliance.shares.troubleshoot.diagnose import Diagnosis
 from appliance.system import mtu
 from appliance.system.mtu import MtuStatus, Trial, Unreached
@@ -26,7 +29,7 @@ from web.benchmarks import create
 from web.benchmarks.models import CaseRow, SweepRow
 from web.inventory import store
 from web.inventory.box import read_box
-from web.inventory.models import BoxRow, DatasetRow, EditRow, Progress, SeenRow
+from web.inventory.models import BoxRow, DatasetRow, EditRow, Progress, SeenRow, TargetEditRow
 from web.jobs.models import Job
 from web.pools import replacement
 
@@ -125,6 +128,16 @@ def add_manual_changes() -> None:
         Edit("nfs", "/etc/exports.d/larder.exports", "cd" * 32, CHANGED, against=("the option crossmnt",)),
     ]  # fmt: skip
     store.replace(EditRow, edits, lambda edit: edit.key)
+    differences = (
+        TargetDifference("chap-off"),
+        TargetDifference("initiator-added", "iqn.1991-05.com.microsoft:" + "long-name-of-a-computer-" * 6),
+        TargetDifference("device", "/dev/sda", "/dev/zvol/tank/vm"),
+    )
+    targets = [
+        TargetEdit("0badcafe0badcafe", f"{PREFIX}vm", "ab" * 32, "tank/vm", differences),
+        TargetEdit("1badcafe1badcafe", f"{PREFIX}Someone's own", "cd" * 32, differences=(TargetDifference("unasked"),)),
+    ]
+    store.replace(TargetEditRow, targets, lambda edit: edit.key)
 
 
 def add_diagnosis() -> None:

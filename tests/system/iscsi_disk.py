@@ -16,6 +16,7 @@ from tests.system import initiators
 
 SECTOR = 512
 NORMAL = 2  # a session that uses a disk, as opposed to one that asks for names
+CACHING = 0x08  # a mode page
 GOOD = 0  # the status of a command that was carried out (SAM-5, 5.3.1)
 SECONDS_TO_ANSWER = 120
 
@@ -34,9 +35,17 @@ class Extent(ctypes.Structure):
 def library() -> Any:
     found = ctypes.CDLL(ctypes.util.find_library("iscsi"))
     found.iscsi_get_error.restype = ctypes.c_char_p
-    for name in ("create_context", "write10_sync", "read10_iov_sync", "synchronizecache10_sync", "readcapacity16_sync"):
+    for name in (
+        "create_context",
+        "write10_sync",
+        "read10_iov_sync",
+        "synchronizecache10_sync",
+        "readcapacity16_sync",
+        "scsi_command_sync",
+    ):
         getattr(found, f"iscsi_{name}").restype = ctypes.c_void_p
     found.scsi_datain_unmarshall.restype = ctypes.c_void_p
+    found.scsi_cdb_modesense6.restype = ctypes.c_void_p
     return found
 
 
@@ -75,6 +84,17 @@ class Disk:
         last, size = struct.unpack("=QI", ctypes.string_at(told, 12)) if told else (0, 0)  # struct scsi_readcapacity16
         self.carried_out(task.value)
         return int((last + 1) * size)
+
+    def has_write_cache(self) -> bool:
+        """Whether the disk says that it keeps writes in memory until it is told to flush: the bit WCE of the mode page
+        Caching, SBC-3, 6.5.6. Raises DiskError."""
+        data, lib = (ctypes.c_ubyte * 255)(), library()
+        task = lib.scsi_cdb_modesense6(1, 0, CACHING, 0, len(data))  # without descriptors of blocks, values of now
+        lib.scsi_task_add_data_in_buffer(ctypes.c_void_p(task), len(data), data)
+        self.carried_out(lib.iscsi_scsi_command_sync(self.session, 0, ctypes.c_void_p(task), None))
+        page = data[4 + data[3] :]  # after the header of four bytes, whose last is the length of descriptors
+        assert page[0] & 0x3F == CACHING, bytes(data).hex()
+        return bool(page[2] & 0x04)
 
     def carried_out(self, task: int | None) -> None:
         status = library().scsi_task_get_status(ctypes.c_void_p(task), None) if task else None

@@ -62,6 +62,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         "LOCKS": run / "locks",
         "ASKED": run / "asked",
         "JOBS": run / "jobs",
+        "TARGETS": run / "targets",
         "AGENT_SOCKET": run / "agent.sock",
         "AGENT_STATE": state,
         "SSH": state / "ssh",

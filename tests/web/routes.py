@@ -10,6 +10,7 @@ JOB = "6b1f6a5e-3f0c-4c2e-9a53-0d5b8f9f6a11"
 SWEEP = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 CLIENT_RUN = "3f2b8f0a-6a9a-4d55-8f0e-2f6f1d0c7b21"
 BURN_IN = "0d9d1c3e-5a52-4f0e-8f2b-6a2c9a2f6b10"
+CHANGED_TARGET = "c3f1b2a490d5e687"
 FIRST_DISK = "1813748233032539623"
 TANK, PHOTOS = "1443772876214735903", "6683942667665662560"
 VAULT, VOLUME = "3709792077802637061", "1189529693"  # the recorded pool is encrypted; the volume is made up
@@ -211,6 +212,7 @@ ROUTES = [
     Route("protection", "/shares/protection/", READ),
     Route("edits", "/shares/by-hand/", READ),
     Route("decide_edit", "/shares/by-hand/smb/overwrite/", READ),
+    Route("put_target_back", f"/shares/by-hand/target/{CHANGED_TARGET}/overwrite/", READ),
     Route("users", "/users/", READ),
     Route("create_user", "/users/new/", BOTH),
     Route("user_password", "/users/anna/password/", READ),

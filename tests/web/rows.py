@@ -22,6 +22,9 @@ from appliance.facts.sharing import Account, Group, Share
 from appliance.operation import Operation, as_json, checked_plan, kind_of
 from appliance.shares.connections import Connection
 from appliance.shares.drift import detect
+from appliance.shares.iscsi.differences import TargetDifference
+from appliance.shares.iscsi.divergence import TargetEdit
+from appliance.shares.iscsi.part import PREFIX
 from appliance.system.box_info import BoxInfo, Memory, Port, Sensor
 from appliance.system.mtu import MtuStatus
 from appliance.system.network_port import Counters
@@ -48,6 +51,7 @@ from web.inventory.models import (
     RemoteRow,
     ShareRow,
     SnapshotRow,
+    TargetEditRow,
 )
 from web.jobs import confirm
 from web.jobs.models import Job
@@ -124,6 +128,10 @@ def notified(way: str = "mail") -> None:
 BACKUP = BackupTask(key="0123abcd", pool=42, path="backups/photos")
 
 
+TARGET_EDIT = TargetEdit("c3f1b2a490d5e687", f"{PREFIX}disk1", "cd" * 32, "tank/disk1",
+                         (TargetDifference("chap-off"), TargetDifference("portal-added", "192.168.1.5:3261")))  # fmt: skip
+
+
 HOST_KEY = f"ssh-ed25519 {'A' * 68}"
 OTHER_HOST_KEY = f"ssh-ed25519 {'B' * 68}"
 REMOTE = Remote("0badcafe", "attic.lan", 22, "larder-backup", "tank/attic", f"ssh-ed25519 {'C' * 68}", HOST_KEY,
@@ -180,6 +188,7 @@ def recorded_box() -> Pool:
         details=[PoolDetail(pool.guid)],
     )
     store.replace(EditRow, [detect.Edit("smb", "/etc/samba/larder.conf", "ab" * 32)], lambda edit: edit.key)
+    store.replace(TargetEditRow, [TARGET_EDIT], lambda edit: edit.key)
     store.replace(ConnectionRow, [Connection("smb", "1", "anna", "192.168.1.20")], lambda found: found.key)
     put_remotes(replace(REMOTE, host_key="", offered_key=HOST_KEY))
     put_receivers(RECEIVER)

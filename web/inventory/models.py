@@ -20,6 +20,7 @@ from appliance.facts.remote import Remote
 from appliance.pools import progress
 from appliance.shares import connections
 from appliance.shares.drift import detect
+from appliance.shares.iscsi.divergence import TargetEdit
 from appliance.shares.troubleshoot import diagnose
 from appliance.system.box_info import BoxInfo
 from web.said import RowWithMessages, message_of
@@ -198,18 +199,9 @@ class SnapshotRow(DatasetRelated):
     @property
     def fact(self) -> Snapshot:
         return Snapshot(
-            name=self.name,
-            guid=int(self.guid),
-            txg=self.txg,
-            created=self.created,
-            used=self.used,
-            referenced=self.referenced,
-            written=self.written,
-            holds=self.holds,
-            clones=tuple(filter(None, self.clones.split(","))),
-            run=self.run,
-            note=self.note,
-        )
+            name=self.name, guid=int(self.guid), txg=self.txg, created=self.created, used=self.used, referenced=self.referenced,
+            written=self.written, holds=self.holds, clones=tuple(filter(None, self.clones.split(","))), run=self.run, note=self.note,
+        )  # fmt: skip
 
 
 class BookmarkRow(DatasetRelated):
@@ -294,6 +286,12 @@ class EditRow(Row):
     """A file of Larder's that was changed by hand, or of which earlier versions are kept. ``key`` names the file."""
 
     kind = detect.Edit
+
+
+class TargetEditRow(Row):
+    """An iSCSI target that was changed by hand. ``key`` is made of its name."""
+
+    kind = TargetEdit
 
 
 class Source(models.Model):

@@ -67,8 +67,9 @@ from appliance.recovery.take_place import TakePlace
 from appliance.rehearsal.rehearse import CleanUpRehearsal, RehearseRebuild
 from appliance.shares.approve import ApproveShares
 from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift
+from appliance.shares.drift.targets import OverwriteTarget
 from appliance.shares.end_connection import EndConnection
-from appliance.shares.iscsi.part import LONGEST_SECRET, SHORTEST_SECRET, check_chap_secret
+from appliance.shares.iscsi.part import LONGEST_SECRET, SHORTEST_SECRET
 from appliance.shares.set_share import SetShare
 from appliance.shares.set_smb_security import SetSmbSecurity
 from appliance.shares.troubleshoot.fixes import OpenTopFolder, RepublishShare
@@ -90,7 +91,7 @@ from appliance.users.set_password import SetPassword
 from appliance.users.share_folder import ShareFolder
 from web.jobs import secret_fields
 from web.jobs.secret_fields import NEW_KEY_FILE, NEW_PASSPHRASE, PAIRING_CODE, POOL_KEY_FILE, POOL_PASSPHRASE, Secret
-from web.translation import lazy_format, lazy_text
+from web.translation import lazy_text
 
 
 class Away(msgspec.Struct, frozen=True):
@@ -281,24 +282,13 @@ UI: dict[type[Operation], OperationUi] = {
     RollBack: SNAPSHOTS,
     RestoreFromSnapshot: SNAPSHOTS,
     SetShare: FOLDERS,
-    SetTarget: replace(
-        VOLUMES,
-        secret=Secret(
-            lazy_text("Secret"),
-            lazy_format(
-                "{least} to {most} letters, digits or signs. It is typed on the other computer.",
-                least=SHORTEST_SECRET,
-                most=LONGEST_SECRET,
-            ),
-            twice=True,
-            check=check_chap_secret,
-        ),
-    ),
+    SetTarget: replace(VOLUMES, secret=secret_fields.CHAP_SECRET),
     ApproveShares: FOLDERS,
     RepublishShare: FOLDERS,
     OpenTopFolder: FOLDERS,
     AdoptDrift: DRIFT,
     OverwriteDrift: DRIFT,
+    OverwriteTarget: DRIFT,
     EndConnection: OperationUi("connected", lazy_text("See who is connected")),
     SetSmbSecurity: OperationUi("protection", lazy_text("See how SMB is protected")),
     CreateAccount: replace(

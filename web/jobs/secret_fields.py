@@ -8,7 +8,8 @@ import msgspec
 
 from appliance.backups.pairing import codes
 from appliance.imports.settings import check_password
-from web.translation import lazy_text
+from appliance.shares.iscsi.part import LONGEST_SECRET, SHORTEST_SECRET, check_chap_secret
+from web.translation import lazy_format, lazy_text
 
 
 class Secret(msgspec.Struct, frozen=True):
@@ -41,6 +42,16 @@ SOURCE_PASSWORD = Secret(
     ),
     twice=False,
     check=check_password,
+)
+CHAP_SECRET = Secret(
+    lazy_text("Secret"),
+    lazy_format(
+        "{least} to {most} letters, digits or signs. It is typed on the other computer.",
+        least=SHORTEST_SECRET,
+        most=LONGEST_SECRET,
+    ),
+    twice=True,
+    check=check_chap_secret,
 )
 NEW_PASSPHRASE = Secret(
     lazy_text("New passphrase"),

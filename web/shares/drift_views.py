@@ -1,6 +1,9 @@
-"""Manual changes of files that Larder writes: how each differs, and the choice to adopt or overwrite it."""
+"""Manual changes of files that Larder writes and of iSCSI targets: how each differs, and the choice to adopt or overwrite
+it."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import msgspec
 from django.http import Http404, HttpRequest, HttpResponse
@@ -13,9 +16,12 @@ from appliance.errors import Refused
 from appliance.operation import Operation
 from appliance.shares.drift.detect import Edit
 from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift, without_setting
+from appliance.shares.drift.targets import OverwriteTarget
+from appliance.shares.iscsi.differences import explain_difference
+from appliance.shares.iscsi.divergence import TargetEdit
 from appliance.shares.settings import SPOKEN
 from web import live
-from web.inventory.models import EditRow
+from web.inventory.models import DatasetRow, EditRow, TargetEditRow
 from web.jobs import confirm
 from web.jobs.refusals import refusal_page
 
@@ -44,6 +50,14 @@ class Shown(msgspec.Struct, frozen=True):
         )
 
 
+class ShownTarget(msgspec.Struct, frozen=True):
+    """A target that was changed by hand, with its differences as sentences and the key of its volume's page."""
+
+    edit: TargetEdit
+    volume: str
+    differences: tuple[str, ...]
+
+
 def lines_of(edit: Edit) -> tuple[DiffLine, ...]:
     """The difference without its two lines of file names."""
     return tuple(DiffLine(KINDS.get(line[:1], "plain"), line) for line in edit.diff[2:])
@@ -58,9 +72,34 @@ def list_edits(request: HttpRequest) -> HttpResponse:
         return {
             "edits": [Shown(one, lines_of(one)) for one in found if one.seen],
             "copies": [copy for one in found for copy in one.copies],
+            "targets": list(shown_targets()),
         }
 
     return live.respond(request, "shares/drift.html", build)
+
+
+def shown_targets() -> Iterator[ShownTarget]:
+    """Every target that was changed by hand: two queries."""
+    found: list[TargetEdit] = [row.fact for row in TargetEditRow.objects.order_by("name", "key")]
+    volumes = dict(DatasetRow.objects.filter(name__in=[one.volume for one in found]).values_list("name", "key"))
+    for one in found:
+        yield ShownTarget(one, volumes.get(one.volume, ""), tuple(map(explain_difference, one.differences)))
+
+
+@require_GET
+def put_target_back(request: HttpRequest, key: str) -> HttpResponse:
+    """The review page of serving a target as it is set, in place of what was made of it by hand."""
+    back = reverse("edits")
+    row = TargetEditRow.objects.filter(key=key).first()
+    if row is None:
+        return redirect(back)
+    edit: TargetEdit = row.fact
+    if not edit.writable:
+        raise Http404
+    try:
+        return confirm.review(request, OverwriteTarget(target=edit.name, seen=edit.seen), back=back)
+    except Refused as refusal:
+        return refusal_page(request, refusal.reasons, back)
 
 
 @require_GET

@@ -88,6 +88,8 @@ def mend_of(check: Check, key: str, seen: diagnose.TargetDiagnosis) -> Mend | No
                 gettext("Unlock {locked}").format(locked=seen.locked),
                 f"{reverse('unlock')}?{urlencode({'dataset': seen.locked})}",
             )
+        case "drift":
+            return Mend(gettext("See the manual changes"), reverse("edits"))
         case "edit" | "serve":
             return Mend(gettext("Change the share"), reverse("share_iscsi", args=[key]))
         case _:

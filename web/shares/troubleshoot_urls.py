@@ -19,6 +19,7 @@ urlpatterns = [
     path("connected/<str:key>/end/", connection_views.end_connection, name="end_connection"),
     path("protection/", smb_security_views.smb_protection, name="protection"),
     path("by-hand/", drift_views.list_edits, name="edits"),
+    path("by-hand/target/<str:key>/overwrite/", drift_views.put_target_back, name="put_target_back"),
     path("by-hand/<str:key>/<str:what>/", drift_views.decide_edit, name="decide_edit"),
     path("<str:key>/nfs/", nfs_afp_views.over_nfs, name="share_nfs"),
     path("<str:key>/afp/", nfs_afp_views.over_afp, name="share_afp"),

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share
+from appliance.shares.iscsi.differences import explain_difference
+from appliance.shares.iscsi.divergence import TargetEdit, key_of
 from appliance.shares.iscsi.part import PORT, device_of
 from appliance.shares.iscsi.targets import volume_part
 from appliance.shares.settings import ISCSI
-from web.inventory.models import ShareRow
+from web.inventory.models import ShareRow, TargetEditRow
 from web.jobs.models import Job
 from web.shares.box_address import box_host
 
 
 def volume_context(volume: Dataset) -> dict[str, object]:
-    """Whether it is served, to whom and how it is reached: two queries."""
+    """Whether it is served, to whom and how it is reached: three queries."""
     part = volume_part(volume)
     row = ShareRow.objects.filter(name=part.iqn, key__startswith=f"{ISCSI}:").first() if part else None
     share: Share | None = row.fact if row else None
+    changed = TargetEditRow.objects.filter(key=key_of(part.iqn)).first() if part else None
+    edit: TargetEdit | None = changed.fact if changed else None
     job = Job.objects.filter(state__in=Job.OPEN, kind="set-target", subject=volume.name).defer("plan", "log").first()
     return {
         "target": part,
         "target_served": bool(share and share.path == device_of(volume.name)),
         "target_open_by": share.open_by if share else (),
         "target_job": job,
+        "target_edit": edit,
+        "target_differences": list(map(explain_difference, edit.differences)) if edit else [],
         "target_port": PORT,
         "target_addresses": part.addresses or (box_host(),) if part else (),
     }

@@ -114,6 +114,15 @@ def source_troubles(known: Mapping[str, Source]) -> Iterator[Trouble]:
             ),
             "edits",
         )
+    if (targets := known.get("targets-by-hand")) and targets.error:
+        yield Trouble(
+            "targets-by-hand",
+            targets.error,
+            gettext(
+                "Larder does not change it: until you decide, changes of that share are refused. It goes on as it is until the box restarts."
+            ),
+            "edits",
+        )
     for name in READ:
         if (source := known.get(name)) and source.error:
             yield Trouble(

@@ -1,11 +1,14 @@
 """The kernel's iSCSI target (LIO) as a tree of folders, links and values in configfs: read it, and carry out acts on it.
 
 A value is written in one write without a newline: the kernel would take the newline for a part of a CHAP secret.
+A disk says that it has a write cache where its device does (iblock_get_write_cache): ``write_cache`` of a disk, which is no
+value of configfs, stands for that of the device.
 Only Larder's own objects are read. Values that only root may read are left out where somebody else reads.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -16,13 +19,16 @@ from appliance.errors import Failed
 from appliance.message import Message
 from appliance.shares.iscsi.part import PREFIX
 
+BLOCK = Path("/sys/class/block")
 ROOT = Path("/sys/kernel/config/target")
 STORES = "core/iblock_5276"  # Larder's own group of disks; the number means nothing
 STORE = re.compile(r"larder-[0-9a-f]{16}")
 STORE_VALUES = ("enable", "udev_path", "info", "wwn/vpd_unit_serial", "attrib/block_size", "attrib/emulate_tpu", "attrib/emulate_tpws")  # fmt: skip
 GROUP_VALUES = ("enable", "attrib/authentication", "attrib/generate_node_acls", "attrib/demo_mode_write_protect", "attrib/demo_mode_discovery", "attrib/cache_dynamic_acls", "dynamic_sessions")  # fmt: skip
 CHAP_VALUES = ("userid", "password", "userid_mutual", "password_mutual")
+ENTRY_VALUES = ("info", "attrib/authentication")
 UNSET = {"", "NULL", "(null)"}
+BACKED_BY = re.compile(r"iBlock device: (?P<name>[\w.-]+)")
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,8 @@ class Tree:
 
 @dataclass(frozen=True)
 class TreeAct:
-    """One change of the tree. ``kind``: mkdir, write, link, unlink or rmdir; ``value`` is what is written or linked to."""
+    """One change of the tree. ``kind``: mkdir, write, cache (write that of the device), link, unlink or rmdir; ``value`` is
+    what is written or linked to."""
 
     kind: str
     path: str
@@ -83,6 +90,14 @@ class Reader:
                 continue
             self.values[f"{path}/{name}"] = tidy_value(f"{path}/{name}", raw)
 
+    def add_cache(self, store: str) -> None:
+        """What the device of a disk says of its write cache."""
+        if place := cache_file(self.values.get(f"{store}/info", "")):
+            try:
+                self.values[f"{store}/write_cache"] = place.read_text().strip()
+            except OSError:
+                return
+
     def add_links(self, path: str) -> None:
         for name in self.names(path):
             place = self.root / path / name
@@ -95,6 +110,7 @@ class Reader:
             for name in own:
                 self.add_folder(f"core/{group}/{name}")
                 self.add_values(f"core/{group}/{name}", STORE_VALUES)
+                self.add_cache(f"core/{group}/{name}")
             if own or f"core/{group}" == STORES:
                 self.add_folder(f"core/{group}")
 
@@ -117,12 +133,19 @@ class Reader:
 
     def read_initiator(self, path: str) -> None:
         self.add_folder(path)
-        self.add_values(path, ("info",))
+        self.add_values(path, ENTRY_VALUES)
         self.add_values(f"{path}/auth", CHAP_VALUES)
         for name in self.names(path):
             if name.startswith("lun_"):
                 self.add_folder(f"{path}/{name}")
+                self.add_values(f"{path}/{name}", ("write_protect",))
                 self.add_links(f"{path}/{name}")
+
+
+def cache_file(info: str) -> Path | None:
+    """Where the device of a disk says whether it has a write cache; None where the disk has no device."""
+    found = BACKED_BY.search(info)
+    return BLOCK / found["name"] / "queue/write_cache" if found else None
 
 
 def read_tree() -> Tree:
@@ -153,11 +176,12 @@ def apply_act(act: TreeAct, root: Path) -> None:
         case "mkdir":
             place.mkdir(exist_ok=True)
         case "write":
-            handle = os.open(place, os.O_WRONLY | os.O_CLOEXEC)
-            try:
-                os.write(handle, act.value.encode("ascii"))
-            finally:
-                os.close(handle)
+            write_value(place, act.value)
+        case "cache":
+            device = cache_file((place.parent / "info").read_text())
+            if device is None:
+                raise OSError(errno.ENODEV, "the disk has no device")
+            write_value(device, act.value)
         case "link":
             if not place.is_symlink():
                 place.symlink_to(root / act.value)
@@ -166,3 +190,11 @@ def apply_act(act: TreeAct, root: Path) -> None:
         case "rmdir":
             if place.exists():
                 place.rmdir()
+
+
+def write_value(place: Path, value: str) -> None:
+    handle = os.open(place, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(handle, value.encode("ascii"))
+    finally:
+        os.close(handle)

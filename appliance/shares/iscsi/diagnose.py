@@ -12,10 +12,11 @@ import msgspec
 from appliance import command, names
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Dataset
-from appliance.message import Message
+from appliance.message import Message, join_messages
 from appliance.request import Request
-from appliance.shares import approved
-from appliance.shares.iscsi import chap, sessions
+from appliance.shares import approved, publish
+from appliance.shares.iscsi import chap, divergence, sessions
+from appliance.shares.iscsi.differences import TargetDifference, explain_difference
 from appliance.shares.iscsi.part import PORT, Iscsi, device_of
 from appliance.shares.iscsi.targets import volume_part
 from appliance.shares.troubleshoot.diagnose import Check
@@ -36,6 +37,7 @@ class TargetDiagnosis(msgspec.Struct, frozen=True, kw_only=True):
     silent: tuple[str, ...] = ()  # addresses on which nothing answers
     foreign: tuple[str, ...] = ()  # chosen addresses that are none of this box
     connected: tuple[str, ...] = ()
+    by_hand: tuple[TargetDifference, ...] = ()  # how the target differs from its setting, where somebody changed it
 
 
 def own_addresses() -> frozenset[str]:
@@ -59,7 +61,8 @@ def answers(address: str) -> bool:
 
 def diagnose_volume(name: str) -> TargetDiagnosis:
     """Look at one volume. Root only; raises Refused where it is not there, Failed."""
-    volume = next((one for one in status.read_datasets() if one.name == name), None)
+    datasets = status.read_datasets()
+    volume = next((one for one in datasets if one.name == name), None)
     if volume is None:
         raise Refused(Reason("folder-missing", "The folder {folder} is no longer there.", folder=name))
     part = volume_part(volume)
@@ -68,6 +71,7 @@ def diagnose_volume(name: str) -> TargetDiagnosis:
     device = device_of(name)
     share = next((one for one in sessions.read_served() if one.path == device), None)
     foreign = tuple(sorted(set(part.addresses) - own_addresses())) if part.addresses else ()
+    edit = divergence.read_edits(publish.agreed_facts(datasets)).get(part.iqn)
     asked = [one for one in part.addresses if one not in foreign] or ["127.0.0.1"]
     return TargetDiagnosis(
         on=True,
@@ -79,6 +83,7 @@ def diagnose_volume(name: str) -> TargetDiagnosis:
         silent=tuple(one for one in asked if share and not answers(one)),
         foreign=foreign,
         connected=share.open_by if share else (),
+        by_hand=edit.differences if edit else (),
     )
 
 
@@ -95,7 +100,7 @@ class LookAtTarget(Request, tag="look-at-target"):
 
 
 def explain_diagnosis(volume: Dataset, seen: TargetDiagnosis) -> tuple[Check, ...]:
-    """What was seen in words. ``mend`` names the button of a fix: unlock, edit, serve; empty where there is none."""
+    """What was seen in words. ``mend`` names the button of a fix: unlock, edit, serve, drift; empty where there is none."""
     part = volume_part(volume)
     if part is None or not seen.on:
         text = Message("The volume is not shared over iSCSI, so nobody can see it. Switch it on first.")
@@ -127,6 +132,12 @@ def volume_checks(seen: TargetDiagnosis) -> Iterator[Check]:
 
 
 def kernel_checks(seen: TargetDiagnosis) -> Iterator[Check]:
+    if seen.by_hand:
+        text = join_messages([
+            *map(explain_difference, seen.by_hand),
+            Message("Larder does not write over it, so changes made here do not reach it. Look at the difference and decide."),
+        ])  # fmt: skip
+        yield Check("by-hand", "attention", Message("The target was changed by hand"), text, "drift")
     if seen.served:
         yield Check("served", "healthy", Message("The kernel serves it"))
     else:

@@ -16,6 +16,7 @@ from appliance.shares.iscsi.part import PREFIX
 from appliance.shares.iscsi.targets import Target
 
 VENDOR, PRODUCT = "LARDER", "ZFS volume"  # at most 8 and 16 characters (SPC-4)
+WRITE_BACK = "write back"  # a zvol keeps writes in memory until it is told to flush, and does then (zvol_os.c)
 ONLY_WRITTEN = ("/control", "/vendor_id", "/product_id")  # not read back: they say nothing that other values do not
 
 
@@ -50,6 +51,18 @@ def is_inside(path: str, folders: Iterable[str]) -> bool:
     return any(path == one or path.startswith(f"{one}/") for one in folders)
 
 
+def leave_out(tree: Tree, names: Iterable[str], stores: Iterable[str]) -> Tree:
+    """The tree without these targets, the disks in them and these disks: nobody changes what is not in it."""
+    hidden = {f"iscsi/{name}" for name in names}
+    hidden |= {to for link, to in tree.links.items() if is_inside(link, hidden) and to.startswith("core/")}
+    hidden |= tree.folders.intersection(stores)
+    return Tree(
+        frozenset(one for one in tree.folders if not is_inside(one, hidden)),
+        {path: value for path, value in tree.values.items() if not is_inside(path, hidden)},
+        {path: to for path, to in tree.links.items() if not is_inside(path, hidden)},
+    )
+
+
 def find_outdated(targets: list[Target], tree: Tree) -> tuple[set[str], set[str]]:
     """The targets and the disks that have to be taken down: those nobody wants, and those that differ."""
     wanted = {f"iscsi/{one.iqn}": one for one in targets}
@@ -82,6 +95,8 @@ def store_acts(target: Target) -> Iterator[TreeAct]:
     yield TreeAct("write", f"{path}/control", f"udev_path={target.device},readonly={int(target.read_only)}")
     yield TreeAct("write", f"{path}/udev_path", target.device)
     yield TreeAct("write", f"{path}/enable", "1")
+    # Where its device denied that, the kernel would drop what computers send to have writes kept (submit_bio_noacct).
+    yield TreeAct("cache", f"{path}/write_cache", WRITE_BACK)
     yield TreeAct("write", f"{path}/attrib/block_size", str(target.block))
     yield TreeAct("write", f"{path}/wwn/vpd_unit_serial", target.serial)
     yield TreeAct("write", f"{path}/wwn/vendor_id", VENDOR)
@@ -174,6 +189,16 @@ def says_read_only(info: str) -> bool:
     return "readonly: 1" in info
 
 
+def overrides(target: Target) -> Iterator[tuple[str, set[str]]]:
+    """Values of initiators' entries that Larder leaves to the kernel, each with those that make an exception of the entry:
+    no secret asked for, or one that is not known; or nothing but reading. Old kernels do not have the first."""
+    for initiator in target.initiators:
+        entry = f"{group_path(target)}/acls/{initiator}"
+        yield f"{entry}/attrib/authentication", {"0", "1"}
+        if not target.read_only:
+            yield f"{entry}/lun_0/write_protect", {"1"}
+
+
 def is_right(target: Target, tree: Tree) -> bool:
     """Whether a target has all that it should have and nobody else may use it. Portals are not looked at."""
     acts, path, group = list(target_acts(target)), f"iscsi/{target.iqn}", group_path(target)
@@ -183,7 +208,8 @@ def is_right(target: Target, tree: Tree) -> bool:
         one for one in (*tree.folders, *tree.links) if is_inside(one, [path]) and not is_inside(one, [f"{group}/np"])
     }
     secret = {one for one, value in tree.values.items() if is_inside(one, [path]) and "/auth/" in one and value}
-    return has_all(acts, tree) and there <= made and secret <= written
+    excepted = any(tree.values.get(one) in values for one, values in overrides(target))
+    return has_all(acts, tree) and there <= made and secret <= written and not excepted
 
 
 def remove_target(path: str, tree: Tree) -> Iterator[TreeAct]:

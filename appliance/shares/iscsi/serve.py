@@ -12,13 +12,12 @@ from appliance import command
 from appliance.errors import Failed, LarderError, explain_error
 from appliance.facts.box import Facts
 from appliance.message import Message
-from appliance.shares.iscsi import chap, configfs, reconcile, sessions
+from appliance.shares.iscsi import chap, configfs, divergence, fingerprints, reconcile, sessions
 from appliance.shares.iscsi.part import device_of
 from appliance.shares.iscsi.targets import Target, wanted_targets
 
 MODULES = ("target_core_mod", "target_core_iblock", "iscsi_target_mod")
 SECONDS_FOR_DEVICE = 30.0
-BLOCK = Path("/sys/class/block")
 
 
 def serve_volumes(
@@ -26,42 +25,81 @@ def serve_volumes(
     *,
     insist: bool = True,
     changed: Collection[str] | None = None,
+    over: str = "",
     note: Callable[[str], None] = lambda _text: None,
 ) -> None:
-    """Make the kernel's tree as these facts want it. What is as it should be is not touched.
+    """Make the kernel's tree as these facts want it. What is as it should be is not touched, and neither is a target that
+    was changed by hand, unless ``over`` is its fingerprint.
 
     Raises Failed where a volume is not served that has to be: one of those at ``changed`` (devices), or any without it. Of
-    others, and without ``insist`` of all, it is only noted.
+    others, and without ``insist`` of all, it is only noted. Raises Refused where a target should go, or ``over`` says how it
+    was, and it was changed by hand since.
     """
     wanted, left = wanted_targets(facts, chap.read_secrets)
-    tree = configfs.read_tree()
-    if not wanted and not left and not tree.folders:
+    known = fingerprints.read_left()
+    if not wanted and not left and not configfs.read_tree().folders and not (known and known.targets):
         return
-    if wanted:
-        load_modules()
-        make_reservation_folder(note)
-    left |= prepare_devices(wanted, tree)
-    asked = wanted
-    wanted = [one for one in wanted if one.device not in left]
-    failures = carry_out_changes(reconcile.plan_changes(wanted, tree))
-    # A disk that was let go may have been in the way of its successor, so what is still missing is tried once more.
-    missing = reconcile.plan_changes(wanted, configfs.read_tree())
-    if missing and failures:
-        failures = carry_out_changes(missing)
-        missing = reconcile.plan_changes(wanted, configfs.read_tree())
-    forget_reservations(tree, asked)
-    left |= explain_missing(wanted, {one.of for one in missing}, failures)
+    with fingerprints.hold_targets():
+        tree = configfs.read_tree()
+        edits = divergence.find_edits(wanted, tree)
+        if over and over not in {one.seen for one in edits.values()}:
+            raise divergence.changed_again()
+        kept = {name for name, one in edits.items() if one.seen != over}
+        try:
+            unserved, stale = change_tree(wanted, kept, tree, note)
+        finally:
+            fingerprints.note_left(configfs.read_tree(), but=kept)
+    left |= unserved | {one.device: reason_kept(one) for one in wanted if one.iqn in kept}
     minded = {device: why for device, why in left.items() if insist and (changed is None or device in changed)}
     for device, why in left.items():
         if device not in minded:
             note(why)
     if minded:
         raise Failed(". ".join(minded.values()))
-    if stale := {one.of for one in missing} - {f"iscsi/{one.iqn}" for one in wanted}:
-        raise Failed(
-            Message("What is no longer shared is still served: {sorted}", sorted=", ".join(sorted(stale))),
-            "; ".join(failures.values()),
-        )
+    if stale:
+        raise stale
+    # Those that Larder made are in the way of whoever takes the volume away; one that was made by hand is not its own.
+    made = kept.intersection(known.targets if known else ()) - {one.iqn for one in wanted}
+    if made and changed is None:
+        raise divergence.changed_by_hand(made)
+
+
+def reason_kept(target: Target) -> str:
+    """Why a target is not changed, as a sentence without its full stop."""
+    return explain_error(divergence.changed_by_hand([target.iqn])).removesuffix(".")
+
+
+def change_tree(
+    wanted: Iterable[Target], kept: Collection[str], tree: configfs.Tree, note: Callable[[str], None]
+) -> tuple[dict[str, str], Failed | None]:
+    """Make the tree as it is wanted, but for the targets of ``kept``.
+
+    Returns why volumes are not served, by their devices, and what is still served that nobody wants.
+    """
+    asked = [one for one in wanted if one.iqn not in kept]
+    stores = [reconcile.store_path(one) for one in wanted if one.iqn in kept]
+    tree = reconcile.leave_out(tree, kept, stores)
+    if asked:
+        load_modules()
+        make_reservation_folder(note)
+    left = prepare_devices(asked, tree)
+    ready = [one for one in asked if one.device not in left]
+
+    def plan_now() -> list[reconcile.TreeChange]:
+        found = reconcile.plan_changes(ready, reconcile.leave_out(configfs.read_tree(), kept, stores))
+        return [one for one in found if not (kept and one.of == configfs.STORES)]  # theirs may be in it
+
+    failures = carry_out_changes(plan_now())
+    # A disk that was let go may have been in the way of its successor, so what is still missing is tried once more.
+    missing = plan_now()
+    if missing and failures:
+        failures = carry_out_changes(missing)
+        missing = plan_now()
+    forget_reservations(tree, asked)
+    left |= explain_missing(ready, {one.of for one in missing}, failures)
+    stale = {one.of for one in missing} - {f"iscsi/{one.iqn}" for one in ready}
+    text = Message("What is no longer shared is still served: {sorted}", sorted=", ".join(sorted(stale)))
+    return left, Failed(text, "; ".join(failures.values())) if stale else None
 
 
 def load_modules() -> None:
@@ -101,7 +139,9 @@ def forget_reservations(tree: configfs.Tree, wanted: Iterable[Target]) -> None:
 def carry_out_changes(changes: Iterable[reconcile.TreeChange]) -> dict[str, str]:
     """Carry out each change; one that fails keeps none of the others from being tried. Returns what failed, and why."""
     failures = {}
-    for change in changes:
+    todo = list(changes)
+    fingerprints.begin_changes(one.of.removeprefix("iscsi/") for one in todo if one.of.startswith("iscsi/"))
+    for change in todo:
         try:
             configfs.carry_out(change.acts)
         except LarderError as error:
@@ -165,7 +205,7 @@ def device_number(device: Path) -> str:
         return ""
     name = device.resolve().name
     try:
-        return f"{name} {(BLOCK / name / 'diskseq').read_text().strip()}"
+        return f"{name} {(configfs.BLOCK / name / 'diskseq').read_text().strip()}"
     except OSError:
         return ""
 
@@ -178,5 +218,6 @@ def is_served(iqn: str, device: str) -> bool:
 def stop_all(note: Callable[[str], None]) -> None:
     """Stop serving everything; the settings stay."""
     failures = carry_out_changes(reconcile.plan_changes([], configfs.read_tree()))
+    fingerprints.note_left(configfs.read_tree())
     for why in failures.values():
         note(why)

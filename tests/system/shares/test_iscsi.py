@@ -6,7 +6,7 @@ import pytest
 
 from appliance.shares.iscsi.part import PREFIX
 from deploy.image.machine import wait_for
-from tests.system import canary, initiators, moving, sharing
+from tests.system import canary, initiators, iscsi_disk, moving, sharing
 from tests.system.initiators import INITIATOR, capacity, disk_url, inquiry, listed, share, stop
 from tests.system.iscsi_disk import opened
 from tests.visitor import Visitor
@@ -87,6 +87,21 @@ def test_secret_of_chap_is_found_nowhere(visitor, appliance):
         assert said.startswith("Done."), said
         assert "Vendor:LARDER" in inquiry(disk_url(appliance, "canary", user="desk", secret=CANARY))[1]
         assert stop(visitor, key).startswith("Done.")
+
+
+def test_disk_says_that_it_has_a_write_cache_as_its_volume_has(visitor, appliance):
+    """A volume keeps writes in memory until it is told to flush. A disk that denied it would never be told to."""
+    key = initiators.make_volume(visitor, appliance, "tank/cached")
+    assert share(visitor, key, name="cached").startswith("Done.")
+    device = appliance.run("readlink", "-f", "/dev/zvol/tank/cached").strip().rpartition("/")[2]
+    assert appliance.run("cat", f"/sys/class/block/{device}/queue/write_cache").strip() == "write back"
+    with iscsi_disk.opened(appliance, "cached") as disk:
+        assert disk.has_write_cache()
+        disk.write(0, b"x" * disk.size)
+        disk.flush()
+        assert disk.read(0) == b"x" * disk.size
+    visitor.wait_until(f"/folders/{key}/", "no computer", timeout=120)
+    assert stop(visitor, key).startswith("Done.")
 
 
 def test_volume_grows_while_a_computer_uses_it_and_is_not_taken_from_it_unseen(visitor, appliance):

@@ -75,6 +75,7 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "open-top-folder": ({"dataset": "tank/a"}, {"pool"}),
     "adopt-drift": ({"file": "smb", "seen": "0" * 64, "changes": [CHANGE]}, {"pool"}),
     "overwrite-drift": ({"file": "smb", "seen": "0" * 64}, set()),
+    "overwrite-target": ({"target": "iqn.2026-01.local.larder:disk1", "seen": "0" * 64}, set()),
     "end-connection": ({"protocol": "smb", "id": "123", "who": "anna", "machine": "desk"}, set()),
     "restart-box": ({"boot": "1f0b6c1e-52a7-4a5d-9a43-f1f6b8d2c011"}, set()),
     "shut-down-box": ({"boot": "1f0b6c1e-52a7-4a5d-9a43-f1f6b8d2c011"}, set()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,6 +66,11 @@ class Kernel:
 
 @pytest.fixture
 def kernel(commands, monkeypatch, tmp_path) -> Kernel:
+    return stand_in(commands, monkeypatch, tmp_path)
+
+
+def stand_in(commands: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Kernel:
+    """A kernel in place of this computer's, for volumes that are served."""
     found = Kernel()
     commands.on_run = found.on_run
     monkeypatch.setattr(configfs, "carry_out", found.carry_out)

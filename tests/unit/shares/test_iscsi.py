@@ -50,6 +50,10 @@ def plant(root: Path) -> None:
 def kernel(tmp_path, monkeypatch) -> Path:
     plant(tmp_path)
     monkeypatch.setattr(configfs, "ROOT", tmp_path)
+    cache = tmp_path / "block/zd0/queue/write_cache"
+    cache.parent.mkdir(parents=True)
+    cache.write_text("write back\n")
+    monkeypatch.setattr(configfs, "BLOCK", tmp_path / "block")
     return tmp_path
 
 
@@ -63,7 +67,7 @@ def carried_out(changes: list[reconcile.TreeChange], tree: Tree) -> Tree:
         assert parent in known, f"{act} before its folder"
         if act.kind == "mkdir":
             folders.add(act.path)
-        elif act.kind == "write":
+        elif act.kind in {"write", "cache"}:
             values[act.path] = act.value
             if act.path.endswith("/control"):
                 values[act.path.replace("/control", "/info")] = f"readonly: {act.value[-1]}"

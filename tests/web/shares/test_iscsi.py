@@ -201,6 +201,17 @@ def test_why_says_what_is_in_the_way(web, calm, monkeypatch):
     assert "No problem found on this box" in text_of(web.get(f"{AT}iscsi/why/"))
 
 
+def test_why_says_what_was_changed_by_hand_and_leads_there(web, calm, monkeypatch):
+    put(SHARED)
+    by_hand = [{"kind": "chap-off", "what": "", "wanted": ""}, {"kind": "initiator-added", "what": DESK, "wanted": ""}]
+    seen = {"on": True, "agreed": True, "device": True, "served": True, "by_hand": by_hand}
+    monkeypatch.setattr(agent, "last", lambda _request, silence: {"facts": seen})
+    page = web.get(f"{AT}iscsi/why/")
+    assert "The target was changed by hand CHAP was switched off" in text_of(page)
+    assert f"{DESK} may connect too." in text_of(page)
+    assert 'href="/shares/by-hand/"' in page.content.decode()
+
+
 def test_why_says_that_it_could_not_be_looked_at(web, calm):
     put(SHARED)
     assert "could not be looked at" in text_of(web.get(f"{AT}iscsi/why/"))

@@ -1,0 +1,52 @@
+"""iSCSI targets that were changed by hand. Every reading looks at what anybody may read of the kernel's targets; the agent is
+asked when that or a volume's setting changed, every half minute while there is a manual change, and every five minutes for
+what only root may read: the secrets of CHAP. A box that serves no volume never asks."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from appliance import agent_client
+from appliance.shares.iscsi import configfs
+from appliance.shares.iscsi.divergence import TargetEdit
+from web.inventory import store
+from web.inventory.models import DatasetRow, TargetEditRow
+
+SECONDS_WHILE_CHANGED = 30.0
+SECONDS_BETWEEN = 300.0
+SOURCE = "targets-by-hand"  # names the changed target on every page
+VARYING = ("/dynamic_sessions", "/info")  # who is connected
+
+
+class LastAsked(msgspec.Struct):
+    """When the agent was last asked, and what anybody could read then."""
+
+    at: float = float("-inf")
+    seen: object = None
+
+
+_asked = LastAsked()
+
+
+def store_targets() -> bool:
+    """Store the manual changes; whether they differ from before. Raises LarderError where the agent fails."""
+    tree = configfs.read_tree()
+    settings = sorted(DatasetRow.objects.filter(facts__contains="iscsi").values_list("key", "facts"))
+    known: list[TargetEdit] = [row.fact for row in TargetEditRow.objects.all()]
+    seen = (tree.folders, tree.links, {path: one for path, one in tree.values.items() if not path.endswith(VARYING)})
+    found = known
+    if not (tree.folders or settings or known):
+        found, _asked.seen = [], None
+    elif is_due((*seen, settings), SECONDS_WHILE_CHANGED if known else SECONDS_BETWEEN):
+        answer = agent_client.send_request({"verb": "read-target-edits"}, silence=120).get("facts", [])
+        found = msgspec.convert(answer, list[TargetEdit])
+        _asked.at, _asked.seen = time.monotonic(), (*seen, settings)
+    names = ", ".join(one.name for one in found)
+    store.checked(SOURCE, changed=False, error=f"{names} was changed by hand." if names else "")
+    return store.replace(TargetEditRow, found, lambda one: one.key)
+
+
+def is_due(seen: object, seconds: float) -> bool:
+    return seen != _asked.seen or time.monotonic() - _asked.at > seconds
