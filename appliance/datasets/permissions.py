@@ -55,7 +55,7 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
 
     @property
     def title(self) -> str:
-        return Message("Set who may use {dataset}", dataset=self.dataset)
+        return Message("Set access to the files of {dataset}", dataset=self.dataset)
 
     @property
     def subject(self) -> str:
@@ -121,7 +121,11 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
         return Plan(
             summary=summarise_access(self, facts),
             steps=(
-                *((before_step(self.dataset, self.before, "before setting who may use it"),) if self.before else ()),
+                *(
+                    (before_step(self.dataset, self.before, "before setting access to its files"),)
+                    if self.before
+                    else ()
+                ),
                 command_step(
                     "kind",
                     Message("Let the file system store access lists"),
@@ -174,7 +178,7 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
             return Message(
                 "Nothing was changed. Set it again; if the pool is full, destroy old snapshots first, or continue without one."
             )
-        return Message("Look at who may use the folder, and set it again.")
+        return Message("Look at the access to the files of the folder, and set it again.")
 
 
 def summarise_access(operation: SetAccess, facts: Facts) -> str:

@@ -197,7 +197,7 @@ class AfpServing(msgspec.Struct, frozen=True):
 
     def against(self, dataset: Dataset, part: Part, facts: Facts) -> Iterator[Reason]:
         if isinstance(part, Afp) and not (*part.write, *part.read):
-            yield Reason("share-without-users", "Choose at least one user who may use the folder.", field="write")
+            yield Reason("share-without-users", "Choose at least one user who may use the folder.", field="people")
 
     def warnings(self, part: Part) -> Iterator[str]:
         yield from ()

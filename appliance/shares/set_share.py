@@ -112,14 +112,13 @@ class SetShare(Operation, tag="set-share"):
                 if dataset.locked
                 else Reason("dataset-not-mounted", "{dataset} is not mounted. Mount it first.", dataset=self.dataset)
             )
-        for field in ("write", "read"):
-            for who in getattr(part, field, ()) if not isinstance(part, Nfs) else ():
-                if not facts.lets_in(who):
-                    yield (
-                        Reason("group-missing", "There is no group {group}.", field=field, group=who.removeprefix("@"))
-                        if who.startswith("@")
-                        else Reason("user-missing", "There is no user {user}.", field=field, user=who)
-                    )
+        for who in (*part.write, *part.read) if not isinstance(part, Nfs) else ():
+            if not facts.lets_in(who):
+                yield (
+                    Reason("group-missing", "There is no group {group}.", field="people", group=who.removeprefix("@"))
+                    if who.startswith("@")
+                    else Reason("user-missing", "There is no user {user}.", field="people", user=who)
+                )
         name = getattr(part, "name", None)
         for other, taken in wanted_shares(facts, self.protocol):
             if name and other.name != self.dataset and getattr(taken, "name", "").lower() == name.lower():

@@ -36,15 +36,14 @@ LEAST_TIME_MACHINE = 10**9  # bytes: a limit below that of one backup helps nobo
 
 def check_users(write: tuple[str, ...], read: tuple[str, ...]) -> None:
     """Refuse names of neither users nor groups, and names in both lists."""
-    for field, found in (("write", write), ("read", read)):
-        for one in found:
-            names.user_or_group(one, field=field)
+    for one in (*write, *read):
+        names.user_or_group(one, field="people")
     if len(write) + len(read) > MOST_PEOPLE:
         raise Refused(
             Reason(
                 "share-users-too-many",
                 "Name at most {count} users and groups. Make a group of them.",
-                field="write",
+                field="people",
                 count=MOST_PEOPLE,
             )
         )
@@ -53,7 +52,7 @@ def check_users(write: tuple[str, ...], read: tuple[str, ...]) -> None:
             Reason(
                 "share-user-twice",
                 "{name} is chosen for reading and for changing. Choose one.",
-                field="read",
+                field="people",
                 name=twice[0],
             )
         )

@@ -244,7 +244,7 @@ class SmbServing(msgspec.Struct, frozen=True):
 
     def against(self, dataset: Dataset, part: Part, facts: Facts) -> Iterator[Reason]:
         if isinstance(part, Smb) and part.guest == "no" and not (*part.write, *part.read):
-            yield Reason("share-without-users", "Choose at least one user who may use the folder.", field="write")
+            yield Reason("share-without-users", "Choose at least one user who may use the folder.", field="people")
         if not one_space_each(dataset.mountpoint):
             yield Reason("mountpoint-with-two-spaces", "Samba cannot serve {path}, because it has two spaces in a row. Rename the folder, or share it over NFS.", path=dataset.mountpoint)  # fmt: skip
         if isinstance(part, Smb) and part.guest != "no" and facts.smb_policy.encryption == "required":

@@ -140,7 +140,7 @@ class CreateAccount(AccountOperation, tag="create-account"):
         if step in {"user", "password"}:
             return Message("{name} was created but has no password. Set one on the page of users.", name=self.name)
         return Message(
-            "{name} was created, but the home folder is not finished. Set who may use it on the folder's page.",
+            "{name} was created, but the home folder is not finished. Set access to its files on the folder's page.",
             name=self.name,
         )
 

@@ -240,7 +240,7 @@ def warn_left_alone(name: str, facts: Facts) -> Iterator[str]:
         noted = access_note.foreign_note(dataset, facts)
         if noted and name in noted.people:
             yield Message(
-                "{dataset} names {name} in an access list that is not valid on this box and is not changed. Set who may use it afterwards.",
+                "{dataset} names {name} in an access list that is not valid on this box and is not changed. Set access to its files afterwards.",
                 dataset=dataset.name,
                 name=name,
             )

@@ -122,8 +122,7 @@ def share_over_smb(page: Page, *, folder: str, user: str) -> None:
     page.goto("/folders/")
     page.get_by_role("link", name=folder, exact=True).click()
     page.get_by_role("link", name="Choose who may use this share").first.click()
-    may_change = page.get_by_role("group", name="Who may read and change it")
-    may_change.get_by_label(user, exact=True).check()
+    page.get_by_label(f"{user}: read and change").check()
     page.get_by_role("button", name="Switch the share on").click()
     finished(page)
 

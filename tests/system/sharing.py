@@ -42,8 +42,10 @@ def key_of(appliance: Machine, dataset: str) -> str:
     return moving.prop(appliance, "guid", dataset)
 
 
-def set_share(visitor: Visitor, appliance: Machine, dataset: str, **answers: object) -> str:
-    """Answer the form behind the switch of SMB; what its job said at the end."""
+def set_share(visitor: Visitor, appliance: Machine, dataset: str, *, write: str = "", **answers: object) -> str:
+    """Answer the form behind the switch of SMB, ``write`` being who may change the files; what its job said at the end."""
+    if write:
+        answers[f"user-{write}"] = "change"
     path = f"/folders/{key_of(appliance, dataset)}/share/"
     page = visitor.wait_until(path, "Name of the share", timeout=90)
     answer = visitor.send(path, {**page.hidden(), **answers})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -11,10 +12,13 @@ from django.utils.translation import gettext
 from appliance import names
 from appliance.errors import Refused
 from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Account
+from appliance.files.posix_acl import Level
 from appliance.shares import nfs_export_rules
 from appliance.shares.settings import LEAST_TIME_MACHINE, Afp, Nfs, Smb
 from web.jobs.refusals import validation_error
+from web.shares import user_levels
 from web.translation import lazy_text
 
 GIGABYTE = 10**9
@@ -36,15 +40,6 @@ def name_field() -> forms.CharField:
     )
 
 
-def people_field(label: str) -> forms.MultipleChoiceField:
-    return forms.MultipleChoiceField(
-        label=label,
-        required=False,
-        widget=forms.CheckboxSelectMultiple,
-        error_messages={"invalid_choice": gettext("There is no user %(value)s any more.")},
-    )
-
-
 def time_machine_field() -> forms.IntegerField:
     return forms.IntegerField(
         label=gettext("Time Machine: largest size in GB"),
@@ -57,20 +52,21 @@ def time_machine_field() -> forms.IntegerField:
 
 
 class NamedForm(forms.Form):
-    """What SMB and AFP ask alike: under which name, and for whom. ``read`` and ``write`` offer all people and groups."""
+    """What SMB and AFP ask alike: under which name, and for whom.
+
+    ``people`` only carries errors: the rows of its table are read from the data as they are.
+    """
 
     name = name_field()
-    write = people_field(lazy_text("Who may read and change it"))
-    read = people_field(lazy_text("Who may only read it"))
+    people = forms.CharField(label=lazy_text("Who may use this share"), required=False)
 
-    def __init__(self, data: object = None, *, facts: Facts, initial: Smb | Afp) -> None:
-        values = {name: getattr(initial, name) for name in self.base_fields}
+    def __init__(
+        self, data: Mapping[str, str] | None = None, *, facts: Facts, initial: Smb | Afp, dataset: Dataset
+    ) -> None:
+        values = {name: getattr(initial, name) for name in self.base_fields if name != "people"}
         values["time_machine"] = initial.time_machine // GIGABYTE or None
-        super().__init__(data, initial=values)  # type: ignore[arg-type]  # Django takes a QueryDict here
-        known = [(one.name, one.name) for one in facts.accounts]
-        known += [(f"@{group.name}", f"{group.name} (group)") for group in facts.groups]
-        for field in ("write", "read"):
-            self.fields[field].choices = known  # type: ignore[attr-defined]
+        super().__init__(data, initial=values)
+        self.lines = user_levels.share_lines(facts, initial, data, dataset)
 
     def clean_name(self) -> str:
         try:
@@ -78,10 +74,20 @@ class NamedForm(forms.Form):
         except Refused as refusal:
             raise validation_error(refusal.reasons) from refusal
 
+    def clean_people(self) -> dict[str, Level]:
+        """The level of each user and group."""
+        for who in user_levels.left_over(self.lines, self.data):
+            said = gettext("There is no user %(value)s any more.") % {"value": who}
+            raise forms.ValidationError(said, code="invalid_choice")
+        try:
+            return user_levels.chosen_levels(self.lines)
+        except Refused as refusal:
+            raise validation_error(refusal.reasons) from refusal
+
     def answers(self) -> dict[str, Any]:
         """The answers of a valid form, as a part of a setting takes them."""
         found = dict(self.cleaned_data)
-        found["write"], found["read"] = tuple(found["write"]), tuple(found["read"])
+        found["write"], found["read"] = user_levels.split_levels(found.pop("people"))
         found["time_machine"] = (found["time_machine"] or 0) * GIGABYTE
         return found
 

@@ -6,7 +6,6 @@ import ipaddress
 import re
 from collections.abc import Mapping
 
-import msgspec
 from django import forms
 
 from appliance import names
@@ -22,18 +21,8 @@ from appliance.users import new_passwords
 from appliance.users.share_folder import ShareFolder
 from web.jobs.refusals import validation_error
 from web.shares.switches import share_name
+from web.shares.user_levels import UserLine, parse_level, split_levels
 from web.translation import lazy_format, lazy_text
-
-LEVELS: tuple[Level, ...] = ("change", "read", "none")
-
-
-class UserLine(msgspec.Struct, frozen=True):
-    """A user's row: ``field`` is its name in the form, ``value`` the level chosen."""
-
-    field: str
-    who: str
-    note: str
-    value: str
 
 
 class NewShareForm(forms.Form):
@@ -156,12 +145,7 @@ class NewShareForm(forms.Form):
         rows = [(line.field.removeprefix("user-"), line.value) for line in self.lines()]
         rows += [(names.check_user_name(name, field="new_users"), level) for name, level in self.new_users_rows()]
         for name, value in rows:
-            level = next((one for one in LEVELS if one == value), None)
-            if level is None:
-                raise Refused(
-                    Reason("access-level-invalid", "Choose an access level for each user and group.", field="people")
-                )
-            found[name] = level
+            found[name] = parse_level(value)
         return found
 
     def new_users_rows(self) -> list[tuple[str, str]]:
@@ -172,8 +156,7 @@ class NewShareForm(forms.Form):
         """What a valid form asks for. Raises Refused where its answers do not go together."""
         answers, levels = self.cleaned_data, self.chosen_levels()
         dataset = self.existing.name if self.existing else f"{answers['pool']}/{answers['name']}"
-        write = tuple(name for name, level in levels.items() if level == "change")
-        read = tuple(name for name, level in levels.items() if level == "read")
+        write, read = split_levels(levels)
         if not (*write, *read):
             raise Refused(
                 Reason("share-without-users", "Choose at least one user who may use the folder.", field="people")

@@ -88,7 +88,8 @@ def over_afp(request: HttpRequest, key: str) -> HttpResponse:
     """Share a folder over AFP, or change how."""
     dataset: Dataset = get_object_or_404(DatasetRow, key=key).fact
     now, facts = (setting_of(dataset) or ShareSetting()).afp, store.facts()
-    form = AfpForm(request.POST or None, facts=facts, initial=now or switches.proposed_afp(dataset, facts))
+    proposed = now or switches.proposed_afp(dataset, facts)
+    form = AfpForm(request.POST or None, facts=facts, initial=proposed, dataset=dataset)
     if request.method == "POST" and form.is_valid() and (begun := begin_change(request, form, dataset.name, "afp")):
         return begun
     return render_page(request, form, dataset, key, "afp", on=now is not None)

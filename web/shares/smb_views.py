@@ -30,7 +30,7 @@ def share_over_smb(request: HttpRequest, key: str) -> HttpResponse:
     facts = store.facts()
     now = (setting_of(dataset) or ShareSetting()).smb
     initial = now or switches.proposed_smb(dataset, facts)
-    form = SmbForm(request.POST or None, facts=facts, initial=initial)
+    form = SmbForm(request.POST or None, facts=facts, initial=initial, dataset=dataset)
     if request.method == "POST" and form.is_valid():
         try:
             job = confirm.start_without_review(

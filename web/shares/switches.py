@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import msgspec
+from django.utils.translation import gettext
 
 from appliance import names
 from appliance.datasets.access_note import valid_note
@@ -51,6 +52,18 @@ class Switch(msgspec.Struct, frozen=True):
     @property
     def details(self) -> str:
         return address(DETAILS[self.protocol], self.key)
+
+    @property
+    def details_words(self) -> str:
+        """The label of the link to the page behind the switch."""
+        if self.protocol == "nfs":
+            change, choose = (
+                gettext("Change which computers may mount it"),
+                gettext("Choose which computers may mount it"),
+            )
+        else:
+            change, choose = gettext("Change who may use this share"), gettext("Choose who may use this share")
+        return change if self.part else choose
 
     @property
     def asks_first(self) -> bool:

@@ -334,7 +334,7 @@ def client_check(part: Nfs, client: nfs_access.Numbers, who: str) -> Check:
     if client.stopped_at:
         return Check("permissions", "failed", Message("{who} cannot open {stopped_at}", who=who, stopped_at=client.stopped_at), Message("Opening and listing it was tried with the numbers that the NFS server uses."), mend)  # fmt: skip
     if client.unreadable:
-        return Check("permissions", "failed", Message("{who} cannot read all files", who=who), Message("The first is {unreadable}. Set who may use the folder.", unreadable=client.unreadable), mend)  # fmt: skip
+        return Check("permissions", "failed", Message("{who} cannot read all files", who=who), Message("The first is {unreadable}. Change access to the folder's files.", unreadable=client.unreadable), mend)  # fmt: skip
     if part.write and not client.may_write:
         return Check("permissions", "attention", Message("{who} can read the folder, not change it", who=who), "", mend)
     if part.write:

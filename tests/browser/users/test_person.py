@@ -24,7 +24,7 @@ def test_a_person_is_made_let_in_given_a_new_password_disabled_and_removed(page,
     page.get_by_label("anna: read and change", exact=True).check()
     page.get_by_role("button", name="Continue").click()
     expect(page.get_by_text("anna can read and change it")).to_be_visible()
-    page.get_by_role("button", name="Set who may use tank/photos").click()
+    page.get_by_role("button", name="Set access to the files of tank/photos").click()
     steps.finished(page)
     assert "user:anna:rwx" in appliance.run("getfacl", "-p", "/tank/photos")
 

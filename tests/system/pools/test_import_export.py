@@ -31,7 +31,7 @@ def test_export_and_import_under_another_name(visitor, appliance, anna):
     appliance.put("/tank/photos/holiday.txt", "sun\n")
     guid, photos = moving.guid_of(appliance, "tank"), moving.prop(appliance, "guid", "tank/photos")
     page = visitor.wait_until(f"/folders/{photos}/share/", "anna", timeout=60)
-    answer = visitor.send(f"/folders/{photos}/share/", {**page.hidden(), "name": "photos", "write": "anna"})
+    answer = visitor.send(f"/folders/{photos}/share/", {**page.hidden(), "name": "photos", "user-anna": "change"})
     said = visitor.ended(answer.url.rstrip("/").rsplit("/", 1)[-1])
     assert said.startswith("Done."), said
 

@@ -129,7 +129,7 @@ def test_it_tells_how_far_it_is_and_can_be_stopped(appliance, visitor, folder):
     assert "Stopped because you asked for it" in visitor.ended(job)
     visitor.wait_until(folder, "Not applied to all files")
     done(visitor, say(visitor, folder, everybody="none", person_anna="change"), timeout=600)
-    visitor.wait_until(folder, "Who may use", without=("Not applied to all files",))
+    visitor.wait_until(folder, "Access to the files of", without=("Not applied to all files",))
     assert may(appliance, "anna", "touch", "/tank/photos/many/150/200")
 
 

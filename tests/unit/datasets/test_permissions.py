@@ -285,7 +285,7 @@ def test_snapshot_is_taken_first_if_asked(commands, monkeypatch):
     plan = checked_plan(wanted, BOX)
     assert [step.name for step in plan.steps] == ["before", "kind", "begun", "apply", "done"]
     plan.steps[0].run(Working())
-    assert taken == [([f"tank/photos@{name}"], {"larder:note": "before setting who may use it"})]
+    assert taken == [([f"tank/photos@{name}"], {"larder:note": "before setting access to its files"})]
     assert commands.ran == []
     assert "rights that they had" in plan.undo
     assert not wanted.probe("before", BOX)

@@ -50,8 +50,8 @@ def test_nothing_speaks_against_sharing_a_mounted_folder_with_a_person():
         (on(), [dataset(mounted=False)], "dataset-not-mounted"),
         (on(), [dataset(key_status="unavailable", mounted=False)], "dataset-locked"),
         (on(), [dataset(mountpoint="/tank/a%U")], "mountpoint-not-shareable"),
-        (on(write=()), [dataset()], "[write] share-without-users"),
-        (on(write=("berta",)), [dataset()], "[write] user-missing"),
+        (on(write=()), [dataset()], "[people] share-without-users"),
+        (on(write=("berta",)), [dataset()], "[people] user-missing"),
         (on(), [dataset(), shared("pond/photos")], "[name] share-name-taken"),
     ],
 )

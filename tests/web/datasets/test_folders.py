@@ -6,8 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from appliance.agent.registry import decode_operation
+from appliance.datasets.access_note import AccessNote, encode_note
+from appliance.datasets.permissions import SetAccess
+from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
-from appliance.facts.sharing import Share
+from appliance.facts.sharing import Account, Group, Share
 from appliance.operation import checked_plan
 from appliance.shares.set_share import SetShare
 from appliance.shares.settings import ShareSetting, Smb
@@ -147,13 +150,13 @@ def test_volumes_are_not_listed_as_folders(web, folders):
 @pytest.mark.usefixtures("folders")
 def test_agent_decodes_operation_with_digest_of_job(web):
     """A form gives "no" as a new string object; decoding JSON gives the default object, which is omitted when encoded."""
-    web.post(SHARE, {"name": "photos", "write": ["anna"], "guest": "".join(["n", "o"])})
+    web.post(SHARE, {"name": "photos", "user-anna": "change", "guest": "".join(["n", "o"])})
     job = Job.objects.get()
     assert checked_plan(decode_operation(job.operation), store.facts()).digest() == job.digest
 
 
 def test_sharing_becomes_job(web, folders):
-    response = web.post(SHARE, {"name": "photos", "write": ["anna", "ben"]})
+    response = web.post(SHARE, {"name": "photos", "user-anna": "change", "user-ben": "change"})
     job = Job.objects.get()
     assert response["Location"] == f"/jobs/{job.pk}/"
     operation = decode_operation(job.operation)
@@ -164,7 +167,7 @@ def test_sharing_becomes_job(web, folders):
 
 def test_share_sent_twice_is_one_job(web, folders):
     for _ in range(2):
-        web.post(SHARE, {"name": "photos", "write": ["anna"]})
+        web.post(SHARE, {"name": "photos", "user-anna": "change"})
     assert Job.objects.count() == 1
 
 
@@ -184,30 +187,30 @@ def test_share_sent_twice_is_one_job(web, folders):
     ],
 )
 def test_wrong_share_name_is_refused_at_its_field(web, folders, name, code):
-    response = web.post(SHARE, {"name": name, "write": ["ben"]})
+    response = web.post(SHARE, {"name": name, "user-ben": "read"})
     assert_refused(response, "name", code)
-    ticked = [
-        found["value"] for _tag, found in Page(response).elements if found.get("name") == "write" and "checked" in found
-    ]
-    assert ticked == ["ben"]
+    assert chosen_levels(response) == {"user-anna": "none", "user-ben": "read"}
 
 
 def test_share_name_in_use_is_refused(web, folders):
     rows.put(datasets=[TANK, PHOTOS, shared("tank/old", share='{"smb":{"name":"Photos","write":["anna"]}}')])
-    assert_refused(web.post(SHARE, {"name": "photos", "write": ["anna"]}), "name", "share-name-taken")
+    assert_refused(web.post(SHARE, {"name": "photos", "user-anna": "change"}), "name", "share-name-taken")
 
 
 @pytest.mark.parametrize(
     ("users", "code"),
     [
-        ([], "share-without-users"),
-        (["eve"], "invalid_choice"),
-        (["root"], "invalid_choice"),
-        (["anna\n"], "invalid_choice"),
+        ({}, "share-without-users"),
+        ({"user-anna": "none", "user-ben": "none"}, "share-without-users"),
+        ({"user-eve": "change"}, "invalid_choice"),
+        ({"user-root": "read"}, "invalid_choice"),
+        ({"user-": "change"}, "invalid_choice"),
+        ({"user-anna": "all"}, "access-level-invalid"),
+        ({"group-wheel": "read"}, "invalid_choice"),
     ],
 )
-def test_unknown_users_of_share_are_refused(web, folders, users, code):
-    assert_refused(web.post(SHARE, {"name": "photos", "write": users}), "write", code)
+def test_users_of_share_that_cannot_be_are_refused(web, folders, users, code):
+    assert_refused(web.post(SHARE, {"name": "photos", **users}), "people", code)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +222,7 @@ def test_unknown_users_of_share_are_refused(web, folders, users, code):
 )
 def test_unavailable_folder_cannot_be_shared(web, folders, changes, code):
     rows.put(datasets=[TANK, replace(PHOTOS, **changes)])
-    assert_refused(web.post(SHARE, {"name": "photos", "write": ["anna"]}), "", code)
+    assert_refused(web.post(SHARE, {"name": "photos", "user-anna": "change"}), "", code)
 
 
 def test_share_page_without_users_leads_to_creating_one(web, folders):
@@ -313,7 +316,7 @@ def test_received_share_setting_is_not_served(web, folders):
 
 def test_every_share_field_reaches_operation(web, folders):
     wishes = {
-        "name": "backups", "write": ["anna"], "read": ["ben"], "guest": "read", "recycle": "on", "hidden": "on", "mac": "on",
+        "name": "backups", "user-anna": "change", "user-ben": "read", "guest": "read", "recycle": "on", "hidden": "on", "mac": "on",
         "time_machine": "500", "exact_case": "on", "encrypt": "on", "previous": "on",
     }  # fmt: skip
     assert web.post(SHARE, wishes).status_code == 302
@@ -341,6 +344,38 @@ def test_words_for_the_list_of_a_share_and_for_access_to_the_files_differ(web, s
     assert "Change who may use this share" in page.text
     assert "Change access to its files" in page.text
     assert "who may use it" not in page.text
+    assert SetAccess(dataset="tank/photos").title == "Set access to the files of tank/photos"
+
+
+def chosen_levels(response) -> dict[str, str]:
+    """The choice in each row of the users of a share; each row has one."""
+    radios = [found for tag, found in Page(response).elements if tag == "input" and found.get("type") == "radio"]
+    ticked = {found["name"]: found["value"] for found in radios if "checked" in found}
+    assert list(ticked) == list(dict.fromkeys(found["name"] for found in radios))
+    return ticked
+
+
+def test_share_form_lists_everybody_once_with_one_choice(web, folders):
+    part = Smb(name="photos", write=("anna",), read=("@family",))
+    found = replace(PHOTOS, share=ShareSetting(smb=part).text(), share_source="local")
+    rows.put(datasets=[TANK, found], groups=[Group("family", 20000, ("ben",))])
+    page = web.get(SHARE)
+    assert chosen_levels(page) == {"user-anna": "change", "user-ben": "none", "group-family": "read"}
+    assert text_of(page).count("Who may use this share") == 1
+    assert f"/folders/{PHOTOS.guid}/access/" in [one.get("href") for _tag, one in Page(page).elements]
+    web.post(SHARE, {"name": "photos", "user-ben": "read", "group-family": "change"})
+    smb = json.loads(Job.objects.get().operation)["smb"]
+    assert (smb["write"], smb["read"]) == (["@family"], ["ben"])
+
+
+def test_share_form_says_whose_files_allow_less(web, folders):
+    known = Facts(accounts=(Account("anna", 1000), Account("ben", 1001)))
+    note = AccessNote(guid=PHOTOS.guid, everybody="change", people={"ben": "read"}, done=True).with_numbers(known)
+    rows.put(datasets=[TANK, replace(PHOTOS, access=encode_note(note), access_source="local")])
+    assert text_of(web.get(SHARE)).count("The files only allow reading.") == 1
+    assert "ben The files only allow reading." in text_of(web.get(SHARE))
+    refused = web.post(SHARE, {"name": "", "user-ben": "read", "user-anna": "change"})
+    assert "The files only allow" not in text_of(refused)
 
 
 def test_share_form_shows_current_setting(web, folders):
@@ -355,16 +390,14 @@ def test_share_form_shows_current_setting(web, folders):
 @pytest.mark.parametrize(
     ("changes", "field", "code"),
     [
-        ({"write": ["anna"], "read": ["anna"]}, "read", "share-user-twice"),
         ({"time_machine": "0"}, "time_machine", "min_value"),
         ({"time_machine": "-1"}, "time_machine", "min_value"),
         ({"time_machine": "9" * 30}, "time_machine", ""),
         ({"guest": "perhaps"}, "guest", ""),
-        ({"read": ["@wheel"]}, "read", "invalid_choice"),
     ],
 )
 def test_invalid_share_fields_are_refused(web, folders, changes, field, code):
-    assert_refused(web.post(SHARE, {"name": "photos", "write": ["anna"], **changes}), field, code)
+    assert_refused(web.post(SHARE, {"name": "photos", "user-anna": "change", **changes}), field, code)
 
 
 def test_one_click_shares_folder_with_all_users(web, folders):

@@ -60,7 +60,10 @@ def test_refused_hosts_are_reported_at_their_field(web, box_with_people, hosts, 
 
 
 def test_a_volume_for_older_macs_is_made_of_what_was_chosen(web, box_with_people):
-    web.post(f"{HERE}/afp/", {"name": "photos", "write": ["anna", "@family"], "read": ["ben"], "time_machine": "500"})
+    web.post(
+        f"{HERE}/afp/",
+        {"name": "photos", "user-anna": "change", "group-family": "change", "user-ben": "read", "time_machine": "500"},
+    )
     assert made()["afp"] == {
         "name": "photos",
         "write": ["anna", "@family"],
@@ -72,7 +75,7 @@ def test_a_volume_for_older_macs_is_made_of_what_was_chosen(web, box_with_people
 def test_a_volume_for_nobody_is_refused_at_its_field(web, box_with_people):
     response = web.post(f"{HERE}/afp/", {"name": "photos"})
     assert response.status_code == 400
-    assert [error.code for error in response.context["form"].errors.as_data()["write"]] == ["share-without-users"]
+    assert [error.code for error in response.context["form"].errors.as_data()["people"]] == ["share-without-users"]
 
 
 def test_the_page_says_who_still_needs_afp(web, box_with_people):
@@ -135,10 +138,15 @@ def test_root_for_everybody_as_one_user_is_refused_at_its_field(web, box_with_pe
     assert "Choose one of the two" in text_of(response)
 
 
-def test_somebody_named_twice_for_afp_is_refused_at_the_field(web, box_with_people):
-    response = web.post(f"{HERE}/afp/", {"name": "photos", "write": ["anna"], "read": ["anna"]})
-    assert response.status_code == 400
-    assert "Choose one." in text_of(response)
+def test_the_form_of_afp_lists_everybody_once(web, box_with_people):
+    radios = [
+        one for tag, one in Page(web.get(f"{HERE}/afp/")).elements if tag == "input" and one.get("type") == "radio"
+    ]
+    assert [(one["name"], one["value"]) for one in radios if "checked" in one] == [
+        ("user-anna", "change"),
+        ("user-ben", "change"),
+        ("group-family", "none"),
+    ]
 
 
 def test_the_page_of_an_export_says_which_name_is_not_found(web, calm):

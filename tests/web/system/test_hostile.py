@@ -156,7 +156,7 @@ def test_in_a_form_it_is_text(web, box, text):
     answers = [
         web.post("/users/new/", {"name": text}),
         web.post("/folders/new/", {"parent": text, "name": text, "preset": text}),
-        web.post("/folders/2/share/", {"name": text, "write": [text]}),
+        web.post("/folders/2/share/", {"name": text, f"user-{text}": text}),
         web.post(
             "/jobs/confirm/",
             {"operation": text, "job": text, "digest": text, "back": text, "typed": text, "secret": text},
