@@ -7,17 +7,29 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 import msgspec
+from msgspec.structs import replace
 
 from appliance.message import Message
 from appliance.shares.settings import ShareSetting
 
 
 class AddressWay(msgspec.Struct, frozen=True):
-    """What a person does on one kind of computer: ``address`` is to copy, ``steps`` say where to put it."""
+    """What a person does on one kind of computer: ``address`` is to copy, ``steps`` say where to put it.
+
+    ``by_number``: the same with the number of the box in place of its name; empty where no number is known. ``short``: the
+    computers that take this address, where only one address for several kinds of them is shown; empty for all others.
+    """
 
     computer: str
     address: str
     steps: tuple[str, ...]
+    short: str = ""
+    by_number: str = ""
+
+    @property
+    def is_address(self) -> bool:
+        """Whether it is to open, and no command."""
+        return not self.address.startswith("sudo ")
 
 
 def name_of(setting: ShareSetting, protocol: str) -> str:
@@ -46,8 +58,17 @@ def smb_addresses(host: str, name: str) -> Iterator[AddressWay]:
             Message("Sign in with the name and password of a user of this box. Let Windows remember them."),
             Message("To give it a letter: right-click “This PC”, “Map network drive”."),
         ),
+        "Windows",
     )
-    yield AddressWay("Mac", url, (Message("In the Finder choose Go, “Connect to Server…”, and put the address there."), Message("Choose “Registered user” and sign in.")))  # fmt: skip
+    yield AddressWay(
+        "Mac",
+        url,
+        (
+            Message("In the Finder choose Go, “Connect to Server…”, and put the address there."),
+            Message("Choose “Registered user” and sign in."),
+        ),
+        Message("Mac, phone, Linux"),
+    )
     yield AddressWay(
         Message("iPhone and iPad"), url, (Message("In Files, on “Browse”, tap the three dots, then “Connect to Server”."), Message("Put the address there and sign in as registered user."))
     )  # fmt: skip
@@ -90,7 +111,12 @@ def nfs_addresses(host: str, path: str) -> Iterator[AddressWay]:
         f"sudo mkdir -p {shell_quoted(mac)} && sudo mount -t nfs -o vers=4,resvport {source} {shell_quoted(mac)}",
         (Message("A Mac with macOS 10.15 or later makes such a place in its own home folder instead."),),
     )
-    yield AddressWay(Message("Mac, in the Finder"), f"nfs://{host}{quote(path)}", (Message("Choose Go, “Connect to Server…”, and put the address there."),))  # fmt: skip
+    yield AddressWay(
+        Message("Mac, in the Finder"),
+        f"nfs://{host}{quote(path)}",
+        (Message("Choose Go, “Connect to Server…”, and put the address there."),),
+        Message("Mac, media player"),
+    )
     yield AddressWay(
         Message("Media players (Kodi, VLC)"),
         f"nfs://{host}{quote(path)}",
@@ -118,11 +144,24 @@ def afp_addresses(host: str, name: str) -> Iterator[AddressWay]:
                 "A Mac with OS X 10.9 or later is better served by SMB; newer ones than macOS 15 may not know AFP any more."
             ),
         ),
+        Message("Older Mac"),
     )
 
 
-def share_addresses(setting: ShareSetting, protocol: str, *, host: str, path: str) -> tuple[AddressWay, ...]:
-    """Every way to a folder over one protocol; ``host`` as the network knows this box, ``path`` where it is mounted."""
+def share_addresses(
+    setting: ShareSetting, protocol: str, *, host: str, path: str, number: str = ""
+) -> tuple[AddressWay, ...]:
+    """Every way to a folder over one protocol; ``host`` as the network knows this box, ``number`` its address in it (empty:
+    not known), ``path`` where the folder is mounted."""
+    named = ways_by(setting, protocol, host, path)
+    if not number:
+        return named
+    numbered = ways_by(setting, protocol, number, path)
+    return tuple(replace(way, by_number=other.address) for way, other in zip(named, numbered, strict=True))
+
+
+def ways_by(setting: ShareSetting, protocol: str, host: str, path: str) -> tuple[AddressWay, ...]:
+    """Every way to a folder with this name or number of the box."""
     if protocol == "nfs":
         return tuple(nfs_addresses(host, path)) if setting.nfs else ()
     name = name_of(setting, protocol)

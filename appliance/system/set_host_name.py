@@ -71,7 +71,7 @@ class SetHostName(Operation, tag="set-host-name"):
     def plan(self, facts: Facts) -> Plan:
         name, old = self.name, self.former
         return Plan(
-            summary=Message("Other computers find the box as {name}: these pages at https://{name}.local/, shares at \\\\{name} on Windows, smb://{name}.local on Macs and {name}.local for NFS. Its addresses, files and users stay as they are.", name=name),
+            summary=Message("Other computers find the box as {name}: these pages at https://{name}.local/, shares at \\\\{name}.local on Windows, smb://{name}.local on Macs and {name}.local for NFS. Its addresses, files and users stay as they are.", name=name),
             steps=(
                 Step("hosts", Message("Write the name to the box's own list of names"), f"write {host_name.HOSTS}", self.write_hosts, (str(host_name.HOSTS),)),
                 Step("name", Message("Name the system {name}", name=name), shlex.join(self.set_name_argv), self.set_name, (str(host_name.HOSTNAME),)),

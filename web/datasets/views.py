@@ -23,6 +23,7 @@ from web.inventory.models import AccountRow, DatasetRow, GroupRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.jobs.refusals import add_reasons
+from web.shares.box_address import BoxAddress, asker_first, read_box_address
 from web.shares.switches import Switch, SwitchesState
 from web.shares.volume_target import volume_context
 
@@ -40,15 +41,20 @@ class Folder(msgspec.Struct, frozen=True):
     def depth(self) -> int:
         return self.dataset.name.count("/")
 
+    def address_for(self, user_agent: str) -> str:
+        """How the computer of that browser opens the folder; empty where it is not served, or by a command alone."""
+        ways = asker_first([way for switch in self.switches for way in switch.ways], user_agent)
+        return next((way.address for way in ways if way.is_address), "")
+
     @property
     def shared(self) -> tuple[Switch, ...]:
         """The switches that are on, should be, or are being turned."""
         return tuple(switch for switch in self.switches if switch.part or switch.job)
 
 
-def build_folders(rows: list[DatasetRow]) -> list[Folder]:
-    """Build folders from rows, with two queries for all."""
-    state = SwitchesState.read()
+def build_folders(rows: list[DatasetRow], box: BoxAddress | None = None) -> list[Folder]:
+    """Build folders from rows, with three queries for all. ``box``: for the addresses of their shares."""
+    state = SwitchesState.read(box)
     return [Folder(row.key, row.fact, state.switches(row.key, row.fact)) for row in rows]
 
 
@@ -80,7 +86,7 @@ def show_folder(request: HttpRequest, key: str) -> HttpResponse:
 
     def build() -> dict[str, object]:
         row = get_object_or_404(DatasetRow, key=key)
-        found = build_folders([row])[0]
+        found = build_folders([row], read_box_address(request))[0]
         below = DatasetRow.objects.filter(name__startswith=f"{row.name}/").count()
         latest = (
             Job.objects.filter(subject=row.name, kind__in=("set-share", "share-folder", "set-target"))
@@ -90,7 +96,7 @@ def show_folder(request: HttpRequest, key: str) -> HttpResponse:
         shown = {"folder": found, "dataset": found.dataset, "below": below, "latest": latest}
         shown["backups"] = status.backups_holding(found.dataset)
         if found.dataset.kind == "volume":
-            shown |= volume_context(found.dataset)
+            shown |= volume_context(found.dataset, request)
         return {**shown, **access_context(found.dataset), **actions.folder_context(row)}
 
     return live.respond(request, "datasets/folder.html", build)

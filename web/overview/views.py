@@ -23,6 +23,7 @@ from web.jobs.models import Job
 from web.overview import first_steps, right_now
 from web.overview.trends import pool_trends
 from web.overview.week import read_week
+from web.shares.box_address import BoxAddress, box_host
 from web.system import service_status
 
 WORST_FIRST = ("failed", "attention", "locked", "repaired", "notice", "working")
@@ -119,10 +120,11 @@ def collect_attention(
     return [Attention("healthy", gettext("All is well."))]
 
 
-def shared_folders() -> list[Folder]:
-    """Folders that are shared, or that are being shared."""
+def shared_folders(request: HttpRequest) -> list[tuple[Folder, str]]:
+    """Folders that are shared, or that are being shared, each with its address for the computer that asks."""
     rows = DatasetRow.objects.filter(facts__contains='"share_source":"local"').order_by("name")[:100]
-    return [folder for folder in build_folders(list(rows)) if folder.shared][:SHOWN]
+    found = [folder for folder in build_folders(list(rows), BoxAddress(box_host())) if folder.shared]
+    return [(folder, folder.address_for(request.headers.get("User-Agent", ""))) for folder in found[:SHOWN]]
 
 
 @require_GET
@@ -142,7 +144,7 @@ def show_overview(request: HttpRequest) -> HttpResponse:
         progress = {row.job: row for row in Progress.objects.filter(job__in=[job.pk for job in under_way])}
         moment = timezone.now()
         trends = pool_trends(box.cards, moment)
-        heard, shared = first_steps.is_heard(), shared_folders()
+        heard, shared = first_steps.is_heard(), shared_folders(request)
         worst, *others = collect_attention(box, now.troubles, unseen, now.checked, heard=heard)
         return {
             "attention": worst,

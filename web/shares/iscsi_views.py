@@ -40,7 +40,7 @@ def share_over_iscsi(request: HttpRequest, key: str) -> HttpResponse:
     """Serve a volume over iSCSI, or change how."""
     volume = get_volume(key)
     now = volume_part(volume)
-    shown = volume_context(volume)
+    shown = volume_context(volume, request)
     form = IscsiForm(request.POST or None, now=now, dataset=volume.name, served=bool(shown["target_served"]))
     if request.method == "POST" and form.is_valid():
         try:

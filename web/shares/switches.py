@@ -12,11 +12,13 @@ from appliance.datasets.access_note import valid_note
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
+from appliance.shares.addresses import AddressWay
 from appliance.shares.publish import SERVING
 from appliance.shares.settings import MOST_PEOPLE, Afp, Part, Protocol, ShareSetting, Smb, setting_of
 from web.addresses import address
 from web.inventory.models import AccountRow, ShareRow
 from web.jobs.models import Job
+from web.shares.box_address import BoxAddress
 from web.translation import lazy_text
 
 NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_. -]")
@@ -39,6 +41,7 @@ class Switch(msgspec.Struct, frozen=True):
     job: Job | None
     served: bool
     users: bool = True  # whether this box has any
+    box: BoxAddress | None = None  # where the page shows addresses
 
     @property
     def words(self) -> str:
@@ -93,23 +96,32 @@ class Switch(msgspec.Struct, frozen=True):
     def name(self) -> str:
         return str(getattr(self.part, "name", ""))
 
+    @property
+    def ways(self) -> tuple[AddressWay, ...]:
+        """How other computers reach the folder over this protocol; none where it is not served."""
+        setting = setting_of(self.dataset)
+        if not (self.box and self.served and setting):
+            return ()
+        return self.box.ways(setting, self.protocol, self.dataset.mountpoint)
+
 
 class SwitchesState(msgspec.Struct, frozen=True):
-    """What all switches of a page are drawn from; three queries, however many folders."""
+    """What all switches of a page are drawn from; three queries, however many folders. ``box``: for their addresses."""
 
     jobs: dict[tuple[str, str], Job]
     served: frozenset[tuple[str, str, str]]
     users: bool
+    box: BoxAddress | None = None
 
     @classmethod
-    def read(cls) -> SwitchesState:
+    def read(cls, box: BoxAddress | None = None) -> SwitchesState:
         found = Job.objects.filter(state__in=Job.OPEN, kind="set-share").defer("plan", "log")
         jobs: dict[tuple[str, str], Job] = {
             (job.subject, protocol): job for job in found for protocol in SERVING if is_about(job, protocol)
         }
         rows = (row.fact for row in ShareRow.objects.all())
         served = frozenset((share.protocol, share.name.lower(), share.path) for share in rows)
-        return cls(jobs, served, AccountRow.objects.exists())
+        return cls(jobs, served, AccountRow.objects.exists(), box)
 
     def switches(self, key: str, dataset: Dataset) -> tuple[Switch, ...]:
         setting = setting_of(dataset) or ShareSetting()
@@ -119,7 +131,7 @@ class SwitchesState(msgspec.Struct, frozen=True):
             name = getattr(part, "name", dataset.mountpoint).lower()
             served = bool(part and dataset.mounted and (protocol, name, dataset.mountpoint) in self.served)
             job = self.jobs.get((dataset.name, protocol))
-            made.append(Switch(protocol, key, dataset, part, job, served, self.users))
+            made.append(Switch(protocol, key, dataset, part, job, served, self.users, self.box))
         return tuple(made)
 
 

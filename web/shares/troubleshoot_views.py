@@ -17,7 +17,6 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from appliance.errors import Refused
 from appliance.facts.datasets import Dataset
 from appliance.operation import Operation
-from appliance.shares import addresses
 from appliance.shares.settings import SPOKEN, Protocol, setting_of
 from appliance.shares.troubleshoot import diagnose
 from appliance.shares.troubleshoot.fixes import OpenTopFolder, RepublishShare
@@ -28,7 +27,7 @@ from web.inventory.source_names import SEEN
 from web.jobs import confirm, queue
 from web.jobs.refusals import refusal_page
 from web.shares import switches
-from web.shares.box_address import box_host, box_numbers
+from web.shares.box_address import read_box_address
 from web.users.views import read_user_facts
 
 LONGEST_LOOK = timedelta(minutes=2)
@@ -54,9 +53,10 @@ def show_addresses(request: HttpRequest, key: str, protocol: str) -> HttpRespons
     """What to type on each kind of computer."""
     dataset, known = get_shared_dataset(key, protocol)
     setting = setting_of(dataset)
-    found = addresses.share_addresses(setting, known, host=box_host(), path=dataset.mountpoint) if setting else ()
+    box = read_box_address(request)
+    found = box.ways(setting, known, dataset.mountpoint) if setting else ()
     context = {"dataset": dataset, "key": key, "protocol": known, "protocol_name": SPOKEN[known], "ways": found}
-    context["numbers"] = box_numbers()
+    context["other_numbers"] = box.other_numbers
     if known == "nfs" and setting and setting.nfs:
         context |= {
             "client_as": setting.nfs.everybody_as,
@@ -102,11 +102,13 @@ def troubleshoot_share(request: HttpRequest, key: str, protocol: str) -> HttpRes
         checks = (
             diagnose.explain_diagnosis(dataset, seen, asked_from=request.META.get("HTTP_X_REAL_IP", "")) if seen else ()
         )
+        setting = setting_of(dataset)
         return {
             "dataset": dataset,
             "key": key,
             "protocol": known,
             "protocol_name": SPOKEN[known],
+            "ways": read_box_address(request).ways(setting, known, dataset.mountpoint) if setting else (),
             "person": person,
             "people": AccountRow.objects.order_by("name").values_list("name", flat=True),
             "checks": [(check, mend_of(check, key, seen)) for check in checks] if seen else [],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.http import HttpRequest
+
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share
 from appliance.shares.iscsi.differences import explain_difference
@@ -11,16 +13,17 @@ from appliance.shares.iscsi.targets import volume_part
 from appliance.shares.settings import ISCSI
 from web.inventory.models import ShareRow, TargetEditRow
 from web.jobs.models import Job
-from web.shares.box_address import box_host
+from web.shares.box_address import read_box_address
 
 
-def volume_context(volume: Dataset) -> dict[str, object]:
-    """Whether it is served, to whom and how it is reached: three queries."""
+def volume_context(volume: Dataset, request: HttpRequest) -> dict[str, object]:
+    """Whether it is served, to whom and how it is reached: five queries."""
     part = volume_part(volume)
     row = ShareRow.objects.filter(name=part.iqn, key__startswith=f"{ISCSI}:").first() if part else None
     share: Share | None = row.fact if row else None
     changed = TargetEditRow.objects.filter(key=key_of(part.iqn)).first() if part else None
     edit: TargetEdit | None = changed.fact if changed else None
+    box = read_box_address(request)
     job = Job.objects.filter(state__in=Job.OPEN, kind="set-target", subject=volume.name).defer("plan", "log").first()
     return {
         "target": part,
@@ -30,5 +33,6 @@ def volume_context(volume: Dataset) -> dict[str, object]:
         "target_edit": edit,
         "target_differences": list(map(explain_difference, edit.differences)) if edit else [],
         "target_port": PORT,
-        "target_addresses": part.addresses or (box_host(),) if part else (),
+        "target_addresses": part.addresses or (box.host,) if part else (),
+        "target_numbers": box.numbers if part and not part.addresses else (),
     }

@@ -52,3 +52,19 @@ def test_what_is_not_shared_has_no_address(protocol):
 def test_no_path_of_foreign_disks_becomes_a_command(path):
     for line in (way for name, way in addresses("nfs", path=path).items() if name.startswith(("Linux", "Mac, in a t"))):
         assert f"attic.local:{path}" in shlex.split(line)
+
+
+@pytest.mark.parametrize("protocol", ["smb", "nfs", "afp"])
+def test_each_way_has_the_same_address_with_the_number_of_the_box(protocol):
+    ways = share_addresses.share_addresses(ALL, protocol, host="attic.local", path="/tank/a", number="192.168.1.5")
+    assert ways
+    for way in ways:
+        assert way.by_number == way.address.replace("attic.local", "192.168.1.5") != way.address
+    assert addresses(protocol, path="/tank/a") == {way.computer: way.address for way in ways}
+
+
+@pytest.mark.parametrize("protocol", ["smb", "nfs", "afp"])
+def test_addresses_that_stand_for_several_computers_are_no_commands(protocol):
+    ways = share_addresses.share_addresses(ALL, protocol, host="attic.local", path="/tank/a")
+    assert any(way.short for way in ways)
+    assert all(way.is_address for way in ways if way.short)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from appliance import agent_client
 from appliance.errors import Failed
+from appliance.facts.sharing import Share
 from appliance.shares.settings import Protocol
 from appliance.shares.troubleshoot import diagnose
 from tests.unit.made import dataset
@@ -56,12 +58,50 @@ def test_every_kind_of_computer_has_an_address_to_copy(web, shared):
 
 
 def test_number_of_the_box_stands_beside_its_name(web, shared):
-    assert "does not find this name" not in text_of(web.get(f"{HERE}/ways/"))
+    ways = f"/shares/{PHOTOS.guid}/smb/ways/"
+    assert "If the name is not found" not in text_of(web.get(ways))
     ports = (replace(rows.ETH0, addresses=("192.168.1.5/24", "fd00::5/64")), replace(rows.ETH0, name="eth1"))
     rows.put_box(replace(rows.BOX, ports=ports[:1]))
-    assert "put the address of the box in its place: 192.168.1.5 " in text_of(web.get(f"{HERE}/ways/"))
+    text = text_of(web.get(ways))
+    assert "If the name is not found: \\\\192.168.1.5\\photos" in text
+    assert "If the name is not found: smb://192.168.1.5/photos" in text
+    assert "other address" not in text
     rows.put_box(replace(rows.BOX, ports=(ports[0], replace(ports[1], addresses=("10.0.0.5/8",)))))
-    assert "put an address of the box in its place: 192.168.1.5, 10.0.0.5 " in text_of(web.get(f"{HERE}/ways/"))
+    assert "another address too, for computers in that network: 10.0.0.5 " in text_of(web.get(ways))
+    near = text_of(web.get(ways, HTTP_X_REAL_IP="10.1.2.3"))
+    assert "If the name is not found: \\\\10.0.0.5\\photos" in near
+
+
+PAGES = {
+    "the folder": "/folders/{key}/",
+    "how to reach it": "/shares/{key}/smb/ways/",
+    "why it is not seen": "/shares/{key}/smb/why/",
+    "the overview": "/",
+    "the guide": "/guide/sharing/",
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_address_of_a_share_is_the_same_on_every_page(web, calm, settings, page):
+    settings.BOX_NAME = "attic"
+    box = rows.recorded_box()
+    served = [Share("smb", "photos", "/tank/photos"), Share("nfs", "/tank/photos", "/tank/photos")]
+    rows.put(pools=[box], datasets=[dataset("tank"), PHOTOS], accounts=["anna"], shares=served)
+    rows.put_box()
+    seen(protocol="smb")
+    text = text_of(web.get(PAGES[page].format(key=PHOTOS.guid), HTTP_USER_AGENT="Windows NT 10.0"))
+    assert "\\\\attic.local\\photos" in text
+    assert re.findall(r"(?:\\\\|[a-z]+://|sudo mount .* )attic[^.]", text) == []
+    if page not in {"the overview", "the guide"}:
+        assert "\\\\192.168.1.5\\photos" in text
+
+
+def test_folder_page_has_an_address_for_each_protocol_that_is_served(web, shared, settings):
+    settings.BOX_NAME = "attic"
+    rows.put(shares=[Share("nfs", "/tank/photos", "/tank/photos")])
+    text = text_of(web.get(f"/folders/{PHOTOS.guid}/"))
+    assert "Mac, media player nfs://attic.local/tank/photos" in text
+    assert "smb://" not in text
 
 
 def test_the_mount_lines_stand_ready(web, shared):
