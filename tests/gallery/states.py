@@ -52,6 +52,7 @@ def add_states(box: str) -> None:
     """Add them to the box that was just filled."""
     if box == "degraded":
         add_jobs()
+        add_failed_switch()
         add_replacements()
         add_benchmark()
         add_client_runs()
@@ -77,6 +78,21 @@ def add_jobs() -> None:
         rows.job(id=uuid.UUID(int=at), title=title, state=state, **ended, **more)
         Job.objects.filter(pk=uuid.UUID(int=at)).update(created=now - timedelta(minutes=at))
     Progress.objects.create(job=uuid.UUID(int=53), percent=37, phrase="193 of 522 GB, about 1 h 20 min left")
+
+
+def add_failed_switch() -> None:
+    """A switch whose last change went wrong, of the first folder that is not shared."""
+    row = next(row for row in DatasetRow.objects.order_by("name") if not row.fact.share and row.fact.mounted)
+    rows.job(
+        id=uuid.UUID(int=59),
+        kind="set-share",
+        title=f"Share {row.name} over SMB",
+        subject=row.name,
+        operation=f'{{"kind":"set-share","dataset":"{row.name}","protocol":"smb","smb":{{"name":"photos","write":["anna"]}}}}',
+        state=Job.State.FAILED,
+        text="/etc/samba/larder.conf was changed by hand. Decide about that change first, under Manual changes.",
+        finished=timezone.now(),
+    )
 
 
 def add_replacements() -> None:

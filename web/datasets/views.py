@@ -52,9 +52,10 @@ class Folder(msgspec.Struct, frozen=True):
         return tuple(switch for switch in self.switches if switch.part or switch.job)
 
 
-def build_folders(rows: list[DatasetRow], box: BoxAddress | None = None) -> list[Folder]:
-    """Build folders from rows, with three queries for all. ``box``: for the addresses of their shares."""
-    state = SwitchesState.read(box)
+def build_folders(rows: list[DatasetRow], box: BoxAddress | None = None, *, failures: bool = False) -> list[Folder]:
+    """Build folders from rows, with a few queries for all. ``box``: for the addresses of their shares; ``failures``: with
+    how the last change of each switch went wrong."""
+    state = SwitchesState.read(box, failures=failures)
     return [Folder(row.key, row.fact, state.switches(row.key, row.fact)) for row in rows]
 
 
@@ -68,7 +69,7 @@ def list_folders(request: HttpRequest) -> HttpResponse:
 
     def build() -> dict[str, object]:
         page = Paginator(list_filesystems(), PAGE).get_page(request.GET.get("page"))
-        found = build_folders(list(page))
+        found = build_folders(list(page), failures=True)
         return {
             "page": page,
             "folders": found,
@@ -86,13 +87,9 @@ def show_folder(request: HttpRequest, key: str) -> HttpResponse:
 
     def build() -> dict[str, object]:
         row = get_object_or_404(DatasetRow, key=key)
-        found = build_folders([row], read_box_address(request))[0]
+        found = build_folders([row], read_box_address(request), failures=True)[0]
         below = DatasetRow.objects.filter(name__startswith=f"{row.name}/").count()
-        latest = (
-            Job.objects.filter(subject=row.name, kind__in=("set-share", "share-folder", "set-target"))
-            .defer("plan", "log")
-            .first()
-        )
+        latest = Job.objects.filter(subject=row.name, kind="set-target").defer("plan", "log").first()
         shown = {"folder": found, "dataset": found.dataset, "below": below, "latest": latest}
         shown["backups"] = status.backups_holding(found.dataset)
         if found.dataset.kind == "volume":

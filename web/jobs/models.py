@@ -36,6 +36,8 @@ class Job(RowWithMessages):
 
     OPEN = (State.QUEUED, State.RUNNING, State.WAITING)
 
+    BAD_ENDS = (State.FAILED, State.REFUSED, State.INTERRUPTED)
+
     TEXTS = ("title", "text", "plan", "log")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -71,11 +73,7 @@ class Job(RowWithMessages):
     @property
     def needs_attention(self) -> bool:
         """Ended other than well, and nobody has said that they saw it."""
-        return self.acknowledged is None and self.state in {
-            self.State.FAILED,
-            self.State.REFUSED,
-            self.State.INTERRUPTED,
-        }
+        return self.acknowledged is None and self.state in self.BAD_ENDS
 
     @property
     def steps(self) -> list[dict[str, Any]]:

@@ -136,9 +136,7 @@ def show_overview(request: HttpRequest) -> HttpResponse:
     def build() -> dict[str, object]:
         box = read_box()
         unseen = list(
-            Job.objects.filter(
-                acknowledged=None, state__in=[Job.State.FAILED, Job.State.REFUSED, Job.State.INTERRUPTED]
-            ).defer("plan", "log", "operation")[:20]
+            Job.objects.filter(acknowledged=None, state__in=Job.BAD_ENDS).defer("plan", "log", "operation")[:20]
         )
         under_way = list(Job.objects.filter(state__in=Job.OPEN).defer("plan", "log", "operation")[:20])
         progress = {row.job: row for row in Progress.objects.filter(job__in=[job.pk for job in under_way])}

@@ -65,7 +65,12 @@ PAGES = (
     (lazy_text("Recovery"), "recovery", "repair", lazy_text("phrase keys lost box disaster")),
     (lazy_text("Connected clients"), "connected", "users", lazy_text("computers open files smb nfs afp")),
     (lazy_text("SMB security"), "protection", "lock", lazy_text("signing encryption guest windows")),
-    (lazy_text("Manual changes"), "edits", "list", lazy_text("drift by hand configuration files smb.conf exports iscsi targets")),
+    (
+        lazy_text("Manual changes"),
+        "edits",
+        "list",
+        lazy_text("drift by hand configuration files smb.conf exports iscsi targets"),
+    ),
     (lazy_text("Disks"), "disks", "disk", lazy_text("drives smart")),
     (lazy_text("Bays"), "bays", "disk", lazy_text("arrange chassis")),
     (lazy_text("Self-test schedule"), "self_test_plan", "disk", "smart"),

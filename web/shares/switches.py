@@ -22,6 +22,8 @@ from web.shares.box_address import BoxAddress
 from web.translation import lazy_text
 
 NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_. -]")
+TURNING = ("set-share", "share-folder", "republish-share")  # the kinds of jobs that turn a switch
+MOST_FAILED = 100
 # The page behind each switch.
 DETAILS: dict[Protocol, str] = {"smb": "share_folder", "nfs": "share_nfs", "afp": "share_afp"}
 WORDS: dict[Protocol, str] = {
@@ -42,6 +44,7 @@ class Switch(msgspec.Struct, frozen=True):
     served: bool
     users: bool = True  # whether this box has any
     box: BoxAddress | None = None  # where the page shows addresses
+    failed: Job | None = None  # the last that was to turn it, unless it ended well or somebody has seen how it ended
 
     @property
     def words(self) -> str:
@@ -93,6 +96,17 @@ class Switch(msgspec.Struct, frozen=True):
         return "on" if f'"{self.protocol}":{{' in self.job.operation else "off"
 
     @property
+    def failure(self) -> str:
+        """How the last change ended and why; empty unless it ended badly and nothing is under way."""
+        if self.failed is None or self.job:
+            return ""
+        said = {
+            Job.State.REFUSED: gettext("The last change was refused. {reason}"),
+            Job.State.INTERRUPTED: gettext("The last change was interrupted. {reason}"),
+        }.get(Job.State(self.failed.state), gettext("The last change failed. {reason}"))
+        return said.format(reason=self.failed.text)
+
+    @property
     def name(self) -> str:
         return str(getattr(self.part, "name", ""))
 
@@ -106,22 +120,24 @@ class Switch(msgspec.Struct, frozen=True):
 
 
 class SwitchesState(msgspec.Struct, frozen=True):
-    """What all switches of a page are drawn from; three queries, however many folders. ``box``: for their addresses."""
+    """What all switches of a page are drawn from; three queries, however many folders. ``box``: for their addresses.
+    ``failed``: the jobs whose bad end nobody has seen, where the page asks for them: one query more, two if there are any."""
 
     jobs: dict[tuple[str, str], Job]
     served: frozenset[tuple[str, str, str]]
     users: bool
+    failed: dict[tuple[str, str], Job]
     box: BoxAddress | None = None
 
     @classmethod
-    def read(cls, box: BoxAddress | None = None) -> SwitchesState:
+    def read(cls, box: BoxAddress | None = None, *, failures: bool = False) -> SwitchesState:
         found = Job.objects.filter(state__in=Job.OPEN, kind="set-share").defer("plan", "log")
         jobs: dict[tuple[str, str], Job] = {
             (job.subject, protocol): job for job in found for protocol in SERVING if is_about(job, protocol)
         }
         rows = (row.fact for row in ShareRow.objects.all())
         served = frozenset((share.protocol, share.name.lower(), share.path) for share in rows)
-        return cls(jobs, served, AccountRow.objects.exists(), box)
+        return cls(jobs, served, AccountRow.objects.exists(), read_failed() if failures else {}, box)
 
     def switches(self, key: str, dataset: Dataset) -> tuple[Switch, ...]:
         setting = setting_of(dataset) or ShareSetting()
@@ -131,7 +147,8 @@ class SwitchesState(msgspec.Struct, frozen=True):
             name = getattr(part, "name", dataset.mountpoint).lower()
             served = bool(part and dataset.mounted and (protocol, name, dataset.mountpoint) in self.served)
             job = self.jobs.get((dataset.name, protocol))
-            made.append(Switch(protocol, key, dataset, part, job, served, self.users, self.box))
+            failed = self.failed.get((dataset.name, protocol))
+            made.append(Switch(protocol, key, dataset, part, job, served, self.users, self.box, failed))
         return tuple(made)
 
 
@@ -141,7 +158,25 @@ def new_share_link(key: str) -> str:
 
 
 def is_about(job: Job, protocol: Protocol) -> bool:
-    return f'"protocol":"{protocol}"' in job.operation
+    """Whether a job turns that switch: of one protocol, or of the form that shares a folder over several."""
+    mark = f'"{protocol}":{{' if job.kind == "share-folder" else f'"protocol":"{protocol}"'
+    return mark in job.operation
+
+
+def read_failed() -> dict[tuple[str, str], Job]:
+    """By dataset and protocol, the last job that was to turn a switch and ended badly; none that somebody has seen, or
+    after which another did it."""
+    found = Job.objects.filter(kind__in=TURNING).defer("plan", "log")
+    failed = list(found.filter(acknowledged=None, state__in=Job.BAD_ENDS)[:MOST_FAILED])
+    if not failed:
+        return {}
+    done = list(
+        found.filter(state=Job.State.DONE, created__gt=failed[-1].created, subject__in={one.subject for one in failed})
+    )
+    last: dict[tuple[str, str], Job] = {}
+    for job in sorted((*failed, *done), key=lambda one: one.created):
+        last |= {(job.subject, protocol): job for protocol in SERVING if is_about(job, protocol)}
+    return {switch: job for switch, job in last.items() if job.needs_attention}
 
 
 def share_name(dataset: str) -> str:

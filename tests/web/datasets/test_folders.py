@@ -18,6 +18,7 @@ from tests.reasons import codes_of_form, codes_on_page
 from tests.unit.made import dataset, shared
 from tests.web import rows
 from tests.web.reading import Page, text_of
+from tests.web.system.test_queries import queries
 from web.inventory import store
 from web.jobs.models import Job
 
@@ -287,6 +288,67 @@ def test_switch_works_without_scripts(web, served):
 def test_failed_share_job_is_shown_on_folder_page(web, served):
     rows.planned(SetShare.of("tank/photos", "smb", None), state=Job.State.FAILED, text="Samba did not answer.")
     assert "Samba did not answer." in text_of(web.get(f"/folders/{PHOTOS.guid}/"))
+
+
+def failed_switch(**changes) -> Job:
+    how = {"state": Job.State.FAILED, "text": "Samba did not answer.", **changes}
+    return rows.planned(SetShare.of("tank/photos", "smb", Smb(name="photos", write=("anna",))), **how)
+
+
+@pytest.mark.parametrize("url", ["/folders/", f"/folders/{PHOTOS.guid}/"])
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [(Job.State.FAILED, "failed"), (Job.State.REFUSED, "was refused"), (Job.State.INTERRUPTED, "was interrupted")],
+)
+def test_failed_share_job_says_why_and_how_to_go_on_at_its_switch(web, folders, url, state, said):
+    job = failed_switch(state=state)
+    page = web.get(url)
+    assert text_of(page).count(f"The last change {said}. Samba did not answer.") == 1
+    links = [found.get("href") for _tag, found in Page(page).elements]
+    assert f"/jobs/{job.pk}/again/" in links
+    assert f"/jobs/{job.pk}/" in links
+    assert f"/folders/{PHOTOS.guid}/switch/smb/on/" in switches(Page(page))
+
+
+def test_failed_share_job_leads_to_adding_a_user_where_there_is_none(web, folders):
+    failed_switch(text="There is no user anna.")
+    rows.put(accounts=[])
+    page = web.get("/folders/")
+    assert "The last change failed. There is no user anna. Add a user and share it" in text_of(page)
+    assert f"/shares/new/?folder={PHOTOS.guid}" in [found.get("href") for _tag, found in Page(page).elements]
+
+
+def test_failure_at_a_switch_goes_once_seen_done_or_tried_again(web, folders):
+    job = failed_switch()
+    failed_switch(state=Job.State.RUNNING)
+    assert "The last change" not in text_of(web.get("/folders/"))
+    Job.objects.exclude(pk=job.pk).update(state=Job.State.DONE)
+    assert "The last change" not in text_of(web.get("/folders/"))
+    Job.objects.exclude(pk=job.pk).delete()
+    assert "The last change failed" in text_of(web.get("/folders/"))
+    web.post(f"/jobs/{job.pk}/acknowledge/", {"next": "/folders/"})
+    assert "The last change" not in text_of(web.get("/folders/"))
+
+
+def test_failure_is_said_at_the_switches_that_its_job_was_to_turn(web, folders):
+    rows.job(
+        kind="share-folder",
+        subject="tank/photos",
+        operation='{"kind":"share-folder","dataset":"tank/photos","people":{"nfs":"read"},"smb":{"name":"photos"},"afp":{"name":"photos"}}',
+        state=Job.State.FAILED,
+        text="The disk is full.",
+    )
+    folder = web.get(f"/folders/{PHOTOS.guid}/").context["folder"]
+    assert [switch.protocol for switch in folder.switches if switch.failure] == ["smb", "afp"]
+
+
+def test_list_costs_the_same_after_many_failures(web, folders):
+    failed_switch()
+    web.get("/folders/")  # whatever is remembered from page to page
+    few = len(queries(web, "/folders/"))
+    for number in range(20):
+        rows.planned(SetShare.of("tank/photos", "smb", Smb(name=f"a{number}", write=("anna",))), state=Job.State.FAILED)
+    assert len(queries(web, "/folders/")) == few
 
 
 @pytest.mark.parametrize(
