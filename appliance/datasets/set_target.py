@@ -150,16 +150,15 @@ class SetTarget(DatasetOperation, tag="set-target"):
 
     def describe(self, shares: list[Share]) -> dict[str, str]:
         part = self.iscsi
-        rows = {"Connected now": ", ".join(teardown.open_targets(shares))}
+        rows = {teardown.CONNECTED: ", ".join(teardown.open_targets(shares))}
         if part:
             rows |= {
-                "Name": part.iqn,
-                "Addresses": ", ".join(part.addresses) or f"all of this box, port {PORT}",
-                "Which computers": ", ".join(part.initiators) or "every computer that reaches this box",
-                "CHAP": f"{part.user} signs in{f', and this box signs in as {part.back_user}' if part.back_user else ''}"
-                if part.user
-                else "off",
-                "Sector": f"{part.block} bytes",
+                Message("Name"): part.iqn,
+                Message("Addresses"): ", ".join(part.addresses) or Message("all of this box, port {port}", port=PORT),
+                Message("Which computers"): ", ".join(part.initiators)
+                or Message("every computer that reaches this box"),
+                Message("CHAP"): chap_text(part),
+                Message("Sector size"): Message("{count} bytes", count=part.block),
             }
         return {key: value for key, value in rows.items() if value}
 
@@ -254,3 +253,12 @@ class SetTarget(DatasetOperation, tag="set-target"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return Message("The page of the volume shows whether it is served. Set it again if that is not as you want it.")
+
+
+def chap_text(part: Iscsi) -> Message:
+    """Who signs in to whom, for the review page."""
+    if part.back_user:
+        return Message(
+            "{user} signs in, and this box signs in as {back_user}", user=part.user, back_user=part.back_user
+        )
+    return Message("{user} signs in", user=part.user) if part.user else Message("off")

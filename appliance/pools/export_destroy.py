@@ -30,7 +30,7 @@ def shares_step(pool: str, facts: Facts, *, forget: bool) -> list[Step]:
 
 def connection_facts(pool: str, facts: Facts) -> dict[str, str]:
     """For a review page: the shares that stop, and who is connected to them now."""
-    return teardown.review_facts(facts, teardown.shares_of_pool(facts, pool), label="Shares that stop")
+    return teardown.review_facts(facts, teardown.shares_of_pool(facts, pool), label=Message("Shares that stop"))
 
 
 def run_unmounting(argv: list[str], pool: str) -> None:

@@ -24,6 +24,7 @@ from appliance.shares.settings import CALLED, ISCSI
 from appliance.zfs import status
 
 BUSY = ("busy", "could not unmount", "cannot unmount")
+SHARES, CONNECTED = Message("Shares"), Message("Connected now")  # labels of a review page
 MOST_NAMED = 10
 MOST_PROGRAMS = 5
 
@@ -39,12 +40,12 @@ def shares_of_pool(facts: Facts, pool: str) -> list[Share]:
     return shares_at(facts, [dataset for dataset in facts.datasets if dataset.pool == pool])
 
 
-def review_facts(facts: Facts, shares: Collection[Share], *, label: str = "Shares") -> dict[str, str]:
+def review_facts(facts: Facts, shares: Collection[Share], *, label: str = SHARES) -> dict[str, str]:
     """The shares that stop and who is connected to them now, for a review page. Of what is agreed to only those are a part
     who lose a disk (``connected_computers``)."""
     rows = {
         label: ", ".join(share.name for share in shares),
-        "Connected now": ", ".join(filter(None, (connected_users(facts.sessions, shares), *open_targets(shares)))),
+        CONNECTED: ", ".join(filter(None, (connected_users(facts.sessions, shares), *open_targets(shares)))),
     }
     return {key: value for key, value in rows.items() if value}
 

@@ -22,6 +22,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from deploy.image.machine import wait_for
 from tests.browser.conftest import CHROMIUM, QUIET
+from tests.web.routes import BURN_IN, CLIENT_RUN, TANK
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "web/static/guide"
@@ -44,6 +45,8 @@ class Shot:
 SHOTS = (
     Shot("first-steps", "empty", "/"),
     Shot("pools", "healthy", "/pools/"),
+    Shot("burn-in", "healthy", f"/disks/burn-ins/{BURN_IN}/"),
+    Shot("rehearsal", "many", "/pools/6000/rehearsal/"),
     Shot("sharing", "healthy", "/shares/new/"),
     Shot("users", "healthy", "/users/"),
     Shot("snapshots", "healthy", "/snapshots/restore/"),
@@ -52,6 +55,10 @@ SHOTS = (
     Shot("notifications", "healthy", "/alerts/mail/"),
     Shot("moving", "empty", "/pools/import/"),
     Shot("space", "full", "/pools/"),
+    Shot("growth", "full", f"/pools/{TANK}/growth/"),
+    Shot("iscsi", "healthy", "/folders/3157562817/iscsi/"),
+    Shot("client", "healthy", f"/benchmarks/client/{CLIENT_RUN}/"),
+    Shot("mtu", "healthy", "/system/ports/eno1/mtu/"),
 )
 
 

@@ -23,7 +23,6 @@ WITHOUT_A_SAMPLE = {
     "support_file": "a support bundle is only in the memory of the web process that made it",
     "share_again": "no folder of the recorded boxes was restored from the other box",
     "confirm_host_key": "every other computer of the recorded boxes has confirmed its key",
-    "stop_iscsi": "no recorded box shares a volume over iSCSI",
 }
 SIGNED_OUT = {"setup", "account_login"}
 

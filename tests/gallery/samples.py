@@ -183,6 +183,10 @@ def volumes() -> list[Values]:
     return [{"key": row.key} for row in DatasetRow.objects.filter(facts__contains='"kind":"volume"')[:1]]
 
 
+def shared_volumes() -> list[Values]:
+    return [one for one in volumes() if DatasetRow.objects.get(key=one["key"]).fact.share]
+
+
 def backups() -> list[Values]:
     return [
         {"key": row.key, "task": task.key}
@@ -255,8 +259,10 @@ OWN = {
     "folder_act": lambda: with_each(datasets()[:1], "act", action_views.ACTS),
     "folder_key": encrypted,
     "folder_key_act": lambda: with_each(encrypted(), "act", encryption_views.ACTS),
+    "folder": lambda: datasets() + shared_volumes(),
     "grow_volume": volumes,
     "share_iscsi": volumes,
+    "stop_iscsi": shared_volumes,
     "why_iscsi": volumes,
     "destroy_bookmark": lambda: [
         {"key": row.dataset_key, "short": row.short} for row in BookmarkRow.objects.order_by("pk")[:1]

@@ -14,10 +14,12 @@ from django.utils import timezone
 from msgspec.structs import replace
 
 from appliance.benchmarks.matrix import Sweep
+from appliance.facts.sharing import Share
 from appliance.shares.drift.detect import Edit
 from appliance.shares.iscsi.differences import TargetDifference
 from appliance.shares.iscsi.divergence import TargetEdit
-from appliance.shares.iscsi.part import PREFIX
+from appliance.shares.iscsi.part import PREFIX, Iscsi, device_of
+from appliance.shares.settings import ISCSI, ShareSetting
 from appliance.shares.troubleshoot.diagnose import Diagnosis
 from appliance.system import mtu
 from appliance.system.mtu import MtuStatus, Trial, Unreached
@@ -29,7 +31,7 @@ from web.benchmarks import create
 from web.benchmarks.models import CaseRow, SweepRow
 from web.inventory import store
 from web.inventory.box import read_box
-from web.inventory.models import BoxRow, DatasetRow, EditRow, Progress, SeenRow, TargetEditRow
+from web.inventory.models import BoxRow, DatasetRow, EditRow, Progress, SeenRow, ShareRow, TargetEditRow
 from web.jobs.models import Job
 from web.pools import replacement
 
@@ -57,6 +59,7 @@ def add_states(box: str) -> None:
         add_benchmark()
         add_client_runs()
         add_mtu_trial()
+        add_shared_volume()
         add_manual_changes()
         add_diagnosis()
         add_notifications()
@@ -136,6 +139,17 @@ def add_mtu_trial() -> None:
         unreached = Unreached(port=trial.port, mtu=9000, at=mtu.now(), deaf=("192.168.1.21",), silent=("192.168.1.22",))
         ports = (replace(info.ports[0], mtu=MtuStatus(9000, trial=trial, unreached=unreached)), *info.ports[1:])
         rows.put_box(replace(info, ports=ports))
+
+
+def add_shared_volume() -> None:
+    """A volume that another computer uses as its disk over iSCSI."""
+    for row in DatasetRow.objects.filter(facts__contains='"kind":"volume"'):
+        desk = "iqn.1991-05.com.microsoft:" + "a-computer-with-a-long-name-" * 3 + "desk"
+        target = Iscsi(name="tank-machines-router", initiators=(desk,), user="desk", back_user="box")
+        volume = replace(row.fact, share=ShareSetting(iscsi=target).text(), share_source="local")
+        DatasetRow.objects.filter(pk=row.pk).update(facts=msgspec.json.encode(volume).decode())
+        share = Share(ISCSI, target.iqn, device_of(row.name), (f"{desk} (192.168.1.21)",))
+        ShareRow.objects.create(key=share.key, name=share.name, facts=msgspec.json.encode(share).decode())
 
 
 def add_manual_changes() -> None:

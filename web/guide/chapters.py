@@ -41,6 +41,20 @@ CHAPTERS = (
         lazy_text("raidz mirror raid layout pool"),
     ),
     Chapter(
+        "burn-in",
+        lazy_text("Test a disk before you use it"),
+        lazy_text("Faults are best found while a disk is empty and can be returned."),
+        lazy_text("The report of a tested disk: no fault was found."),
+        lazy_text("burn-in badblocks new used drive warranty report"),
+    ),
+    Chapter(
+        "rehearsal",
+        lazy_text("Rehearse a rebuild"),
+        lazy_text("Find out how long your pool takes to rebuild a disk, before a disk fails."),
+        lazy_text("The form for a rehearsal: how full the pool should be, and which disk is rebuilt."),
+        lazy_text("resilver replace time test practise"),
+    ),
+    Chapter(
         "sharing",
         lazy_text("Share a folder"),
         lazy_text("Windows, Macs, phones, Linux and media players."),
@@ -95,6 +109,34 @@ CHAPTERS = (
         lazy_text("Find what uses the space, and make room."),
         lazy_text("Two pools that are nearly full, with the warning that stands beside each."),
         lazy_text("full space quota delete grow"),
+    ),
+    Chapter(
+        "growth",
+        lazy_text("Make a pool larger"),
+        lazy_text("Compare the ways to more room before you buy disks."),
+        lazy_text("The ways to more room in a pool, side by side."),
+        lazy_text("more room space expand add disk larger disks raidz expansion capacity"),
+    ),
+    Chapter(
+        "iscsi",
+        lazy_text("Give another computer a disk (iSCSI)"),
+        lazy_text("One computer uses a volume of this box as a disk of its own."),
+        lazy_text("The form that shares a volume over iSCSI: its name, the computers that may use it, and CHAP."),
+        lazy_text("volume zvol target initiator iscsiadm chap virtual machine lun block"),
+    ),
+    Chapter(
+        "client",
+        lazy_text("Find out what limits the speed"),
+        lazy_text("Measure a shared folder from the computer that uses it."),
+        lazy_text("The result of a measurement: which part is the limit, and whether a setting helps."),
+        lazy_text("slow fast benchmark measure client script network iperf setting tuning"),
+    ),
+    Chapter(
+        "mtu",
+        lazy_text("Try larger packets in the network (MTU)"),
+        lazy_text("A larger MTU helps only if every device takes it. It is tried for 90 seconds."),
+        lazy_text("The form for the MTU of a network port."),
+        lazy_text("jumbo frames mtu 9000 network packet port"),
     ),
 )
 BY_SLUG = {chapter.slug: chapter for chapter in CHAPTERS}

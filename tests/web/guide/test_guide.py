@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+from appliance.benchmarks.box_settings import switch
+from appliance.shares.iscsi import part
+from appliance.system import mtu
+from tests.dev.builders import recorded_disks
 from tests.dev.guide_pictures import IMAGES, MOST_BYTES, SHOTS, WORDS, headings
+from tests.messages.collect import messages
 from tests.web.reading import text_of
+from tests.web.routes import TANK
+from web.benchmarks import client_models
 from web.guide.chapters import CHAPTERS
+from web.pools import growth_plans
 
 SLUGS = [chapter.slug for chapter in CHAPTERS]
+GUIDE = ("templates/guide/", "web/guide/")
+# What chapters quote that no page has as a message of its own, and what it is.
+QUOTED = {
+    "Enable CHAP log on": "Windows",
+    "Perform mutual authentication": "Windows",
+    "Restore previous versions": "Windows",
+    "Tested 3 March 2026, clean.": "an example of a message with arguments",
+}
 
 
 def test_every_chapter_has_a_picture_and_no_picture_is_left_over():
@@ -58,3 +75,50 @@ def test_chapters_follow_one_another(opened):
 
 def test_search_finds_a_chapter_by_what_somebody_types(opened):
     assert "Guide: Get back a deleted or changed file" in text_of(opened("healthy").get("/search/?q=undelete"))
+
+
+def test_what_chapters_quote_is_on_a_page():
+    """A button that was renamed is renamed in the guide too."""
+    said = [(one.file.startswith(GUIDE), one.message) for one in messages()]
+    pages = {message for of_guide, message in said if not of_guide}
+    openings = {re.split(r" ?(?:{\w*}|%\(\w+\)s)", message)[0] for message in pages}
+    quoted = {words for of_guide, message in said if of_guide for words in re.findall("“([^”]*)”", message)}
+    assert len(quoted) > 40
+    assert sorted(quoted - pages - openings - set(QUOTED)) == []
+    assert sorted(set(QUOTED) - quoted) == []
+
+
+@pytest.mark.parametrize(
+    ("slug", "fact"),
+    [
+        ("iscsi", f"-T {part.PREFIX}disk1 --login"),
+        ("iscsi", f"the secret, of {part.SHORTEST_SECRET} to {part.LONGEST_SECRET} characters"),
+        ("client", f"works once, within {client_models.VALID.total_seconds() / 60:.0f} minutes"),
+        ("mtu", f"For {mtu.SECONDS} seconds the new value is tried"),
+        ("growth", f"when nothing has happened for {growth_plans.STANDS.days} days"),
+    ],
+)
+def test_figures_of_a_chapter_are_those_of_the_code(opened, slug, fact):
+    assert fact in text_of(opened("healthy").get(f"/guide/{slug}/"))
+
+
+def test_half_an_hour_is_when_a_tried_setting_is_back_at_the_latest(opened):
+    assert switch.SECONDS == 30 * 60
+    assert "puts the setting back after half an hour at the latest" in text_of(opened("healthy").get("/guide/client/"))
+
+
+@pytest.mark.parametrize(
+    ("box", "page", "slug"),
+    [
+        ("empty", f"/disks/{Path(recorded_disks()[0].path).name}/burn-in/", "burn-in"),
+        ("many", "/pools/6000/rehearsal/", "rehearsal"),
+        ("full", f"/pools/{TANK}/growth/", "growth"),
+        ("healthy", "/folders/3157562817/iscsi/", "iscsi"),
+        ("healthy", "/benchmarks/client/", "client"),
+        ("healthy", "/system/ports/eno1/mtu/", "mtu"),
+    ],
+)
+def test_page_leads_to_its_chapter(opened, box, page, slug):
+    answer = opened(box).get(page)
+    assert answer.status_code == 200
+    assert f'href="/guide/{slug}/"' in answer.content.decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from datetime import timedelta
 
 import pytest
@@ -13,6 +14,7 @@ from appliance.facts.box import Scan
 from tests.reasons import codes_on_page
 from tests.unit.made import disk, path_of
 from tests.unit.pools import shapes
+from tests.web.disks import burn_ins_made
 from tests.web.pools.test_topology import put, seen
 from tests.web.reading import Page, text_of
 from web.disks.models import Replacement
@@ -143,6 +145,31 @@ def test_a_new_disk_is_shown_with_everything_for_and_against_it(web, case):
     review = Page(web.get(f"/pools/replacements/{case.pk}/accept/", {"disk": path_of(5)}))
     assert f"zpool replace -o ashift=12 -- tank 102 {path_of(5)}" in review.text
     assert review.form("/jobs/confirm/").data["back"] == f"/pools/replacements/{case.pk}/"
+
+
+def test_a_new_disk_is_shown_with_whether_it_was_tested_here(web, case):
+    put(state("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 2, 5, 6, disks=(disk(5), disk(6)))
+    DiskRow.objects.update(smart_passed=True, smart_text="It says that it works.")
+    assert [one.partition("works. ")[2] for one in candidates(web, case)] == [
+        "Never tested here. Use bay 5",
+        "Never tested here. Use bay 6",
+    ]
+    third = timezone.now().replace(year=2026, month=3, day=3, hour=12)
+    burn_ins_made.finished(number=5, finished=third)
+    burn_ins_made.finished(number=6, pk=uuid.uuid4(), finished=third, verdict="failed")
+    # One that failed is a warning: the owner may use it all the same.
+    assert [one.partition("works. ")[2] for one in candidates(web, case)] == [
+        "Tested 3 March 2026, clean. Use bay 5",
+        "[warning] Tested 3 March 2026, and it failed. Use bay 6",
+    ]
+
+
+def candidates(web, case: Replacement) -> list[str]:
+    """What the page says of each disk that could take over."""
+    source = web.get(f"/pools/replacements/{case.pk}/").content.decode()
+    found = re.findall(r'<li class="candidate">(.*?)</li>', source, re.DOTALL)
+    marked = [one.replace('<span class="choice-reason choice-warning"', "[warning] <span") for one in found]
+    return [" ".join(re.sub(r"<[^>]+>", " ", one).split()) for one in marked]
 
 
 def test_a_disk_that_is_too_small_is_refused_in_the_review_too(web, case):
