@@ -15,12 +15,15 @@ from appliance.system.time_sync import TimeSync
 from web.inventory import store
 from web.inventory.models import BoxRow
 from web.inventory.source_names import BOX
+from web.jobs.models import Job
 from workers.celery import app
 from workers.collectors import update_source
 from workers.throttle import Coalescer
 
 LONGEST_APART = 60.0  # seconds between two looks of which a throughput of now can be told
 _last: list[tuple[float, BoxInfo]] = []
+# Jobs that change what the page of the system says.
+CHANGING = {"try-mtu", "keep-mtu", "set-host-name", "set-time-servers", "set-time-zone"}
 SYNC_STAYS = 15.0  # seconds; asking for it starts three processes
 _sync: list[tuple[float, TimeSync | None]] = []
 
@@ -107,3 +110,9 @@ reading = Coalescer(update_box)
 def collect_box() -> None:
     """Run a reading that begins after this call; simultaneous callers share one."""
     reading.request_run()
+
+
+def reread_after_job(job_id: str) -> None:
+    """Read the box again after a job that changes what its pages say."""
+    if Job.objects.filter(pk=job_id, kind__in=CHANGING).exists():
+        reading.request_run()

@@ -33,6 +33,7 @@ from workers import (
     background,
     benchmarks,
     burn_in,
+    collect_box,
     collect_dataset,
     collect_importable,
     collect_snapshots,
@@ -169,6 +170,7 @@ def refresh_after_job(job_id: str) -> None:
         "snapshots": lambda: collect_snapshots.doubt_snapshots(datasets_of(job_id)),
         "facts": collectors.collect_now,
         "pools": lambda: collect_importable.search_after_job(job_id),
+        "box": lambda: collect_box.reread_after_job(job_id),
         "folders": lambda: collect_dataset.reread_after_job(job_id),
     }
     guard.for_each(parts, lambda name: parts[name](), lambda name: f"reading {name} after job {job_id}")

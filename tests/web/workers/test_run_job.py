@@ -26,6 +26,7 @@ from web.jobs import confirm
 from web.jobs.models import Job
 from workers import (
     background,
+    collect_box,
     collect_dataset,
     collect_importable,
     collect_snapshots,
@@ -221,7 +222,7 @@ def test_a_connection_that_breaks_leaves_the_job_to_the_next_look_which_asks_and
     assert (job.state, secrets()) == (State.DONE, [])
 
 
-@pytest.mark.parametrize("broken", [(collectors, "collect_now"), (collect_importable, "search_after_job"), (collect_dataset, "reread_after_job"), (collect_snapshots, "doubt_snapshots")], ids=lambda one: one[0].__name__)  # fmt: skip
+@pytest.mark.parametrize("broken", [(collectors, "collect_now"), (collect_importable, "search_after_job"), (collect_dataset, "reread_after_job"), (collect_box, "reread_after_job"), (collect_snapshots, "doubt_snapshots")], ids=lambda one: one[0].__name__)  # fmt: skip
 def test_a_job_ends_although_what_follows_it_fails(job, agent, monkeypatch, broken):
     def fail(*_args: Any) -> None:
         raise RuntimeError("no")
@@ -229,6 +230,14 @@ def test_a_job_ends_although_what_follows_it_fails(job, agent, monkeypatch, brok
     agent.answers = [[DONE]]
     monkeypatch.setattr(*broken, fail)
     assert run(job).state == State.DONE
+
+
+@pytest.mark.parametrize(("kind", "looks"), [("try-mtu", 1), ("set-host-name", 1), ("set-share", 0)])
+def test_after_a_job_that_changes_the_system_its_page_is_current(monkeypatch, kind, looks):
+    asked: list[str] = []
+    monkeypatch.setattr(collect_box.reading, "request_run", lambda: asked.append("look"))
+    collect_box.reread_after_job(str(rows.job(kind=kind).pk))
+    assert len(asked) == looks
 
 
 def test_a_job_ends_although_reading_the_facts_hangs(monkeypatch):
