@@ -13,6 +13,7 @@ import msgspec
 from django.utils import timezone
 from msgspec.structs import replace
 
+from appliance import message
 from appliance.benchmarks.matrix import Sweep
 from appliance.facts.sharing import Share
 from appliance.shares.drift.detect import Edit
@@ -34,6 +35,7 @@ from web.inventory.box import read_box
 from web.inventory.models import BoxRow, DatasetRow, EditRow, Progress, SeenRow, ShareRow, TargetEditRow
 from web.jobs.models import Job
 from web.pools import replacement
+from web.said import said_in
 
 LONG_OUTPUT = (
     "cannot receive incremental stream: destination tank/photos has been modified since most recent snapshot",
@@ -86,14 +88,17 @@ def add_jobs() -> None:
 def add_failed_switch() -> None:
     """A switch whose last change went wrong, of the first folder that is not shared."""
     row = next(row for row in DatasetRow.objects.order_by("name") if not row.fact.share and row.fact.mounted)
+    title = message.Message("Share {dataset} over {spoken}", dataset=row.name, spoken="SMB")
+    text = message.Message("There is no user {user}.", user="anna")
     rows.job(
         id=uuid.UUID(int=59),
         kind="set-share",
-        title=f"Share {row.name} over SMB",
+        title=title,
         subject=row.name,
         operation=f'{{"kind":"set-share","dataset":"{row.name}","protocol":"smb","smb":{{"name":"photos","write":["anna"]}}}}',
         state=Job.State.FAILED,
-        text="/etc/samba/larder.conf was changed by hand. Decide about that change first, under Manual changes.",
+        text=text,
+        said=said_in(title, text),
         finished=timezone.now(),
     )
 

@@ -36,7 +36,7 @@ ELSEWHERE = {
 }
 GROUPS = (
     ("pools", "bays", "addresses", "temperatures", "tick-scrubs", "tick-imports", "upkeep-copy"),
-    ("activities", "properties", "accounts", "sleep", "tick-sweeps", "upkeep-jobs"),
+    ("activities", "properties", "accounts", "sleep", "targets", "tick-sweeps", "upkeep-jobs"),
     ("datasets", "disks", "groups", "latency", "remotes", "receivers", "tick-policies", "upkeep-sessions"),
     ("snapshots", "services", "edits", "caching", "imports", "tick-backups", "tick-burn-ins"),
     ("shares", "smb-policy", "reports", "alerts", "disk-alerts", "tick-self-tests"),
@@ -52,7 +52,7 @@ THAT_MAY_HANG = tuple(name for name in PARTS if name.startswith(("tick-", "run-"
 # What is read again and again, and what is not read while a part fails.
 READINGS = {
     "pools", "activities", "properties", "datasets", "snapshots", "disks", "bays", "services", "shares", "accounts", "groups",
-    "edits", "smb-policy", "addresses", "reports", "remotes", "receivers", "imports",
+    "edits", "smb-policy", "addresses", "reports", "remotes", "receivers", "imports", "targets",
 }  # fmt: skip
 SMART = {"temperatures", "sleep", "latency", "caching"}
 HOLDS_UP = {

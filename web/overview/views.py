@@ -25,6 +25,7 @@ from web.overview.trends import pool_trends
 from web.overview.week import read_week
 from web.shares.box_address import BoxAddress, box_host
 from web.system import service_status
+from web.translation import text_of
 
 WORST_FIRST = ("failed", "attention", "locked", "repaired", "notice", "working")
 SHOWN = 8
@@ -92,7 +93,7 @@ def collect_attention(
         *alert_messages(box.cards),
     ]
     for job in failed:
-        headline = f"{job.title}: {job.get_state_display().lower()}."
+        headline = f"{text_of(job.title)}: {job.get_state_display().lower()}."
         messages.append(Attention("attention", headline, job.text, f"/jobs/{job.pk}/", gettext("See what happened")))
     messages.sort(key=lambda message: WORST_FIRST.index(message.state))
     if messages:

@@ -19,7 +19,7 @@ from web.addresses import address
 from web.inventory.models import AccountRow, ShareRow
 from web.jobs.models import Job
 from web.shares.box_address import BoxAddress
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_. -]")
 TURNING = ("set-share", "share-folder", "republish-share")  # the kinds of jobs that turn a switch
@@ -104,7 +104,7 @@ class Switch(msgspec.Struct, frozen=True):
             Job.State.REFUSED: gettext("The last change was refused. {reason}"),
             Job.State.INTERRUPTED: gettext("The last change was interrupted. {reason}"),
         }.get(Job.State(self.failed.state), gettext("The last change failed. {reason}"))
-        return said.format(reason=self.failed.text)
+        return said.format(reason=text_of(self.failed.text))
 
     @property
     def name(self) -> str:

@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from appliance.agent.registry import decode_operation
 from appliance.errors import Refused
 from appliance.shares.addresses import AddressWay
+from appliance.shares.iscsi.part import PREFIX
 from appliance.shares.settings import ShareSetting, Smb
 from appliance.users.share_folder import ShareFolder, child_of
 from web.inventory.models import DatasetRow
@@ -60,3 +61,9 @@ def example_address(name: str, computer: str) -> str:
     """How a share of that name is opened from a kind of computer: an example with the name of this box."""
     setting = ShareSetting(smb=Smb(name=name))
     return next(way.address for way in BoxAddress(box_host()).ways(setting, "smb", "") if way.computer == computer)
+
+
+@register.simple_tag
+def example_target(name: str) -> str:
+    """By which name a volume is found over iSCSI: an example."""
+    return f"{PREFIX}{name}"
