@@ -184,5 +184,6 @@ def test_after_a_restart_a_changed_target_is_served_as_set(visitor, appliance):
     appliance.reboot()
     wait_for("the volume to be served", lambda: "again" in listed(appliance), timeout=120)
     visitor.sign_in()
+    let_go(visitor, key)  # what is served has been read
     visitor.wait_until(PAGE, "No manual changes", timeout=120)
     assert stop(visitor, key).startswith("Done.")
