@@ -22,12 +22,14 @@ from appliance.shares.iscsi.differences import explain_difference
 from appliance.shares.iscsi.targets import wanted_targets, wanted_volumes
 from appliance.shares.settings import ISCSI
 
+SECONDS_TO_WAIT = 10.0  # who reads everything else asks for this too
+
 
 class ReadTargetEdits(Request, tag="read-target-edits"):
     """Which of Larder's targets were changed by hand, and how they differ from their settings."""
 
     def read(self) -> object:
-        return list(divergence.read_edits(publish.agreed_facts()).values())
+        return list(divergence.read_edits(publish.agreed_facts(), patience=SECONDS_TO_WAIT).values())
 
 
 class OverwriteTarget(Operation, tag="overwrite-target"):

@@ -23,6 +23,7 @@ from appliance.shares.troubleshoot.diagnose import Check
 from appliance.zfs import status
 
 MOST_NAMED = 5
+SECONDS_TO_WAIT = 60.0  # for a job that serves volumes meanwhile
 
 
 class TargetDiagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +72,7 @@ def diagnose_volume(name: str) -> TargetDiagnosis:
     device = device_of(name)
     share = next((one for one in sessions.read_served() if one.path == device), None)
     foreign = tuple(sorted(set(part.addresses) - own_addresses())) if part.addresses else ()
-    edit = divergence.read_edits(publish.agreed_facts(datasets)).get(part.iqn)
+    edit = divergence.read_edits(publish.agreed_facts(datasets), patience=SECONDS_TO_WAIT).get(part.iqn)
     asked = [one for one in part.addresses if one not in foreign] or ["127.0.0.1"]
     return TargetDiagnosis(
         on=True,

@@ -60,10 +60,13 @@ def find_edits(wanted: Iterable[Target], tree: Tree) -> dict[str, TargetEdit]:
     return found
 
 
-def read_edits(facts: Facts) -> dict[str, TargetEdit]:
-    """The manual changes now, by the targets' names; ``facts`` have the volumes that somebody agreed to share. Root only."""
+def read_edits(facts: Facts, *, patience: float = float("inf")) -> dict[str, TargetEdit]:
+    """The manual changes now, by the targets' names; ``facts`` have the volumes that somebody agreed to share. Root only.
+
+    Raises Failed where targets are being changed for more than ``patience`` seconds.
+    """
     wanted, _left = wanted_targets(facts, chap.read_secrets)
-    with fingerprints.hold_targets():
+    with fingerprints.hold_targets(patience):
         return find_edits(wanted, configfs.read_tree())
 
 

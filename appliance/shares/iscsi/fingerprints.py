@@ -11,11 +11,14 @@ import hashlib
 import hmac
 import json
 import secrets
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import msgspec
 
+from appliance.errors import Failed
+from appliance.message import Message
 from appliance.shares.iscsi.configfs import Tree
 from appliance.shares.iscsi.part import PREFIX
 from appliance.shares.iscsi.reconcile import is_inside, says_read_only
@@ -35,9 +38,18 @@ class LeftTargets(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def hold_targets() -> Iterator[None]:
-    """Keep others from changing targets or comparing them with their fingerprints. Not to be taken twice."""
-    with locks.hold_locks([LOCK], lambda _name: None):
+def hold_targets(patience: float = float("inf")) -> Iterator[None]:
+    """Keep others from changing targets or comparing them with their fingerprints. Not to be taken twice.
+
+    Raises Failed where others hold them for more than ``patience`` seconds: the kernel may hang over a target.
+    """
+    until = time.monotonic() + patience
+
+    def wait(_name: str) -> None:
+        if time.monotonic() > until:
+            raise Failed(Message("The iSCSI targets are being changed now"))
+
+    with locks.hold_locks([LOCK], wait):
         yield
 
 

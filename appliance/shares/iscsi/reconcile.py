@@ -51,11 +51,12 @@ def is_inside(path: str, folders: Iterable[str]) -> bool:
     return any(path == one or path.startswith(f"{one}/") for one in folders)
 
 
-def leave_out(tree: Tree, names: Iterable[str], stores: Iterable[str]) -> Tree:
-    """The tree without these targets, the disks in them and these disks: nobody changes what is not in it."""
-    hidden = {f"iscsi/{name}" for name in names}
-    hidden |= {to for link, to in tree.links.items() if is_inside(link, hidden) and to.startswith("core/")}
-    hidden |= tree.folders.intersection(stores)
+def leave_out(tree: Tree, names: Iterable[str], stores: Iterable[str] = (), *, but: Iterable[str] = ()) -> Tree:
+    """The tree without these targets, the disks in them and these disks: nobody changes what is not in it. ``but``: disks
+    that stay in it, since they are of other targets too."""
+    targets = {f"iscsi/{name}" for name in names}
+    linked = {to for link, to in tree.links.items() if is_inside(link, targets) and to.startswith("core/")}
+    hidden = targets | (linked | tree.folders.intersection(stores)) - set(but)
     return Tree(
         frozenset(one for one in tree.folders if not is_inside(one, hidden)),
         {path: value for path, value in tree.values.items() if not is_inside(path, hidden)},

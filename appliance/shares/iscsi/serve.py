@@ -77,8 +77,9 @@ def change_tree(
     Returns why volumes are not served, by their devices, and what is still served that nobody wants.
     """
     asked = [one for one in wanted if one.iqn not in kept]
-    stores = [reconcile.store_path(one) for one in wanted if one.iqn in kept]
-    tree = reconcile.leave_out(tree, kept, stores)
+    theirs = [reconcile.store_path(one) for one in wanted if one.iqn in kept]
+    ours = [reconcile.store_path(one) for one in asked]
+    tree = reconcile.leave_out(tree, kept, theirs, but=ours)
     if asked:
         load_modules()
         make_reservation_folder(note)
@@ -86,7 +87,7 @@ def change_tree(
     ready = [one for one in asked if one.device not in left]
 
     def plan_now() -> list[reconcile.TreeChange]:
-        found = reconcile.plan_changes(ready, reconcile.leave_out(configfs.read_tree(), kept, stores))
+        found = reconcile.plan_changes(ready, reconcile.leave_out(configfs.read_tree(), kept, theirs, but=ours))
         return [one for one in found if not (kept and one.of == configfs.STORES)]  # theirs may be in it
 
     failures = carry_out_changes(plan_now())

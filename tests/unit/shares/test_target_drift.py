@@ -333,6 +333,25 @@ def test_a_target_under_larders_name_is_told_and_removed_only_when_asked(kernel)
     assert {f"iscsi/{odd}", PORTAL} <= kernel.tree.folders
 
 
+def test_a_target_that_took_the_disk_of_another_keeps_it_from_nothing(kernel):
+    other = add_other(kernel)
+    run(of())
+    store = next(one for one in kernel.tree.folders if one.endswith(f"larder-{other.guid:016x}"))
+    edit(kernel, "make", f"iscsi/{VM}/tpgt_1/lun/lun_1")
+    edit(kernel, "link", f"iscsi/{VM}/tpgt_1/lun/lun_1/it", store)
+    notes: list[str] = []
+    serve.serve_volumes(publish.agreed_facts(), changed={"/dev/zvol/tank/other"}, note=notes.append)
+    assert len(notes) == 1
+    assert f"{VM} was changed by hand" in notes[0]
+
+
+def test_who_reads_does_not_wait_for_a_kernel_that_hangs(kernel, monkeypatch):
+    run(of())
+    monkeypatch.setattr("appliance.shares.drift.targets.SECONDS_TO_WAIT", 0.0)
+    with fingerprints.hold_targets(), pytest.raises(Failed, match="being changed now"):
+        edits()
+
+
 def test_a_change_after_the_look_is_not_written_over(kernel):
     run(of())
     edit(kernel, "make", PORTAL)
