@@ -20,6 +20,7 @@ LONG = {
     "tests/system/backups/test_over_ssh.py::test_every_folder_arrives_with_equal_guids_and_files": "prepares a first copy of all folders over ssh for the file",
     "tests/system/backups/test_pool_to_pool.py::test_every_folder_is_copied_with_equal_guids_and_files": "prepares two pools and a first copy for the file",
     "tests/system/benchmarks/test_client_run.py::test_folder_is_measured_from_outside[smb]": "prepares a share over SMB and NFS and a forwarded network for the file",
+    "tests/system/benchmarks/test_client_run.py::test_script_ends_where_this_computer_does_not_take_larger_frames": "waits until nobody else is connected and the port has its link again",
     "tests/system/disks/test_burn_in.py::test_clean_disk_passes_and_is_empty_for_a_pool_afterwards": "writes and reads a whole disk twice",
 }
 
