@@ -100,7 +100,9 @@ def test_disk_says_that_it_has_a_write_cache_as_its_volume_has(visitor, applianc
         disk.write(0, b"x" * disk.size)
         disk.flush()
         assert disk.read(0) == b"x" * disk.size
-    visitor.wait_until(f"/folders/{key}/", "no computer", timeout=120)
+        # Only what was read after this can say that nobody is connected any more.
+        visitor.wait_until(f"/folders/{key}/", f"Connected {INITIATOR}", timeout=120)
+    visitor.wait_until(f"/folders/{key}/", "Connected no computer", timeout=120)
     assert stop(visitor, key).startswith("Done.")
 
 
@@ -204,6 +206,6 @@ def test_disk_conforms_to_scsi(visitor, appliance):
     skipped = {name: told for one in found.values() for name, told in one.skipped.items()}
     assert skipped.keys() == SKIPPED.keys(), skipped
     # What is known of who is connected is a little older than the last of those tests.
-    visitor.wait_until(f"/folders/{key}/", "no computer", timeout=120)
+    visitor.wait_until(f"/folders/{key}/", "Connected no computer", timeout=120)
     assert stop(visitor, key).startswith("Done.")
     assert initiators.left_of(appliance, "conforms", key) == []
