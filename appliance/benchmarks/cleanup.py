@@ -53,6 +53,7 @@ class CleanUpBenchmark(Operation, tag="clean-up-benchmark"):
                 Step("clear", Message("Clear everything away"), self.commands_text, lambda work: scratch.clear_case(self.token, work)),
             ),
             identity={"operation": msgspec.to_builtins(self)},
+            undo=Message("No. Only what benchmarks have made is removed."),
         )  # fmt: skip
 
     def probe(self, step: str, facts: Facts) -> bool:

@@ -50,7 +50,7 @@ SECTOR_COUNTS = {5: "reallocated", 187: "reported unreadable", 197: "pending", 1
 
 # By how much is erased.
 REACH = {
-    "full": Message("Every sector is written once. It takes many hours on a large disk and can be stopped."),
+    "full": Message("Every sector is written once. It can be stopped."),
     "quick": Message("The rest of its bytes stay until something is written over them."),
 }
 UNDO = {

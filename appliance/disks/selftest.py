@@ -15,7 +15,7 @@ from appliance.formatting import disk_label
 from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, never
 
-TOLD = {"short": Message("It takes about two minutes."), "long": Message("It reads the whole disk, which takes hours. The disk answers a little slower meanwhile; a restart ends the test.")}  # fmt: skip
+TOLD = {"short": Message("It checks the electronics and reads a small part of the disk."), "long": Message("It reads the whole disk. The disk answers a little slower meanwhile; a restart ends the test.")}  # fmt: skip
 
 
 class StartSelfTest(Operation, tag="start-self-test"):

@@ -1,4 +1,4 @@
-"""How long rebuilding a disk of a pool will take: by what was measured on it, or an estimate that says so. Pure.
+"""How long rebuilding a disk of a pool, expanding and scrubbing it will take: by what was measured on it, or an estimate that says so. Pure.
 
 ZFS goes through all blocks of a pool when it rebuilds, so the time is that of an earlier rebuild, or of its rehearsal, by the
 bytes that are in the pool now. A scrub reads the same blocks from the same disks. Without either it is the bytes of a disk at a usual speed.
@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import msgspec
 
 from appliance.facts.box import Pool
+from appliance.formatting import rate_text
+from appliance.message import Message
 
 HARD_DISK, SOLID_STATE = 100 * 10**6, 300 * 10**6  # bytes a second that a disk takes in mixed sizes of blocks
 SHORTEST = 60  # seconds: shorter work says nothing of a speed
@@ -36,30 +38,68 @@ class RebuildEstimate(msgspec.Struct, frozen=True):
 
 def estimate_rebuild(pool: Pool, past: Sequence[PastWork], *, rotational: bool = True) -> RebuildEstimate:
     """The rebuild of one disk; ``past`` has the newest work first."""
-    if work := find_rebuild(pool, past):
-        what = "the rehearsal of a rebuild" if work.kind == "rehearsal" else "its last rebuild"
-        return RebuildEstimate(scaled(pool, work), f"as long as {what} took for each byte", measured=True)
-    if work := find_work(pool, past, "scrub"):
-        return RebuildEstimate(
-            scaled(pool, work), "an estimate: as long as its last scrub, which reads the same blocks"
-        )
-    speed = HARD_DISK if rotational else SOLID_STATE
-    kind = "hard disks" if rotational else "solid-state disks"
-    return RebuildEstimate(
-        disk_bytes(pool) // speed,
-        f"an estimate: no rebuild or scrub of this pool was measured yet, and {kind} write about {speed // 10**6} MB/s",
-    )
+    seconds, basis, measured = rebuild_basis(pool, past, rotational=rotational)
+    return RebuildEstimate(seconds, basis if measured else assumed(basis), measured)
 
 
 def estimate_expansion(pool: Pool, past: Sequence[PastWork], *, rotational: bool = True) -> RebuildEstimate:
     """The expansion of a raidz by one disk."""
     if work := find_work(pool, past, "expand"):
-        return RebuildEstimate(scaled(pool, work), "as long as its last expansion took for each byte", measured=True)
-    rebuild = estimate_rebuild(pool, past, rotational=rotational)
-    basis = rebuild.basis.removeprefix("an estimate: ")
+        basis: str = Message("as long as its last expansion took for each byte")
+        return RebuildEstimate(scaled(pool, work), basis, measured=True)
+    seconds, basis, _measured = rebuild_basis(pool, past, rotational=rotational)
+    twice = Message(
+        "every block is read and written, which is twice the work of a rebuild; for that, {basis}", basis=basis
+    )
+    return RebuildEstimate(seconds * EXPANSION, assumed(twice))
+
+
+def estimate_scrub(pool: Pool, past: Sequence[PastWork], *, rotational: bool = True) -> RebuildEstimate:
+    """A scrub, which reads from all disks at the same time."""
+    if work := find_work(pool, past, "scrub"):
+        return RebuildEstimate(
+            scaled(pool, work), Message("as long as its last scrub took for each byte"), measured=True
+        )
     return RebuildEstimate(
-        rebuild.seconds * EXPANSION,
-        f"an estimate: every block is read and written, which is twice the work of a rebuild; for that, {basis}",
+        disk_bytes(pool) // usual_speed(rotational=rotational), assumed(usual_basis(rotational=rotational))
+    )
+
+
+def rebuild_basis(pool: Pool, past: Sequence[PastWork], *, rotational: bool) -> tuple[int, str, bool]:
+    """The seconds of a rebuild, what they are taken from, and whether a rebuild was measured."""
+    if work := find_rebuild(pool, past):
+        rehearsed = work.kind == "rehearsal"
+        return (
+            scaled(pool, work),
+            Message("as long as the rehearsal of a rebuild took for each byte")
+            if rehearsed
+            else Message("as long as its last rebuild took for each byte"),
+            True,
+        )
+    if work := find_work(pool, past, "scrub"):
+        return scaled(pool, work), Message("as long as its last scrub, which reads the same blocks"), False
+    return disk_bytes(pool) // usual_speed(rotational=rotational), usual_basis(rotational=rotational), False
+
+
+def assumed(basis: str) -> str:
+    return Message("an estimate: {basis}", basis=basis)
+
+
+def usual_speed(*, rotational: bool) -> int:
+    """Bytes a second."""
+    return HARD_DISK if rotational else SOLID_STATE
+
+
+def usual_basis(*, rotational: bool) -> str:
+    speed = rate_text(usual_speed(rotational=rotational))
+    if rotational:
+        return Message(
+            "no rebuild or scrub of this pool was measured yet, and hard disks read and write about {speed}",
+            speed=speed,
+        )
+    return Message(
+        "no rebuild or scrub of this pool was measured yet, and solid-state disks read and write about {speed}",
+        speed=speed,
     )
 
 

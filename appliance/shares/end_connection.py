@@ -52,6 +52,7 @@ class EndConnection(Operation, tag="end-connection"):
             summary=Message("What it was just writing may be incomplete. It can connect again at once."),
             steps=(Step("end", Message("End the connection"), text, self.end),),
             identity={"operation": msgspec.to_builtins(self)},
+            undo=Message("The other computer connects again when it needs a file."),
         )
 
     def found(self) -> Connection | None:

@@ -284,6 +284,7 @@ class RunSnapshotPolicies(SnapshotsOperation, tag="run-snapshot-policies"):
             ),
             steps=(Step("take", Message("Take the snapshots"), text, act, tuple(wanted)),),
             identity={"operation": msgspec.to_builtins(self)},
+            undo=Message("Yes: destroy the snapshots."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:

@@ -62,6 +62,7 @@ class PowerOperation(Operation):
             summary=self.meaning,
             steps=(step,),
             identity={"kind": self.argv[-1], "boot": self.boot},
+            undo=Message("No. Once it has begun it cannot be stopped."),
             warnings=(Message("Long work on {working} goes on after the start.", working=", ".join(working)),)
             if working
             else (),

@@ -175,6 +175,7 @@ class RenameAccount(AccountOperation, tag="rename-account"):
             ),
             (command_step("comment", Message("Note the name"), ["usermod", "--comment", text, "--", self.name]),),
             {"operation": msgspec.to_builtins(self), "comment": text},
+            undo=Message("Yes: change the name again at any time."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:

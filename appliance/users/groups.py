@@ -145,6 +145,7 @@ class SetMembers(GroupMembersOperation, tag="set-members"):
             ),
             (self.members_step(),),
             {"operation": msgspec.to_builtins(self)},
+            undo=Message("Yes: set other members at any time."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:

@@ -46,6 +46,7 @@ class SetPassword(AccountOperation, tag="set-password"):
             ),
             (password_step(self.name), disconnect_step(self.name)),
             {"operation": msgspec.to_builtins(self), "uid": user_number(facts, self.name)},
+            undo=Message("No. The old password is not kept, but you can set it again."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:

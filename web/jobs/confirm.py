@@ -65,6 +65,7 @@ def review(
     wizard = [title for title in ui.steps if not titles or title in titles]
     context = {
         "operation": operation,
+        "facts": facts,
         "operation_json": as_json(operation),
         "plan": plan,
         "digest": plan.digest(),

@@ -29,7 +29,7 @@ from appliance.facts.box import Facts
 from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Dataset, Property
 from appliance.facts.remote import Remote
-from appliance.formatting import duration_text, names_text, rate_text, size_text
+from appliance.formatting import duration_text, names_text, rate_text, round_time_left, size_text
 from appliance.message import Message
 from appliance.operation import Plan, Step, Work, never
 from appliance.snapshots.take import pool_stopped
@@ -150,7 +150,7 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
                 target=self.target,
             ),
             warnings=tuple(self.warnings(facts)),
-            details={**self.details(staging), Message("Time"): self.time_text(remote)},
+            details=self.details(staging),
         )
         at = [remote.host, remote.port, remote.user, remote.root, remote.host_key]
         return replace(made, steps=(connect, *made.steps), identity={**made.identity, "remote": at})
@@ -166,9 +166,13 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
         limit = self.rate * MB
         pace = min((one for one in (remote.pace, limit) if one), default=0)
         if not pace:
-            return "not known: no long transfer with this computer was measured yet"
-        which = "the limit" if pace == limit else "the pace of the last transfer"
-        return f"about {duration_text(max(1, self.size(Facts()) // pace))} at {rate_text(pace)}, {which}"
+            return Message("Not known: no long transfer with this computer was measured yet.")
+        took = duration_text(round_time_left(max(self.size(Facts()) // pace, 90)))
+        if pace == limit:
+            return Message("About {duration} at {rate}, the limit.", duration=took, rate=rate_text(pace))
+        return Message(
+            "About {duration} at {rate}, the pace of the last transfer.", duration=took, rate=rate_text(pace)
+        )
 
     def details(self, staging: Staging) -> dict[str, str]:
         said = super().details(staging)

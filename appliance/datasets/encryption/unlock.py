@@ -158,6 +158,7 @@ class UnlockDataset(Operation, tag="unlock-dataset"):
                 ),
             ),
             identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
+            undo=Message("Yes: lock it again at any time."),
             warnings=tuple(outside),
             key_file=kind in KEY_FILES,
         )
@@ -257,6 +258,7 @@ class UnlockAll(Operation, tag="unlock-all"):
             ),
             warnings=tuple(text for dataset in locked for text in explain_unmounted(facts, dataset.name)),
             identity={"locked": sorted(dataset.guid for dataset in locked)},
+            undo=Message("Yes: lock each of them again at any time."),
         )
 
     @staticmethod

@@ -86,6 +86,7 @@ class RepublishShare(Operation, tag="republish-share"):
             ),
             tuple(steps),
             {"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
+            undo=Message("Yes: switch the share off."),
         )
 
     def serve(self, work: Work) -> None:
@@ -190,6 +191,10 @@ class OpenTopFolder(Operation, tag="open-top-folder"):
                 ),
             ),
             {"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
+            undo=Message(
+                "Change access to the files of {dataset} to keep users out again. The folders above stay open for passing through.",
+                dataset=self.dataset,
+            ),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:

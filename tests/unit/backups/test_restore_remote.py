@@ -166,9 +166,9 @@ def test_plan_says_how_much_and_how_long():
     plan = checked_plan(restore(), facts())
     assert "2.00 GB" in plan.summary or "2 GB" in plan.summary
     assert "nothing on this box is overwritten" in plan.summary
-    assert "the pace of the last transfer" in plan.details["Time"]
-    assert "not known" in checked_plan(restore(), facts(replace(REMOTE, pace=0))).details["Time"]
-    assert "the limit" in checked_plan(restore(rate=1), facts(replace(REMOTE, pace=10**8))).details["Time"]
+    assert "the pace of the last transfer" in restore().time_text(REMOTE)
+    assert "Not known" in restore().time_text(replace(REMOTE, pace=0))
+    assert "the limit" in restore(rate=1).time_text(replace(REMOTE, pace=10**8))
 
 
 @pytest.mark.parametrize("changes", [{"parts": ()}, {"guid": 9}, {"copy": "../x"}, {"rate": -1}, {"created": -1}, {"remote": "x"}])  # fmt: skip
