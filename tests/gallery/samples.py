@@ -271,7 +271,7 @@ OWN = {
     "set_copy_aside": lambda: [{**one, "copy": two["key"]} for one in backups()[:1] for two in copies()],
     "discard_received": lambda: [{**one, "copy": two["key"]} for one in backups()[:1] for two in copies()],
     "decide_edit": lambda: with_each(keys(EditRow.objects.order_by("key"), count=1), "what", ("adopt", "overwrite")),
-    "put_target_back": lambda: keys(TargetEditRow.objects.order_by("key"), count=1),
+    "put_target_back": lambda: [{"key": row.key} for row in TargetEditRow.objects.all() if row.fact.writable][:1],
     "mend_share": lambda: with_each(with_each(datasets()[:1], "protocol", ("nfs",)), "way", ("serve", "let-in")),
     "guide_chapter": lambda: [{"slug": chapter.slug} for chapter in CHAPTERS],
     "new_benchmark": lambda: with_each([{}], "name", (preset.name for preset in PRESETS)),

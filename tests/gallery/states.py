@@ -18,7 +18,7 @@ from appliance.benchmarks.matrix import Sweep
 from appliance.facts.sharing import Share
 from appliance.shares.drift.detect import Edit
 from appliance.shares.iscsi.differences import TargetDifference
-from appliance.shares.iscsi.divergence import TargetEdit
+from appliance.shares.iscsi.divergence import TargetEdit, key_of
 from appliance.shares.iscsi.part import PREFIX, Iscsi, device_of
 from appliance.shares.settings import ISCSI, ShareSetting
 from appliance.shares.troubleshoot.diagnose import Diagnosis
@@ -166,10 +166,11 @@ def add_manual_changes() -> None:
     differences = (
         TargetDifference("chap-off"),
         TargetDifference("initiator-added", "iqn.1991-05.com.microsoft:" + "long-name-of-a-computer-" * 6),
-        TargetDifference("device", "/dev/sda", "/dev/zvol/tank/vm"),
+        TargetDifference("device", "/dev/sda", device_of("tank/machines/router")),
     )
+    router = f"{PREFIX}tank-machines-router"  # of the volume that is shared
     targets = [
-        TargetEdit("0badcafe0badcafe", f"{PREFIX}vm", "ab" * 32, "tank/vm", differences),
+        TargetEdit(key_of(router), router, "ab" * 32, "tank/machines/router", differences),
         TargetEdit("1badcafe1badcafe", f"{PREFIX}Someone's own", "cd" * 32, differences=(TargetDifference("unasked"),)),
     ]
     store.replace(TargetEditRow, targets, lambda edit: edit.key)
