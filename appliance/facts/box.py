@@ -139,6 +139,11 @@ class Pool(msgspec.Struct, frozen=True):
             yield from vdev.devices()
 
     @property
+    def on_usb(self) -> bool:
+        """Whether all its disks are in USB cases, as udev names them by. ``False`` where that is not known."""
+        return all("/by-id/usb-" in device.path for device in self.devices()) and any(self.devices())
+
+    @property
     def rebuilding(self) -> bool:
         scanning = self.scan is not None and self.scan.kind == "resilver" and self.scan.state == "scanning"
         return scanning or any(work.kind == "resilver" and work.under_way for work in self.work)

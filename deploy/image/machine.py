@@ -352,8 +352,8 @@ class Machine:
         model: str = "",
         unreadable: int | None = None,
     ) -> None:
-        """Plug a new disk in, live: ``scsi-hd`` or ``nvme``. ``size`` in bytes. The sector at byte ``unreadable`` takes writes,
-        and every read of it fails."""
+        """Plug a disk in, live: ``scsi-hd``, ``nvme``, or ``usb`` for one in a case of its own; the one of that name, where it
+        was unplugged before. ``size`` in bytes. The sector at byte ``unreadable`` takes writes, and every read of it fails."""
         form = "raw" if unreadable is not None else "qcow2"
         path = self.folder / f"{name}.{form}"
         if not path.exists():
@@ -366,10 +366,24 @@ class Machine:
             region = {"qom-type": "memory-backend-ram", "id": f"pmr-{name}", "size": MIB, "share": True}
             self.qmp("object-add", **region)
             extra = {"pmrdev": f"pmr-{name}"}
+        elif kind == "usb":
+            if 'id "usb"' not in self.monitor("info qtree"):
+                self.qmp("device_add", driver="qemu-xhci", id="usb")
+            extra = {"bus": "usb.0"}
         else:
             extra = {"bus": "vs.0", "vendor": "LARDER", "product": model or name}
-        self.qmp("device_add", driver=kind, id=name, drive=f"drive-{name}", serial=serial, **extra)
+        driver = "usb-storage" if kind == "usb" else kind
+        self.qmp("device_add", driver=driver, id=name, drive=f"drive-{name}", serial=serial, **extra)
         self.plugged.append(name)
+        self.remember()
+
+    def unplug(self, name: str) -> None:
+        """Take a disk out that was plugged in, live. Its image is closed, and so whole, when this returns."""
+        self.qmp("device_del", id=name)
+        wait_for(f"{name} to be out", lambda: f"drive-{name}" not in self.monitor("info qtree"), timeout=60)
+        self.monitor(f"drive_del drive-{name}")  # where it has not gone with its device
+        wait_for(f"{name} to be closed", lambda: f"drive-{name}" not in self.monitor("info block"), timeout=60)
+        self.plugged.remove(name)
         self.remember()
 
     def nvme_warning(self, name: str, value: int) -> None:

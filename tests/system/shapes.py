@@ -8,7 +8,7 @@ import re
 from typing import Any
 from urllib.parse import quote
 
-from deploy.image.machine import Machine
+from deploy.image.machine import Machine, wait_for
 from tests.visitor import Answer, Visitor
 
 # A rebuilding of an almost empty pool takes seconds, each command and job some more under emulation.
@@ -50,6 +50,12 @@ def by_id(appliance: Machine, serial: str) -> str:
     code = "import json,sys; from appliance.disks import inventory; print(json.dumps([[d.serial, d.path] for d in inventory.read_disks(())]))"  # fmt: skip
     found = dict(json.loads(appliance.run("/opt/larder/venv/bin/python", "-I", "-c", code)))
     return str(found[serial])
+
+
+def disk_link(machine: Machine, serial: str) -> str:
+    """The path under ``/dev/disk/by-id`` of the disk with this serial number, once it is there."""
+    look = f"ls /dev/disk/by-id/ | grep -F {serial} | grep -v part | head -1 || true"
+    return f"/dev/disk/by-id/{wait_for(f'{serial} to be there', lambda: machine.shell(look).strip(), timeout=60)}"
 
 
 def chosen(path: str, *disks: str, **answers: str) -> str:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 from appliance import names
 from appliance.backups.tasks import HOME, MOST_KEPT, MOST_RATE, BackupTask, Keep
 from appliance.errors import Refused
-from appliance.facts.box import Facts
+from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Dataset
 from appliance.formatting import size_text
 from web.forms_common import HOURS
@@ -109,6 +109,7 @@ class BackupForm(forms.Form):
         pools = [*pool_choices(dataset, facts), *remote_choices(facts)]
         if task is None and len(pools) == 1:
             initial["pool"] = pools[0][0]
+            initial["removable"] = any(pool.on_usb for pool in facts.pools if str(pool.guid) == pools[0][0])
         super().__init__(data, initial=initial)  # type: ignore[arg-type]  # Django takes a QueryDict here
         self.key = task.key if task else ""
         choices = pools
@@ -187,13 +188,15 @@ def remote_choices(facts: Facts) -> list[tuple[str, str]]:
 def pool_choices(dataset: Dataset, facts: Facts) -> list[tuple[str, str]]:
     """The pools that a folder can be copied to: all others that are here."""
     tops = {one.name: one for one in facts.datasets}
-    return [
-        (
-            str(pool.guid),
-            gettext("{name} ({available} free)").format(name=pool.name, available=size_text(tops[pool.name].available))
-            if pool.name in tops
-            else pool.name,
-        )
-        for pool in facts.pools
-        if pool.name != dataset.pool
-    ]
+
+    def label(pool: Pool) -> str:
+        if pool.name not in tops:
+            return pool.name
+        free = size_text(tops[pool.name].available)
+        if pool.on_usb:
+            return gettext("{name} (USB disk, {available} free)").format(name=pool.name, available=free)
+        return gettext("{name} ({available} free)").format(name=pool.name, available=free)
+
+    return [(str(pool.guid), label(pool)) for pool in facts.pools if pool.name != dataset.pool]
+
+

@@ -1,4 +1,4 @@
-"""Two disks that take turns: each goes on from the moment that it ends with, although no snapshot of that is left.
+"""Two USB disks that take turns: each goes on from the moment that it ends with, although no snapshot of that is left.
 
 One is of an older ZFS and cannot store large blocks. Its copy goes on with plain streams after the pool was upgraded.
 """
@@ -6,13 +6,16 @@ One is of an older ZFS and cannot store large blocks. Its copy goes on with plai
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from deploy.image.machine import Machine, wait_for
+from tests.system import shapes
 from tests.system.backups.test_pool_to_pool import FORM, key_of_pool, newest, run_now, sums
 from tests.system.sharing import key_of
 from tests.visitor import Visitor, create_pool, disk_paths
 
-BAYS = {"usba": 2, "usbb": 3}
+DISKS = {"usba": "LARDER-USB-A", "usbb": "LARDER-USB-B"}  # by the names of their pools, their serial numbers
+SIZE = 4 * 10**9
 OLDER = ("-o", "feature@large_blocks=disabled", "-o", "feature@large_microzap=disabled")
 
 
@@ -37,12 +40,12 @@ def hours(appliance: Machine, copy: str) -> list[tuple[str, int]]:
 
 def unplug(appliance: Machine, pool: str) -> None:
     appliance.run("zpool", "export", pool)
-    appliance.pull(BAYS[pool])
+    appliance.unplug(pool)
 
 
 def plug_in(appliance: Machine, pool: str) -> None:
-    appliance.put_back(BAYS[pool])
-    (disk,) = disk_paths(appliance, BAYS[pool])
+    appliance.insert(pool, SIZE, serial=DISKS[pool], kind="usb")
+    disk = shapes.disk_link(appliance, DISKS[pool])
     wait_for(f"{disk} to be here", lambda: "here" in appliance.shell(f"test -e {disk}-part1 && echo here", check=False))
     appliance.run("zpool", "import", "-N", "-d", "/dev/disk/by-id", pool)
 
@@ -54,13 +57,15 @@ def test_disks_in_turn_go_on_from_bookmarks_alone(appliance, visitor):
     visitor.wait_until("/backups/", "tank/photos", timeout=90)
     photos = key_of(appliance, "tank/photos")
     tasks: dict[str, str] = {}
-    for name, bay in BAYS.items():
-        (disk,) = disk_paths(appliance, bay)
+    for name, serial in DISKS.items():
+        appliance.insert(name, SIZE, serial=serial, kind="usb")
+        disk = shapes.disk_link(appliance, serial)
+        assert Path(disk).name.startswith("usb-")
         create_pool(appliance, "-o", "ashift=12", *(OLDER if name == "usba" else ()), "-m", f"/{name}", name, disk)
         tasks[name] = set_up(appliance, visitor, photos, name)
     unplug(appliance, "usbb")
     connected = "usba"
-    for here in (*BAYS, *BAYS):
+    for here in (*DISKS, *DISKS):
         if here != connected:
             unplug(appliance, connected)
             visitor.wait_until(tasks[connected], "is not connected", timeout=120)

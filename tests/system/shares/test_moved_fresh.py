@@ -10,8 +10,8 @@ import shutil
 import pytest
 
 from deploy.image import states
-from deploy.image.machine import GIB, wait_for
-from tests.system import initiators, moving, sharing
+from deploy.image.machine import GIB
+from tests.system import initiators, moving, shapes, sharing
 from tests.system.iscsi_disk import opened
 from tests.system.sharing import CONFIG, Client
 from tests.visitor import Visitor, create_pool
@@ -33,30 +33,12 @@ def serial(disk: str) -> str:
     return f"LARDER-{disk.upper()}"
 
 
-def link(machine, disk: str) -> str:
-    """The by-id path of a disk that was plugged in, once it is there."""
-
-    def look() -> str:
-        said = machine.shell(f"ls /dev/disk/by-id/ | grep -F {serial(disk)} | grep -v part | head -1 || true")
-        return str(said).strip()
-
-    return f"/dev/disk/by-id/{wait_for(f'{disk} to be there', look, timeout=60)}"
-
-
-def unplug(machine, disk: str) -> None:
-    """Take a disk out live. Its image is closed, and so whole, once its drive is gone; QEMU takes that along where it can."""
-    machine.qmp("device_del", id=disk)
-    wait_for(f"{disk} to be out", lambda: f"drive-{disk}" not in machine.monitor("info qtree"), timeout=60)
-    machine.monitor(f"drive_del drive-{disk}")
-    wait_for(f"{disk} to be closed", lambda: f"drive-{disk}" not in machine.monitor("info block"), timeout=60)
-
-
 @pytest.fixture(scope="module")
 def moved(visitor, appliance, fresh):
     """Made, shared and filled on one box by its pages; its disks are then in the other."""
     for disk in DISKS:
         appliance.insert(disk, 4 * GIB, serial=serial(disk))
-    paths = [link(appliance, disk) for disk in DISKS]
+    paths = [shapes.disk_link(appliance, serial(disk)) for disk in DISKS]
     create_pool(appliance, "-o", "ashift=12", "-m", "/tank", "tank", "mirror", *paths)
     sharing.make_person(visitor, "anna")
     for name in NAMES:  # all of them first: a reading in the middle of making one shows it as not mounted yet
@@ -72,10 +54,10 @@ def moved(visitor, appliance, fresh):
     guid = moving.guid_of(appliance, "tank")
     moving.done(visitor, moving.end_review(visitor, guid, "export"))
     for disk in DISKS:
-        unplug(appliance, disk)
+        appliance.unplug(disk)
         shutil.copy(appliance.folder / f"{disk}.qcow2", fresh.folder / f"{disk}.qcow2")
         fresh.insert(disk, 4 * GIB, serial=serial(disk))
-        link(fresh, disk)
+        shapes.disk_link(fresh, serial(disk))
     return guid
 
 

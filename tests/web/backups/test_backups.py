@@ -254,6 +254,20 @@ def test_pool_of_the_folder_itself_is_not_offered(web):
     assert f'value="{SAFE}"' in page and f'value="{TANK}"' not in page
 
 
+def test_pool_in_a_usb_case_is_taken_to_come_and_go(web):
+    usb = disk(path="/dev/disk/by-id/usb-QEMU_QEMU_HARDDISK_LARDER-USB-1-0:0", name="sdf", serial="LARDER-USB-1")
+    rows.put(
+        pools=[rows.pool_of("tank", TANK, disk(1), disk(2)), rows.pool_of("drawer", SAFE, usb)],
+        datasets=[dataset("tank", guid=1), dataset("drawer", guid=2, available=10**12), photos()],
+        disks=[], accounts=[], shares=[],
+    )  # fmt: skip
+    page = web.get(f"/backups/of/{PHOTOS}/new/").content.decode()
+    assert "drawer (USB disk, 1 TB free)" in page
+    assert BackupForm(None, dataset=photos(), facts=status.read_facts())["removable"].initial is True
+    box(photos())
+    assert not BackupForm(None, dataset=photos(), facts=status.read_facts())["removable"].initial
+
+
 def test_box_with_one_pool_is_told_that_it_needs_a_second(web):
     box(photos(), safe=False)
     assert "No second pool" in Page(web.get(f"/backups/of/{PHOTOS}/new/")).text
