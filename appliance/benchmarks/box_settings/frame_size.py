@@ -1,7 +1,7 @@
 """Larger frames (MTU) at the port of the default route.
 
-Whoever is connected through it is asked as soon as they are set: where they do not arrive, or that is not known, they are not
-tried. An MTU is kept from the page of the system, after a trial of its own (``system/set_mtu.py``).
+Each computer connected through it is asked as soon as they are set: where they do not arrive, or that is not known,
+they are not tried. An MTU is kept from the page of the system, after a trial of its own (``system/set_mtu.py``).
 """
 
 from __future__ import annotations
