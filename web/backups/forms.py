@@ -198,5 +198,3 @@ def pool_choices(dataset: Dataset, facts: Facts) -> list[tuple[str, str]]:
         return gettext("{name} ({available} free)").format(name=pool.name, available=free)
 
     return [(str(pool.guid), label(pool)) for pool in facts.pools if pool.name != dataset.pool]
-
-

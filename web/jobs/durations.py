@@ -45,14 +45,14 @@ from web.translation import lazy_text, text_of
 SHORTEST = 90  # seconds: nothing that is estimated is said to take less
 
 
-class Known(msgspec.Struct, frozen=True):
+class EstimateFacts(msgspec.Struct, frozen=True):
     """What an estimate may use. ``past``: the earlier work on a pool, given the datasets for its rehearsal."""
 
     facts: Facts
     past: Callable[[Pool, Iterable[Dataset]], Sequence[PastWork]]
 
 
-Estimate = Callable[[Any, Known], str]
+Estimate = Callable[[Any, EstimateFacts], str]
 
 SECONDS = lazy_text("A few seconds.")
 MINUTE = lazy_text("Usually less than a minute.")
@@ -75,21 +75,21 @@ def at_speed(size: int, speed: int) -> str:
     )
 
 
-def usual_speed(path: str, known: Known) -> int:
+def usual_speed(path: str, known: EstimateFacts) -> int:
     disk = known.facts.disk(path)
     return HARD_DISK if disk is None or disk.rotational else SOLID_STATE
 
 
-def disk_bytes(path: str, known: Known) -> int:
+def disk_bytes(path: str, known: EstimateFacts) -> int:
     disk = known.facts.disk(path)
     return disk.size if disk else 0
 
 
-def pool_of(name: str, known: Known) -> Pool | None:
+def pool_of(name: str, known: EstimateFacts) -> Pool | None:
     return known.facts.pool(name)
 
 
-def is_rotational(pool: Pool, known: Known) -> bool:
+def is_rotational(pool: Pool, known: EstimateFacts) -> bool:
     """Whether a disk of the pool has platters."""
     members = {vdev_tree.link_of(device) for device in pool.devices()}
     return any(disk.rotational for disk in known.facts.disks if disk.path.rsplit("/", 1)[-1] in members)
@@ -98,7 +98,7 @@ def is_rotational(pool: Pool, known: Known) -> bool:
 def on_pool(work: Callable[..., RebuildEstimate]) -> Estimate:
     """How long work on a whole pool takes, by what was measured on it."""
 
-    def told(operation: Any, known: Known) -> str:
+    def told(operation: Any, known: EstimateFacts) -> str:
         pool = pool_of(operation.pool, known)
         if pool is None:
             return gettext("It depends on how much is in the pool.")
@@ -108,14 +108,14 @@ def on_pool(work: Callable[..., RebuildEstimate]) -> Estimate:
     return told
 
 
-def rehearsal(operation: RehearseRebuild, known: Known) -> str:
+def rehearsal(operation: RehearseRebuild, known: EstimateFacts) -> str:
     pool = pool_of(operation.pool, known)
     rotational = usual_speed(operation.disk, known) == HARD_DISK
     seconds = sum(expected_seconds(pool, operation.share, rotational=rotational)) if pool else 0
     return gettext("About {duration}, an estimate: first filling, then rebuilding.").format(duration=about(seconds))
 
 
-def vdev_removal(operation: RemoveVdev, known: Known) -> str:
+def vdev_removal(operation: RemoveVdev, known: EstimateFacts) -> str:
     pool = pool_of(operation.pool, known)
     place = vdev_tree.find_vdev(pool, operation.vdev)
     if pool is None or place is None:
@@ -125,35 +125,35 @@ def vdev_removal(operation: RemoveVdev, known: Known) -> str:
     return at_speed(place.vdev.used, HARD_DISK if is_rotational(pool, known) else SOLID_STATE)
 
 
-def pool_import(operation: ImportPool, known: Known) -> str:  # noqa: ARG001
+def pool_import(operation: ImportPool, known: EstimateFacts) -> str:  # noqa: ARG001
     if operation.last_resort:
         return gettext("It can take many hours: all of the pool is read for each earlier state that is tried.")
     return gettext("Usually less than a minute. Some minutes where disks are slow or much has to be replayed.")
 
 
-def erasing(operation: EraseDisk, known: Known) -> str:
+def erasing(operation: EraseDisk, known: EstimateFacts) -> str:
     size, speed = disk_bytes(operation.disk, known), usual_speed(operation.disk, known)
     return at_speed(size, speed) if operation.lasts() else SECONDS
 
 
-def self_test(operation: StartSelfTest, known: Known) -> str:
+def self_test(operation: StartSelfTest, known: EstimateFacts) -> str:
     if operation.test == "short":
         return gettext("About two minutes, in the disk itself.")
     return at_speed(disk_bytes(operation.disk, known), usual_speed(operation.disk, known))
 
 
-def burn_in(operation: BurnInDisk, known: Known) -> str:
+def burn_in(operation: BurnInDisk, known: EstimateFacts) -> str:
     size = sum(region.size for region in operation.regions)
     return at_speed(2 * size, operation.rate or usual_speed(operation.disk, known))
 
 
-def benchmark(operation: RunBenchmarkCase, known: Known) -> str:
+def benchmark(operation: RunBenchmarkCase, known: EstimateFacts) -> str:
     disks = [disk_bytes(path, known) for path in operation.case.all_disks]
     seconds = estimate.case_seconds(operation.case, min(disks, default=0))
     return gettext("About {duration}, an estimate.").format(duration=about(seconds))
 
 
-def backup(operation: RunBackup, known: Known) -> str:
+def backup(operation: RunBackup, known: EstimateFacts) -> str:
     dataset = known.facts.dataset(operation.dataset)
     return gettext(
         "It depends on how much changed since the last copy. The first one copies everything: {size}, about {duration} at {rate}."
@@ -164,7 +164,7 @@ def backup(operation: RunBackup, known: Known) -> str:
     )
 
 
-def sent_backup(operation: SendBackup, known: Known) -> str:
+def sent_backup(operation: SendBackup, known: EstimateFacts) -> str:
     remote = known.facts.remote(operation.remote)
     if remote is None or not remote.pace:
         return gettext("It depends on how much changed since the last copy, and on the line to the other computer.")
@@ -173,16 +173,16 @@ def sent_backup(operation: SendBackup, known: Known) -> str:
     ).format(duration=about(100 * 10**9 / remote.pace))
 
 
-def restored_folder(operation: RestoreFolder, known: Known) -> str:
+def restored_folder(operation: RestoreFolder, known: EstimateFacts) -> str:
     return at_speed(operation.size(known.facts), HARD_DISK)
 
 
-def restored_remote(operation: RestoreRemote, known: Known) -> str:
+def restored_remote(operation: RestoreRemote, known: EstimateFacts) -> str:
     remote = known.facts.remote(operation.remote)
     return text_of(operation.time_text(remote)) if remote else gettext("It depends on the line to the other computer.")
 
 
-def snapshots(operation: DestroySnapshots, known: Known) -> str:  # noqa: ARG001
+def snapshots(operation: DestroySnapshots, known: EstimateFacts) -> str:  # noqa: ARG001
     if not operation.lasts():
         return FREES
     return gettext("Some minutes, because there are {count} snapshots. ZFS frees the space in the background.").format(
@@ -190,7 +190,7 @@ def snapshots(operation: DestroySnapshots, known: Known) -> str:  # noqa: ARG001
     )
 
 
-def files_if_many(operation: Operation, known: Known) -> str:  # noqa: ARG001
+def files_if_many(operation: Operation, known: EstimateFacts) -> str:  # noqa: ARG001
     return FILES if operation.lasts() else SECONDS
 
 
@@ -262,7 +262,7 @@ DURATIONS: dict[str, str | Estimate] = {
 }  # fmt: skip
 
 
-def duration_of(operation: Operation, known: Known) -> str:
+def duration_of(operation: Operation, known: EstimateFacts) -> str:
     """The sentence for one operation."""
     told = DURATIONS[kind_of(operation)]
     return told(operation, known) if callable(told) else told

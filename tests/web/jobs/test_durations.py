@@ -21,7 +21,7 @@ from tests.unit.made import dataset, disk
 from tests.unit.pools import shapes
 from tests.web import rows
 from tests.web.reading import Page, text_of
-from web.jobs.durations import DURATIONS, Known, duration_of
+from web.jobs.durations import DURATIONS, EstimateFacts, duration_of
 from web.pools.models import WorkReport
 from web.pools.rebuild_time import past_work
 
@@ -37,7 +37,7 @@ def operation(kind: str, **changes: Any) -> Operation:
 
 
 def told(kind: str, facts: Facts = FACTS, **changes: Any) -> str:
-    return str(duration_of(operation(kind, **changes), Known(facts, lambda _pool, _datasets: [])))
+    return str(duration_of(operation(kind, **changes), EstimateFacts(facts, lambda _pool, _datasets: [])))
 
 
 def test_table_has_every_operation_and_no_other():
@@ -82,7 +82,7 @@ def test_scrub_and_replacement_go_by_what_was_measured_on_the_pool():
         key="s", pool_key=str(POOL.guid), pool="tank", kind="scrub", outcome="finished", looked=200 * GB,
         started=now - timedelta(hours=3), ended=now,
     )  # fmt: skip
-    known = Known(FACTS, past_work)
+    known = EstimateFacts(FACTS, past_work)
     assert duration_of(operation("start-scrub"), known) == "About 6 h (as long as its last scrub took for each byte)."
     assert duration_of(operation("replace-disk"), known) == (
         "About 6 h (an estimate: as long as its last scrub, which reads the same blocks)."

@@ -6,7 +6,7 @@ from django import template
 
 from appliance.facts.box import Facts
 from appliance.operation import Operation
-from web.jobs.durations import Known, duration_of
+from web.jobs.durations import EstimateFacts, duration_of
 from web.pools.rebuild_time import past_work
 
 register = template.Library()
@@ -15,4 +15,4 @@ register = template.Library()
 @register.simple_tag
 def how_long(operation: Operation, facts: Facts) -> str:
     """The sentence: an estimate with its basis, or what it depends on."""
-    return duration_of(operation, Known(facts, past_work))
+    return duration_of(operation, EstimateFacts(facts, past_work))
