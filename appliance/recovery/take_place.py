@@ -204,10 +204,17 @@ class TakePlace(Operation, tag="take-place"):
         for original, key in keys_of_absent(record, opened.secrets.keys, here):
             key_store.store_key(original, key)
         if opened.secrets.mail:
-            mail_password.leave_password(self.box, opened.secrets.mail)
+            self.bring_mail_password(opened.secrets.mail, work)
         for guid, text in opened.secrets.chap.items():
             if guid in here:
                 chap.store_secrets(int(guid), chap.parse_secrets(text))
+
+    def bring_mail_password(self, password: str, work: Work) -> None:
+        """Leave it for the pages, which use it once the mail settings of that box are brought back."""
+        try:
+            mail_password.leave_password(self.box, password)
+        except OSError:  # in containers the pages' folder is not here
+            work.note(Message("The password of the mail server did not come over. Type it again under Notifications"))
 
     def serve(self, work: Work) -> None:
         """Serve them as ``ApproveShares`` does. What keeps them from it is said, and they are offered on the pool's page."""
