@@ -34,10 +34,12 @@ def on_pool(appliance: Machine, what: str) -> str:
 
 def settings_page(visitor: Visitor) -> Answer:
     """The page of the settings in this box's record on tank."""
-    page = visitor.wait_until("/backups/recovery/", "Records of this box", timeout=120)
-    found = re.search(r"/backups/recovery/\d+/[0-9a-f]{16}/settings/", page.text)
-    assert found, page.words
-    return visitor.get(found[0])
+
+    def linked(page: Answer) -> str:
+        found = re.search(r"/backups/recovery/\d+/[0-9a-f]{16}/settings/", page.text)
+        return found[0] if found else ""
+
+    return visitor.get(visitor.watch("/backups/recovery/", linked))
 
 
 def times_on_disk(appliance: Machine, text: str) -> int:
@@ -91,6 +93,7 @@ def lost(appliance: Machine, visitor: Visitor, recorded: None) -> None:
     appliance.wait_ready(timeout=300)
     visitor.cookies.clear()
     visitor.set_up()
+    visitor.keep_cookies()
     visitor.wait_until(pool_page(appliance), "tank", timeout=120)
     assert "mail.example.org" not in visitor.get("/alerts/mail/").text
     assert SCHEDULE not in visitor.get(pool_page(appliance)).words
