@@ -25,6 +25,7 @@ urlpatterns = [
     path("pools/", include("web.pools.urls")),
     path("folders/", include("web.datasets.urls")),
     path("snapshots/", include("web.snapshots.urls")),
+    path("backups/recovery/", include("web.settings_copy.urls")),
     path("backups/", include("web.backups.urls")),
     path("imports/", include("web.imports.urls")),
     path("folders/", include("web.shares.urls")),

@@ -1,4 +1,4 @@
-"""Daily upkeep: copy the settings database, and remove old jobs and sessions."""
+"""Daily upkeep: copy the settings database, keep records on pools up to date, and remove old jobs and sessions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from web import row_retention
 from web.accounts import first_run
 from web.jobs.models import AUTOMATIC, Job
 from web.system import database
-from workers import collectors, self_faults
+from workers import collectors, pool_records, self_faults
 from workers.interval import Interval
 
 SECONDS_BETWEEN_LOOKS = 3600.0
@@ -80,6 +80,7 @@ def remove_sessions(now: datetime) -> bool:
 
 STAGES: dict[str, Callable[[datetime], bool]] = {
     "copy": copy_settings,
+    "record": pool_records.record_settings,
     "jobs": remove_jobs,
     "sessions": remove_sessions,
 }

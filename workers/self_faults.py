@@ -17,6 +17,7 @@ NOTICE_FOR = timedelta(days=30)
 SOURCE = "upkeep-"
 NAMES = {
     "copy": Message("copy of the settings"),
+    "record": Message("copy of the settings to the pools"),
     "jobs": Message("removal of old jobs"),
     "sessions": Message("removal of ended sessions"),
 }

@@ -59,6 +59,7 @@ from appliance.pools.vdevs.online_offline import OfflineDisk, OnlineDisk
 from appliance.pools.vdevs.remove import RemoveVdev
 from appliance.pools.vdevs.replace import AttachDisk, DetachDisk, ReplaceDisk
 from appliance.recovery.take_place import TakePlace
+from appliance.recovery.write_record import WriteRecord
 from appliance.rehearsal.rehearse import CleanUpRehearsal, RehearseRebuild
 from appliance.shares.approve import ApproveShares
 from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift
@@ -92,6 +93,7 @@ Registered = (
     | RestoreFolder
     | RestoreRemote
     | TakePlace
+    | WriteRecord
     | VerifyBackup
     | CheckBackupKeys
     | DrillBackup

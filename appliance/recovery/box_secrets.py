@@ -17,6 +17,7 @@ from appliance import command, names
 from appliance.datasets.encryption import key_store
 from appliance.errors import Refused
 from appliance.facts import box_record
+from appliance.recovery import mail_password
 from appliance.shares.iscsi import chap
 from appliance.strict_struct import StrictStruct
 
@@ -52,13 +53,15 @@ class UserSecret(StrictStruct):
 
 
 class BoxSecrets(StrictStruct):
-    """``keys``: what unlocks a dataset, by its guid. ``chap``: the secrets of its iSCSI target, likewise."""
+    """``keys``: what unlocks a dataset, by its guid. ``chap``: the secrets of its iSCSI target, likewise. ``mail``: the
+    password of the mail server."""
 
     version: int
     box: str
     users: tuple[UserSecret, ...] = ()
     keys: dict[str, str] = {}
     chap: dict[str, str] = {}
+    mail: str = ""
 
     def __post_init__(self) -> None:
         if (
@@ -66,6 +69,7 @@ class BoxSecrets(StrictStruct):
             or not box_record.BOX_ID.fullmatch(self.box)
             or len(self.users) > box_record.MOST_USERS
             or max(len(self.keys), len(self.chap)) > MOST_KEYS
+            or not mail_password.is_password(self.mail)
         ):
             raise Refused(box_record.malformed())
         for guid in (*self.keys, *self.chap):
@@ -104,6 +108,7 @@ def read_box_secrets(box: str, users: Iterable[str]) -> BoxSecrets:
         users=tuple(one for one in found if one.nt or one.system),
         keys=read_files(key_store.FOLDER),
         chap=read_files(chap.FOLDER),
+        mail=mail_password.read_mail_password(),
     )
 
 

@@ -18,11 +18,13 @@ from appliance.facts import box_record, user_properties
 from appliance.facts.box_record import BoxMark, BoxMarks, BoxRecord, parse_marks, parse_record
 from appliance.facts.datasets import Dataset
 from appliance.message import Message
+from appliance.recovery import box_settings, kept_settings
+from appliance.recovery.box_settings import BoxSettings, FoundSettings
 from appliance.system import locks
 from appliance.zfs import private_mount
 from appliance.zfs.system_datasets import record_dataset
 
-RECORD, SEALED = "record.json", "secrets.age"
+RECORD, SEALED, SETTINGS = "record.json", "secrets.age", "settings.json"
 # Not encrypted: on a new box it has to be read before any key is there. Its secrets are sealed.
 PROPERTIES = {
     "canmount": "off", "mountpoint": "none", "setuid": "off", "devices": "off", "exec": "off", "sharenfs": "off",
@@ -70,8 +72,12 @@ def open_records(pool: str, *, write: bool = False) -> Iterator[int]:
         yield root
 
 
-def write_record(pool: str, record: BoxRecord, sealed: bytes) -> None:
-    """Put the record and its sealed secrets in place of the former ones: each is whole after a power cut. Raises Failed."""
+def write_record(pool: str, record: BoxRecord, sealed: bytes, settings: BoxSettings | None = None) -> bool:
+    """Put the record, its sealed secrets and the settings in place of the former ones: each is whole after a power cut.
+
+    Returns whether the settings that are there now are these, or none were given. Raises Failed.
+    """
+    written = True
     ensure_dataset(pool)
     with open_records(pool, write=True) as root:
         try:
@@ -87,6 +93,8 @@ def write_record(pool: str, record: BoxRecord, sealed: bytes) -> None:
                 write_file(folder, RECORD, record.text)
                 if not sealed:
                     remove_file(folder, SEALED)
+                if settings and (written := may_write(folder, settings)):
+                    write_file(folder, SETTINGS, settings.text)
                 os.fsync(folder)
             finally:
                 os.close(folder)
@@ -95,6 +103,18 @@ def write_record(pool: str, record: BoxRecord, sealed: bytes) -> None:
             raise Failed(
                 Message("The record of this box was not written to {pool}", pool=pool), error.strerror or ""
             ) from error
+    return written
+
+
+def may_write(folder: int, settings: BoxSettings) -> bool:
+    """Whether no settings of another database are there, and none of a newer Larder. Damaged ones are none."""
+    try:
+        found = box_settings.read_settings(read_from(folder, SETTINGS)).settings
+    except OSError:
+        return True
+    except Refused as refused:
+        return refused.reasons[0].code != box_record.too_new().code
+    return kept_settings.may_replace(found, settings)
 
 
 def write_file(folder: int, name: str, content: bytes) -> None:
@@ -120,11 +140,16 @@ def read_file(root: int, box: str, name: str) -> bytes:
     try:
         folder = os.open(box, FOLDER, dir_fd=root)
         try:
-            handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            return read_from(folder, name)
         finally:
             os.close(folder)
     except OSError as error:
         raise Refused(missing_box()) from error
+
+
+def read_from(folder: int, name: str) -> bytes:
+    """One file of an open folder. Raises OSError where there is none, Refused where it is none that Larder wrote."""
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode) or found.st_size > box_record.LARGEST:
@@ -151,6 +176,22 @@ def read_sealed(pool: str, box: str) -> bytes:
     """The sealed secrets of a box. Raises Refused, Failed."""
     with open_records(pool) as root:
         return read_file(root, check_box(box), SEALED)
+
+
+def read_settings(pool: str, box: str) -> FoundSettings:
+    """The settings in the record of a box. Raises Refused, Failed."""
+    with open_records(pool) as root:
+        try:
+            text = read_file(root, check_box(box), SETTINGS)
+        except Refused as refused:
+            if isinstance(refused.__cause__, FileNotFoundError):
+                raise Refused(no_settings()) from refused
+            raise
+    return box_settings.read_settings(text)
+
+
+def no_settings() -> Reason:
+    return Reason("settings-missing", "The record of that box has no settings of Larder. An earlier version wrote it.")
 
 
 def set_mark(pool: str, marks: BoxMarks, mark: BoxMark) -> None:

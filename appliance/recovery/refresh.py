@@ -21,7 +21,7 @@ from appliance.facts.box_record import (
 from appliance.facts.datasets import Dataset
 from appliance.message import Message
 from appliance.operation import Step, Work
-from appliance.recovery import box_secrets, records, recovery_key, seal
+from appliance.recovery import box_secrets, kept_settings, records, recovery_key, seal
 from appliance.system import accounts
 from appliance.system.host_name import read_host_name
 from appliance.zfs import kernel_module
@@ -64,16 +64,23 @@ def read_box(facts: Facts, *, sealed: bool) -> BoxRecord:
     )  # fmt: skip
 
 
-def write_box(pools: Iterable[str], facts: Facts) -> None:
-    """Write the record of this box to each of the pools, and note it on them. Raises Failed, Refused."""
+def write_box(pools: Iterable[str], facts: Facts) -> list[str]:
+    """Write the record of this box to each of the pools, and note it on them. Raises Failed, Refused.
+
+    Returns the pools that keep the settings of a former database, until somebody decides about these.
+    """
+    former = []
     keys = recovery_key.read_keys()
     recovery_key.mark(recovery_key.state_of(keys))
     record = read_box(facts, sealed=bool(keys.recipients))
     secrets = box_secrets.read_box_secrets(record.box, (one.name for one in record.users))
     sealed = seal.seal(secrets.text, keys.recipients) if keys.recipients else b""
+    settings = kept_settings.read_kept()
     for pool in pools:
-        records.write_record(pool, record, sealed)
+        if not records.write_record(pool, record, sealed, settings):
+            former.append(pool)
         records.set_mark(pool, records.read_marks(pool), BoxMark(id=record.box, host=record.host, at=record.written))
+    return former
 
 
 def record_step(pools: Iterable[str], facts: Facts, failures: list[str]) -> Step:
@@ -82,7 +89,10 @@ def record_step(pools: Iterable[str], facts: Facts, failures: list[str]) -> Step
 
     def write(work: Work) -> None:
         try:
-            write_box(wanted, facts)
+            for pool in write_box(wanted, facts):
+                work.note(
+                    Message("{pool} keeps the settings that this box had before. See the page Recovery", pool=pool)
+                )
         except LarderError as error:
             failures.append(Message("The record of this box, for a restore onto a new one, was not written: {explain_error}", explain_error=explain_error(error)))  # fmt: skip
             work.note(failures[-1])

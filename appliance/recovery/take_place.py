@@ -22,7 +22,7 @@ from appliance.facts.datasets import names_above
 from appliance.formatting import day_text
 from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, always, checked_plan
-from appliance.recovery import bring_users, records, seal
+from appliance.recovery import bring_users, mail_password, records, seal
 from appliance.recovery.box_secrets import BoxSecrets, parse_secrets
 from appliance.shares import publish
 from appliance.shares.approve import ApproveShares
@@ -123,7 +123,7 @@ class TakePlace(Operation, tag="take-place"):
         if self.sealed:
             steps += [
                 Step("passwords", Message("Give the users their passwords"), bring_users.PASSWORDS_TEXT, lambda work: self.bring_passwords(record, opened, work)),
-                Step("keys", Message("Store the keys of folders that are here"), f"write {key_store.FOLDER}/…\nwrite {chap.FOLDER}/…", lambda work: self.bring_keys(record, opened, work)),
+                Step("keys", Message("Store the keys of folders that are here"), f"write {key_store.FOLDER}/…\nwrite {chap.FOLDER}/…\nwrite {mail_password.left_file(self.box)}", lambda work: self.bring_keys(record, opened, work)),
             ]  # fmt: skip
         shares = self.shares_plan(record, facts)
         if shares:
@@ -158,6 +158,7 @@ class TakePlace(Operation, tag="take-place"):
                 host=record.host,
             ),
             Message("Backups"): Message("wait until you set them up again on this box"),
+            Message("Settings"): Message("brought back afterwards, on the page of its record"),
         }
         return {name: value for name, value in lines.items() if value}
 
@@ -202,9 +203,18 @@ class TakePlace(Operation, tag="take-place"):
                 work.note(Message("The key of {name} is stored. Unlock it on its page", name=one.name))
         for original, key in keys_of_absent(record, opened.secrets.keys, here):
             key_store.store_key(original, key)
+        if opened.secrets.mail:
+            self.bring_mail_password(opened.secrets.mail, work)
         for guid, text in opened.secrets.chap.items():
             if guid in here:
                 chap.store_secrets(int(guid), chap.parse_secrets(text))
+
+    def bring_mail_password(self, password: str, work: Work) -> None:
+        """Leave it for the pages, which use it once the mail settings of that box are brought back."""
+        try:
+            mail_password.leave_password(self.box, password)
+        except OSError:  # in containers the pages' folder is not here
+            work.note(Message("The password of the mail server did not come over. Type it again under Notifications"))
 
     def serve(self, work: Work) -> None:
         """Serve them as ``ApproveShares`` does. What keeps them from it is said, and they are offered on the pool's page."""

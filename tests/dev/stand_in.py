@@ -88,6 +88,28 @@ def refuse_job(job: str) -> None:
     store.touch("jobs")
 
 
+# As an old box has left them on its pool.
+RECORDED_SETTINGS = {
+    "made": 1_700_000_000_000_000,
+    "version": 1,
+    "written": 1_772_000_000,
+    "groups": {
+        "notifications": [
+            {
+                "host": "mail.example.org",
+                "user": "attic@example.org",
+                "critical": ["dora@example.org"],
+                "quiet_from": 22,
+                "quiet_to": 7,
+            }
+        ],
+        "self_tests": [{"short": "week", "long": "quarter", "first": 2, "last": 5}],
+        "snapshots": [["91", "92", "daily"], ["91", "93", "hourly"]],
+        "levels": [{"kind": "of-a-later-larder", "severity": "notice"}],
+    },
+}
+
+
 # --- in the place of the agent ---------------------------------------------------------------------------------------
 def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
     """Answer what pages ask of the agent, from recordings and from what is made up. Raises Failed for everything else."""
@@ -115,6 +137,10 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
             kept = [{"name": f"tank/{name}", "guid": 90 + at} for at, name in enumerate(("photos", "papers"))]
             yield {"facts": {"version": 1, "box": request["box"], "host": "larder-2019", "written": 1_772_000_000, "larder": "0.1.0",
                              "users": people, "groups": [], "folders": kept, "sealed": True}}  # fmt: skip
+        case "keep-box-settings":
+            yield {"facts": {"kept": True, "written": int(now)}}
+        case "read-box-settings":
+            yield {"facts": {"settings": RECORDED_SETTINGS, "left_out": []}}
         case "make-pairing-code":
             yield {"facts": {"code": "7KQ2M-T0B8R-0XHVN-4J3PC", "minutes": 10}}
         case "withdraw-pairing-code":

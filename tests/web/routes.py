@@ -144,6 +144,8 @@ ROUTES = [
     Route("other_box", f"/backups/recovery/{TANK}/0123456789abcdef/", READ),
     Route("take_place", f"/backups/recovery/{TANK}/0123456789abcdef/take-place/", READ),
     Route("share_again", f"/backups/recovery/{TANK}/0123456789abcdef/share/5/6/", READ),
+    Route("write_record", f"/backups/recovery/{TANK}/write/", READ),
+    Route("box_settings", f"/backups/recovery/{TANK}/0123456789abcdef/settings/", BOTH),
     Route("confirm_phrase", "/backups/recovery/confirm/", BOTH),
     Route("receivers", "/backups/receiving/", READ),
     Route("receive_copies", "/backups/receiving/new/", BOTH),

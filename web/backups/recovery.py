@@ -171,6 +171,13 @@ def other_boxes(facts: Facts) -> Iterator[OtherBox]:
                 yield OtherBox(pool, mark)
 
 
+def own_records(facts: Facts) -> list[tuple[Pool, OtherBox | None]]:
+    """Each pool with the record that this box has left on it; None where there is none. Not those where it was replaced."""
+    own = key_store.box_mark()
+    found = [(pool, records.marks_of(facts.dataset(pool.name)).find(own)) for pool in facts.pools]
+    return [(pool, OtherBox(pool, mark) if mark else None) for pool, mark in found if not (mark and mark.by)]
+
+
 def unexported(datasets: Iterable[Dataset]) -> list[str]:
     """Encryption roots whose key this box does not store: no record has it, so it has to be kept on paper."""
     return [

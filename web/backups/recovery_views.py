@@ -63,6 +63,7 @@ def show_recovery(request: HttpRequest) -> HttpResponse:
         return {
             "phrase": recovery.read_phrase(),
             "others": list(recovery.other_boxes(facts)),
+            "own_records": recovery.own_records(facts),
             "keys": recovery.unexported(facts.datasets),
         }
 

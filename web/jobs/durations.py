@@ -208,7 +208,7 @@ DURATIONS: dict[str, str | Estimate] = {
             "republish-share", "run-snapshot-policies", "set-backup", "set-copy-aside", "set-dataset-property",
             "set-host-name", "set-import-password", "set-members", "set-password", "set-pool-property", "set-share",
             "set-smb-security", "set-snapshot-policy", "set-target", "set-time-servers", "set-time-zone", "set-user-quota",
-            "stop-scrub", "stop-trim", "store-key", "take-checkpoint", "take-snapshot", "try-mtu", "upgrade-pool",
+            "stop-scrub", "stop-trim", "store-key", "take-checkpoint", "take-snapshot", "try-mtu", "upgrade-pool", "write-record",
         ),
         SECONDS,
     ),

@@ -64,6 +64,7 @@ from appliance.pools.vdevs.remove import RemoveVdev
 from appliance.pools.vdevs.replace import AttachDisk, DetachDisk, ReplaceDisk
 from appliance.recovery import phrase
 from appliance.recovery.take_place import TakePlace
+from appliance.recovery.write_record import WriteRecord
 from appliance.rehearsal.rehearse import CleanUpRehearsal, RehearseRebuild
 from appliance.shares.approve import ApproveShares
 from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift
@@ -199,6 +200,7 @@ UI: dict[type[Operation], OperationUi] = {
             check=phrase.spell_phrase,
         ),
     ),
+    WriteRecord: replace(RECOVERY, link=lazy_text("See the records")),
     RestoreFolder: replace(FOLDERS, made=True),
     RestoreRemote: replace(FOLDERS, made=True),
     RunBackup: BACKUPS,

@@ -62,7 +62,7 @@ PAGES = (
     (lazy_text("Backups"), "backups", "copy", lazy_text("copy replication second")),
     (lazy_text("Other computers for backups"), "remotes", "copy", lazy_text("ssh remote replication")),
     (lazy_text("Received copies"), "receivers", "copy", lazy_text("backups of another larder")),
-    (lazy_text("Recovery"), "recovery", "repair", lazy_text("phrase keys lost box disaster")),
+    (lazy_text("Recovery"), "recovery", "repair", lazy_text("phrase keys lost box disaster settings")),
     (lazy_text("Connected clients"), "connected", "users", lazy_text("computers open files smb nfs afp")),
     (lazy_text("SMB security"), "protection", "lock", lazy_text("signing encryption guest windows")),
     (

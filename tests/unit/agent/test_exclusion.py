@@ -38,6 +38,7 @@ SMB = {"smb": {"name": "a", "write": ["berta"]}}
 SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "create-pool": ({"name": "tank", "layout": "stripe", "groups": [[path_of(1)]]}, {"disk", "pool"}),
     "take-place": ({"pool": "tank", "guid": 5, "box": "0123456789abcdef", "sealed": True}, {"pool", "accounts"}),
+    "write-record": (OF_POOL, {"pool"}),
     "create-dataset": ({"parent": "tank", "name": "b"}, {"pool"}),
     "set-dataset-property": ({**OF_DATASET, "name": "compression", "value": "zstd"}, {"pool"}),
     "inherit-dataset-property": ({**OF_DATASET, "name": "compression"}, {"pool"}),

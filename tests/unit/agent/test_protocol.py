@@ -119,6 +119,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "clean-up-rehearsal": {"pool": "tank", "guid": 5},
     "burn-in-disk": {"disk": path_of(1), "size": 2 * 10**12},
     "take-place": {"pool": "tank", "guid": 1443772876214735903, "box": "0123456789abcdef", "sealed": True},
+    "write-record": {"pool": "tank", "guid": 1443772876214735903},
     "set-host-name": {"name": "attic", "former": "larder"},
     "try-mtu": {"port": "eth0", "mtu": 9000, "former": 1500},
     "keep-mtu": {"port": "eth0", "mtu": 9000, "former": 1500},
@@ -149,6 +150,14 @@ OFFER = {
     "name": "attic",
     "nonce": "0" * 32,
     "proof": "0" * 64,
+}
+SETTINGS = {
+    "made": 1_790_000_000_000_000,
+    "groups": {
+        "notifications": [{"host": "mail.example.org", "critical": ["anna@example.org"]}],
+        "care": [{"pool": "5", "kind": "scrub", "every": "week", "first": 2, "last": 5}],
+        "snapshots": [["5", "6", "hourly,daily"]],
+    },
 }
 EVERY_REQUEST: list[dict[str, Any]] = [
     *REQUESTS,
@@ -185,6 +194,8 @@ EVERY_REQUEST: list[dict[str, Any]] = [
     {"verb": "make-recovery-phrase", "password": "a long word"},
     {"verb": "confirm-recovery-phrase", "phrase": "E8HJ-N9GE-7ARV-QS1X-2N7K-VJHC-XA8B"},
     {"verb": "read-box-record", "pool": "tank", "box": "0123456789abcdef"},
+    {"verb": "keep-box-settings", "settings": SETTINGS, "former": 5},
+    {"verb": "read-box-settings", "pool": "tank", "box": "0123456789abcdef"},
     {"verb": "make-pairing-code", "receiver": "0badcafe"},
     {"verb": "withdraw-pairing-code", "receiver": "0badcafe"},
     {"verb": "accept-pairing", "offer": OFFER},
@@ -248,6 +259,8 @@ MAY_RUN: dict[str, tuple[tuple[str, ...], ...]] = {
     "make-recovery-phrase": (),
     "confirm-recovery-phrase": (("age-keygen", "-y"),),
     "read-box-record": (),
+    "keep-box-settings": (),
+    "read-box-settings": (),
     "make-pairing-code": (("sshd", "-T"),),
     "withdraw-pairing-code": (),
     "accept-pairing": (),

@@ -20,7 +20,7 @@ from appliance.recovery import bring_users, records, rid_counter, seal, take_pla
 from appliance.recovery.box_secrets import BoxSecrets, UserSecret
 from appliance.recovery.phrase import make_phrase
 from appliance.recovery.take_place import TakePlace
-from appliance.system import accounts
+from appliance.system import accounts, paths
 from appliance.zfs import status
 from tests.reasons import codes, expect_refusal
 from tests.unit.made import box, dataset, recorded_pool, shared
@@ -253,3 +253,20 @@ def test_last_step_notes_who_has_taken_the_place(monkeypatch):
     monkeypatch.setattr(records, "read_marks", lambda _pool: BoxMarks())
     with pytest.raises(Refused):
         taken().mark(Working())
+
+
+def test_password_of_the_mail_server_waits_for_the_mail_settings(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "STATE", tmp_path)
+    secrets = replace(SECRETS, keys={}, mail="the canary of mail")
+    monkeypatch.setattr(status, "read_datasets", lambda: ())
+    taken().bring_keys(record(folders=()), take_place.Opened(secrets), Working())
+    assert (tmp_path / f"mail-password-{BOX}").read_text() == "the canary of mail"
+    assert not (tmp_path / "mail-password").exists()
+
+
+def test_place_is_taken_also_where_the_password_of_the_mail_server_cannot_be_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "STATE", tmp_path / "nowhere")
+    monkeypatch.setattr(status, "read_datasets", lambda: ())
+    work = Working()
+    taken().bring_keys(record(folders=()), take_place.Opened(replace(SECRETS, keys={}, mail="canary")), work)
+    assert "did not come over" in " ".join(work.notes)

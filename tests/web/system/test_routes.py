@@ -137,6 +137,7 @@ def test_every_page_can_be_had(web, box, route):
         "other_box": 404,  # no box has left its record
         "take_place": 404,
         "share_again": 404,
+        "box_settings": 404,
         "import_report": 409,
     }
     assert response.status_code == {"account_login": 302, "account_signup": 302, **refused}.get(route.name, 200)

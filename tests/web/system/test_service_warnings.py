@@ -88,7 +88,7 @@ def test_all_troubles_at_once_are_all_said(web, box, monkeypatch, url):
 
 
 # Nothing of theirs is there unless somebody has just asked for a support bundle, or another box has left its record.
-WITHOUT_A_THING = {"download_bundle", "support_file", "other_box", "take_place", "share_again"}
+WITHOUT_A_THING = {"download_bundle", "support_file", "other_box", "take_place", "share_again", "box_settings"}
 
 
 @pages
