@@ -158,7 +158,8 @@ def pool_name(guid: str) -> str:
 
 def describe_mail(one: Notifications) -> str:
     recipients = ", ".join(dict.fromkeys((*one.critical, *one.warning, *one.notice))) or gettext("nobody")
-    server = f"{one.host}:{one.port} ({one.security}, {one.user or '–'})" if one.host else gettext("no mail server")
+    how = {"none": gettext("not encrypted")}.get(one.security, one.security.upper())
+    server = f"{one.host}:{one.port} ({', '.join(filter(None, (how, one.user)))})" if one.host else gettext("no mail server")
     return gettext("To {recipients}, through {server}; quiet from {first} to {last}, daily summary at {hour}").format(
         recipients=recipients, server=server, first=f"{one.quiet_from}:00", last=f"{one.quiet_to}:00", hour=f"{one.digest_hour}:00"
     )  # fmt: skip
@@ -186,7 +187,7 @@ def describe_hours(one: Any) -> str:
 def describe_care(one: Any) -> str:
     if one.every == "never":
         return gettext("{kind} of {pool}: never").format(kind=kind_word(one.kind), pool=pool_name(one.pool))
-    return gettext("{kind} of {pool}: once a {every}, {hours}").format(
+    return gettext("{kind} of {pool}: {every}, {hours}").format(
         kind=kind_word(one.kind), pool=pool_name(one.pool), every=every_word(one.every), hours=describe_hours(one)
     )
 
@@ -197,16 +198,16 @@ def kind_word(kind: str) -> str:
 
 def every_word(every: str) -> str:
     words = {
-        "week": gettext("week"),
-        "month": gettext("month"),
-        "quarter": gettext("quarter"),
+        "week": gettext("every week"),
+        "month": gettext("every month"),
+        "quarter": gettext("every quarter"),
         "never": gettext("never"),
     }
     return words[every]
 
 
 def describe_self_tests(one: Any) -> str:
-    return gettext("Short: {short}, long: {long}, {hours}").format(
+    return gettext("Short test {short}, long test {long}, {hours}").format(
         short=every_word(one.short), long=every_word(one.long), hours=describe_hours(one)
     )
 

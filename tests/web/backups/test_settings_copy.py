@@ -199,7 +199,7 @@ def test_lost_settings_are_offered_with_names_and_come_back(web, agent):
     page = web.get(OWN_PAGE)
     text = text_of(page)
     assert "before this box lost its settings" in text and "Bring back the settings of" in text
-    for words in ("anna@example.org", "mail.example.org", "Scrub of tank: once a week", "19.90 EUR", "bay top"):
+    for words in ("anna@example.org", "mail.example.org", "Scrub of tank: every week", "19.90 EUR", "bay top"):
         assert words in text, text
     assert page.context["chosen"] == set(GROUPS)
     assert "Here now" not in text
