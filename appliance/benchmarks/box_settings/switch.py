@@ -2,7 +2,7 @@
 
 While it is switched, a systemd timer stands ready to put the former value back: it belongs to systemd, so it acts also if
 everything of Larder has ended, and nothing of a trial outlives a restart of the box. To ask for the setting again starts the
-time of the timer anew.
+time anew: by a second timer, before the first is stopped, so that there is no moment without one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from appliance.system import atomic_file, locks, mtu, service_start
 from appliance.system.set_mtu import NETWORK_LOCK
 from appliance.system.trial_record import SettingTrial, read_record, trial_file
 
-UNIT = "larder-setting-back"
+UNITS = ("larder-setting-back-a", "larder-setting-back-b")  # in turns
 LOCK = "box settings"
 
 
@@ -59,16 +59,25 @@ def read_trial() -> SettingTrial | None:
         return trial
 
 
-def timer_argv(trial: SettingTrial) -> tuple[str, ...]:
+def timer_argv(trial: SettingTrial, unit: str) -> tuple[str, ...]:
     setting = find_setting(trial.setting)
     return (
-        "systemd-run", "--quiet", "--collect", f"--unit={UNIT}", f"--on-active={setting.seconds}s",
+        "systemd-run", "--quiet", "--collect", f"--unit={unit}", f"--on-active={setting.seconds}s",
         "--timer-property=AccuracySec=1s", *setting.argv(trial.former),
     )  # fmt: skip
 
 
-def stop_timer() -> None:
-    command.run(("systemctl", "stop", f"{UNIT}.timer"), timeout=30, accept=range(256))
+def stop_timers(*units: str) -> None:
+    command.run(("systemctl", "stop", *(f"{unit}.timer" for unit in units)), timeout=30, accept=range(256))
+
+
+def find_armed() -> list[str]:
+    """The units whose timers stand. Raises Failed where systemd does not say."""
+    argv = ("systemctl", "is-active", *(f"{unit}.timer" for unit in UNITS))
+    states = command.run(argv, timeout=30, accept=range(256)).stdout.split()
+    if len(states) != len(UNITS):
+        raise Failed(Message("It is not known which timer puts the setting back"))
+    return [unit for unit, state in zip(UNITS, states, strict=True) if state not in {"inactive", "failed", "unknown"}]
 
 
 def set_value(tag: str, value: str) -> None:
@@ -81,11 +90,16 @@ def set_value(tag: str, value: str) -> None:
 
 
 def arm_timer(trial: SettingTrial) -> None:
-    """Have the former value put back by itself from now on, and note what is tried."""
-    stop_timer()
-    command.run(timer_argv(trial), timeout=60)
+    """Have the former value put back by itself from now on, and note what is tried. One timer stands at every moment: also where
+    this ends early, and where both stood because it did before."""
+    armed = find_armed()
+    if len(armed) == len(UNITS):
+        stop_timers(armed.pop())
+    command.run(timer_argv(trial, next(unit for unit in UNITS if unit not in armed)), timeout=60)
     until = mtu.now() + find_setting(trial.setting).seconds
     atomic_file.write_atomically(trial_file(), msgspec.json.encode(replace(trial, until=until)))
+    if armed:
+        stop_timers(*armed)
 
 
 def switch_on(tag: str) -> str:
@@ -118,7 +132,7 @@ def end_trial(trial: SettingTrial) -> SwitchedSetting:
 
 
 def forget_trial() -> None:
-    stop_timer()
+    stop_timers(*UNITS)
     trial_file().unlink(missing_ok=True)
 
 

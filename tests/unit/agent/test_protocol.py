@@ -226,8 +226,9 @@ MAY_RUN: dict[str, tuple[tuple[str, ...], ...]] = {
     "open-wire": (("systemctl", "is-active", "larder-wire.service"), ("systemctl", "start", "larder-wire.service")),
     "read-settings": (),
     "switch-setting": (
-        ("systemctl", "stop", "larder-setting-back.timer"),
-        ("systemd-run", "--quiet", "--collect", "--unit=larder-setting-back", "--on-active=1800s", "sysctl", "-q", "-w"),
+        ("systemctl", "is-active", "larder-setting-back-a.timer", "larder-setting-back-b.timer"),
+        ("systemctl", "stop", "larder-setting-back-a.timer", "larder-setting-back-b.timer"),
+        ("systemd-run", "--quiet", "--collect", "--unit=larder-setting-back-a", "--on-active=1800s", "sysctl", "-q", "-w"),
         ("sysctl", "-q", "-w"),
     ),
     "read-damage": (("zpool", "status"),),
