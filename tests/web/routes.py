@@ -249,6 +249,7 @@ ROUTES = [
     Route("open_wire", "/benchmarks/client/wire/", CHANGE),
     Route("switch_setting", "/benchmarks/client/setting/", CHANGE),
     Route("keep_setting", f"/benchmarks/client/{CLIENT_RUN}/keep/", CHANGE),
+    Route("end_setting_trial", f"/benchmarks/client/{CLIENT_RUN}/end-trial/", BOTH),
     Route("put_setting_back", "/benchmarks/client/settings/tcp-buffers/back/", CHANGE),
     Route("finish_client_run", "/benchmarks/client/finish/", CHANGE),
     Route("again_job", f"/jobs/{JOB}/again/", READ),

@@ -73,6 +73,7 @@ class ClientRunRow(models.Model):
     created = models.DateTimeField(auto_now_add=True)
     created_by = models.CharField(max_length=150)
     begun = models.DateTimeField(null=True)
+    heard = models.DateTimeField(null=True)  # when the script last asked for something
     finished = models.DateTimeField(null=True)
 
     class Meta:
@@ -123,7 +124,7 @@ def claim_run(code: str, address: str) -> tuple[ClientRunRow, str] | None:
     found = [row for row in waiting if constant_time_compare(row.code_hash, hashed)]
     token = secrets.token_urlsafe(32)
     for row in found:
-        changed = {"state": ClientRunRow.State.RUNNING, "token_hash": hash_secret(token), "code_hash": "", "begun": now, "address": address[:45]}  # fmt: skip
+        changed = {"state": ClientRunRow.State.RUNNING, "token_hash": hash_secret(token), "code_hash": "", "begun": now, "heard": now, "address": address[:45]}  # fmt: skip
         # The database lets one of two at the same moment in.
         if ClientRunRow.objects.filter(pk=row.pk, state=ClientRunRow.State.WAITING).update(**changed):
             row.refresh_from_db()
@@ -132,7 +133,10 @@ def claim_run(code: str, address: str) -> tuple[ClientRunRow, str] | None:
 
 
 def running_of(token: str) -> ClientRunRow | None:
-    """The run that a token belongs to, while it lasts."""
+    """The run that a token belongs to, while it lasts. Notes that its script was heard."""
     hashed, now = hash_secret(token), timezone.now()
     running = ClientRunRow.objects.filter(state=ClientRunRow.State.RUNNING, begun__gt=now - LONGEST_RUN)
-    return next((row for row in running if constant_time_compare(row.token_hash, hashed)), None)
+    found = next((row for row in running if constant_time_compare(row.token_hash, hashed)), None)
+    if found:
+        ClientRunRow.objects.filter(pk=found.pk).update(heard=now)
+    return found

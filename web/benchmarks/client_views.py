@@ -94,6 +94,7 @@ def new_client_run(request: HttpRequest) -> HttpResponse:
     context = {
         "form": form,
         "kept": settings_trials.list_kept(settings),
+        "switched": settings_trials.list_tried(),
         "settings": settings_trials.explain_settings(settings),
     }
     return render(request, "benchmarks/client_new.html", context, status=status)
@@ -138,6 +139,7 @@ def show_client_run(request: HttpRequest, pk: str) -> HttpResponse:
             "small": client_results.spread(figures, "small", "per second") if figures else "",
             "hashing": client_results.spread(figures, "hashing") if figures else "",
             "tried": settings_trials.judge(row),
+            "switched": settings_trials.find_tried(row),
             "loopback_missing": any(one.ceilings.protocol is None for one in verdicts),
             "live_ended": not row.open,
         }

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from typing import Literal
 
 import msgspec
 from django.db.models import F
+from django.utils import timezone
 from django.utils.translation import gettext
 
 from appliance.benchmarks.box_settings.catalogue import SETTINGS, SettingStatus
+from appliance.benchmarks.box_settings.catalogue_entry import BoxSetting
 from appliance.benchmarks.box_settings.switch import ReadSettings, SwitchedSetting, SwitchSetting
 from appliance.benchmarks.client_report import ClientFigures
 from appliance.benchmarks.results import value_text
@@ -22,6 +25,7 @@ from web.benchmarks.client_models import MOST_SWITCHES, ClientRunRow
 from web.translation import lazy_text, reason_text
 
 log = logging.getLogger(__name__)
+SECONDS_HEARD = 60  # a script that asked for something so recently is taken to be running
 SECONDS_TO_READ, SECONDS_TO_SWITCH = 30, 100
 LEAST_RUNS = 3  # fewer do not tell a difference from chance
 MEASURED: tuple[tuple[str, str, Unit], ...] = (
@@ -127,6 +131,38 @@ def put_back(row: ClientRunRow) -> None:
         switch(row, on=False)
     except (LarderError, agent.AgentBusy) as error:
         log.warning("the setting %s is put back by its timer: %s", row.setting, error)
+
+
+def find_tried(row: ClientRunRow) -> BoxSetting | None:
+    """The setting that this run has switched and nobody has put back, as far as is known here; its timer may have done so."""
+    setting = SETTINGS.get(row.setting)
+    if not setting or not row.switched or row.state != ClientRunRow.State.RUNNING:
+        return None
+    # Every request for it starts the time of the timer anew.
+    over = row.heard and timezone.now() > row.heard + timedelta(seconds=setting.seconds)
+    return None if over else setting
+
+
+def list_tried() -> list[tuple[ClientRunRow, BoxSetting]]:
+    """Each run that has switched a setting, with that."""
+    rows = ClientRunRow.objects.filter(state=ClientRunRow.State.RUNNING, switched=True)
+    return [(row, setting) for row in rows if (setting := find_tried(row))]
+
+
+def is_heard(row: ClientRunRow) -> bool:
+    return row.heard is not None and timezone.now() < row.heard + timedelta(seconds=SECONDS_HEARD)
+
+
+def end_trial(row: ClientRunRow, user: str) -> SwitchedSetting:
+    """Put the setting back now, and end the run: its script is not let in again. Raises Refused, Failed, AgentBusy."""
+    request = SwitchSetting(setting=row.setting, on=False)
+    told = agent.last({"verb": verb_of(SwitchSetting), **msgspec.to_builtins(request)}, silence=SECONDS_TO_SWITCH)
+    answer = msgspec.convert(told["facts"], SwitchedSetting)
+    ClientRunRow.objects.filter(pk=row.pk, state=ClientRunRow.State.RUNNING).update(
+        state=ClientRunRow.State.FAILED, switched=False, former=answer.value, token_hash="", finished=timezone.now(),
+        text=gettext("The setting that it tried was put back by {user}.").format(user=user),
+    )  # fmt: skip
+    return answer
 
 
 def judge_line(figures: ClientFigures, name: str, key: str, unit: Unit) -> TriedLine | None:

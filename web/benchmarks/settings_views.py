@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_http_methods, require_POST
 
 from appliance.benchmarks.box_settings import frame_size
 from appliance.benchmarks.box_settings.keep import KeepSetting, PutSettingBack
-from appliance.errors import LarderError, Reason, Refused, explain_error
+from appliance.errors import Failed, LarderError, Reason, Refused, explain_error
 from web.benchmarks import settings_trials
 from web.benchmarks.client_models import ClientRunRow, running_of
 from web.benchmarks.client_views import ENDED, TokenMessage, read_message, refuse
@@ -42,6 +44,31 @@ def switch_setting(request: HttpRequest) -> HttpResponse:
     except LarderError as error:
         return refuse(settings_trials.explain_refusal(error, row), 409)
     return JsonResponse({"on": message.on})
+
+
+@require_http_methods(["GET", "POST"])
+@refusals_lead_to("client_run", "pk")
+def end_trial(request: HttpRequest, pk: str) -> HttpResponse:
+    """Put back what a run has switched and its script has not: the page that says what happens, then the act. A script that was
+    heard a moment ago is not cut off unless that was ticked."""
+    row = get_object_or_404(ClientRunRow, pk=pk)
+    setting = settings_trials.find_tried(row)
+    if setting is None:
+        raise Refused(Reason("setting-not-switched", "This measurement tries no setting any more: it was put back. Nothing was changed."))  # fmt: skip
+    heard = settings_trials.is_heard(row)
+    unticked = request.method == "POST" and heard and "anyway" not in request.POST
+    if request.method == "GET" or unticked:
+        context = {
+            "row": row, "setting": setting, "heard": heard, "unticked": unticked, "tried": setting.show(row.tried),
+            "former": setting.show(row.former) if setting.form.fullmatch(row.former) else "",
+        }  # fmt: skip
+        return render(request, "benchmarks/end_trial.html", context, status=409 if unticked else 200)
+    try:
+        answer = settings_trials.end_trial(row, request.user.get_username())
+    except Failed as error:
+        raise Refused(Reason("setting-not-put-back", "The setting was not put back: {why} Its timer does that, at the latest after {minutes} minutes.", why=explain_error(error), minutes=-(-setting.seconds // 60))) from error  # fmt: skip
+    messages.success(request, gettext("The box has {value} again.").format(value=setting.show(answer.value)))
+    return redirect("client_run", pk=row.pk)
 
 
 @require_POST

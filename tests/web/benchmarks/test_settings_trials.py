@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
+from django.utils import timezone
 
 from appliance.benchmarks.box_settings.catalogue import SETTINGS
 from appliance.benchmarks.box_settings.catalogue_entry import NOWHERE
@@ -18,6 +20,7 @@ from tests.web.benchmarks import client_runs_made
 from tests.web.benchmarks.test_client_runs import FORM, State, ask, new_run, shared  # noqa: F401  # a fixture
 from tests.web.reading import text_of
 from web import agent
+from web.benchmarks import settings_trials
 from web.benchmarks.client_models import MOST_SWITCHES, ClientRunRow
 from web.jobs.models import Job
 
@@ -212,6 +215,88 @@ def test_figures_are_stored_where_the_setting_cannot_be_put_back_at_once(anonymo
     assert ask(anonymous, "finish", token=token, figures=client_runs_made.figures()).status_code == 200
     row.refresh_from_db()
     assert row.state == State.DONE
+
+
+# --- a script that was killed ---------------------------------------------------------------------------------------
+def end_trial(row: ClientRunRow) -> str:
+    return f"/benchmarks/client/{row.pk}/end-trial/"
+
+
+def killed(anonymous, begun, ago: timedelta) -> tuple[ClientRunRow, str]:
+    """The run whose script has switched its setting, and was last heard so long ago."""
+    row, token = begun
+    assert switched(anonymous, token, False, True) == [200, 200]
+    ClientRunRow.objects.filter(pk=row.pk).update(heard=timezone.now() - ago)
+    row.refresh_from_db()
+    return row, token
+
+
+def test_setting_of_a_killed_script_is_put_back_at_once_after_a_review(anonymous, web, begun, answering):
+    row, token = killed(anonymous, begun, timedelta(minutes=3))
+    for place in (f"/benchmarks/client/{row.pk}/", FORM):
+        assert end_trial(row) in web.get(place).content.decode()
+    review = web.get(end_trial(row))
+    assert "up to 16.8 MB for receiving" in text_of(review)
+    assert "The script may still run" not in text_of(review)
+    assert answering.on
+    answer = web.post(end_trial(row))
+    assert answer.headers["Location"] == f"/benchmarks/client/{row.pk}/"
+    assert not answering.on
+    row.refresh_from_db()
+    assert (row.state, row.switched) == (State.FAILED, False)
+    page = web.get(f"/benchmarks/client/{row.pk}/")
+    assert "The setting that it tried was put back by admin." in text_of(page)
+    assert end_trial(row) not in page.content.decode()
+    # The script, if it was not killed after all, changes nothing any more.
+    assert switched(anonymous, token, True) == [403]
+    assert not answering.on
+
+
+def test_script_that_was_heard_a_moment_ago_is_ended_only_where_that_was_ticked(anonymous, web, begun, answering):
+    row, _token = killed(anonymous, begun, timedelta(seconds=20))
+    assert "The script may still run" in text_of(web.get(end_trial(row)))
+    answer = web.post(end_trial(row))
+    assert answer.status_code == 409
+    assert "Nothing was changed." in text_of(answer)
+    assert answering.on
+    assert web.post(end_trial(row), {"anyway": "on"}).status_code == 302
+    assert not answering.on
+
+
+def test_script_is_heard_with_each_of_its_messages(anonymous, begun):
+    row, token = begun
+    for state in (False, True):
+        ClientRunRow.objects.filter(pk=row.pk).update(heard=None)
+        switched(anonymous, token, state)
+        row.refresh_from_db()
+        assert settings_trials.is_heard(row)
+
+
+def test_nothing_is_offered_where_nothing_is_tried_or_its_time_is_over(anonymous, web, begun, answering):
+    row, token = begun
+    assert switched(anonymous, token, False) == [200]
+    assert codes_on_page(web.get(end_trial(row))) == ["setting-not-switched"]
+    row, _token = killed(anonymous, begun, timedelta(minutes=31))
+    for place in (f"/benchmarks/client/{row.pk}/", FORM):
+        assert end_trial(row) not in web.get(place).content.decode()
+    asked = len(answering.asked)
+    assert codes_on_page(web.post(end_trial(row))) == ["setting-not-switched"]
+    assert [one for one in answering.asked[asked:] if one["verb"] == "switch-setting"] == []
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (Refused(Reason("setting-nfs-off", "The NFS server does not run.")), "setting-nfs-off"),
+        (Failed("The agent does not answer."), "setting-not-put-back"),
+    ],
+)
+def test_run_goes_on_where_the_setting_could_not_be_put_back(anonymous, web, begun, answering, error, code):
+    row, _token = killed(anonymous, begun, timedelta(minutes=3))
+    answering.error = error
+    assert codes_on_page(web.post(end_trial(row))) == [code]
+    row.refresh_from_db()
+    assert (row.state, row.switched) == (State.RUNNING, True)
 
 
 # --- the result -----------------------------------------------------------------------------------------------------

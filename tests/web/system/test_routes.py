@@ -119,6 +119,7 @@ def test_every_page_can_be_had(web, box, route):
         "rehearse_rebuild": 409,
         "wipe_disk": 409,
         "mend_share": 409,
+        "end_setting_trial": 409,
         "stop_scrub": 409,
         "replacement_accept": 409,
     }
