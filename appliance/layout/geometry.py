@@ -62,6 +62,12 @@ def deflated_bytes(space: int, layout: str, disks: int, ashift: int) -> int:
     return (space >> 9) * ratio
 
 
+def counted_bytes(layout: str, block: int, ashift: int, disks: int, made: int) -> int:
+    """The bytes that ``zfs list`` counts for a block, without its pointer. ``made``: how many disks the group was created with."""
+    sectors = sectors_of_block(block, ashift, disks, PARITY[layout]) if layout in RAIDZ else -(-block // (1 << ashift))
+    return deflated_bytes(sectors << ashift, layout, made, ashift)
+
+
 def usable_part(size: int, margin: int = PARTITION_MARGIN) -> int:
     """The bytes of a disk that its ZFS partition leaves for data. ``margin`` is 0 for a partition or file."""
     return max((size - margin) // LABEL * LABEL - LABELS, 0)

@@ -93,7 +93,7 @@ class VolumeForm(PlaceForm):
         choices=[(size, formatting.binary_text(size)) for size in BLOCKS],
         initial=16 * 1024,
         help_text=lazy_text(
-            "16 KiB suits most machines and databases. 64 or 128 KiB suits the disk of a desktop: on hard disks long files are read faster and compress better, but each small write then rewrites a whole block. It cannot be changed later."
+            "16 KiB for a virtual machine or a database, 64 KiB for the disk of a desktop. What each costs is in the table below. It cannot be changed later."
         ),
     )
     thin = forms.BooleanField(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -12,15 +13,44 @@ from django.views.decorators.http import require_GET, require_http_methods
 from appliance.datasets.volumes import CreateVolume, GrowVolume, block_of
 from appliance.errors import Refused
 from appliance.facts.datasets import Dataset
+from appliance.layout.block_sizes import (
+    FOR_DESKTOPS,
+    FOR_MACHINES,
+    MEASURED_WITH,
+    BlockCost,
+    advise_block,
+    list_costs,
+)
 from web import live
 from web.datasets import actions
 from web.datasets.forms import GrowForm, VolumeForm
 from web.datasets.views import list_filesystems
-from web.inventory.models import DatasetRow
+from web.inventory.models import DatasetRow, PoolRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons
 
 PAGE = 100
+
+
+class PoolCosts(msgspec.Struct, frozen=True):
+    """What each block size costs in ``pools``, which are all alike. ``advised``: the block for machines and databases, where the
+    usual one takes too much there; else 0."""
+
+    pools: str
+    costs: tuple[BlockCost, ...]
+    advised: int
+
+
+def compare_blocks() -> list[PoolCosts]:
+    """Of all pools of which it is known."""
+    alike: dict[tuple[BlockCost, ...], list[str]] = {}
+    for row in PoolRow.objects.order_by("name"):
+        alike.setdefault(list_costs(row.fact), []).append(row.name)
+    return [
+        PoolCosts(", ".join(names), costs, advised if (advised := advise_block(costs)) != FOR_MACHINES else 0)
+        for costs, names in alike.items()
+        if costs
+    ]
 
 
 @require_GET
@@ -47,11 +77,12 @@ def create_volume(request: HttpRequest) -> HttpResponse:
             add_reasons(form, refusal.reasons)
     context = {
         "form": form,
-        "back": reverse("volumes"),
-        "title": gettext("Create a volume"),
-        "verb": gettext("Create the volume"),
+        "compared": compare_blocks(),
+        "machines": FOR_MACHINES,
+        "desktops": FOR_DESKTOPS,
+        "measured_with": MEASURED_WITH,
     }
-    return render(request, "datasets/form.html", context, status=400 if form.is_bound else 200)
+    return render(request, "datasets/create_volume.html", context, status=400 if form.is_bound else 200)
 
 
 @require_http_methods(["GET", "POST"])

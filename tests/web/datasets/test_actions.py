@@ -12,6 +12,7 @@ from appliance.facts.datasets import DatasetDetail, Property, SpaceUse
 from appliance.formatting import size_text
 from tests.reasons import codes_of_form, codes_on_page
 from tests.unit.made import dataset
+from tests.unit.pools.shapes import group, leaf
 from tests.web import rows
 from tests.web.reading import Page, assert_nothing_inline, text_of
 from tests.web.system.test_queries import queries
@@ -189,3 +190,33 @@ def test_folder_and_volume_offer_a_snapshot_and_a_continued_copy_does_not(web, c
         page = web.get(f"/folders/{one.guid}/").content.decode()
         offered = f'href="/snapshots/of/{one.guid}/take/"' in page
         assert offered is (one.name != "tank/copy"), one.name
+
+
+# --- block sizes of a volume -----------------------------------------------------------------------------------------
+def put_pool(*vdevs: object) -> None:
+    rows.put(pools=[replace(rows.pool_of("tank", 1000), vdevs=vdevs)], datasets=[TANK], shares=[], disks=[])
+
+
+def test_volume_page_says_what_each_block_size_costs_in_this_pool(web, calm):
+    put_pool(group("raidz2-0", *map(leaf, (1, 2, 3, 4, 5))))
+    response = web.get("/folders/volumes/new/")
+    assert_nothing_inline(response)
+    text = text_of(response)
+    assert "What each block size costs in tank" in text
+    assert "For a virtual machine or a database choose 32 KiB." in text
+    for block, room, more, small in (("4 KiB", "1.79 TB", "78 % more", "0.8×"), ("16 KiB", "1.34 TB", "33 % more", "1.0×"), ("128 KiB", "1.00 TB", "", "5.5×")):  # fmt: skip
+        row = text[text.index(f"{block} ", text.index("Room for 1 TB")) :]
+        assert room in row[:120], row[:120]
+        assert more in row[:120], row[:120]
+        assert small in row[:120], row[:120]
+
+
+def test_volume_page_advises_the_usual_block_on_a_mirror_and_says_nothing_of_what_is_not_known(web, calm):
+    put_pool(group("mirror-0", leaf(1), leaf(2)))
+    text = text_of(web.get("/folders/volumes/new/"))
+    assert "16 KiB virtual machine, database" in text
+    assert "64 KiB disk of a desktop" in text
+    assert "more than files" not in text
+    assert "much more room" not in text
+    put_pool(group("draid1-0", leaf(1), leaf(2), leaf(3), kind="draid"))
+    assert "What each block size costs" not in text_of(web.get("/folders/volumes/new/"))
