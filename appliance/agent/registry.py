@@ -20,6 +20,7 @@ from appliance.backups.set_aside import SetCopyAside
 from appliance.backups.set_backup import SetBackup
 from appliance.backups.verify_backup import VerifyBackup
 from appliance.benchmarks.box_settings.keep import KeepSetting, PutSettingBack
+from appliance.benchmarks.box_settings.lost_ports import ForgetPort
 from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.burn_in.burn_in_disk import BurnInDisk
@@ -114,6 +115,7 @@ Registered = (
     | RemoveImport
     | KeepSetting
     | PutSettingBack
+    | ForgetPort
     | CleanUpBenchmark
     | RunBenchmarkCase
     | BurnInDisk

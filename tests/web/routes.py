@@ -251,6 +251,7 @@ ROUTES = [
     Route("keep_setting", f"/benchmarks/client/{CLIENT_RUN}/keep/", CHANGE),
     Route("end_setting_trial", f"/benchmarks/client/{CLIENT_RUN}/end-trial/", BOTH),
     Route("put_setting_back", "/benchmarks/client/settings/tcp-buffers/back/", CHANGE),
+    Route("forget_port", "/benchmarks/client/settings/mtu/forget/eth7/", READ),
     Route("finish_client_run", "/benchmarks/client/finish/", CHANGE),
     Route("again_job", f"/jobs/{JOB}/again/", READ),
 ]

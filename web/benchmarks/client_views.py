@@ -94,6 +94,7 @@ def new_client_run(request: HttpRequest) -> HttpResponse:
     context = {
         "form": form,
         "kept": settings_trials.list_kept(settings),
+        "lost": settings_trials.list_lost(settings),
         "switched": settings_trials.list_tried(),
         "settings": settings_trials.explain_settings(settings),
     }

@@ -11,6 +11,7 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext
 
+from appliance.benchmarks.box_settings import frame_size
 from appliance.benchmarks.box_settings.catalogue import SETTINGS, SettingStatus
 from appliance.benchmarks.box_settings.catalogue_entry import BoxSetting
 from appliance.benchmarks.box_settings.switch import ReadSettings, SwitchedSetting, SwitchSetting
@@ -91,8 +92,15 @@ def list_kept(settings: list[SettingStatus]) -> list[tuple[str, str, str]]:
     return [
         (one.tag, SETTINGS[one.tag].name, SETTINGS[one.tag].show(one.value) if one.value else "")
         for one in settings
-        if one.kept
+        if one.kept and not one.lost
     ]
+
+
+def list_lost(settings: list[SettingStatus]) -> list[tuple[str, str, str, str]]:
+    """Of each setting that is kept for a port which is not there its tag, its name, that port, and the port in use now; the last
+    is empty where it is not known."""
+    now = next((one.value.partition(" ")[0] for one in settings if one.tag == frame_size.TAG), "")
+    return [(one.tag, SETTINGS[one.tag].name, port, now) for one in settings for port in one.lost]
 
 
 def switch(row: ClientRunRow, *, on: bool) -> None:

@@ -9,10 +9,11 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from appliance.benchmarks.box_settings import frame_size
 from appliance.benchmarks.box_settings.keep import KeepSetting, PutSettingBack
+from appliance.benchmarks.box_settings.lost_ports import ForgetPort
 from appliance.errors import Failed, LarderError, Reason, Refused, explain_error
 from web.benchmarks import settings_trials
 from web.benchmarks.client_models import ClientRunRow, running_of
@@ -97,3 +98,10 @@ def put_setting_back(request: HttpRequest, tag: str) -> HttpResponse:
     operation = PutSettingBack(setting=tag, value=kept.kept, former=kept.value)
     job = confirm.start_without_review(operation, user=request.user.get_username())
     return redirect("job", pk=job.pk)
+
+
+@require_GET
+@refusals_lead_to("new_client_run")
+def forget_port(request: HttpRequest, tag: str, port: str) -> HttpResponse:
+    """The review page of deleting what is kept for a port that is not there."""
+    return confirm.review(request, ForgetPort(setting=tag, port=port), back=reverse("new_client_run"))

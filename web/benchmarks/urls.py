@@ -18,6 +18,7 @@ urlpatterns = [
     path("client/<uuid:pk>/", client_views.show_client_run, name="client_run"),
     path("client/<uuid:pk>/keep/", settings_views.keep_setting, name="keep_setting"),
     path("client/settings/<slug:tag>/back/", settings_views.put_setting_back, name="put_setting_back"),
+    path("client/settings/<slug:tag>/forget/<str:port>/", settings_views.forget_port, name="forget_port"),
     path("client/<uuid:pk>/end-trial/", settings_views.end_trial, name="end_setting_trial"),
     path("client/<uuid:pk>/forget/", client_views.forget_client_run, name="forget_client_run"),
     path("<uuid:pk>/", result_views.show_sweep, name="benchmark"),

@@ -201,7 +201,7 @@ DURATIONS: dict[str, str | Estimate] = {
             "add-cache", "add-log", "add-spare", "add-vdev", "adopt-drift", "approve-shares", "autoexpand-vdev",
             "bookmark-snapshot", "change-key", "clear-errors", "clone-snapshot", "create-account",
             "create-dataset", "create-group", "create-volume", "delete-key", "destroy-bookmark", "detach-disk",
-            "discard-received", "enable-account", "end-connection", "grow-volume", "hold-snapshot",
+            "discard-received", "enable-account", "end-connection", "forget-port", "grow-volume", "hold-snapshot",
             "inherit-dataset-property", "keep-mtu", "keep-setting", "mount-dataset", "offline-disk", "open-top-folder",
             "overwrite-drift", "overwrite-target", "pause-scrub", "promote-dataset", "put-setting-back", "receive-copies",
             "release-snapshot", "remove-group", "remove-import", "remove-receiver", "remove-remote", "rename-account", "rename-snapshot",

@@ -25,6 +25,7 @@ from appliance.backups.set_aside import SetCopyAside
 from appliance.backups.set_backup import SetBackup
 from appliance.backups.verify_backup import VerifyBackup
 from appliance.benchmarks.box_settings.keep import KeepSetting, PutSettingBack
+from appliance.benchmarks.box_settings.lost_ports import ForgetPort
 from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.burn_in.burn_in_disk import BurnInDisk
@@ -324,6 +325,7 @@ UI: dict[type[Operation], OperationUi] = {
     CleanUpBenchmark: BENCHMARKS,
     KeepSetting: SETTINGS_TRIED,
     PutSettingBack: SETTINGS_TRIED,
+    ForgetPort: SETTINGS_TRIED,
     RestartBox: replace(
         BOX,
         away=Away(

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import msgspec
 
+from appliance.system import mtu
+
 NOWHERE = Path()
+PORT_ADDRESS = re.compile(r'ATTR\{address\}=="([0-9a-f:]{1,60})"')  # in a file of udev that is for one port
 MARK = "# Written by Larder, because it helped in a benchmark. Before: "
 
 
@@ -48,11 +51,35 @@ class BoxSetting(msgspec.Struct, frozen=True, kw_only=True):
         """The whole file that keeps ``value``."""
         return f"{MARK}{former}\n{self.lines(value)}\n"
 
-    def read_former(self) -> str:
-        """What the value was before it was kept; empty where it is not kept."""
+    def read_kept(self) -> tuple[str, str]:
+        """What the value was before it was kept, and the address of the port that it is kept for; empty where there is none."""
         try:
-            first = self.file.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
+            text = self.file.read_text(encoding="utf-8", errors="replace")
         except OSError:
-            return ""
-        former = first.removeprefix(MARK)
-        return former if first.startswith(MARK) and self.form.fullmatch(former) else ""
+            return "", ""
+        first = text.partition("\n")[0]
+        former, address = first.removeprefix(MARK), PORT_ADDRESS.search(text)
+        known = first.startswith(MARK) and self.form.fullmatch(former)
+        return (former, address[1] if address else "") if known else ("", "")
+
+    def read_former(self) -> str:
+        """What the value was before it was kept, with the name that its port has now; empty where it is not kept."""
+        former, address = self.read_kept()
+        now = find_port_with(address) if address else ""
+        return f"{now} {former.partition(' ')[2]}" if now else former
+
+    def lost_port(self) -> str:
+        """The port that it is kept for, by the name that it had, where no port has its address; else empty."""
+        former, address = self.read_kept()
+        return former.partition(" ")[0] if address and not find_port_with(address) else ""
+
+
+def find_port_with(address: str) -> str:
+    """The name of the network port (no bridge or bond) with this address; empty where there is none."""
+    for path in sorted(mtu.PORTS.glob("*/address")):
+        try:
+            if (path.parent / "device").exists() and path.read_text().strip() == address:
+                return path.parent.name
+        except OSError:
+            continue  # it went away meanwhile
+    return ""

@@ -84,6 +84,7 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "try-mtu": ({"port": "eth0", "mtu": 9000, "former": 1500}, set()),
     "keep-mtu": ({"port": "eth0", "mtu": 9000, "former": 1500}, set()),
     "keep-setting": ({"setting": "nfs-threads", "value": "32", "former": "16"}, set()),
+    "forget-port": ({"setting": "mtu", "port": "eth7"}, set()),
     "put-setting-back": ({"setting": "nfs-threads", "value": "16", "former": "32"}, set()),
     "set-time-servers": ({"servers": ["fritz.box"]}, set()),
     "set-time-zone": ({"zone": "Europe/Berlin"}, set()),

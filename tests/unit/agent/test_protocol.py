@@ -124,6 +124,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "try-mtu": {"port": "eth0", "mtu": 9000, "former": 1500},
     "keep-mtu": {"port": "eth0", "mtu": 9000, "former": 1500},
     "keep-setting": {"setting": "nfs-threads", "value": "32", "former": "16"},
+    "forget-port": {"setting": "mtu", "port": "eth7"},
     "put-setting-back": {"setting": "nfs-threads", "value": "16", "former": "32"},
     "set-time-servers": {"servers": ["fritz.box"]},
     "set-time-zone": {"zone": "Europe/Berlin"},

@@ -367,3 +367,21 @@ def test_setting_that_is_not_kept_is_not_put_back(web, box, answering):
     answer = web.post(f"/benchmarks/client/settings/{TAG}/back/")
     assert codes_on_page(answer) == ["setting-not-kept"]
     assert not Job.objects.filter(kind="put-setting-back").exists()
+
+
+# --- a port that is not there any more ------------------------------------------------------------------------------
+def test_setting_of_a_port_that_is_gone_is_told_and_can_be_forgotten(web, shared, answering):  # noqa: F811
+    answering.settings += [
+        {"tag": "interrupts", "kept": "enp3s0 3 us", "value": "enp5s0 3 us", "lost": ["enp3s0"]},
+        {"tag": "mtu", "value": "enp5s0 mtu 1500 of 9216", "lost": ["enp3s0"]},
+    ]
+    page = web.get(FORM)
+    assert text_of(page).count("it is kept for the network port enp3s0, which is no longer there under that name") == 2
+    assert text_of(page).count("Measure it again for enp5s0, or forget it.") == 1
+    assert "/system/ports/enp5s0/mtu/" in page.content.decode()
+    assert "Settings that you kept" not in text_of(page)
+    for tag in ("interrupts", "mtu"):
+        address = f"/benchmarks/client/settings/{tag}/forget/enp3s0/"
+        assert address in page.content.decode()
+        assert "What is kept for the network port enp3s0 is deleted" in text_of(web.get(address))
+    assert codes_on_page(web.get("/benchmarks/client/settings/mtu/forget/..x/")) == ["port-name-invalid"]
