@@ -240,6 +240,7 @@ FAMILIES = {
     "/users/<str:name>/": lambda: keys(AccountRow.objects.order_by("key"), "name"),
     "/groups/<str:name>/": lambda: keys(GroupRow.objects.order_by("key"), "name"),
     "/jobs/<uuid:pk>/": lambda: keys(Job.objects.order_by("created"), "pk", 12),
+    "/benchmarks/client/settings/<slug:tag>/forget/<str:port>/": lambda: [{"tag": "mtu", "port": "enp3s0"}],
     "/benchmarks/client/<uuid:pk>/": client_runs,
     "/benchmarks/<uuid:pk>/": benchmarks,
 }
