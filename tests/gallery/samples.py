@@ -204,7 +204,7 @@ def benchmarks() -> list[Values]:
 
 
 def client_runs() -> list[Values]:
-    return keys(ClientRunRow.objects.order_by("created"), "pk", 3)
+    return keys(ClientRunRow.objects.order_by("created"), "pk", 4)
 
 
 def encrypted() -> list[Values]:

@@ -132,6 +132,11 @@ def add_benchmark() -> None:
 def add_client_runs() -> None:
     """One that waits for its script, one that could not be measured, and one whose network is the limit."""
     client_runs_made.made(pk=uuid.UUID(int=72))
+    tries = {"setting": client_runs_made.SETTING, "former": client_runs_made.FORMER, "tried": client_runs_made.TRIED}
+    now = timezone.now()
+    client_runs_made.made(
+        pk=uuid.UUID(int=74), state="running", begun=now, heard=now, switched=True, switches=2, **tries
+    )
     failed = "smbclient: tree connect failed: NT_STATUS_ACCESS_DENIED"
     client_runs_made.made(pk=uuid.UUID(int=73), state="failed", text=failed, finished=timezone.now())
 
