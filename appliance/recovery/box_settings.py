@@ -41,7 +41,7 @@ def bad_entry() -> Reason:
 
 
 def unknown_group() -> Reason:
-    return Reason("setting-unknown", "This version of Larder does not know it.")
+    return Reason("kept-setting-unknown", "This version of Larder does not know it.")
 
 
 class SettingGroups(StrictStruct, omit_defaults=True):

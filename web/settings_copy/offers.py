@@ -131,7 +131,7 @@ def adapt_pages(groups: SettingGroups, user: str) -> SettingGroups:
 def reasons_against(group: str, entry: Any) -> Iterator[Reason]:
     """Why an entry means nothing on this box, or is none that a page would take."""
     if group == "levels" and entry.kind not in KINDS:
-        yield Reason("setting-unknown", "This version of Larder does not know it.")
+        yield Reason("kept-setting-unknown", "This version of Larder does not know it.")
     if group == "pages" and not get_user_model().objects.filter(username=entry.user).exists():
         yield Reason("setting-user-missing", "Nobody of that name signs in to this box.")
     if group == "notifications":
@@ -159,7 +159,9 @@ def pool_name(guid: str) -> str:
 def describe_mail(one: Notifications) -> str:
     recipients = ", ".join(dict.fromkeys((*one.critical, *one.warning, *one.notice))) or gettext("nobody")
     how = {"none": gettext("not encrypted")}.get(one.security, one.security.upper())
-    server = f"{one.host}:{one.port} ({', '.join(filter(None, (how, one.user)))})" if one.host else gettext("no mail server")
+    server = (
+        f"{one.host}:{one.port} ({', '.join(filter(None, (how, one.user)))})" if one.host else gettext("no mail server")
+    )
     return gettext("To {recipients}, through {server}; quiet from {first} to {last}, daily summary at {hour}").format(
         recipients=recipients, server=server, first=f"{one.quiet_from}:00", last=f"{one.quiet_to}:00", hour=f"{one.digest_hour}:00"
     )  # fmt: skip

@@ -330,7 +330,7 @@ def test_bad_entries_are_named_and_the_rest_can_be_brought_back(web, agent):
     groups["levels"] = [{"kind": "no.such", "severity": "notice"}, {"kind": "service.pages", "severity": "loud"}]
     groups["notifications"][0]["critical"] = ["anna@nowhere..example"]
     groups["price"] = [{"per_tb": "<script>", "currency": "EUR"}]
-    agent.left_out = [{"group": "<b>later</b>", "count": 2, "code": "setting-unknown"}]
+    agent.left_out = [{"group": "<b>later</b>", "count": 2, "code": "kept-setting-unknown"}]
     page = web.get(OTHER_PAGE)
     text = text_of(page)
     assert "Cannot be brought back" in text and "Alert levels (1): This version of Larder does not know it." in text
