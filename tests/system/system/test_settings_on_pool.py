@@ -8,11 +8,13 @@ import re
 import pytest
 
 from deploy.image.machine import Machine
+from tests.system import shapes
 from tests.system.alerting import ask
 from tests.system.backups.test_recovery import READ, make_phrase
-from tests.visitor import Answer, Visitor, create_pool, disk_paths
+from tests.visitor import Answer, Visitor, create_pool
 
 STATE = "/var/lib/larder"
+SERIAL, SMALL = "LARDER-SMALL-1", 512 * 2**20  # bytes, so few that all of them can be searched
 UNITS = ("larder-prepare.service", "larder-web.service", "larder-worker.service")
 CANARY = "canary-mail-pass-7731"
 ADDRESS = "canary-anna@example.org"
@@ -44,7 +46,7 @@ def settings_page(visitor: Visitor) -> Answer:
 
 def times_on_disk(appliance: Machine, text: str) -> int:
     """How often a text is found on the disk of the pool, without a file system between. Zeros end a line for grep."""
-    (disk,) = disk_paths(appliance, 1)
+    disk = shapes.disk_link(appliance, SERIAL)
     script = f"tr '\\0' '\\n' < {disk} | LC_ALL=C grep -a -c -- {text} || true"
     return int(appliance.shell(script, timeout=900))
 
@@ -58,7 +60,9 @@ def write_record(appliance: Machine, visitor: Visitor) -> None:
 @pytest.fixture(scope="module")
 def recorded(appliance: Machine, visitor: Visitor) -> None:
     """A box with mail settings, a scrub schedule and a phrase, whose record is on its pool."""
-    create_pool(appliance, "-o", "ashift=12", "-O", "compression=off", "-m", "/tank", "tank", *disk_paths(appliance, 1))
+    appliance.insert("small", SMALL, serial=SERIAL)
+    disk = shapes.disk_link(appliance, SERIAL)
+    create_pool(appliance, "-o", "ashift=12", "-O", "compression=off", "-m", "/tank", "tank", disk)
     page = pool_page(appliance)
     visitor.wait_until(page, "tank", timeout=90)
     make_phrase(visitor)
