@@ -13,7 +13,7 @@ from tests.system.alerting import ask
 from tests.system.backups.test_recovery import READ, make_phrase
 from tests.visitor import Answer, Visitor, create_pool
 
-STATE = "/var/lib/larder"
+PLACE = "/var/lib/larder"
 SERIAL, SMALL = "LARDER-SMALL-1", 512 * 2**20  # bytes, so few that all of them can be searched
 UNITS = ("larder-prepare.service", "larder-web.service", "larder-worker.service")
 CANARY = "canary-mail-pass-7731"
@@ -92,7 +92,7 @@ def test_record_has_the_settings_and_no_password_that_can_be_read(appliance, vis
 def lost(appliance: Machine, visitor: Visitor, recorded: None) -> None:
     """The database and its copies are gone; the box was set up again."""
     appliance.run("systemctl", "stop", *UNITS)
-    appliance.shell(f"rm -rf {STATE}/settings.sqlite3* {STATE}/copies")
+    appliance.shell(f"rm -rf {PLACE}/settings.sqlite3* {PLACE}/copies")
     appliance.run("systemctl", "restart", *UNITS, timeout=300)
     appliance.wait_ready(timeout=300)
     visitor.cookies.clear()
@@ -128,7 +128,7 @@ def test_lost_settings_are_offered_and_come_back_when_confirmed(appliance, visit
     assert "mail.example.org" in mail and ADDRESS in mail
     assert "A password is stored" in visitor.get("/alerts/mail/").words
     visitor.wait_until(pool_page(appliance), SCHEDULE, timeout=30)
-    assert appliance.run("cat", f"{STATE}/mail-password") == CANARY
+    assert appliance.run("cat", f"{PLACE}/mail-password") == CANARY
 
 
 def test_record_goes_on_with_the_settings_of_the_new_database(appliance, visitor, lost):
