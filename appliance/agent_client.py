@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from appliance.errors import Failed, Reason, Refused
+from appliance.message import Message, as_said, message_of
 from appliance.names import job_id
 from appliance.system import paths
 
@@ -34,7 +35,7 @@ def stream_replies(request: dict[str, Any], *, silence: float = SECONDS_OF_SILEN
             for line in connection.makefile("rb"):
                 yield raise_for_refusal(json.loads(line))
         except (OSError, ValueError) as error:
-            raise Failed("Larder's agent does not answer", describe_connection_error(error)) from error
+            raise Failed(Message("Larder's agent does not answer"), describe_connection_error(error)) from error
 
 
 def open_file(
@@ -60,14 +61,14 @@ def open_file(
                 if reply := next((one for one in replies if "facts" in one), None):
                     break
                 if not part:
-                    raise Failed("Larder's agent ended without an answer")
+                    raise Failed(Message("Larder's agent ended without an answer"))
                 for told in replies:
                     report(told)
             if len(handles) != 1:
-                raise Failed("Larder's agent sent no file")
+                raise Failed(Message("Larder's agent sent no file"))
             return reply["facts"], handles.pop()
         except (OSError, ValueError) as error:
-            raise Failed("Larder's agent does not answer", describe_connection_error(error)) from error
+            raise Failed(Message("Larder's agent does not answer"), describe_connection_error(error)) from error
         finally:
             for handle in handles:
                 os.close(handle)
@@ -77,24 +78,25 @@ def describe_connection_error(error: OSError | ValueError) -> str:
     """Why the agent did not answer, in words: these end up on a page."""
     match error:
         case FileNotFoundError() | ConnectionRefusedError():
-            return "it is not running"
+            return Message("it is not running")
         case TimeoutError():
-            return "nothing came in time"
+            return Message("nothing came in time")
         case BrokenPipeError() | ConnectionResetError():
-            return "it stopped in the middle"
+            return Message("it stopped in the middle")
         case OSError(strerror=str(words)):
             return words
         case _:
-            return "it broke off in the middle of its answer"
+            return Message("it broke off in the middle of its answer")
 
 
 def raise_for_refusal(reply: dict[str, Any]) -> dict[str, Any]:
-    """A reply that is neither a refusal nor a failure. Raises Refused, Failed."""
+    """A reply that is neither a refusal nor a failure, its facts with their messages. Raises Refused, Failed."""
+    said = reply.get("messages", {})
     if "refused" in reply:
         raise Refused(*map(Reason.from_json, reply["refused"]))
     if "failed" in reply:
-        raise Failed(reply["failed"])
-    return reply
+        raise Failed(message_of(reply["failed"], said))
+    return {**reply, "facts": as_said(reply["facts"], said)} if said and "facts" in reply else reply
 
 
 def send_request(request: dict[str, Any], *, silence: float = 120) -> dict[str, Any]:
@@ -103,7 +105,7 @@ def send_request(request: dict[str, Any], *, silence: float = 120) -> dict[str, 
     for message in stream_replies(request, silence=silence):
         reply = message
     if not reply:
-        raise Failed("Larder's agent ended without an answer")
+        raise Failed(Message("Larder's agent ended without an answer"))
     return reply
 
 

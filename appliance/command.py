@@ -14,6 +14,7 @@ from typing import IO
 import msgspec
 
 from appliance.errors import Bug, Failed
+from appliance.message import Message
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +50,10 @@ class CommandFailed(Failed):
 
     def __init__(self, result: Result) -> None:
         self.result = result
-        super().__init__(f"{result.argv[0]} ended with status {result.status}", result.stderr or result.stdout)
+        super().__init__(
+            Message("{program} ended with status {status}", program=result.argv[0], status=result.status),
+            result.stderr or result.stdout,
+        )
 
 
 class CommandMissing(Failed):
@@ -61,9 +65,12 @@ class CommandTimedOut(Failed):
 
     def __init__(self, argv: Sequence[str], seconds: float, pid: int | None) -> None:
         self.pid = pid
-        said = f"{argv[0]} did not answer within {seconds:.0f} seconds"
+        said = Message("{program} did not answer within {seconds} seconds", program=argv[0], seconds=f"{seconds:.0f}")
         if pid:
-            said += " and could not be ended: it waits in the kernel, and may still take effect once the disks answer"
+            said = Message(
+                "{said} and could not be ended: it waits in the kernel, and may still take effect once the disks answer",
+                said=said,
+            )
         super().__init__(said)
 
 
@@ -97,11 +104,11 @@ def run(
             pass_fds=(*HELD_BY_ALL, *(() if holding is None else (holding,))),
         )
     except FileNotFoundError as error:
-        raise CommandMissing(f"{argv[0]} is not installed on this system") from error
+        raise CommandMissing(Message("{program} is not installed on this system", program=argv[0])) from error
     except PermissionError as error:
-        raise CommandMissing(f"{argv[0]} may not be run here") from error
+        raise CommandMissing(Message("{program} may not be run here", program=argv[0])) from error
     except OSError as error:
-        raise Failed(f"{argv[0]} could not be started", str(error)) from error
+        raise Failed(Message("{program} could not be started", program=argv[0]), str(error)) from error
     try:
         given = given.encode() if isinstance(given, str) else given
         out, err = wait_for_output(process, given, started + timeout, meanwhile)
@@ -146,9 +153,9 @@ def start_process(
             start_new_session=True, pass_fds=tuple(HELD_BY_ALL),
         )  # fmt: skip
     except (FileNotFoundError, PermissionError) as error:
-        raise CommandMissing(f"{argv[0]} is not installed on this system") from error
+        raise CommandMissing(Message("{program} is not installed on this system", program=argv[0])) from error
     except OSError as error:
-        raise Failed(f"{argv[0]} could not be started", str(error)) from error
+        raise Failed(Message("{program} could not be started", program=argv[0]), str(error)) from error
 
 
 def run_bounded(argv: Sequence[str], *, most: int, timeout: float, accept: Collection[int] = (0,)) -> Result:
@@ -163,7 +170,7 @@ def run_bounded(argv: Sequence[str], *, most: int, timeout: float, accept: Colle
         for part in read_parts(process, said, timeout, until=started + timeout):
             out += part
             if len(out) > most:
-                raise Failed(f"{argv[0]} said more than {most} bytes")
+                raise Failed(Message("{program} said more than {most} bytes", program=argv[0], most=most))
         process.wait(max(started + timeout - time.monotonic(), 0))
     except (TimeoutError, subprocess.TimeoutExpired) as error:
         raise CommandTimedOut(argv, timeout, kill_process(process)) from error

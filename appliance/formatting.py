@@ -11,7 +11,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from appliance.facts.box import Disk
-from appliance.message import CONTINUED, OPENING, REST, Argument, Message
+from appliance.message import CONTINUED, OPENING, REST, Argument, Message, join_messages
 
 
 class Units(NamedTuple):
@@ -37,6 +37,19 @@ def space_in(choose: Callable[[], Units]) -> Iterator[None]:
         chosen_units.reset(token)
 
 
+def number_text(number: str) -> str:
+    """A number as English writes it (``4,000.5``), as a message: other languages write other marks."""
+    whole, point, part = number.partition(".")
+    grouped = reduce(lambda more, less: Message("{more},{less}", more=more, less=less), whole.split(","))
+    return Message("{whole}.{part}", whole=grouped, part=part) if point else grouped
+
+
+def with_unit(number: str, unit: str) -> str:
+    """A number and its unit; a message where the number is one."""
+    said = number_text(number)
+    return Message("{number} {unit}", number=said, unit=unit) if isinstance(said, Message) else f"{number} {unit}"
+
+
 def text_in(units: Units, size: int) -> str:
     """Bytes in the largest fitting unit with three figures: ``1.82 TB``."""
     value, unit = float(size), units.names[0]
@@ -46,7 +59,7 @@ def text_in(units: Units, size: int) -> str:
         value /= units.base
     if unit == "B":
         return f"{size} B"
-    return f"{value:.3g} {unit}" if abs(value) < 999.5 else f"{value:.0f} {unit}"
+    return with_unit(f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}", unit)
 
 
 def size_text(size: int) -> str:
@@ -61,7 +74,8 @@ def binary_text(size: int) -> str:
 
 def rate_text(rate: int) -> str:
     """Bytes a second, as makers of disks and networks count: ``118 MB/s``."""
-    return f"{text_in(DECIMAL, rate)}/s"
+    size = text_in(DECIMAL, rate)
+    return Message("{size}/s", size=size) if isinstance(size, Message) else f"{size}/s"
 
 
 def disk_size(size: int) -> str:
@@ -69,7 +83,8 @@ def disk_size(size: int) -> str:
     for unit, factor in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
         if size >= factor:
             value = size / factor
-            return f"{value:.0f} {unit}" if abs(value - round(value)) < 0.05 or value >= 100 else f"{value:.1f} {unit}"
+            whole = abs(value - round(value)) < 0.05 or value >= 100
+            return with_unit(f"{value:.0f}" if whole else f"{value:.1f}", unit)
     return f"{size} B"
 
 
@@ -95,8 +110,12 @@ def size_of(text: str) -> int:
 
 def disk_label(disk: Disk) -> str:
     """A disk as its owner can find it: model and serial number."""
-    model = disk.model or "A disk"
-    return f"{model} (serial {disk.serial})" if disk.serial else f"{model} ({disk.name})"
+    model = disk.model or Message("A disk")
+    return (
+        Message("{model} (serial {serial})", model=model, serial=disk.serial)
+        if disk.serial
+        else f"{model} ({disk.name})"
+    )
 
 
 def model_and_serial(link: str) -> tuple[str, str]:
@@ -112,7 +131,7 @@ def model_and_serial(link: str) -> tuple[str, str]:
 def link_label(link: str) -> str:
     """``WDC WD20EARS (serial WD-1)`` from a by-id name, which is the answer itself where it tells nothing."""
     model, serial = model_and_serial(link)
-    return f"{model} (serial {serial})" if model else link
+    return Message("{model} (serial {serial})", model=model, serial=serial) if model else link
 
 
 def duration_text(seconds: int) -> str:
@@ -175,7 +194,7 @@ def time_left(seconds: int) -> str:
 
 def names_text(names: Sequence[str], most: int) -> str:
     """Names in a sentence: the first ``most`` of them, and how many more there are."""
-    listed = ", ".join(names[:most])
+    listed = join_messages(names[:most], ", ")
     more = len(names) - most
     return Message("{names} and {count} more", names=listed, count=more) if more > 0 else listed
 

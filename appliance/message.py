@@ -80,6 +80,13 @@ def fill_template(template: str, values: Mapping[str, str]) -> str:
     return template.format_map({name: Argument(value) for name, value in values.items()}) if values else template
 
 
+def words_of(text: str, look_up: Callable[[str], str]) -> str:
+    """A text as a catalogue has it where it is a message, with its arguments; else as it is."""
+    if not isinstance(text, Message):
+        return text
+    return fill_template(look_up(text.template), {name: words_of(one, look_up) for name, one in text.arguments.items()})
+
+
 def as_json_argument(value: str) -> object:
     return value.as_json() if isinstance(value, Message) else value
 
@@ -97,6 +104,12 @@ def join_messages(parts: Sequence[str], separator: str = " ") -> str:
         return separator.join(found)
     numbered = {f"part_{number}": part for number, part in enumerate(found)}
     return Message(separator.join(f"{{{name}}}" for name in numbered), **numbered)
+
+
+def reason_after_name(line: str) -> str:
+    """A stored line such as ``photos/a.jpg: has other contents`` as a message again, with what follows the name in it."""
+    name, colon, reason = line.rpartition(": ")
+    return Message("{name}: {reason}", name=name, reason=Message(reason)) if colon else line
 
 
 def shorten(text: str, most: int) -> str:
@@ -120,3 +133,35 @@ def plain_text(value: object) -> object:
     if isinstance(value, Message):
         return str(value)
     raise NotImplementedError(type(value).__name__)
+
+
+class PlainText:
+    """``plain_text`` that keeps in ``said`` what it has met, as ``messages_by_text``."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, dict[str, object]] = {}
+
+    def __call__(self, value: object) -> object:
+        if isinstance(value, Message):
+            self.said[str(value)] = value.as_json()
+        return plain_text(value)
+
+
+def as_said(value: Any, said: Mapping[str, Any]) -> Any:
+    """The value with its texts as messages again, where ``said`` (``messages_by_text``) has one for them."""
+    if isinstance(value, str):
+        return message_of(value, said)
+    if isinstance(value, dict):
+        return {as_said(name, said): as_said(one, said) for name, one in value.items()}
+    if isinstance(value, list):
+        return [as_said(one, said) for one in value]
+    return value
+
+
+def message_of(text: str, said: Mapping[str, Any]) -> str:
+    """The message with this text; the text itself where none is known, or what is stored does not say the same."""
+    try:
+        message = Message.from_json(said[text])
+    except (KeyError, TypeError, IndexError, ValueError, AttributeError):
+        return text
+    return message if message == text else text

@@ -17,7 +17,7 @@ import msgspec
 
 from appliance.errors import Failed
 from appliance.facts.box import Facts
-from appliance.message import plain_text
+from appliance.message import Message, PlainText, messages_by_text
 from appliance.strict_struct import StrictStruct
 
 LONGEST_REQUEST = 1024 * 1024  # bytes; thousands of snapshots by name and guid
@@ -27,7 +27,7 @@ Send = Callable[[dict[str, Any]], None]
 
 def refuse_file(_message: dict[str, Any], _handle: int) -> None:
     """For a connection that cannot carry a descriptor. Raises Failed."""
-    raise Failed("This connection cannot carry an open file")
+    raise Failed(Message("This connection cannot carry an open file"))
 
 
 class Exchange(msgspec.Struct, frozen=True):
@@ -51,7 +51,19 @@ class Request(StrictStruct, tag_field="verb"):
 
     def answer(self, exchange: Exchange) -> None:
         """Send the facts; overridden by what sends more than one message, a file or an outcome. Raises Refused, Failed."""
-        exchange.send({"facts": msgspec.to_builtins(self.read(), enc_hook=plain_text)})
+        exchange.send(as_facts(self.read()))
+
+
+def as_facts(found: object) -> dict[str, Any]:
+    """A reply with these facts, and what its texts were made from."""
+    plain = PlainText()
+    facts = {"facts": msgspec.to_builtins(found, enc_hook=plain)}
+    return facts | ({"messages": plain.said} if plain.said else {})
+
+
+def as_failure(text: str) -> dict[str, Any]:
+    """A reply that says why something could not be found out."""
+    return {"failed": text, "messages": messages_by_text(text)}
 
 
 def verb_of(request: Request | type[Request]) -> str:

@@ -1,45 +1,52 @@
-"""The language of pages: as the user chose, else as the browser asks, else that of the box, which mails have too.
-
-While only English is offered, requests pass by none of this.
-"""
+"""The language of pages: as the user chose, else as the browser asks, else that of the box, which mails and the console have."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 
 from django.conf import settings
-from django.core.exceptions import MiddlewareNotUsed
 from django.http import HttpRequest, HttpResponse
 from django.utils import translation
 from django.utils.translation import trans_real
 
+from appliance.system import atomic_file
+from appliance.system.language import language_file
 from web.accounts.preferences import preferences_of
-from web.alerts.models import MailSettings
+from web.system.models import BoxChoices
 
+log = logging.getLogger(__name__)
 Handler = Callable[[HttpRequest], HttpResponse]
 
 
-def offered() -> dict[str, str]:
-    """Code and own name of each language that can be chosen."""
-    return dict(settings.LANGUAGES) if settings.OFFER_LANGUAGES else {}
-
-
 def choices(unchosen: str) -> list[tuple[str, str]]:
-    """For a user's field: the languages, after the words for none."""
-    return [("", unchosen), *offered().items()]
-
-
-def choices_of_box() -> list[tuple[str, str]]:
-    """For the box's field, where no choice is English."""
-    return [("" if code == settings.LANGUAGE_CODE else code, name) for code, name in offered().items()]
+    """For a user's field: the languages, each under its own name, after the words for none."""
+    return [("", unchosen), *settings.LANGUAGES]
 
 
 def in_language(code: str) -> AbstractContextManager[None]:
     """In this language; in that of the source where it is not offered (any more)."""
-    if not settings.OFFER_LANGUAGES:
-        return nullcontext()
-    return translation.override(code if code in offered() else settings.LANGUAGE_CODE)
+    return translation.override(code if code in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE)
+
+
+def language_of_box() -> str:
+    """The code of the language of the box."""
+    return BoxChoices.load_row().language or settings.LANGUAGE_CODE
+
+
+def set_language_of_box(code: str) -> None:
+    """Store it, and write it where root's programs read it."""
+    BoxChoices.objects.update_or_create(pk=1, defaults={"language": code})
+    publish_language()
+
+
+def publish_language() -> None:
+    """Write the language of the box to the file from which the console's words take it (``appliance/system/language.py``)."""
+    try:
+        atomic_file.write_atomically(language_file(), language_of_box().encode(), mode=0o644)
+    except OSError as problem:
+        log.warning("the console stays in the language that it had: %s", problem)
 
 
 def asked_by_browser(request: HttpRequest) -> str:
@@ -54,13 +61,11 @@ def asked_by_browser(request: HttpRequest) -> str:
 
 def language_of(request: HttpRequest) -> str:
     """The language of the person who reads the answer."""
-    return preferences_of(request).language or asked_by_browser(request) or MailSettings.load_row().language
+    return preferences_of(request).language or asked_by_browser(request) or language_of_box()
 
 
 def as_the_browser_asks(get_response: Handler) -> Handler:
     """Middleware: pages about faults, too, which are made before it is known who asks."""
-    if not settings.OFFER_LANGUAGES:
-        raise MiddlewareNotUsed
 
     def middleware(request: HttpRequest) -> HttpResponse:
         with in_language(asked_by_browser(request)):
@@ -71,8 +76,6 @@ def as_the_browser_asks(get_response: Handler) -> Handler:
 
 def as_the_user_chose(get_response: Handler) -> Handler:
     """Middleware: pages in the language of their reader."""
-    if not settings.OFFER_LANGUAGES:
-        raise MiddlewareNotUsed
 
     def middleware(request: HttpRequest) -> HttpResponse:
         with in_language(language_of(request)):

@@ -1,41 +1,25 @@
 """Messages of ``appliance/`` in rows. The columns hold English text; ``said`` holds, by that text, what it was made from.
 
-It stays empty while only English is offered. Rows without it, such as those of earlier versions, show their English text.
+Rows without it, such as those of earlier versions, show their English text.
 """
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from django.conf import settings
 from django.db import models
 
-from appliance.message import Message, messages_by_text
+from appliance.message import as_said, messages_by_text
 
 
 def said_in(*values: object) -> dict[str, Any]:
     """What a row has to hold of the messages in these values."""
-    return messages_by_text(values) if settings.OFFER_LANGUAGES else {}
+    return messages_by_text(values)
 
 
-def as_said(value: Any, said: dict[str, Any]) -> Any:
-    """The value with its texts as messages again, where a message is known for them."""
-    if isinstance(value, str):
-        return message_of(value, said)
-    if isinstance(value, dict):
-        return {as_said(name, said): as_said(one, said) for name, one in value.items()}
-    if isinstance(value, list):
-        return [as_said(one, said) for one in value]
-    return value
-
-
-def message_of(text: str, said: dict[str, Any]) -> str:
-    """The message with this text; the text itself where none is known, or what is stored does not say the same."""
-    try:
-        message = Message.from_json(said[text])
-    except (KeyError, TypeError, IndexError, ValueError, AttributeError):
-        return text
-    return message if message == text else text
+def with_said(**columns: str) -> dict[str, Any]:
+    """The columns and what their messages were made from, for a row whose only texts they are."""
+    return {**columns, "said": said_in(*columns.values())}
 
 
 class RowWithMessages(models.Model):

@@ -96,7 +96,7 @@ TEMPLATES = [
                 "django.templatetags.i18n",
                 "template_partials.templatetags.partials",
                 "web.system.templatetags.formatting",
-                "web.system.templatetags.english",
+                "web.system.templatetags.translate",
                 "web.system.templatetags.messages",
             ],
         },
@@ -136,15 +136,15 @@ BROKER_URL = environment.text("LARDER_BROKER", "redis+socket:///run/redis-larder
 BROKER_SOCKET = Path(BROKER_URL.removeprefix("redis+socket://"))
 
 # --- who may enter --------------------------------------------------------------------------------------------
-AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+AUTHENTICATION_BACKENDS = ["web.accounts.backend.UserBackend"]
 # scrypt costs an attacker memory as well, and the box a third of the time that Django's default takes.
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.ScryptPasswordHasher",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",  # of earlier versions; made anew at the next sign-in
 ]
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
-    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "web.accounts.password_validators.LengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "web.accounts.password_validators.SimilarityValidator"},
     {"NAME": "web.accounts.password_validators.CommonPasswordValidator"},
 ]
 LOGIN_URL = "account_login"
@@ -208,9 +208,7 @@ STORAGES = {
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-gb"
-# Off until a Dutch speaker has read that catalogue: none is loaded, and every message is the one of the source.
-OFFER_LANGUAGES = environment.flag("LARDER_OFFER_LANGUAGES", default=False)
-USE_I18N = OFFER_LANGUAGES
+USE_I18N = True
 LANGUAGES = [("en-gb", "English"), ("nl", "Nederlands")]
 LOCALE_PATHS = [BASE_DIR / "web" / "locale"]
 FORMAT_MODULE_PATH = ["web.formats"]

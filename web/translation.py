@@ -8,42 +8,37 @@ from __future__ import annotations
 
 from typing import cast
 
-from django.conf import settings
 from django.utils.functional import lazy
 from django.utils.text import format_lazy
 from django.utils.translation import gettext, gettext_lazy
 
 from appliance.errors import Reason
-from appliance.message import Message, fill_template
+from appliance.message import Message, words_of
 
 
 def lazy_text(message: str) -> str:
-    """The message in the language of the reader; where only English is offered, the plain string.
+    """The message in the language of the reader.
 
     It is typed as text because forms and templates use it as text. Where real text is needed (``join``, JSON, the
     database), write ``str(…)`` around it.
     """
-    return cast("str", gettext_lazy(message)) if settings.OFFER_LANGUAGES else message
+    return cast("str", gettext_lazy(message))
 
 
 def lazy_format(message: str, **arguments: object) -> str:
     """``lazy_text`` of a message with arguments, which may be messages themselves."""
-    if settings.OFFER_LANGUAGES:
-        said = {name: read_later(one) if isinstance(one, Message) else one for name, one in arguments.items()}
-        return cast("str", format_lazy(lazy_text(message), **said))
-    return message.format(**arguments)
+    said = {name: read_later(one) if isinstance(one, Message) else one for name, one in arguments.items()}
+    return cast("str", format_lazy(lazy_text(message), **said))
 
 
 def message_text(message: Message) -> str:
     """A message of ``appliance/`` in the language of the reader, with its arguments as they are."""
-    said = gettext(message.template)
-    values = {name: text_of(value) for name, value in message.arguments.items()}
-    return fill_template(said, values)
+    return words_of(message, gettext)
 
 
 def text_of(text: str) -> str:
     """A text in the language of the reader where it is a message, else as it is."""
-    return message_text(text) if isinstance(text, Message) else text
+    return words_of(text, gettext)
 
 
 read_later = lazy(text_of, str)

@@ -18,7 +18,7 @@ from appliance.facts import user_properties
 from appliance.facts.box import Pool
 from appliance.facts.datasets import Dataset
 from appliance.formatting import day_text
-from appliance.message import Message
+from appliance.message import Message, join_messages, reason_after_name
 from appliance.operation import Operation
 from web.backups import proof, status
 from web.backups.models import BackupRecord
@@ -152,7 +152,14 @@ def proof_faults(one: BackupStatus) -> Iterator[Fault]:
     found, subject, page = one.proof, f"{one.key}:{one.task.key}", f"/backups/of/{one.key}/{one.task.key}/"
     if found.different:
         summary = Message("Restoring the backup of {name} brings back something else.", name=one.dataset.name)
-        yield Fault("backup.drill", subject, summary, "; ".join(found.differences), page, found.different)
+        yield Fault(
+            "backup.drill",
+            subject,
+            summary,
+            join_messages([*map(reason_after_name, found.differences)], "; "),
+            page,
+            found.different,
+        )
     if found.wrong:
         summary = Message("The key of {name} does not open its backup.", name=found.wrong[0])
         yield Fault(

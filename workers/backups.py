@@ -19,7 +19,7 @@ from appliance.backups.verify_backup import PREFIX, Comparison, VerifyBackup
 from appliance.errors import Refused
 from appliance.facts.box import Pool
 from appliance.formatting import moment_text
-from appliance.message import Message, join_messages
+from appliance.message import Message, join_messages, reason_after_name
 from appliance.operation import Operation
 from web.backups import recovery, status
 from web.backups.models import BackupRecord
@@ -273,7 +273,7 @@ def backup_faults(now: datetime) -> Iterator[Fault]:
     other_keys: set[str] = set()
     for one in status.read_all(now):
         if one.differs and one.record:
-            yield Fault("backup.differs", f"{one.key}:{one.task.key}", Message("The backup of {name} differs from the original.", name=one.dataset.name), "; ".join(one.record.differences), f"/backups/of/{one.key}/{one.task.key}/", one.record.different)  # fmt: skip
+            yield Fault("backup.differs", f"{one.key}:{one.task.key}", Message("The backup of {name} differs from the original.", name=one.dataset.name), join_messages([*map(reason_after_name, one.record.differences)], "; "), f"/backups/of/{one.key}/{one.task.key}/", one.record.different)  # fmt: skip
         yield from backup_proof.proof_faults(one)
         if one.remote and one.remote.has_other_key and one.remote.id not in other_keys:
             other_keys.add(one.remote.id)

@@ -23,12 +23,14 @@ from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.benchmarks.scratch_claim import PREFIX, is_scratch_name, scratch_name
 from appliance.errors import LarderError, Refused, explain_error
 from appliance.facts.box import Facts
+from appliance.message import Message
 from appliance.operation import Operation, checked_plan
 from web.benchmarks.models import CaseRow, ResultRow, SweepRow
 from web.database import is_unusable
 from web.inventory import store
 from web.jobs import confirm
 from web.jobs.models import BY_BENCHMARK, Job
+from web.said import with_said
 from workers import guard
 from workers.interval import Interval
 
@@ -73,8 +75,8 @@ def advance_or_hold(row: SweepRow) -> None:
         if is_unusable(problem):
             raise
         log.exception("sweep %s cannot go on", row.pk)
-        said = str(problem) if isinstance(problem, (LarderError, msgspec.MsgspecError)) else explain_error(problem)
-        hold_sweep(row, f"Larder cannot continue this benchmark: {said}")
+        said = str(problem) if isinstance(problem, msgspec.MsgspecError) else explain_error(problem)
+        hold_sweep(row, Message("Larder cannot continue this benchmark: {said}", said=said))
 
 
 def clean_up_leftovers() -> None:
@@ -158,7 +160,7 @@ def start_case_job(row: SweepRow, case: CaseRow, operation: Operation) -> None:
         plan = checked_plan(operation, store.facts())
     except Refused as refusal:
         CaseRow.objects.filter(pk=case.pk).update(state=Its.WAITING, job=None)
-        hold_sweep(row, str(refusal))
+        hold_sweep(row, explain_error(refusal))
         return
     confirm.make_job(operation, plan, job=str(case.job), secret="", user=row.created_by)
     store.touch("sweeps")
@@ -192,7 +194,7 @@ def settle_case(row: SweepRow, case: CaseRow) -> bool:
         return True
     tried = case.attempts + (job.state != Job.State.CANCELLED)  # a case that the user stopped is no failure
     CaseRow.objects.filter(pk=case.pk).update(
-        state=Its.CLEARING, ended=job.state, text=job.text, attempts=tried, job=None
+        state=Its.CLEARING, ended=job.state, attempts=tried, job=None, **with_said(text=job.text)
     )
     case.refresh_from_db()
     return settle_case(row, case)
@@ -223,7 +225,7 @@ def settle_cleanup(row: SweepRow, case: CaseRow, job: Job) -> bool:
         hold_sweep(row, case.text)
         return False
     if case.ended == Job.State.CANCELLED and row.state == State.RUNNING:
-        hold_sweep(row, "A case was stopped on its own page. It is repeated when you resume.")
+        hold_sweep(row, Message("A case was stopped on its own page. It is repeated when you resume."))
         return False
     store.touch("sweeps")
     return True
@@ -245,7 +247,7 @@ def store_results(row: SweepRow, case: CaseRow, job: Job) -> None:
         ResultRow.objects.bulk_create(runs)
         CaseRow.objects.filter(pk=case.pk).update(
             state=Its.DONE if runs else Its.FAILED,
-            text="" if runs else "It ended without a figure.",
+            **with_said(text="" if runs else Message("It ended without a figure.")),
             finished=timezone.now(),
         )
         if versions:
@@ -267,9 +269,13 @@ def store_versions(row: SweepRow, case: CaseRow, job: Job, told: str) -> None:
 def hold_sweep(row: SweepRow, text: str) -> None:
     """Pause a sweep with a reason; one that is being cancelled ends once its scratch pool is gone."""
     left = row.cases.filter(state=Its.CLEARING).exists()
-    SweepRow.objects.filter(pk=row.pk, state=State.CANCELLING).update(state=State.PAUSED if left else State.CANCELLED, text=text if left else "", finished=None if left else timezone.now())  # fmt: skip
+    SweepRow.objects.filter(pk=row.pk, state=State.CANCELLING).update(
+        state=State.PAUSED if left else State.CANCELLED,
+        finished=None if left else timezone.now(),
+        **with_said(text=text if left else ""),
+    )
     held = (State.QUEUED, State.RUNNING, State.PAUSING)
-    SweepRow.objects.filter(pk=row.pk, state__in=held).update(state=State.PAUSED, text=text)
+    SweepRow.objects.filter(pk=row.pk, state__in=held).update(state=State.PAUSED, **with_said(text=text))
     store.touch("sweeps")
 
 

@@ -8,6 +8,7 @@ import time
 import msgspec
 
 from appliance import agent_client
+from appliance.message import Message
 from appliance.shares.drift import detect
 from web.inventory import store
 from web.inventory.models import EditRow
@@ -22,7 +23,7 @@ def store_drift() -> bool:
     found = detect.on_disk()
     edited = {key: one for key, one in found.items() if one.seen}
     names = ", ".join(one.path for one in edited.values())
-    store.checked(SOURCE, changed=False, error=f"{names} was changed by hand." if names else "")
+    store.checked(SOURCE, changed=False, error=Message("{names} was changed by hand.", names=names) if names else "")
     known: dict[str, detect.Edit] = {row.key: row.fact for row in EditRow.objects.all()}
     same = all(key in known and one.seen in {known[key].seen, detect.UNREADABLE} for key, one in edited.items())
     told = {key: known[key] for key in edited if key in known}

@@ -9,6 +9,7 @@ import time
 import msgspec
 
 from appliance import agent_client
+from appliance.message import Message
 from appliance.shares.iscsi import configfs
 from appliance.shares.iscsi.divergence import TargetEdit
 from web.inventory import store
@@ -44,7 +45,7 @@ def store_targets() -> bool:
         found = msgspec.convert(answer, list[TargetEdit])
         _asked.at, _asked.seen = time.monotonic(), (*seen, settings)
     names = ", ".join(one.name for one in found)
-    store.checked(SOURCE, changed=False, error=f"{names} was changed by hand." if names else "")
+    store.checked(SOURCE, changed=False, error=Message("{names} was changed by hand.", names=names) if names else "")
     return store.replace(TargetEditRow, found, lambda one: one.key)
 
 

@@ -21,6 +21,7 @@ from appliance.errors import Failed, LarderError, explain_error
 from appliance.facts.box import Disk, Pool, Service
 from appliance.facts.datasets import Dataset
 from appliance.imports import settings as import_settings
+from appliance.message import Message
 from appliance.pools import properties
 from appliance.shares import publish
 from appliance.system import accounts, paths
@@ -66,7 +67,7 @@ UNITS = (
     "zfs-zed.service",
     "nginx.service",
 )
-ZFS_MISSING = "The ZFS module is not loaded, so no pool can be used."
+ZFS_MISSING = Message("The ZFS module is not loaded, so no pool can be used.")
 WHEN_NOBODY_LOOKS = timedelta(seconds=60)
 TEMPERATURES_EVERY = timedelta(minutes=5)
 NEW_DISK_WITHIN = timedelta(seconds=20)
@@ -98,7 +99,7 @@ def update_source(name: str, read: Callable[[], bool], *, at: datetime | None = 
     A reading that hangs in the kernel is not started again meanwhile.
     """
     if (pid := _stuck.get(name)) and is_running(pid):
-        note_result(name, error="The last reading still hangs in the system. A disk or pool does not answer.")
+        note_result(name, error=Message("The last reading still hangs in the system. A disk or pool does not answer."))
         return False
     _stuck.pop(name, None)
     started, error, changed = time.monotonic(), "", False
@@ -109,7 +110,7 @@ def update_source(name: str, read: Callable[[], bool], *, at: datetime | None = 
         if problem.pid:
             _stuck[name] = problem.pid
     except guard.PartlyFailed as problem:
-        error, changed = str(problem), problem.changed
+        error, changed = problem.text, problem.changed
     except Exception as problem:  # also output of a shape that nobody expected
         error = explain_error(problem)
         log.warning("could not read %s: %s", name, error, exc_info=not isinstance(problem, LarderError))
@@ -169,7 +170,7 @@ def collect_all() -> None:
     if update_source("datasets", datasets):
         update_source("snapshots", lambda: collect_snapshots.update_snapshots(known))
     if pools_known:
-        update_source("disks", lambda: store.replace_disks(disk_inventory.read_disks(found), disk_key))
+        update_source("disks", lambda: store.replace(DiskRow, disk_inventory.read_disks(found), disk_key))
     update_source("bays", lambda: ports.remember_ports(row.fact for row in DiskRow.objects.all()))
     update_source("services", lambda: store.replace(ServiceRow, read_services(), lambda service: service.unit))
     update_source("shares", lambda: store.replace(ShareRow, publish.configured_shares(), lambda share: share.key))
@@ -215,7 +216,7 @@ def read_services() -> Iterable[Service]:
         return
     # It tells of each unit that it is asked for, also of one that is not installed.
     if not any(line.startswith("Id=") for line in result.stdout.splitlines()):
-        raise Failed("The services cannot be read", "systemctl answered something else than asked")
+        raise Failed(Message("The services cannot be read"), Message("systemctl answered something else than asked"))
     for block in result.stdout.strip().split("\n\n"):
         values = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
         if "Id" in values:
@@ -234,7 +235,9 @@ def store_addresses() -> bool:
         {info["local"] for link in json.loads(result.stdout) for info in link.get("addr_info", ()) if info.get("local")}
     )
     if not found:  # each box has those of its loopback; without any, pages would answer to no address
-        raise Failed("The addresses of the box cannot be read", "ip answered something else than asked")
+        raise Failed(
+            Message("The addresses of the box cannot be read"), Message("ip answered something else than asked")
+        )
     lines = "".join(f"[{address}]\n" if ":" in address else f"{address}\n" for address in found)
     file = paths.RUN / "inventory" / "addresses"
     if file.exists() and file.read_text() == lines:

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -24,11 +25,14 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from appliance.errors import explain_error
+from appliance.message import Message, join_messages, shorten
 from web.alerts import smtp_password
-from web.alerts.models import Alert, MailSettings, Message
+from web.alerts.models import Alert, MailSettings
+from web.alerts.models import Message as Letter
 from web.database import is_unusable
 from web.inventory import store
-from web.language import in_language
+from web.language import in_language, language_of_box
+from web.said import said_in
 from workers import guard, mail_problems, mail_text, weekly_report
 from workers.celery import app
 
@@ -38,6 +42,7 @@ FIRST_WAIT, LONGEST_WAIT = timedelta(minutes=1), timedelta(hours=4)
 GIVE_UP = timedelta(days=3)
 STUCK = timedelta(minutes=10)
 AT_ONCE = 20
+LONGEST_ANSWER = 500  # letters
 FURTHEST = timedelta(hours=26)  # longest wait; a later time was stored while the clock was wrong
 FAILING_AFTER = timedelta(minutes=30)
 
@@ -47,6 +52,10 @@ _delivering = threading.Lock()
 
 class NotSent(Exception):
     """Why a message was not sent, in the server's words where there are any."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        super().__init__(str(text))
 
 
 class ReceiverUnreachable(NotSent):
@@ -68,13 +77,13 @@ def send_due(now: datetime | None = None) -> int:
     """Send the due messages; returns how many were sent."""
     now = now or timezone.now()
     stuck = Q(next_try__lt=now - STUCK) | Q(next_try__gt=now + STUCK)
-    Message.objects.filter(stuck, state="sending").update(state="waiting")
+    Letter.objects.filter(stuck, state="sending").update(state="waiting")
     sent, away, odd = 0, set(), []
-    rows = list(Message.objects.filter(is_due(now), state="waiting").select_related("alert")[:AT_ONCE])
+    rows = list(Letter.objects.filter(is_due(now), state="waiting").select_related("alert")[:AT_ONCE])
     for group in group_messages(rows):
         if group[0].way in away:
             continue
-        mine = [row for row in group if Message.objects.filter(pk=row.pk, state="waiting").update(state="sending", next_try=now)]  # fmt: skip
+        mine = [row for row in group if Letter.objects.filter(pk=row.pk, state="waiting").update(state="sending", next_try=now)]  # fmt: skip
         try:
             sent += send_group(mine, now) if mine else 0
         except ReceiverUnreachable:
@@ -84,7 +93,7 @@ def send_due(now: datetime | None = None) -> int:
                 raise
             log.exception("message %s could not be written", group[0].key)
             put_off(mine, now, explain_error(problem))
-            odd.append(f"{group[0].key}: {explain_error(problem)}")
+            odd.append(join_messages([group[0].key, explain_error(problem)], ": "))
     if rows:
         store.touch("alerts")
     if odd:
@@ -96,9 +105,9 @@ def is_due(now: datetime) -> Q:
     return Q(next_try__lte=now) | Q(next_try__gt=now + FURTHEST)
 
 
-def group_messages(rows: list[Message]) -> Iterator[list[Message]]:
+def group_messages(rows: list[Letter]) -> Iterator[list[Letter]]:
     """Group messages that are not urgent: one mail for all with the same recipients."""
-    digest: dict[tuple[str, str], list[Message]] = {}
+    digest: dict[tuple[str, str], list[Letter]] = {}
     for row in rows:
         if row.way == "mail" and row.alert and row.alert.severity == "notice":
             digest.setdefault((row.way, row.alert.severity), []).append(row)
@@ -107,52 +116,58 @@ def group_messages(rows: list[Message]) -> Iterator[list[Message]]:
     yield from digest.values()
 
 
-def send_group(rows: list[Message], now: datetime) -> int:
+def send_group(rows: list[Letter], now: datetime) -> int:
     """Send these together; how many went out. Raises ReceiverUnreachable, with the rows put off like after any other failure."""
     mail = MailSettings.load_row()
     try:
-        with in_language(mail.language):
+        with in_language(language_of_box()):
             answer = by_mail(rows, mail) if rows[0].way == "mail" else by_webhook(rows[0], mail)
     except NotSent as problem:
-        put_off(rows, now, str(problem))
-        if str(problem)[:500] != rows[0].answer:  # the same answer for three days is one line
+        put_off(rows, now, problem.text)
+        if str(problem)[:LONGEST_ANSWER] != rows[0].answer:  # the same answer for three days is one line
             log.warning("a message did not go out: %s", problem)
         if isinstance(problem, ReceiverUnreachable):
             raise
         return 0
-    Message.objects.filter(pk__in=[row.pk for row in rows]).update(state="sent", answer=answer[:500], tries=rows[0].tries + 1)  # fmt: skip
+    Letter.objects.filter(pk__in=[row.pk for row in rows]).update(state="sent", tries=rows[0].tries + 1, **stored_answer(answer))  # fmt: skip
     return len(rows)
 
 
-def put_off(rows: list[Message], now: datetime, answer: str) -> None:
+def put_off(rows: list[Letter], now: datetime, answer: str) -> None:
     """Schedule another attempt with a growing delay; give up after three days."""
     for row in rows:
         tries = row.tries + 1
         over = now - row.made > GIVE_UP or row.event == "test"
         wait = min(FIRST_WAIT * 2 ** min(tries - 1, 12), LONGEST_WAIT)
-        Message.objects.filter(pk=row.pk).update(
-            state="given-up" if over else "waiting", tries=tries, answer=answer[:500], next_try=now + wait
+        Letter.objects.filter(pk=row.pk).update(
+            state="given-up" if over else "waiting", tries=tries, next_try=now + wait, **stored_answer(answer)
         )
+
+
+def stored_answer(answer: str) -> dict[str, Any]:
+    """The columns that hold an answer."""
+    text = shorten(answer, LONGEST_ANSWER)
+    return {"answer": text, "said": said_in(text)}
 
 
 def delivery_error(now: datetime) -> str:
     """The server's last answer where messages have failed for a while; empty where they are sent."""
-    stuck = Message.objects.exclude(event="test").filter(
+    stuck = Letter.objects.exclude(event="test").filter(
         state__in=["waiting", "given-up"], tries__gt=0, made__lt=now - FAILING_AFTER, made__gt=now - 2 * GIVE_UP
     )
     row = stuck.first()
-    if row is None or Message.objects.filter(way=row.way, state="sent", made__gt=row.made).exists():
+    if row is None or Letter.objects.filter(way=row.way, state="sent", made__gt=row.made).exists():
         return ""
     return row.answer
 
 
 # --- mail -----------------------------------------------------------------------------------------------------
-def by_mail(rows: list[Message], mail: MailSettings) -> str:
+def by_mail(rows: list[Letter], mail: MailSettings) -> str:
     """Send one mail; the server's answer. Raises NotSent."""
     first = rows[0]
     to = mail.recipients_for(first.alert.severity) if first.alert else mail.for_report
     if not mail.host or not to:
-        raise NotSent("There are no recipients.")
+        raise NotSent(Message("There are no recipients."))
     sender = mail.sender or mail.user
     box, key = str(settings.BOX_NAME), first.key
     told: list[tuple[Alert, str]] = [(row.alert, row.event) for row in rows if row.alert]
@@ -174,8 +189,11 @@ def by_mail(rows: list[Message], mail: MailSettings) -> str:
         away = mail_problems.is_unreachable(problem)
         raise (ReceiverUnreachable if away else NotSent)(mail_problems.explain_problem(problem, mail)) from problem
     if refused:
-        return "Accepted, but not for: " + "; ".join(f"{who}: {code} {mail_problems.response_text(text)}" for who, (code, text) in refused.items())  # fmt: skip
-    return "The mail server accepted it."
+        answers = "; ".join(
+            f"{who}: {code} {mail_problems.response_text(text)}" for who, (code, text) in refused.items()
+        )
+        return Message("Accepted, but not for: {answers}", answers=answers)
+    return Message("The mail server accepted it.")
 
 
 @contextmanager
@@ -194,7 +212,7 @@ def mail_server(mail: MailSettings) -> Iterator[smtplib.SMTP]:
             smtp.starttls(context=trust)
         if mail.user:
             if mail.security == "none":
-                raise NotSent("A password is not sent over an unencrypted connection. Choose TLS or STARTTLS.")
+                raise NotSent(Message("A password is not sent over an unencrypted connection. Choose TLS or STARTTLS."))
             smtp.login(mail.user, smtp_password.read_password())
         yield smtp
         with suppress(OSError, smtplib.SMTPException):  # the mail is accepted, so a lost connection does no harm
@@ -204,7 +222,7 @@ def mail_server(mail: MailSettings) -> Iterator[smtplib.SMTP]:
 
 
 # --- webhook --------------------------------------------------------------------------------------------------
-def by_webhook(row: Message, mail: MailSettings) -> str:
+def by_webhook(row: Letter, mail: MailSettings) -> str:
     """Post a message in ntfy's format: headers for title and priority, the text as body. Raises NotSent.
 
     The name is resolved once and the connection uses that address, so a changed DNS answer cannot redirect it. Redirects
@@ -212,7 +230,7 @@ def by_webhook(row: Message, mail: MailSettings) -> str:
     """
     parts = urlsplit(mail.webhook)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise NotSent("The address of the webhook is not valid.")
+        raise NotSent(Message("The address of the webhook is not valid."))
     target = public_address(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), private=mail.webhook_private)  # fmt: skip
     alert = row.alert
     box = str(settings.BOX_NAME)
@@ -229,13 +247,13 @@ def by_webhook(row: Message, mail: MailSettings) -> str:
         said = mail_problems.response_text(answer.read(300))
     except (OSError, http.client.HTTPException, ValueError) as problem:
         raise ReceiverUnreachable(
-            f"The webhook could not be reached: {problem or type(problem).__name__}."
+            Message("The webhook could not be reached: {problem}.", problem=str(problem) or type(problem).__name__)
         ) from problem
     finally:
         connection.close()
     if not 200 <= answer.status < 300:
-        raise NotSent(f"The webhook answered: {answer.status} {said}")
-    return f"The webhook answered: {answer.status}"
+        raise NotSent(Message("The webhook answered: {status} {said}", status=answer.status, said=said))
+    return Message("The webhook answered: {status}", status=answer.status)
 
 
 def public_address(host: str, port: int, *, private: bool) -> tuple[str, int]:
@@ -243,14 +261,16 @@ def public_address(host: str, port: int, *, private: bool) -> tuple[str, int]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as problem:
-        raise NotSent(f"The name {host} could not be looked up.") from problem
+        raise NotSent(Message("The name {host} could not be looked up.", host=host)) from problem
     address = str(found[0][4][0])
     leads = embedded_address(address.partition("%")[0])
     own = {name.strip("[]") for name in settings.ALLOWED_HOSTS}
     if leads.is_loopback or leads.is_link_local or leads.is_multicast or leads.is_unspecified or str(leads) in own:
-        raise NotSent("The webhook leads to this box itself or to nowhere.")
+        raise NotSent(Message("The webhook leads to this box itself or to nowhere."))
     if not leads.is_global and not private:
-        raise NotSent("The webhook leads to an address inside your own network, which is not allowed in the settings.")
+        raise NotSent(
+            Message("The webhook leads to an address inside your own network, which is not allowed in the settings.")
+        )
     return address, port
 
 
@@ -280,4 +300,4 @@ class Pinned(http.client.HTTPConnection):
 
 
 def has_waiting(now: datetime) -> bool:
-    return Message.objects.filter(is_due(now), state__in=["waiting", "sending"]).exists()
+    return Letter.objects.filter(is_due(now), state__in=["waiting", "sending"]).exists()

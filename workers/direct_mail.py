@@ -12,25 +12,25 @@ from django.utils import timezone
 from appliance.alerts.rules import Fault
 from web.alerts import reconcile
 from web.alerts.models import Alert, MailSettings, Message
-from web.language import in_language
+from web.language import in_language, language_of_box
 from workers import background, deliver, guard, mail_text
 
 log = logging.getLogger(__name__)
 _told: set[tuple[str, str]] = set()
-_settings: list[MailSettings] = []
+_known: list[tuple[MailSettings, str]] = []  # the settings, and the language of the box
 
 
 def remember_settings() -> None:
-    """Remember the mail settings while they can be read."""
-    _settings[:] = [MailSettings.load_row()]
+    """Remember the mail settings and the language while they can be read."""
+    _known[:] = [(MailSettings.load_row(), language_of_box())]
 
 
-def latest_settings() -> MailSettings | None:
+def latest_settings() -> tuple[MailSettings, str] | None:
     try:
         remember_settings()
     except Exception as problem:
         guard.log_failure("reading the mail settings", problem)
-    return _settings[0] if _settings else None
+    return _known[0] if _known else None
 
 
 def mail_critical_faults(faults: Iterable[Fault]) -> None:
@@ -65,20 +65,20 @@ def was_sent(fault: Fault) -> bool:
 
 def send_mails(faults: list[Fault]) -> None:
     """Send one mail for each fault. A mail that fails is retried at the next evaluation."""
-    mail_settings = latest_settings()
-    if mail_settings is None or not mail_settings.host or not (to := mail_settings.recipients_for("critical")):
+    mail_settings, code = latest_settings() or (MailSettings(), "")
+    if not mail_settings.host or not (to := mail_settings.recipients_for("critical")):
         log.error("critical and told to nobody: %s", "; ".join(fault.summary for fault in faults))
         return
-    guard.for_each(faults, lambda fault: send_one(fault, mail_settings, to), lambda fault: fault.summary)
+    guard.for_each(faults, lambda fault: send_one(fault, mail_settings, code, to), lambda fault: fault.summary)
 
 
-def send_one(fault: Fault, mail_settings: MailSettings, to: list[str]) -> None:
+def send_one(fault: Fault, mail_settings: MailSettings, code: str, to: list[str]) -> None:
     now = timezone.now()
     alert = Alert(kind=fault.kind, subject=fault.subject, severity="critical", summary=fault.summary, detail=fault.detail, first_seen=now)  # fmt: skip
     key = hashlib.sha256(f"{fault.kind} {fault.subject} {now.timestamp()}".encode()).hexdigest()[:20]
     sender = mail_settings.sender or mail_settings.user
     # Without a link: an alert that is not stored has no page.
-    with in_language(mail_settings.language):
+    with in_language(code):
         letter = mail_text.build_alert_mail([(alert, "raised")], box=str(settings.BOX_NAME), base="", sender=sender, to=to, key=f"straight-{key}")  # fmt: skip
     with deliver.mail_server(mail_settings) as smtp:
         smtp.send_message(letter, from_addr=sender, to_addrs=to)

@@ -59,15 +59,17 @@ def evaluate_alerts(now: datetime | None = None) -> bool:
     now = now or timezone.now()
     parts = guard.Parts()
     unusable = list(database_health.database_faults())
-    parts.get("new disks", lambda: selftests.store_new_disks(now))
-    sources: dict[str, Source] = parts.get("sources", lambda: {row.name: row for row in Source.objects.all()}) or {}
+    parts.get(Message("new disks"), lambda: selftests.store_new_disks(now))
+    sources: dict[str, Source] = (
+        parts.get(Message("sources"), lambda: {row.name: row for row in Source.objects.all()}) or {}
+    )
     seen = gather_facts(now, sources, parts)
     if is_read(sources, "pools") and "zfs" in sources and not sources["zfs"].error:
-        parts.get("days of pools", lambda: store_pool_days(seen.pools, now))
-        seen = replace(seen, missing=parts.get("missing pools", lambda: note_missing_pools(seen.pools)) or ())
+        parts.get(Message("days of pools"), lambda: store_pool_days(seen.pools, now))
+        seen = replace(seen, missing=parts.get(Message("missing pools"), lambda: note_missing_pools(seen.pools)) or ())
     found, complete = rules.find_faults(seen)
     if not complete:
-        parts.errors.append("A rule broke; the system's journal says how.")
+        parts.errors.append(Message("A rule broke; the system's journal says how."))
     if unusable:
         # Whatever else fails now fails for that. What still fails afterwards says so again.
         found = [*unusable, *(fault for fault in found if fault.kind != "source.stopped")]
@@ -78,15 +80,15 @@ def evaluate_alerts(now: datetime | None = None) -> bool:
             fault for fault in found if fault.kind != "source.stopped" or not met_unusable(sources.get(fault.subject))
         ]
     faults = lasting_faults(found, seen.open, note_first_seen(found))
-    silent = parts.get("silent disks", silent_disks) or []
+    silent = parts.get(Message("silent disks"), silent_disks) or []
     try:
-        parts.get("weekly report", lambda: outbox.queue_weekly_report(now, MailSettings.load_row()))
+        parts.get(Message("weekly report"), lambda: outbox.queue_weekly_report(now, MailSettings.load_row()))
         direct_mail.remember_settings()
         changed = reconcile.reconcile_alerts(
             faults, now, unread=unread_sources(sources), unheard=silent, complete=not parts.errors and not unusable
         )
     except reconcile.PartlyWritten as problem:
-        parts.errors.append(f"Not written: {problem}.")
+        parts.errors.append(Message("Not written: {problem}.", problem=problem))
         changed = problem.changed
     except Exception as problem:
         direct_mail.mail_critical_faults(
@@ -94,7 +96,7 @@ def evaluate_alerts(now: datetime | None = None) -> bool:
         )
         raise
     if changed:
-        parts.get("pages", lambda: store.touch("alerts"))
+        parts.get(Message("pages"), lambda: store.touch("alerts"))
     if parts.errors and not unusable:
         raise guard.PartlyFailed(parts.errors, changed=changed)
     return changed
@@ -150,44 +152,44 @@ def waiting_jobs() -> Iterator[tuple[delayed_jobs.Waiting, str]]:
 def gather_facts(now: datetime, sources: dict[str, Source], parts: guard.Parts | None = None) -> AlertInput:
     """Everything the rules look at. What cannot be looked up is left out and named in ``parts``, so that nothing clears."""
     parts = guard.Parts() if parts is None else parts
-    facts = parts.get("pools", store.facts_of_pools) or Facts()
+    facts = parts.get(Message("pools"), store.facts_of_pools) or Facts()
     # A pool that is only there to be measured loses disks and goes away because Larder has it do so.
     facts = replace(facts, pools=tuple(pool for pool in facts.pools if not scratch_claim.is_scratch_name(pool.name)))
-    box = parts.get("bays", read_box)
-    known = parts.get("names", lambda: bays_by_key(box.bays) if box else {}) or {}
-    homes = parts.get("homes", read_known_bays) or {}
+    box = parts.get(Message("bays"), read_box)
+    known = parts.get(Message("names"), lambda: bays_by_key(box.bays) if box else {}) or {}
+    homes = parts.get(Message("homes"), read_known_bays) or {}
     return AlertInput(
         now=now,
         pools=facts.pools,
         disks=disks_seen(facts.pools, box.bays if box else (), now, parts),
-        services=parts.get("services", lambda: tuple(row.fact for row in ServiceRow.objects.all())) or (),
-        shared=parts.get("shares", shared_protocols) or frozenset(),
-        spaces=parts.get("space", lambda: tuple(pool_usage.usage_of_pools(facts.pools, now))) or (),
+        services=parts.get(Message("services"), lambda: tuple(row.fact for row in ServiceRow.objects.all())) or (),
+        shared=parts.get(Message("shares"), shared_protocols) or frozenset(),
+        spaces=parts.get(Message("space"), lambda: tuple(pool_usage.usage_of_pools(facts.pools, now))) or (),
         checked=tuple(checked_sources(sources)),
         failing=tuple(failing_parts(sources)),
-        system=parts.get("system disk", system_disk.read_filesystems) or (),
-        ports=parts.get("network ports", lambda: PORTS.look(time.monotonic())) or (),
+        system=parts.get(Message("system disk"), system_disk.read_filesystems) or (),
+        ports=parts.get(Message("network ports"), lambda: PORTS.look(time.monotonic())) or (),
         restarted=last_restart(),
         overdue=(
-            *(parts.get("overdue work", lambda: tuple(missed_schedules.update_overdue(facts, now))) or ()),
-            *(parts.get("plans to grow", lambda: tuple(growth_plans.follow_plans(facts.pools, now))) or ()),
-            *(parts.get("upkeep", lambda: tuple(self_faults.upkeep_faults(now))) or ()),
+            *(parts.get(Message("overdue work"), lambda: tuple(missed_schedules.update_overdue(facts, now))) or ()),
+            *(parts.get(Message("plans to grow"), lambda: tuple(growth_plans.follow_plans(facts.pools, now))) or ()),
+            *(parts.get(Message("upkeep"), lambda: tuple(self_faults.upkeep_faults(now))) or ()),
         ),
-        unhooked=parts.get("hooks", lambda: tuple(services_without_hook())) or (),
-        module=parts.get("version of ZFS", kernel_module.read_version) or "",
-        mail_fails=parts.get("mail", lambda: deliver.delivery_error(now)) or "",
-        open=parts.get("open alerts", reconcile.open_keys) or frozenset(),
-        waiting=parts.get("jobs that wait", lambda: tuple(waiting_jobs())) or (),
+        unhooked=parts.get(Message("hooks"), lambda: tuple(services_without_hook())) or (),
+        module=parts.get(Message("version of ZFS"), kernel_module.read_version) or "",
+        mail_fails=parts.get(Message("mail"), lambda: deliver.delivery_error(now)) or "",
+        open=parts.get(Message("open alerts"), reconcile.open_keys) or frozenset(),
+        waiting=parts.get(Message("jobs that wait"), lambda: tuple(waiting_jobs())) or (),
         names=lambda device: device_name(device, known, homes),
     )
 
 
 def disks_seen(pools: tuple[Pool, ...], bays: Iterable[Bay], now: datetime, parts: guard.Parts) -> tuple[DiskStatus, ...]:  # fmt: skip
     """The disks, each by itself: one whose row is odd hides no other."""
-    rows = {row.key: row for row in parts.get("disks", lambda: list(DiskRow.objects.all())) or []}
+    rows = {row.key: row for row in parts.get(Message("disks"), lambda: list(DiskRow.objects.all())) or []}
     broken = {link_of(one) for pool in pools for one in pool.devices() if one.state in vdev_state.LOST}
-    slow = parts.get("slow disks", lambda: slow_disks(pools, rows)) or {}
-    untested = parts.get("self-tests", lambda: selftests.untested_disks(pools, now)) or {}
+    slow = parts.get(Message("slow disks"), lambda: slow_disks(pools, rows)) or {}
+    untested = parts.get(Message("self-tests"), lambda: selftests.untested_disks(pools, now)) or {}
     found = []
     for bay in bays:
         if row := rows.get(bay.key):

@@ -8,7 +8,7 @@ from datetime import datetime
 from appliance.alerts.rules import Fault
 from appliance.facts.box import Pool
 from appliance.formatting import about_days, disk_size
-from appliance.message import Message
+from appliance.message import Message, join_messages
 from appliance.pools.growth_plan import PlanState, read_plan
 from web.pools import growth_plans
 from web.pools.models import GrowthPlan
@@ -42,7 +42,8 @@ def note_step(plan: GrowthPlan, state: PlanState, now: datetime, *, working: boo
 
 def outcome_text(plan: GrowthPlan, state: PlanState) -> str:
     """How the plan ended. What somebody put in may be smaller than what was planned."""
-    text = f"All {state.total} disks were replaced."
+    text = Message("All {count} disks were replaced.", count=state.total)
     if state.smallest and state.smallest < plan.size * 0.97:
-        text += f" The smallest is {disk_size(state.smallest)}, which counts for all."
+        smallest = Message("The smallest is {size}, which counts for all.", size=disk_size(state.smallest))
+        return join_messages([text, smallest])
     return text

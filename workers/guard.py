@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from appliance.errors import LarderError, explain_error
+from appliance.message import Message, join_messages
 from web.inventory import store
 from web.inventory.models import Source
 
@@ -26,12 +27,13 @@ class PartlyFailed(LarderError):
 
     def __init__(self, errors: list[str], *, changed: bool = False) -> None:
         self.errors, self.changed = errors, changed
-        more = f" And {len(errors) - MOST_NAMED} more." if len(errors) > MOST_NAMED else ""
-        super().__init__(f"{' '.join(errors[:MOST_NAMED])}{more}")
+        left = len(errors) - MOST_NAMED
+        self.text = join_messages([*errors[:MOST_NAMED], Message("And {count} more.", count=left) if left > 0 else ""])
+        super().__init__(str(self.text))
 
 
-def words_of(problem: Exception) -> str:
-    return str(problem) if isinstance(problem, PartlyFailed) else explain_error(problem)
+def explain_problem(problem: Exception) -> str:
+    return problem.text if isinstance(problem, PartlyFailed) else explain_error(problem)
 
 
 def run_guarded(name: str, work: Callable[[], object]) -> bool:
@@ -40,7 +42,7 @@ def run_guarded(name: str, work: Callable[[], object]) -> bool:
     try:
         work()
     except Exception as problem:
-        error = words_of(problem)
+        error = explain_problem(problem)
         log_failure(name, problem)
     note_outcome(name, error)
     return not error
@@ -51,7 +53,7 @@ def log_failure(name: str, problem: Exception) -> None:
     said = f"{type(problem).__name__}: {problem}"
     if _logged.get(name) != said:
         _logged[name] = said
-        log.warning("%s failed: %s", name, words_of(problem), exc_info=not isinstance(problem, LarderError))
+        log.warning("%s failed: %s", name, explain_problem(problem), exc_info=not isinstance(problem, LarderError))
 
 
 def note_outcome(name: str, error: str) -> None:
@@ -66,7 +68,7 @@ def note_outcome(name: str, error: str) -> None:
                 store.checked(name, changed=False)
             _noted_well.add(name)
     except Exception as problem:
-        log.warning("how %s went could not be noted: %s", name, words_of(problem))
+        log.warning("how %s went could not be noted: %s", name, explain_problem(problem))
 
 
 def remember_error(name: str, error: str) -> None:
@@ -88,7 +90,7 @@ class Parts:
             return work()
         except Exception as problem:
             log_failure(name, problem)
-            self.errors.append(f"{name}: {words_of(problem)}")
+            self.errors.append(join_messages([name, explain_problem(problem)], ": "))
             return None
 
 
@@ -102,7 +104,7 @@ def for_each(items: Iterable[Item], work: Callable[[Item], object], label: Calla
         except Exception as problem:
             called = label(item)
             log_failure(called, problem)
-            errors.append(f"{called}: {words_of(problem)}")
+            errors.append(join_messages([called, explain_problem(problem)], ": "))
     if errors:
         raise PartlyFailed(errors, changed=changed)
     return changed

@@ -13,6 +13,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from appliance.errors import Failed
+from appliance.message import Message, join_messages
 from web import row_retention
 from web.accounts import first_run
 from web.jobs.models import AUTOMATIC, Job
@@ -41,8 +42,9 @@ def copy_settings(now: datetime) -> bool:
     try:
         database.make_copy(path, now)
     except sqlite3.Error as problem:
-        advice = " Restart the box: Larder then restores the newest copy." if database.is_damage(problem) else ""
-        raise Failed("The settings database cannot be copied", f"{problem}.{advice}") from problem
+        restart = Message("Restart the box: Larder then restores the newest copy.")
+        why = join_messages([f"{problem}.", restart if database.is_damage(problem) else ""])
+        raise Failed(Message("The settings database cannot be copied"), why) from problem
     return True
 
 

@@ -6,11 +6,12 @@ import smtplib
 import socket
 import ssl
 
+from appliance.message import Message, join_messages
 from web.alerts.mail_providers import PROVIDERS, provider_of
 from web.alerts.models import MailSettings
 from workers.mail_text import plain_text
 
-BLOCKED = (
+BLOCKED = Message(
     "Check the port, and whether your router or internet provider blocks it: 587 goes with STARTTLS, 465 with TLS."
 )
 
@@ -20,7 +21,7 @@ def response_text(text: bytes | str) -> str:
 
 
 def answer_of(code: int, text: bytes | str) -> str:
-    return f"The mail server answered: {code} {response_text(text)}"
+    return Message("The mail server answered: {answer}", answer=f"{code} {response_text(text)}")
 
 
 def is_unreachable(problem: Exception) -> bool:
@@ -31,31 +32,64 @@ def is_unreachable(problem: Exception) -> bool:
 
 def explain_problem(problem: Exception, mail: MailSettings) -> str:
     """What to show for a mail that was not sent."""
-    where = f"{mail.host}, port {mail.port}"
+    where = Message("{host}, port {port}", host=mail.host, port=mail.port)
     match problem:
         case smtplib.SMTPAuthenticationError(smtp_code=code, smtp_error=text):
-            return f"{explain_sign_in(response_text(text), mail)} {answer_of(code, text)}"
+            return join_messages([explain_sign_in(response_text(text), mail), answer_of(code, text)])
         case smtplib.SMTPSenderRefused(smtp_code=code, smtp_error=text):
-            return f"The mail server accepts no mail from {mail.sender or mail.user}. Enter the address that belongs to the user name as the sender. {answer_of(code, text)}"
+            said = Message(
+                "The mail server accepts no mail from {sender}. Enter the address that belongs to the user name as the sender.",
+                sender=mail.sender or mail.user,
+            )
+            return join_messages([said, answer_of(code, text)])
         case smtplib.SMTPResponseException(smtp_code=code, smtp_error=text):
             return answer_of(code, text)
         case smtplib.SMTPRecipientsRefused(recipients=refused):
-            said = "; ".join(f"{who}: {code} {response_text(text)}" for who, (code, text) in refused.items())
-            return f"The mail server accepts no mail for these addresses. {said}"
+            answers = "; ".join(f"{who}: {code} {response_text(text)}" for who, (code, text) in refused.items())
+            return Message("The mail server accepts no mail for these addresses. {answers}", answers=answers)
         case smtplib.SMTPNotSupportedError():
-            return f"The mail server {where} does not offer this encryption or sign-in. Choose another encryption with its port: 587 goes with STARTTLS, 465 with TLS. ({problem})"
+            return Message(
+                "The mail server {where} does not offer this encryption or sign-in. Choose another encryption with its port: 587 goes with STARTTLS, 465 with TLS. ({problem})",
+                where=where,
+                problem=problem,
+            )
+    return explain_connection(problem, mail, where)
+
+
+def explain_connection(problem: Exception, mail: MailSettings, where: str) -> str:
+    """What to show where no mail server that is trusted could be reached."""
+    match problem:
         case ssl.SSLCertVerificationError():
-            return f"The mail server's certificate is not valid: {problem.verify_message}. Nothing was sent to it. Check the server's name. If the server is your own, paste its certificate under “Mail server”."
+            return Message(
+                "The mail server's certificate is not valid: {problem}. Nothing was sent to it. Check the server's name. If the server is your own, paste its certificate under “Mail server”.",
+                problem=problem.verify_message,
+            )
         case ssl.SSLError():
-            return f"The mail server {where} did not agree on encryption. 587 goes with STARTTLS, 465 with TLS. ({problem})"
+            return Message(
+                "The mail server {where} did not agree on encryption. 587 goes with STARTTLS, 465 with TLS. ({problem})",
+                where=where,
+                problem=problem,
+            )
         case socket.gaierror():
-            return f"The mail server {mail.host} was not found. Check its name, and whether this box can reach the internet and a name server. ({problem.strerror})"
+            return Message(
+                "The mail server {host} was not found. Check its name, and whether this box can reach the internet and a name server. ({problem})",
+                host=mail.host,
+                problem=problem.strerror,
+            )
         case ConnectionRefusedError():
-            return f"Nothing accepts mail at {where}. {BLOCKED} (Connection refused)"
+            return Message(
+                "Nothing accepts mail at {where}. {blocked} (Connection refused)", where=where, blocked=BLOCKED
+            )
         case TimeoutError():
-            return f"The mail server {where} did not answer in time. {BLOCKED} (timed out)"
+            return Message(
+                "The mail server {where} did not answer in time. {blocked} (timed out)", where=where, blocked=BLOCKED
+            )
         case _:
-            return f"The mail server {where} could not be used: {problem or type(problem).__name__}."
+            return Message(
+                "The mail server {where} could not be used: {problem}.",
+                where=where,
+                problem=str(problem) or type(problem).__name__,
+            )
 
 
 def explain_sign_in(answer: str, mail: MailSettings) -> str:
@@ -63,8 +97,10 @@ def explain_sign_in(answer: str, mail: MailSettings) -> str:
     provider = PROVIDERS.get(provider_of(mail.host), PROVIDERS["own"])
     low = answer.lower()
     if "basic authentication" in low or "smtpclientauthentication is disabled" in low:
-        return "The mail server does not let programs sign in with a password. Use another provider."
+        return Message("The mail server does not let programs sign in with a password. Use another provider.")
     if provider.app_password or "application-specific" in low or "app password" in low:
-        more = f" Make one at {provider.link}" if provider.link else ""
-        return f"The mail server refused the user name or password. It needs an app password, not the password of the account.{more}"
-    return "The mail server refused the user name or password. Type both again."
+        needed = Message(
+            "The mail server refused the user name or password. It needs an app password, not the password of the account."
+        )
+        return join_messages([needed, Message("Make one at {link}", link=provider.link) if provider.link else ""])
+    return Message("The mail server refused the user name or password. Type both again.")

@@ -214,7 +214,7 @@ def follow_job(job_id: str, request: dict[str, Any]) -> dict[str, Any]:
             blocked = waits
             if "outcome" in message:
                 return dict(message["outcome"])
-    raise Failed("Larder's agent ended without an answer")
+    raise Failed(Message("Larder's agent ended without an answer"))
 
 
 def store_progress(job_id: str, message: dict[str, Any], found: io_rate.Meter | None) -> None:
@@ -222,7 +222,7 @@ def store_progress(job_id: str, message: dict[str, Any], found: io_rate.Meter | 
     now = {
         "percent": message["percent"],
         "phrase": message["phrase"][:300],
-        "said": message.get("messages", {}) if settings.OFFER_LANGUAGES else {},
+        "said": message.get("messages", {}),
     }
     Progress.objects.update_or_create(job=job_id, defaults=now | ({"speeds": found.measure_speeds()} if found else {}))
     store.touch("jobs")
@@ -252,7 +252,7 @@ def finish_job(job_id: str, outcome: dict[str, Any]) -> None:
         return
     row = Job.objects.filter(pk=job_id, state=Job.State.RUNNING)
     ended = {"state": state, "text": text, "done": outcome.get("done", []), "log": outcome.get("notes", []), "finished": timezone.now()}  # fmt: skip
-    if settings.OFFER_LANGUAGES and messages:
+    if messages:
         ended["said"] = (row.values_list("said", flat=True).first() or {}) | messages
     row.update(**ended)
     Progress.objects.filter(job=job_id).delete()
@@ -295,6 +295,8 @@ def check_queue() -> None:
             probe.sendall(b"PING\r\n")
             said = probe.recv(64)
     except OSError as problem:
-        raise Failed("Larder's queue (Redis) does not answer", problem.strerror or "nothing came in time") from problem
+        raise Failed(
+            Message("Larder's queue (Redis) does not answer"), problem.strerror or Message("nothing came in time")
+        ) from problem
     if not said.startswith(b"+PONG"):
-        raise Failed("Larder's queue (Redis) does not answer as Redis does")
+        raise Failed(Message("Larder's queue (Redis) does not answer as Redis does"))

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 
 from appliance import agent_client
 from appliance.disks import latency, standby
+from appliance.message import shorten
 from web.alerts.models import DiskCare
 from web.inventory.models import DiskRow
+from web.said import with_said
 
 _asked: dict[str, tuple[float, int]] = {}  # by kernel name: when a disk was last asked, and its requests until then
 
@@ -29,10 +31,12 @@ def set_timers() -> bool:
     disks = {path: care.sleep for path, (care, _now) in due.items()}
     answers = agent_client.send_request({"verb": "let-sleep", "disks": disks}, silence=180).get("facts", {})
     for path, (care, now) in due.items():
-        answer = str(answers.get(path, ""))
+        answer = answers.get(path, "")
         if answer and answer != standby.ASLEEP:
             # Only where nobody has wanted something else meanwhile.
-            DiskCare.objects.filter(pk=care.pk, sleep=care.sleep).update(told=now, answer=answer[:300])
+            DiskCare.objects.filter(pk=care.pk, sleep=care.sleep).update(
+                told=now, **with_said(answer=shorten(answer, 300))
+            )
     return True
 
 

@@ -14,7 +14,7 @@ from web.alerts.models import Alert
 from web.inventory.box import read_box
 from web.inventory.models import DiskRow
 from web.pools.models import WorkReport
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 from workers.mail_text import name_subject, plain_text
 
 WEEK = timedelta(days=7)
@@ -58,12 +58,13 @@ def pool_lines(now: datetime) -> list[str]:
     found = [card.pool for card in read_box().cards]
     filled = {
         one.guid: gettext(", {percent} % full. {forecast}")
-        .format(percent=one.percent, forecast=one.forecast_text)
+        .format(percent=one.percent, forecast=text_of(one.forecast_text))
         .rstrip()
         for one in pool_usage.usage_of_pools(found, now)
     }
     return [
-        f"{plain_text(pool.name)}: {vdev_state.describe(pool.state).word}{filled.get(pool.guid, '')}" for pool in found
+        f"{plain_text(pool.name)}: {text_of(vdev_state.describe(pool.state).word)}{filled.get(pool.guid, '')}"
+        for pool in found
     ]
 
 

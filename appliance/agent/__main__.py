@@ -26,7 +26,8 @@ from pathlib import Path
 
 from appliance import log_format
 from appliance.agent.protocol import serve_connection
-from appliance.request import LONGEST_REQUEST
+from appliance.message import Message
+from appliance.request import LONGEST_REQUEST, as_failure
 
 SECONDS_IDLE = 30
 MOST_AT_ONCE = 32
@@ -116,7 +117,7 @@ class Server:
         with connection:
             try:
                 if len(self.children) >= MOST_AT_ONCE:
-                    raise BlockingIOError(f"it has {MOST_AT_ONCE} requests in hand")
+                    raise BlockingIOError(Message("it has {count} requests in hand", count=MOST_AT_ONCE))
                 pid = os.fork()
             except OSError as error:
                 turn_away(connection, error)
@@ -174,9 +175,8 @@ def turn_away(connection: socket.socket, error: OSError) -> None:
     try:
         with suppress(BlockingIOError):
             connection.recv(LONGEST_REQUEST)  # a socket closed with something unread takes back what was sent
-        connection.send(
-            json.dumps({"failed": f"Larder's agent takes no more requests: {error.strerror or error}"}).encode() + b"\n"
-        )
+        why = Message("Larder's agent takes no more requests: {reason}", reason=error.strerror or error.args[0])
+        connection.send(json.dumps(as_failure(why)).encode() + b"\n")
     except OSError:
         pass  # whoever asked has gone
 

@@ -3,43 +3,61 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from appliance.agent import delayed_jobs, proof
 from appliance.errors import LarderError, explain_error
+from appliance.message import Message, words_of
+from appliance.system import language
 
-USAGE = """larder-jobs                    list the jobs that wait because nobody gave the administrator's password
+USAGE = Message("""larder-jobs                    list the jobs that wait because nobody gave the administrator's password
 larder-jobs cancel [NUMBER]    cancel that job, or all that wait
 larder-jobs forget-password    the password of the next sign-in is the one that starts such jobs at once
-"""
+""")
 
 
-def run(words: list[str]) -> str:
-    """Do what the words say; what is to be told. Raises LarderError, ValueError for words that mean nothing."""
+NONE_WAITS = Message("No job is waiting.")
+
+
+def run(words: list[str], look_up: Callable[[str], str] = str) -> str:
+    """Do what the words say; what is to be told, as a catalogue has it.
+
+    Raises LarderError, ValueError for words that mean nothing.
+    """
     match words:
         case []:
-            lines = [f"{one.at}  {delayed_jobs.plain(one.title)}  {one.job}\n" for one in delayed_jobs.read_waiting()]
-            return "".join(lines) or "No job is waiting.\n"
-        case ["cancel", *jobs]:
             lines = [
-                f"{job}: {'cancelled' if delayed_jobs.cancel(job) else 'is not waiting'}\n"
-                for job in delayed_jobs.job_ids(jobs)
+                f"{one.at}  {delayed_jobs.plain(words_of(one.title, look_up))}  {one.job}"
+                for one in delayed_jobs.read_waiting()
             ]
-            return "".join(lines) or "No job is waiting.\n"
+        case ["cancel", *jobs]:
+            lines = [words_of(cancel(job), look_up) for job in delayed_jobs.job_ids(jobs)]
         case ["forget-password"]:
             proof.remove_hash()
-            return "Forgotten. Sign out of Larder and in again: that password is then the one.\n"
-    raise ValueError(USAGE)
+            lines = [words_of(Message("Forgotten. Sign out of Larder and in again: that password is then the one."), look_up)]  # fmt: skip
+        case _:
+            raise ValueError(words_of(USAGE, look_up))
+    return "".join(f"{line}\n" for line in lines or [words_of(NONE_WAITS, look_up)])
+
+
+def cancel(job: str) -> str:
+    if delayed_jobs.cancel(job):
+        return Message("{job}: cancelled", job=job)
+    return Message("{job}: is not waiting", job=job)
 
 
 def main() -> None:
+    look_up = language.box_catalogue()
     if not delayed_jobs.is_root():
-        sys.exit("larder-jobs: run this as root: sudo larder-jobs")
+        sys.exit(
+            f"larder-jobs: {words_of(Message('run this as root: {command}', command='sudo larder-jobs'), look_up)}"
+        )
     try:
-        sys.stdout.write(run(sys.argv[1:]))
+        sys.stdout.write(run(sys.argv[1:], look_up))
     except ValueError as error:
         sys.exit(str(error))
     except LarderError as error:
-        sys.exit(f"larder-jobs: {explain_error(error)}")
+        sys.exit(f"larder-jobs: {words_of(explain_error(error), look_up)}")
 
 
 if __name__ == "__main__":

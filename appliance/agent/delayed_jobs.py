@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -18,15 +20,16 @@ from appliance import command, schedule
 from appliance.agent import journal
 from appliance.agent.journal import Journal, Record
 from appliance.errors import Failed, LarderError
+from appliance.message import Message, words_of
 from appliance.names import job_id
 from appliance.operation import Operation
-from appliance.system import atomic_file, locks, paths
+from appliance.system import atomic_file, language, locks, paths
 
 MINUTES = 10
 SECONDS_BETWEEN_TRIES = 0.02
 COMMAND = "sudo larder-jobs cancel"
 ISSUE = Path("/run/issue.d/larder-waiting.issue")
-CANCELLED = "Cancelled while it waited. Nothing was changed."
+CANCELLED = Message("Cancelled while it waited. Nothing was changed.")
 
 
 class JobDelayed(Exception):
@@ -68,7 +71,7 @@ def hold(record: Journal, operation: Operation, digest: str) -> None:
     until = datetime.now(UTC) + timedelta(minutes=MINUTES)
     record.write("waiting", until=until.isoformat(timespec="seconds"), digest=digest, boot=boot(), since=clock())
     jobs_folder().mkdir(parents=True, exist_ok=True, mode=0o700)
-    said = {"title": operation.title, "subject": operation.subject, "until": until.isoformat(timespec="seconds")}
+    said = as_told(operation.title, operation.subject, until)
     atomic_file.write_atomically(jobs_folder() / record.job, json.dumps(said).encode())
     announce(new=operation.title)
 
@@ -138,8 +141,15 @@ def read_waiting() -> list[Waiting]:
     return sorted(found, key=lambda one: one.until)
 
 
-def waiting(job: str, said: dict[str, str]) -> Waiting:
-    return Waiting(job, said["title"], said["subject"], datetime.fromisoformat(said["until"]))
+def as_told(title: str, subject: str, until: datetime) -> dict[str, Any]:
+    """What is written down of a job that waits; ``message`` is what its title was made from."""
+    told = {"title": title, "subject": subject, "until": until.isoformat(timespec="seconds")}
+    return told | ({"message": title.as_json()} if isinstance(title, Message) else {})
+
+
+def waiting(job: str, said: dict[str, Any]) -> Waiting:
+    title = Message.from_json(said["message"]) if "message" in said else said["title"]
+    return Waiting(job, title, said["subject"], datetime.fromisoformat(said["until"]))
 
 
 def waiting_jobs() -> tuple[Waiting, ...]:
@@ -148,24 +158,28 @@ def waiting_jobs() -> tuple[Waiting, ...]:
         return tuple(waiting(one["job"], one) for one in json.loads(told_file().read_text()))
     except FileNotFoundError:
         return ()
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Failed("The list of jobs that wait cannot be read", str(error)) from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise Failed(Message("The list of jobs that wait cannot be read"), str(error)) from error
 
 
 def announce(*, new: str = "") -> None:
     """Have pages, mail and the console tell what waits now. What cannot be told in one place is told in the others."""
     with locks.hold_locks([str(told_file())], lambda _name: None):
         found = read_waiting()
-        rows = [
-            {"job": one.job, "title": one.title, "subject": one.subject, "until": one.until.isoformat()}
-            for one in found
-        ]
-        for path, content in ((told_file(), json.dumps(rows)), (ISSUE, issue(found))):
+        rows = [{"job": one.job, **as_told(one.title, one.subject, one.until)} for one in found]
+        look_up = language.box_catalogue()
+        for path, content in ((told_file(), json.dumps(rows)), (ISSUE, issue(found, look_up))):
             try:
                 atomic_file.write_atomically(path, content.encode(), mode=0o644)
             except OSError:
                 pass
-    tell_terminals(f"Larder: {plain(new)} starts in {MINUTES} minutes. To stop it: {COMMAND}" if new else "")
+    starts = Message(
+        "Larder: {title} starts in {minutes} minutes. To stop it: {command}",
+        title=plain(words_of(new, look_up)),
+        minutes=MINUTES,
+        command=COMMAND,
+    )
+    tell_terminals(words_of(starts, look_up) if new else "")
 
 
 def tell_terminals(text: str) -> None:
@@ -177,12 +191,17 @@ def tell_terminals(text: str) -> None:
             pass
 
 
-def issue(found: list[Waiting]) -> str:
-    """For the console's sign-in prompt (agetty(8)); empty where nothing waits."""
+def issue(found: list[Waiting], look_up: Callable[[str], str] = str) -> str:
+    """For the console's sign-in prompt (agetty(8)), in the words of a catalogue; empty where nothing waits."""
     if not found:
         return ""
-    lines = "".join(f"  at {one.at}: {plain(one.title)}\n" for one in found[:10])
-    return f"\nLarder was asked for this without the administrator's password:\n{lines}To stop it: {COMMAND}\n\n"
+    head = Message("Larder was asked for this without the administrator's password:")
+    lines = [
+        Message("at {time}: {title}", time=one.at, title=plain(words_of(one.title, look_up))) for one in found[:10]
+    ]
+    stop = Message("To stop it: {command}", command=COMMAND)
+    said = "".join(f"  {words_of(line, look_up)}\n" for line in lines)
+    return f"\n{words_of(head, look_up)}\n{said}{words_of(stop, look_up)}\n\n"
 
 
 def plain(text: str) -> str:

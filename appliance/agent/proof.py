@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from appliance.errors import Reason, Refused
+from appliance.message import Message
 from appliance.names import job_id
 from appliance.operation import Operation, as_json
 from appliance.system import atomic_file, locks, paths
@@ -133,7 +134,11 @@ def count(failed: int) -> None:
 
 
 def wait_text(seconds: float) -> str:
-    return f"{int(seconds) + 1} seconds" if seconds < 90 else f"{int(seconds // 60) + 1} minutes"
+    return (
+        Message("{count} seconds", count=int(seconds) + 1)
+        if seconds < 90
+        else Message("{count} minutes", count=int(seconds // 60) + 1)
+    )
 
 
 # --- a proof for one job -------------------------------------------------------------------------------------------

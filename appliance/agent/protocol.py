@@ -19,7 +19,7 @@ from appliance.agent.read_facts import read_facts
 from appliance.agent.request_registry import decode_request
 from appliance.errors import LarderError, Refused, explain_error
 from appliance.facts.box import Facts
-from appliance.request import LONGEST_REQUEST, SECONDS_TO_ASK, Exchange, Send, refuse_file
+from appliance.request import LONGEST_REQUEST, SECONDS_TO_ASK, Exchange, Send, as_failure, refuse_file
 from appliance.system import paths
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ def answer_request(
     except Exception as error:
         if not isinstance(error, LarderError):
             log.exception("a request broke")
-        send({"failed": explain_error(error)})
+        send(as_failure(explain_error(error)))
 
 
 def may_ask(connection: socket.socket) -> bool:

@@ -152,7 +152,7 @@ def judge_each(items: Iterable[Item], faults_of: Callable[[Item], Iterable[Fault
             log.exception("an alert rule broke for one of several")
             broken += 1
     if broken:
-        raise Incomplete(f"{broken} could not be judged")
+        raise Incomplete(Message("{broken} could not be judged", broken=broken))
 
 
 def disk_faults(seen: AlertInput) -> Iterator[Fault]:

@@ -14,6 +14,8 @@ from contextlib import suppress
 
 import msgspec
 
+from appliance.message import Message
+
 PART = 1024 * 1024
 MOST_NAMED = 20
 
@@ -43,9 +45,10 @@ class TreeComparison(msgspec.Struct):
     differences: list[str] = msgspec.field(default_factory=list)
 
     def differs(self, path: str, how: str) -> None:
+        """Note a path and how it differs; ``reason_after_name`` reads the line where it was stored."""
         self.different += 1
         if len(self.differences) < MOST_NAMED:
-            self.differences.append(f"{as_text(path)}: {how}")
+            self.differences.append(Message("{name}: {reason}", name=as_text(path), reason=how))
 
 
 def as_text(path: str) -> str:
@@ -66,9 +69,9 @@ def compare_trees(
         try:
             names, copied = {*folders, *files}, {entry.name for entry in os.scandir(there)}
             for name in sorted(names - copied):
-                result.differs(joined(at, name), "missing in the copy")
+                result.differs(joined(at, name), Message("missing in the copy"))
             for name in sorted(copied - names):
-                result.differs(joined(at, name), "only in the copy")
+                result.differs(joined(at, name), Message("only in the copy"))
             both = names & copied
             for name in sorted(both):
                 compare_entry(handle, there, name, joined(at, name), sample, result, tell)
@@ -102,30 +105,30 @@ def compare_entry(
         result.differs(path, how)
         return
     if stat.S_ISLNK(ours.st_mode) and os.readlink(name, dir_fd=original) != os.readlink(name, dir_fd=copy):
-        result.differs(path, "leads elsewhere")
+        result.differs(path, Message("leads elsewhere"))
     if attributes_of(original, name) != attributes_of(copy, name):
-        result.differs(path, "has other attributes or access rights")
+        result.differs(path, Message("has other attributes or access rights"))
     if stat.S_ISREG(ours.st_mode):
         result.total += ours.st_size
         if sample.takes(path, max(ours.st_mtime, ours.st_ctime)):
             result.files += 1
             if not same_contents(original, copy, name, result, tell):
-                result.differs(path, "has other contents")
+                result.differs(path, Message("has other contents"))
 
 
 def describe_difference(ours: os.stat_result, theirs: os.stat_result) -> Iterator[str]:
     if stat.S_IFMT(ours.st_mode) != stat.S_IFMT(theirs.st_mode):
-        yield "is something else"
+        yield Message("is something else")
     if ours.st_mode != theirs.st_mode:
-        yield "has other access rights"
+        yield Message("has other access rights")
     if (ours.st_uid, ours.st_gid) != (theirs.st_uid, theirs.st_gid):
-        yield "has another owner"
+        yield Message("has another owner")
     if stat.S_ISREG(ours.st_mode) and ours.st_size != theirs.st_size:
-        yield "has another size"
+        yield Message("has another size")
     if ours.st_mtime_ns != theirs.st_mtime_ns:
-        yield "has another time"
+        yield Message("has another time")
     if not stat.S_ISDIR(ours.st_mode) and ours.st_nlink != theirs.st_nlink:
-        yield "has another number of names"
+        yield Message("has another number of names")
 
 
 def attributes_of(folder: int, name: str) -> dict[str, bytes]:

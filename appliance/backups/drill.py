@@ -24,11 +24,11 @@ from appliance.backups.stored_keys import StoredKeys
 from appliance.backups.transfer import read_features, run_transfer, send_flags
 from appliance.backups.verify_backup import compare_opened, result_line
 from appliance.datasets import reasons
-from appliance.errors import Cancelled, Failed, Reason, Refused
+from appliance.errors import Cancelled, Failed, Reason, Refused, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.formatting import duration_text, size_text
-from appliance.message import Message
+from appliance.message import Message, join_messages
 from appliance.operation import Plan, Step, Work, never
 from appliance.zfs import list_snapshots, private_mount
 
@@ -126,7 +126,7 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
         steps = [
             Step("prepare", Message("Make a folder to restore to"), shlex.join(argv), partial(self.prepare, run), (self.scratch,)),
             *(self.restore_step(one, copy, run, facts) for one, copy in parts),
-            Step("compare", Message("Compare every file"), "mount -t zfs -o ro SNAPSHOT, seen by nobody else", self.tidily(partial(self.compare_all, run, keys)), (self.scratch,)),
+            Step("compare", Message("Compare every file"), Message("mount -t zfs -o ro SNAPSHOT, seen by nobody else"), self.tidily(partial(self.compare_all, run, keys)), (self.scratch,)),
             Step("remove", Message("Remove what was restored"), text, self.remove, (self.scratch,)),
         ]  # fmt: skip
         count = (
@@ -174,7 +174,9 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
                 try:
                     drill_scratch.remove_scratch(self.scratch, work)
                 except (Failed, Refused) as error:
-                    work.note(Message("{scratch} stays for now: {error}", scratch=self.scratch, error=error))
+                    work.note(
+                        Message("{scratch} stays for now: {error}", scratch=self.scratch, error=explain_error(error))
+                    )
                 raise
 
         return run
@@ -238,7 +240,7 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
                     different=result.different,
                     dataset=self.dataset,
                 ),
-                "; ".join(result.differences[:5]),
+                join_messages(result.differences[:5], "; "),
             )
 
     def compare_part(
@@ -246,18 +248,18 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
     ) -> str:
         """Compare one restored dataset; why it could not be, empty where it was."""
         if part.is_volume:
-            return "a volume has no files"
+            return Message("a volume has no files")
         if part.raw:
             try:
                 keys.unlock(one, part.target)
             except Failed as error:
-                return str(error)
+                return explain_error(error)
         originals = [found.name for found in list_snapshots.list_snapshots([one.name]) if found.guid == part.guid]
         with ExitStack() as stack:
             try:
                 restored = stack.enter_context(private_mount.root_of(f"{part.target}@{part.short}"))
             except Failed as error:
-                return str(error)
+                return explain_error(error)
             for other in (*originals, part.snapshot):
                 try:
                     with private_mount.root_of(other) as here:
@@ -266,10 +268,10 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
                         compare_opened(one.name, here, restored, Sample(), result, work)
                         return ""
                 except Failed as error:
-                    work.note(str(error))
+                    work.note(explain_error(error))
                 except OSError as error:
-                    return error.strerror or "it cannot be read"
-        return "neither the original nor the copy can be opened"
+                    return error.strerror or Message("it cannot be read")
+        return Message("neither the original nor the copy can be opened")
 
     def remove(self, work: Work) -> None:
         drill_scratch.remove_scratch(self.scratch, work)

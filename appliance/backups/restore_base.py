@@ -185,11 +185,17 @@ class FolderRestore(SnapshotsOperation):
     def details(self, staging: Staging) -> dict[str, str]:
         """What comes back, what does not, and what happens meanwhile."""
         return {
-            "Comes back": "files and folders with their contents, dates, owners, access rights and attributes, and this "
-            "moment as a snapshot",
+            Message("Comes back"): Message(
+                "files and folders with their contents, dates, owners, access rights and attributes, and this moment as a snapshot"
+            ),
             **settings_text(staging),
-            "To be set again": "shares, snapshot schedule, backups and limits. Earlier snapshots stay in the copy.",
-            "While it runs": f"everything arrives in {self.stage}. If you stop it, that folder is destroyed and nothing else.",
+            Message("To be set again"): Message(
+                "shares, snapshot schedule, backups and limits. Earlier snapshots stay in the copy."
+            ),
+            Message("While it runs"): Message(
+                "everything arrives in {stage}. If you stop it, that folder is destroyed and nothing else.",
+                stage=self.stage,
+            ),
         }
 
     def stage_of(self, parts: Iterable[Restored], facts: Facts) -> Staging:

@@ -162,7 +162,12 @@ class RestoreFolder(FolderRestore, tag="restore-folder"):
         short = self.snapshots[0][0].partition("@")[2]
         older = [(name, find(name, guid, facts)) for name, guid in self.snapshots if name.partition("@")[2] != short]
         if older:
-            named = [f"{name.partition('@')[0]} ({moment_text(one.created if one else None)})" for name, one in older]
+            named = [
+                Message(
+                    "{name} ({moment})", name=name.partition("@")[0], moment=moment_text(one.created if one else None)
+                )
+                for name, one in older
+            ]
             yield Message(
                 "Not copied again since, mostly because nothing had changed, and restored as of an earlier moment: {names_text}.",
                 names_text=names_text(named, NAMED),

@@ -21,7 +21,7 @@ from appliance.backups.copy_dataset import DatasetCopy, run_copy, withdraw
 from appliance.backups.run_snapshot import take_snapshot
 from appliance.backups.tasks import BackupTask
 from appliance.backups.transfer import read_features, send_flags
-from appliance.errors import Failed, Reason, Refused
+from appliance.errors import Failed, Reason, Refused, explain_error
 from appliance.facts import user_properties
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Dataset
@@ -142,7 +142,7 @@ class RunBackup(BackupOperation, tag="run-backup"):
             try:
                 run_copy(work, copy, schedule.box_zone())
             except (Refused, Failed) as error:
-                run.failures[one.guid] = f"{one.name}: {error}"
+                run.failures[one.guid] = Message("{dataset}: {error}", dataset=one.name, error=explain_error(error))
                 work.note(run.failures[one.guid])
                 if isinstance(error, Refused):
                     withdraw(work, copy)
@@ -175,7 +175,7 @@ class RunBackup(BackupOperation, tag="run-backup"):
         try:
             command.run(["zfs", "set", f"{user_properties.COPIED}={mark.text}", copy], timeout=120)
         except Failed as error:
-            work.note(Message("{copy} was not marked: {error}", copy=copy, error=error))
+            work.note(Message("{copy} was not marked: {error}", copy=copy, error=explain_error(error)))
 
     def is_encrypted_at(self, target: str, facts: Facts) -> bool:
         """Whether ZFS encrypts what lies there: the copy, or what it will be made in."""

@@ -27,7 +27,7 @@ SILENCE = 900.0  # seconds without a byte: disks that spin up or a pool that fre
 SECONDS_TO_FINISH = 1800.0  # at the end of a stream ZFS writes what it still has in memory
 SECONDS_TO_LET_GO = 120.0  # for another computer to keep what has arrived of a stream that was stopped
 MOST_SAID = 4000
-POOL_STOPPED = "A disk does not answer. Put it back, then restart the box. What has arrived stays, and the next run goes on from there."  # fmt: skip
+POOL_STOPPED = Message("A disk does not answer. Put it back, then restart the box. What has arrived stays, and the next run goes on from there.")  # fmt: skip
 
 
 class NotReceived(Failed):
@@ -38,7 +38,7 @@ class NotReceived(Failed):
 
     def __init__(self, status: int, said: str, sender_status: int | None = 0, sender_said: str = "") -> None:
         self.status, self.sender_status, self.sender_said = status, sender_status, sender_said
-        super().__init__("The copy was not received", said)
+        super().__init__(Message("The copy was not received"), said)
 
 
 def never() -> bool:

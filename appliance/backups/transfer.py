@@ -15,7 +15,7 @@ from appliance.backups.receive import LOCAL, Destination
 from appliance.backups.stream import send_stream
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Dataset
-from appliance.formatting import duration_text, size_text, time_left
+from appliance.formatting import duration_text, rate_text, size_text, time_left
 from appliance.message import Message, join_messages
 from appliance.operation import Work
 from appliance.zfs import kernel_module, list_snapshots
@@ -182,7 +182,7 @@ def phrase(name: str, moved: int, total: int, seconds: float) -> tuple[int, str]
         "{name}: {moved} of about {total}", name=name, moved=size_text(moved), total=size_text(max(total, moved))
     )
     if rate > 0 and total > moved and seconds > 5:
-        said = join_messages([said, f"{size_text(int(rate))}/s", time_left(int((total - moved) / rate))], ", ")
+        said = join_messages([said, rate_text(int(rate)), time_left(int((total - moved) / rate))], ", ")
     return (min(99, moved * 100 // total) if total else 0), said
 
 

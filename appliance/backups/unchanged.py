@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from appliance import command
 from appliance.backups import copies
-from appliance.errors import Failed
+from appliance.errors import Failed, explain_error
 from appliance.facts.datasets import Dataset, Snapshot
 from appliance.message import Message
 from appliance.operation import Work
@@ -31,7 +31,8 @@ def find_unchanged(
     except Failed as error:
         work.note(
             Message(
-                "Larder could not find out which folders have nothing new, so all are looked at: {error}", error=error
+                "Larder could not find out which folders have nothing new, so all are looked at: {error}",
+                error=explain_error(error),
             )
         )
         return set()

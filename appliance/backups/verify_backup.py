@@ -12,11 +12,11 @@ from appliance.backups import tasks
 from appliance.backups.base import BackupOperation
 from appliance.backups.compare import Sample, TreeComparison, compare_trees
 from appliance.backups.stored_keys import StoredKeys
-from appliance.errors import Failed, LarderError, Reason, Refused
+from appliance.errors import Failed, LarderError, Reason, Refused, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.formatting import size_text
-from appliance.message import Message, plain_text
+from appliance.message import Message, join_messages, plain_text
 from appliance.operation import Plan, Step, Work, never
 from appliance.zfs import list_snapshots, private_mount
 
@@ -92,7 +92,7 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
         )
         return Plan(
             summary=Message("Every name in the newest copy is compared with the original, and {part} is read on both sides.", part=part),
-            steps=(Step("compare", Message("Compare {dataset} with {target}", dataset=self.dataset, target=self.target), "mount -t zfs -o ro SNAPSHOT, for both sides, seen by nobody else", partial(self.compare_all, parts, keys), (self.target,)),),
+            steps=(Step("compare", Message("Compare {dataset} with {target}", dataset=self.dataset, target=self.target), Message("mount -t zfs -o ro SNAPSHOT, for both sides, seen by nobody else"), partial(self.compare_all, parts, keys), (self.target,)),),
             identity={"operation": msgspec.to_builtins(self), "datasets": [one.guid for one in tree]},
             undo=Message("Nothing is changed."),
         )  # fmt: skip
@@ -105,7 +105,11 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
             try:
                 compare_part(original, copy, keys, Sample(self.turn, self.cycle, float(self.since)), result, work)
             except (Failed, OSError) as error:
-                why = str(error) if isinstance(error, LarderError) else error.strerror or Message("it cannot be read")
+                why = (
+                    explain_error(error)
+                    if isinstance(error, LarderError)
+                    else error.strerror or Message("it cannot be read")
+                )
                 skipped.append(original.name)
                 work.note(Message("{original} was not compared: {why}.", original=original.name, why=why))
         if len(skipped) == len(parts):
@@ -131,7 +135,7 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
                     different=result.different,
                     dataset=self.dataset,
                 ),
-                "; ".join(result.differences[:5]),
+                join_messages(result.differences[:5], "; "),
             )
 
     def probe(self, step: str, facts: Facts) -> bool:

@@ -36,6 +36,7 @@ from appliance.benchmarks.parse_results import Figures
 from appliance.benchmarks.workloads import DATA, FILE_SIZE, FILES
 from appliance.errors import Failed, LarderError, explain_error
 from appliance.layout.geometry import MIB
+from appliance.message import Message
 from appliance.shares import afp
 
 STATE = Path("/var/lib/netatalk")  # netatalk's compiled-in state folder; a tmpfs of this program covers it
@@ -70,7 +71,7 @@ SIOCSIFFLAGS, UP = 0x8914, 1  # netdevice(7)
 def serve_folder(folder: Path) -> str:
     """Serve the folder to guests. Returns the server's name. Raises Failed."""
     if not STATE.is_dir():
-        raise Failed("netatalk is not installed on this system")
+        raise Failed(Message("netatalk is not installed on this system"))
     raise_loopback()
     command.run(["mount", "-t", "tmpfs", "-o", "mode=755", "larder", str(STATE)], timeout=TIMEOUT)
     seen, conf = STATE / VOLUME, STATE / "sweep.conf"
@@ -85,7 +86,7 @@ def serve_folder(folder: Path) -> str:
     until = time.monotonic() + SECONDS_TO_START
     while not (told := afp.server_information(HOST)):
         if time.monotonic() > until:
-            raise Failed("netatalk was started and does not answer", read_log_end())
+            raise Failed(Message("netatalk was started and does not answer"), read_log_end())
         time.sleep(0.1)
     return afp.machine_in(told)
 
@@ -96,7 +97,7 @@ def raise_loopback() -> None:
         with socket.socket() as line:
             fcntl.ioctl(line, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", UP))
     except OSError as error:
-        raise Failed("The loopback of the measurement could not be switched on", str(error)) from error
+        raise Failed(Message("The loopback of the measurement could not be switched on"), str(error)) from error
 
 
 def give_to_guest(folder: Path) -> None:
@@ -106,7 +107,7 @@ def give_to_guest(folder: Path) -> None:
         for path in (folder, *folder.iterdir()):
             os.chown(path, guest.pw_uid, guest.pw_gid, follow_symlinks=False)
     except (KeyError, OSError) as error:
-        raise Failed("The scratch folder could not be given to guests", str(error)) from error
+        raise Failed(Message("The scratch folder could not be given to guests"), str(error)) from error
 
 
 def read_log_end() -> str:
@@ -169,7 +170,10 @@ def read_large(line: AfpSession, size: int) -> Tally:
         found = len(line.read_fork(fork, at, length))
         tally.add_request(began, found)
         if found != length:
-            raise Failed("The AFP server read less than there is", f"{found} of {length} bytes at {at}")
+            raise Failed(
+                Message("The AFP server read less than there is"),
+                Message("{found} of {length} bytes at {at}", found=found, length=length, at=at),
+            )
     line.close_fork(fork)
     return tally
 

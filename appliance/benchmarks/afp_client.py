@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from appliance.errors import Failed
 from appliance.layout.geometry import KIB, MIB
+from appliance.message import Message
 
 REQUEST = MIB  # most bytes of a read or write, if the server allows as much: netatalk's own quantum (afp.conf(5))
 SECONDS = 900  # timeout of a reply; a flush waits until the pool has written its data
@@ -33,9 +34,9 @@ READING, WRITING = 1, 2
 UTF8, ENCODING = 3, 0x08000103  # type of a name, and the Mac's number for UTF-8
 END_OF_FILE = -5009
 REFUSALS = {
-    -5000: "access is denied", -5003: "it does not speak this version", -5004: "it lets no guests in", -5008: "the disk is full",
-    -5012: "there is no such thing", -5014: "something went wrong in it", -5018: "there is no such file or volume", -5019: "it does not understand the request",
-    -5022: "the session is over", -5023: "nobody is signed in", -5026: "too many files are open", -5031: "the volume may only be read",
+    -5000: Message("access is denied"), -5003: Message("it does not speak this version"), -5004: Message("it lets no guests in"), -5008: Message("the disk is full"),
+    -5012: Message("there is no such thing"), -5014: Message("something went wrong in it"), -5018: Message("there is no such file or volume"), -5019: Message("it does not understand the request"),
+    -5022: Message("the session is over"), -5023: Message("nobody is signed in"), -5026: Message("too many files are open"), -5031: Message("the volume may only be read"),
 }  # fmt: skip
 
 
@@ -60,38 +61,44 @@ class AfpSession:
 
     def sign_in(self, volume: str) -> None:
         """Sign in as a guest and open a volume. Raises Failed."""
-        reply = self.send_request("begin a session", OPEN, ATTENTION_QUANTUM)
+        reply = self.send_request(Message("begin a session"), OPEN, ATTENTION_QUANTUM)
         self.most = min(REQUEST, find_quantum(bytes(reply)) or REQUEST)
-        self.send_request("let a guest in", COMMAND, bytes((LOGIN,)) + encode_string(VERSION) + encode_string(GUEST))
+        self.send_request(
+            Message("let a guest in"), COMMAND, bytes((LOGIN,)) + encode_string(VERSION) + encode_string(GUEST)
+        )
         reply = self.send_request(
-            "open the volume", COMMAND, struct.pack(">BxH", OPEN_VOLUME, VOLUME_ID) + encode_string(volume)
+            Message("open the volume"), COMMAND, struct.pack(">BxH", OPEN_VOLUME, VOLUME_ID) + encode_string(volume)
         )
         _bitmap, self.volume = unpack_reply(">HH", reply)
 
     def sign_out(self) -> None:
         """Sign out. Raises Failed."""
-        self.send_request("end the session", COMMAND, struct.pack(">Bx", LOGOUT))
+        self.send_request(Message("end the session"), COMMAND, struct.pack(">Bx", LOGOUT))
         with contextlib.suppress(OSError):  # the server may have gone first
             self.send_packet(CLOSE, next(self.numbers))
 
     def create_file(self, name: str) -> None:
         self.send_request(
-            "make a file", COMMAND, struct.pack(">BBHI", CREATE_FILE, HARD, self.volume, ROOT) + encode_path(name)
+            Message("make a file"),
+            COMMAND,
+            struct.pack(">BBHI", CREATE_FILE, HARD, self.volume, ROOT) + encode_path(name),
         )
 
     def remove_file(self, name: str) -> None:
-        self.send_request("remove a file", COMMAND, struct.pack(">BxHI", DELETE, self.volume, ROOT) + encode_path(name))
+        self.send_request(
+            Message("remove a file"), COMMAND, struct.pack(">BxHI", DELETE, self.volume, ROOT) + encode_path(name)
+        )
 
     def open_fork(self, name: str, mode: int) -> int:
         """Open a file for ``READING`` or ``WRITING``. Returns the number of its fork."""
         request = struct.pack(">BxHIHH", OPEN_FORK, self.volume, ROOT, 0, mode) + encode_path(name)
-        return unpack_reply(">HH", self.send_request("open a file", COMMAND, request))[1]
+        return unpack_reply(">HH", self.send_request(Message("open a file"), COMMAND, request))[1]
 
     def write_fork(self, fork: int, at: int, data: bytes | memoryview) -> None:
         request = struct.pack(">BxHQQ", WRITE_EXT, fork, at, len(data))
         (end,) = unpack_reply(">Q", self.send_request("write", WRITE, request, data))
         if end != at + len(data):
-            raise Failed("The AFP server wrote less than it was given")
+            raise Failed(Message("The AFP server wrote less than it was given"))
 
     def read_fork(self, fork: int, at: int, count: int) -> memoryview:
         """At most ``count`` bytes from offset ``at``; valid until the next request."""
@@ -99,10 +106,10 @@ class AfpSession:
 
     def flush_fork(self, fork: int) -> None:
         """Wait until written data is on the disks (afpd: ``fsync``)."""
-        self.send_request("have a file on disk", COMMAND, struct.pack(">BxH", FLUSH_FORK, fork))
+        self.send_request(Message("have a file on disk"), COMMAND, struct.pack(">BxH", FLUSH_FORK, fork))
 
     def close_fork(self, fork: int) -> None:
-        self.send_request("close a file", COMMAND, struct.pack(">BxH", CLOSE_FORK, fork))
+        self.send_request(Message("close a file"), COMMAND, struct.pack(">BxH", CLOSE_FORK, fork))
 
     def send_request(self, doing: str, command: int, request: bytes, data: bytes | memoryview = b"", accept: int = 0) -> memoryview:  # fmt: skip
         """Send a request and return its reply. ``accept`` is an error code that is allowed. Raises Failed."""
@@ -111,11 +118,20 @@ class AfpSession:
             self.send_packet(command, number, request, data)
             code, reply = self.receive_reply(number)
         except TimeoutError as error:
-            raise Failed(f"The AFP server gave no answer within {SECONDS} seconds when it was to {doing}") from error
+            raise Failed(
+                Message(
+                    "The AFP server gave no answer within {seconds} seconds when it was to {doing}",
+                    seconds=SECONDS,
+                    doing=doing,
+                )
+            ) from error
         except OSError as error:
-            raise Failed(f"The AFP server went away when it was to {doing}", str(error)) from error
+            raise Failed(Message("The AFP server went away when it was to {doing}", doing=doing), str(error)) from error
         if code not in {0, accept}:
-            raise Failed(f"The AFP server did not {doing}", f"{REFUSALS.get(code, 'error')} ({code})")
+            raise Failed(
+                Message("The AFP server did not {doing}", doing=doing),
+                Message("{reason} ({code})", reason=REFUSALS.get(code, Message("error")), code=code),
+            )
         return reply
 
     def send_packet(self, command: int, number: int, request: bytes = b"", data: bytes | memoryview = b"") -> None:
@@ -132,13 +148,15 @@ class AfpSession:
             if flags == REPLIED and which == number:
                 return code, reply
             if flags == ASKED and command == CLOSE:
-                raise Failed("The AFP server ended the session")
+                raise Failed(Message("The AFP server ended the session"))
             if flags == ASKED and command == TICKLE:
                 self.send_packet(TICKLE, next(self.numbers))
 
     def receive_bytes(self, length: int) -> memoryview:
         if length > len(self.room):
-            raise Failed("The AFP server said more than was asked for", f"{length} bytes")
+            raise Failed(
+                Message("The AFP server said more than was asked for"), Message("{length} bytes", length=length)
+            )
         have, part = 0, self.room[:length]
         while have < length:
             found = self.line.recv_into(part[have:])
@@ -153,7 +171,7 @@ def unpack_reply(shape: str, reply: memoryview) -> tuple[int, ...]:
     try:
         return struct.unpack_from(shape, reply)
     except struct.error as error:
-        raise Failed("The AFP server said less than was asked for") from error
+        raise Failed(Message("The AFP server said less than was asked for")) from error
 
 
 def find_quantum(reply: bytes) -> int:
@@ -172,7 +190,7 @@ def open_session(host: str, port: int, volume: str) -> Iterator[AfpSession]:
     try:
         line = socket.create_connection((host, port), SECONDS)
     except OSError as error:
-        raise Failed("The AFP server does not answer", str(error)) from error
+        raise Failed(Message("The AFP server does not answer"), str(error)) from error
     with line:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         afp = AfpSession(line)

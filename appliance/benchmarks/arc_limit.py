@@ -17,6 +17,7 @@ import msgspec
 from appliance.benchmarks.case import memory_for
 from appliance.errors import Failed
 from appliance.layout.geometry import MIB
+from appliance.message import Message
 from appliance.system import atomic_file, locks, paths
 from appliance.zfs import kstat
 
@@ -52,7 +53,7 @@ def limit_arc(token: str, size: int) -> int:
         apply_limit(held)
         if read_arc_bounds()[0] > memory_for(size):
             raise Failed(
-                "ZFS did not take the limit of its memory. Measure with more data, or keep memory out of reads"
+                Message("ZFS did not take the limit of its memory. Measure with more data, or keep memory out of reads")
             )
         return memory_for(size)
 
@@ -84,14 +85,14 @@ def read_limit() -> ArcLimit | None:
     except FileNotFoundError:
         return None
     except msgspec.MsgspecError as error:
-        raise Failed("The note of how much memory ZFS had cannot be read. Restart the box to fix it", str(error)) from error  # fmt: skip
+        raise Failed(Message("The note of how much memory ZFS had cannot be read. Restart the box to fix it"), str(error)) from error  # fmt: skip
 
 
 def read_arc_bounds() -> tuple[int, int]:
     """Maximum and minimum of the ARC in bytes. Raises Failed."""
     found = kstat.parse_counters("".join(kstat.read_texts([kstat.KSTAT / "arcstats"])))
     if not found.get("c_max"):
-        raise Failed("ZFS does not say how much memory it may take")
+        raise Failed(Message("ZFS does not say how much memory it may take"))
     return found["c_max"], found.get("c_min", 0)
 
 
@@ -100,7 +101,7 @@ def read_current_limit() -> ArcLimit:
     try:
         texts = {name: (PARAMETERS / name).read_text().strip() for name in ("zfs_arc_max", "zfs_arc_min")}
     except OSError as error:
-        raise Failed("How much memory ZFS takes cannot be looked at here", str(error)) from error
+        raise Failed(Message("How much memory ZFS takes cannot be looked at here"), str(error)) from error
     return ArcLimit(most=most, least=least, texts=texts)
 
 
@@ -119,4 +120,4 @@ def write_parameter(name: str, text: str) -> None:
     try:
         (PARAMETERS / name).write_text(text)
     except OSError as error:
-        raise Failed("How much memory ZFS takes cannot be changed here", str(error)) from error
+        raise Failed(Message("How much memory ZFS takes cannot be changed here"), str(error)) from error

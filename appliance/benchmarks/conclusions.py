@@ -11,7 +11,7 @@ from appliance.benchmarks.afp_client import REQUEST
 from appliance.benchmarks.case import NETWORK, WAYS, memory_for
 from appliance.benchmarks.results import Block, CaseFigures, value_text
 from appliance.benchmarks.statistics import Difference, change_text, find_difference, find_outlier, percent_change
-from appliance.formatting import binary_text, capitalize_opening, link_label, list_with_and, rate_text
+from appliance.formatting import binary_text, capitalize_opening, link_label, list_with_and, number_text, rate_text
 from appliance.message import Message, join_messages
 
 GIGABIT = 117 * 2**20  # bytes a second that TCP carries over gigabit Ethernet at the usual MTU of 1500
@@ -172,7 +172,7 @@ def describe_sample(blocks: Iterable[Block]) -> Iterator[str]:
             *(f"{name} {percent} %" for name, percent in rest),
         ]
         yield Message("Your files: {shares}.", shares=join_messages(said, ", "))
-    times = f"{statistics.median(met):.2f}" if met else ""
+    times = number_text(f"{statistics.median(met):.2f}") if met else ""
     if met and statistics.median(met) < WORTH_DEDUP:
         yield Message("Your files: dedup meets each block {times} times, too seldom for the memory that it takes.", times=times)  # fmt: skip
     elif met:

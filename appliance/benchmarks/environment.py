@@ -189,10 +189,10 @@ def read_hardware() -> dict[str, str]:
     found = {}
     for text in kstat.read_texts([PROCESSOR]):
         if model := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
-            found["Processor"] = f"{' '.join(model[1].split())}, {os.cpu_count() or 1} cores"
+            found[message_template("Processor")] = f"{' '.join(model[1].split())}, {os.cpu_count() or 1} cores"
     for text in kstat.read_texts([MEMORY]):
         if total := re.search(r"^MemTotal:\s*([0-9]+) kB$", text, re.MULTILINE):
-            found["Memory of the box"] = binary_text(int(total[1]) * KIB)
+            found[message_template("Memory of the box")] = binary_text(int(total[1]) * KIB)
     return found
 
 

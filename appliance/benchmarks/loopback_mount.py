@@ -26,6 +26,7 @@ from pathlib import Path
 from appliance import command
 from appliance.disks.udev import LOOKS, SECONDS_BETWEEN_LOOKS
 from appliance.errors import Failed
+from appliance.message import Message
 from appliance.shares import nfs
 from appliance.shares.smb import STACK
 from appliance.system import paths
@@ -104,7 +105,7 @@ def mount_folder(protocol: str, folder: Path, token: str) -> None:
     port = write_samba_settings(folder, token)
     serve, mount = mount_commands(protocol, folder, token, port)
     command.run(serve, timeout=TIMEOUT)
-    wait_until(lambda: is_port_open(port), "Samba did not begin to serve the scratch folder")
+    wait_until(lambda: is_port_open(port), Message("Samba did not begin to serve the scratch folder"))
     command.run(mount, timeout=TIMEOUT)
 
 
@@ -147,7 +148,7 @@ def unmount_folder(folder: Path, token: str) -> None:
     if own.exists():
         stop_samba(own)
         # Its helper processes end a moment later, and write until then.
-        wait_until(lambda: is_removed(own), "What the Samba of the measurement kept could not be removed")
+        wait_until(lambda: is_removed(own), Message("What the Samba of the measurement kept could not be removed"))
     if any(export.path == str(folder) for export in read_exports()):
         command.run(["exportfs", "-u", f"{HOST}:{folder}"], timeout=TIMEOUT, accept=range(256))
         command.run(["exportfs", "-f"], timeout=TIMEOUT)
@@ -168,7 +169,7 @@ def stop_samba(own: Path) -> None:
     found = [int(text) for path in own.glob("*.pid") if (text := path.read_text().strip()).isdigit()]
     for pid in filter(is_own_samba, found):
         os.kill(pid, signal.SIGTERM)
-    wait_until(lambda: not any(map(is_own_samba, found)), "The Samba of the measurement did not end")
+    wait_until(lambda: not any(map(is_own_samba, found)), Message("The Samba of the measurement did not end"))
 
 
 def is_own_samba(pid: int) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 
 from appliance.errors import Failed
 from appliance.formatting import rate_text
+from appliance.message import Message
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,13 +59,13 @@ def from_fio(text: str) -> Figures:
     try:
         answer = json.loads(text[start:]) if start >= 0 else None
     except ValueError as error:
-        raise Failed("fio printed something that is not JSON", text[:200]) from error
+        raise Failed(Message("fio printed something that is not JSON"), text[:200]) from error
     answer = answer if isinstance(answer, dict) else {}
     jobs = answer.get("jobs")
     if not isinstance(jobs, list) or len(jobs) != 1 or not isinstance(jobs[0], dict):
-        raise Failed("fio printed no figures", text[:200])
+        raise Failed(Message("fio printed no figures"), text[:200])
     if jobs[0].get("error"):
-        raise Failed(f"fio ended with error {jobs[0]['error']}")
+        raise Failed(Message("fio ended with error {error}", error=jobs[0]["error"]))
     ways = {way: object_at(jobs[0], way) for way in ("read", "write")}
     seconds = max(number_at(found, "runtime") for found in ways.values()) / 1000
     return Figures(
@@ -86,7 +87,7 @@ def from_dd(text: str, *, reading: bool) -> Figures:
     """Figures from dd's last line on standard error. Uses bytes and seconds, because dd rounds the rate."""
     found = re.search(r"^([0-9]+) bytes .*copied, ([0-9.]+(?:e-?[0-9]+)?) s", text, re.MULTILINE)
     if not found or float(found[2]) <= 0:
-        raise Failed("dd printed no figures", text[:200])
+        raise Failed(Message("dd printed no figures"), text[:200])
     amount, seconds = int(found[1]), float(found[2])
     return Figures(
         rate=amount / seconds,
@@ -102,10 +103,10 @@ def from_afp(text: str, said: str) -> Figures:
     try:
         answer = json.loads(text)
         if why := answer.get("error"):
-            raise Failed("AFP could not be measured", str(why)[:600])
+            raise Failed(Message("AFP could not be measured"), str(why)[:600])
         return msgspec.convert(answer, Figures)
     except (ValueError, AttributeError) as error:
-        raise Failed("AFP could not be measured", said[-300:] or text[:200]) from error
+        raise Failed(Message("AFP could not be measured"), said[-300:] or text[:200]) from error
 
 
 def from_iperf(text: str) -> Figures:
@@ -113,13 +114,13 @@ def from_iperf(text: str) -> Figures:
     try:
         answer = json.loads(text)
     except ValueError as error:
-        raise Failed("iperf3 printed something that is not JSON", text[:200]) from error
+        raise Failed(Message("iperf3 printed something that is not JSON"), text[:200]) from error
     answer = answer if isinstance(answer, dict) else {}
     if said := str(answer.get("error", "")):
-        raise Failed("iperf3 could not measure. Does iperf3 -s run on the other computer", said[:300])
+        raise Failed(Message("iperf3 could not measure. Does iperf3 -s run on the other computer"), said[:300])
     arrived, left = object_at(object_at(answer, "end"), "sum_received"), object_at(object_at(answer, "end"), "sum_sent")
     if not number_at(arrived, "seconds"):
-        raise Failed("iperf3 printed no figures", text[:200])
+        raise Failed(Message("iperf3 printed no figures"), text[:200])
     again = int(number_at(left, "retransmits"))
     return Figures(
         rate=number_at(arrived, "bits_per_second") / 8,
@@ -138,11 +139,11 @@ def from_bonnie(text: str) -> Figures:
     """Figures from bonnie++'s line of CSV: block writes as the rate, the rest in words. Raises Failed."""
     lines = [line.split(",") for line in text.splitlines() if line.startswith(("1.9", "2."))]
     if len(lines) != 1 or len(lines[0]) < BONNIE_FIELDS:
-        raise Failed("bonnie++ printed no figures", text[:200])
+        raise Failed(Message("bonnie++ printed no figures"), text[:200])
     (line,) = lines
     found = {name: parse_count(line[at]) for name, at in BONNIE.items() if at < len(line)}
     if not found["written"]:
-        raise Failed("bonnie++ ended too soon to tell a speed. Measure with more data", text[:200])
+        raise Failed(Message("bonnie++ ended too soon to tell a speed. Measure with more data"), text[:200])
     sizes = [f"{rate_text(found[name] * 1024)} {name}" for name in ("rewritten", "read") if found[name]]
     counts = [f"{found[name]:,} {what} a second" for name, what in (("seeks", "seeks"), ("created", "files made"), ("deleted", "files removed")) if found.get(name)]  # fmt: skip
     return Figures(

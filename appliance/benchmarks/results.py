@@ -20,7 +20,7 @@ from appliance.benchmarks.statistics import (
 )
 from appliance.benchmarks.validity import Circumstances
 from appliance.benchmarks.workloads import KINDS, Unit, WorkloadKind
-from appliance.formatting import continue_sentence, duration_text, rate_text
+from appliance.formatting import continue_sentence, duration_text, number_text, rate_text, with_unit
 from appliance.message import Message, join_messages, plain_text
 
 # Prefixes of the lines in a job's log that carry a run's result, and the versions it depends on.
@@ -183,8 +183,8 @@ def value_text(value: float, unit: Unit) -> str:
     if unit == "B/s":
         return rate_text(round(value))
     if unit == "seconds":
-        return duration_text(round(value)) if value >= 10 else f"{value:.1f} s"
-    return Message("{count} a second", count=f"{value:,.0f}" if value >= 10 else f"{value:.1f}")
+        return duration_text(round(value)) if value >= 10 else with_unit(f"{value:.1f}", "s")
+    return Message("{count} a second", count=number_text(f"{value:,.0f}" if value >= 10 else f"{value:.1f}"))
 
 
 def span_text(least: float, most: float, unit: Unit) -> str:
@@ -194,7 +194,7 @@ def span_text(least: float, most: float, unit: Unit) -> str:
         return high
     number, _space, its = low.partition(" ")
     shared = high.endswith(f" {its}") and high.count(" ") == low.count(" ")
-    return Message("{low} to {high}", low=number if shared else low, high=high)
+    return Message("{low} to {high}", low=number_text(number) if shared else low, high=high)
 
 
 def build_blocks(measured: Sequence[MeasuredCase], baseline: int = 0) -> tuple[Block, ...]:

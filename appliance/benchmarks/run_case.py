@@ -30,7 +30,7 @@ from appliance.benchmarks.workloads import KINDS, SYNCED
 from appliance.disks.partitions import Cut, partition_step
 from appliance.errors import Reason
 from appliance.facts.box import Facts
-from appliance.formatting import binary_text
+from appliance.formatting import binary_text, continue_sentence
 from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.pools.vdevs import retry
@@ -53,7 +53,7 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
 
     @property
     def title(self) -> str:
-        return f"Measure: {KINDS[self.case.workload].title.lower()}"
+        return Message("Measure: {what}", what=continue_sentence(KINDS[self.case.workload].title))
 
     @property
     def subject(self) -> str:

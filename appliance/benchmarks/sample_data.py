@@ -238,7 +238,7 @@ def read_dedup_ratio(target: BenchmarkTarget) -> float:
     try:
         return max(float(said.strip().rstrip("x")), 1.0)
     except ValueError as error:
-        raise Failed("zpool did not say what dedup found", said[:200]) from error
+        raise Failed(Message("zpool did not say what dedup found"), said[:200]) from error
 
 
 def limit_rate(look: Callable[[], None]) -> Callable[[], None]:

@@ -23,6 +23,7 @@ from appliance.errors import Failed
 from appliance.facts import user_properties
 from appliance.facts.box import Disk, Pool
 from appliance.formatting import disk_label
+from appliance.message import Message
 from appliance.operation import Work
 from appliance.pools.vdevs import retry
 from appliance.pools.vdevs.aux_rules import FUZZ
@@ -114,7 +115,7 @@ def wait_for_volume(case: Case, token: str) -> None:
         if Path(volume_device(case, token)).exists():
             return
         time.sleep(udev.SECONDS_BETWEEN_LOOKS)
-    raise Failed("The scratch volume did not appear among the devices")
+    raise Failed(Message("The scratch volume did not appear among the devices"))
 
 
 def has_unequal_disks(sizes: list[list[int]]) -> bool:
@@ -181,7 +182,7 @@ def wait_for_partitions(case: Case) -> None:
         if seen == 2:
             return
         time.sleep(udev.SECONDS_BETWEEN_LOOKS)
-    raise Failed("A disk of the scratch pool did not come back after the pool had let go of it")
+    raise Failed(Message("A disk of the scratch pool did not come back after the pool had let go of it"))
 
 
 def clear_device(path: str) -> None:
@@ -207,7 +208,7 @@ def clear_case(token: str, work: Work) -> None:
     arc_limit.release_limit(token)
     claim = scratch_claim.read_claim(token)
     if claim is None:
-        work.note("There is nothing to clear away")
+        work.note(Message("There is nothing to clear away"))
         return
     if claim.protocol:
         loopback_mount.unmount_folder(scratch_folder(token), token)
@@ -237,11 +238,15 @@ def clear_dataset(claim: Claim, work: Work) -> None:
     pool = next((pool for pool in status.read_pools() if pool.name == claim.pool), None)
     if pool is None or pool.state == "SUSPENDED":
         raise Failed(
-            f"The scratch folder {claim.dataset} cannot be removed while the pool {claim.pool} is not in use here. Bring the pool back; Larder then removes the folder"
+            Message(
+                "The scratch folder {dataset} cannot be removed while the pool {pool} is not in use here. Bring the pool back; Larder then removes the folder",
+                dataset=claim.dataset,
+                pool=claim.pool,
+            )
         )
     if read_token(claim.dataset) == claim.token:
         run_when_idle(destroy_command(claim))
-        work.note(f"{claim.dataset} is gone")
+        work.note(Message("{dataset} is gone", dataset=claim.dataset))
     remove_folder(claim.token)
 
 
@@ -265,12 +270,15 @@ def clear_pool(claim: Claim, work: Work) -> None:
         return
     if pool.state == "SUSPENDED":
         raise Failed(
-            f"The scratch pool {claim.name} has stopped because a disk of it does not answer. Put the disk back, or restart the box; Larder then clears the rest away"
+            Message(
+                "The scratch pool {claim} has stopped because a disk of it does not answer. Put the disk back, or restart the box; Larder then clears the rest away",
+                claim=claim.name,
+            )
         )
     if read_token(claim.name) != claim.token:
-        raise Failed(f"The pool {claim.name} does not carry Larder's sign, so it is left alone")
+        raise Failed(Message("The pool {claim} does not carry Larder's sign, so it is left alone", claim=claim.name))
     run_when_idle(destroy_command(claim))
-    work.note(f"The scratch pool {claim.name} is gone")
+    work.note(Message("The scratch pool {claim} is gone", claim=claim.name))
 
 
 def clear_disks(claim: Claim, work: Work) -> list[str]:
@@ -285,7 +293,11 @@ def clear_disks(claim: Claim, work: Work) -> list[str]:
             erase_step([disk]).run(work)
         else:
             work.note(
-                f"{disk_label(disk)} {disk.uses[0].text}. That is nothing of this measurement, so it is left alone"
+                Message(
+                    "{disk_label} {text}. That is nothing of this measurement, so it is left alone",
+                    disk_label=disk_label(disk),
+                    text=disk.uses[0].text,
+                )
             )
     return [path for path in claim.disks if path not in there]
 
@@ -319,7 +331,7 @@ def partition_labels(disk: Disk) -> list[str]:
     try:
         listing = json.loads(result.stdout)
     except ValueError as error:
-        raise Failed("lsblk printed something that is not JSON", result.stdout[:200]) from error
+        raise Failed(Message("lsblk printed something that is not JSON"), result.stdout[:200]) from error
     rows = [child for row in listing.get("blockdevices") or () for child in row.get("children") or ()]
     return [str(row.get("partlabel") or "") for row in rows]
 

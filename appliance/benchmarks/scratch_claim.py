@@ -11,6 +11,7 @@ import re
 import msgspec
 
 from appliance.errors import Failed, Reason, Refused
+from appliance.message import Message
 from appliance.system import atomic_file, paths
 
 PREFIX = "larder-sweep-"
@@ -66,7 +67,7 @@ def read_claim(of: str) -> Claim | None:
     except FileNotFoundError:
         return None
     except msgspec.MsgspecError as error:
-        raise Failed("The note of what was made for measuring cannot be read", str(error)) from error
+        raise Failed(Message("The note of what was made for measuring cannot be read"), str(error)) from error
 
 
 def forget_claim(of: str) -> None:

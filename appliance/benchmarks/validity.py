@@ -12,7 +12,7 @@ import msgspec
 from appliance.benchmarks.case import Case
 from appliance.benchmarks.parse_results import Figures
 from appliance.benchmarks.workloads import KINDS
-from appliance.formatting import binary_text, list_with_and
+from appliance.formatting import binary_text, list_with_and, number_text
 from appliance.message import Message, message_template
 
 TIMES_MEMORY = 2  # data has to be at least this many times the maximum of the ARC
@@ -93,4 +93,4 @@ def run_remarks(case: Case, around: Circumstances) -> Iterator[str]:
     if case.sample and case.compression != "off":
         yield Message("Compression left {percent} % of the sample.", percent=f"{around.kept * 100:.0f}")
     if case.sample and case.dedup:
-        yield Message("Dedup met each block {count} times.", count=f"{around.deduped:.2f}")
+        yield Message("Dedup met each block {count} times.", count=number_text(f"{around.deduped:.2f}"))

@@ -9,6 +9,7 @@ from typing import Any
 from appliance import command
 from appliance.benchmarks.wire_listener import KEY_BYTES, PORT, SECONDS_OF_ONE
 from appliance.errors import Failed, Reason, Refused
+from appliance.message import Message
 from appliance.request import Request
 from appliance.system import paths
 
@@ -35,7 +36,9 @@ class OpenWire(Request, tag="open-wire"):
                 file.write(key)
             command.run(["systemctl", "start", UNIT], timeout=SECONDS_TO_START)
         except Failed as error:
-            raise Failed(f"Port {PORT} could not be opened for the measurement", error.said) from error
+            raise Failed(
+                Message("Port {port} could not be opened for the measurement", port=PORT), error.said
+            ) from error
         finally:
             path.unlink(missing_ok=True)
         return {"port": PORT, "key": key, "seconds": SECONDS_OF_ONE}

@@ -10,7 +10,7 @@ import msgspec
 
 from appliance.burn_in.regions import Region, RegionResult, span_text
 from appliance.disks.health import WARM_HARD_DISK, usual_limit
-from appliance.formatting import rate_text
+from appliance.formatting import number_text, rate_text
 from appliance.message import Message, join_messages, message_template
 
 State = Literal["clean", "watch", "failed"]
@@ -84,7 +84,7 @@ class SlowRegion(msgspec.Struct, frozen=True):
     @property
     def what(self) -> str:
         """``reading at 30 MB/s took 6.3 times as long as beside it, 1060 s more``."""
-        figures = {"rate": rate_text(self.rate), "times": f"{self.times:.1f}", "lost": f"{self.lost:.0f}"}
+        figures = {"rate": rate_text(self.rate), "times": number_text(f"{self.times:.1f}"), "lost": f"{self.lost:.0f}"}
         if self.reading:
             return Message("reading at {rate} took {times} times as long as beside it, {lost} s more", **figures)
         return Message("writing at {rate} took {times} times as long as beside it, {lost} s more", **figures)

@@ -17,7 +17,7 @@ from appliance.datasets.encryption.unlock import key_step
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
-from appliance.formatting import size_text
+from appliance.formatting import continue_sentence, size_text
 from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work, command_step, never
 from appliance.system.accounts import PEOPLE
@@ -111,7 +111,7 @@ class CreateDataset(Operation, tag="create-dataset"):
                     Message(
                         "The folder {full_name}: {preset_title}.",
                         full_name=self.full_name,
-                        preset_title=preset.title.lower(),
+                        preset_title=continue_sentence(preset.title),
                     ),
                     Message(" It never takes up more than {limit}.", limit=size_text(self.limit)) if self.limit else "",
                 ],

@@ -11,7 +11,7 @@ from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.formatting import size_text
-from appliance.message import Message
+from appliance.message import Message, join_messages
 from appliance.operation import Loss, Plan, Step, Work, always
 from appliance.shares import teardown
 from appliance.zfs import system_datasets
@@ -123,7 +123,9 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
             undo=Message("Nothing brings it back, unless the pool has a checkpoint from before."),
             type_to_confirm=self.dataset,
             details={
-                Message("Snapshots"): f"{detail.snapshots}{self.name_examples(detail.named)}" if detail else "",
+                Message("Snapshots"): join_messages([str(detail.snapshots), self.name_examples(detail.named)], ": ")
+                if detail
+                else "",
                 Message("Space that comes back"): size_text(freed),
                 **teardown.review_facts(facts, shares),
             },
@@ -131,9 +133,8 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
 
     @staticmethod
     def name_examples(named: tuple[str, ...]) -> str:
-        if not named:
-            return ""
-        return f": {', '.join(named[:5])}" + (" and more" if len(named) > 5 else "")
+        listed = ", ".join(named[:5])
+        return Message("{names} and more", names=listed) if len(named) > 5 else listed
 
     def freed_space(self, going: list[Dataset]) -> int:
         """Bytes freed: what the topmost datasets use, everything below included."""

@@ -22,7 +22,7 @@ from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Account
 from appliance.files import traversal
 from appliance.files.posix_acl import ACCESS, DEFAULT, Access, Level
-from appliance.message import Message
+from appliance.message import Message, join_messages, message_template
 from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.snapshots.take import SnapshotsOperation, before_step
 from appliance.system.accounts import PEOPLE, UIDS, group_number
@@ -135,7 +135,13 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
                 Step(
                     "apply",
                     Message("Apply it to every file and folder in it"),
-                    f"for each below {place}, by descriptor: chgrp {PEOPLE}; chmod; set {ACCESS} (folders also {DEFAULT})",
+                    Message(
+                        "for each below {place}, by descriptor: chgrp {group}; chmod; set {access} (folders also {default})",
+                        place=place,
+                        group=PEOPLE,
+                        access=ACCESS,
+                        default=DEFAULT,
+                    ),
                     lambda work: apply_note(dataset, note, facts, work),
                     (self.dataset,),
                 ),
@@ -181,23 +187,27 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
         return Message("Look at the access to the files of the folder, and set it again.")
 
 
+CAN_CHANGE = message_template("{users} can read and change it")
+CAN_READ = message_template("{users} can only read it")
+
+
 def summarise_access(operation: SetAccess, facts: Facts) -> str:
     """A sentence that says who can change and who can only read."""
-    given = [("all users", operation.everybody)]
-    given += [(f"all users in {name}", level) for name, level in operation.groups.items()]
+    given: list[tuple[str, Level]] = [(Message("all users"), operation.everybody)]
+    given += [(Message("all users in {group}", group=name), level) for name, level in operation.groups.items()]
     given += [
         (account.called if (account := facts.account(name)) else name, level)
         for name, level in operation.people.items()
     ]
     parts = []
-    for level, words in (("change", "read and change"), ("read", "only read")):
+    for level, sentence in (("change", CAN_CHANGE), ("read", CAN_READ)):
         who = [name for name, has in given if has == level]
         if who:
-            parts.append(f"{', '.join(who)} can {words} it")
+            parts.append(Message(sentence, users=join_messages(who, ", ")))
     refused = [name for name, has in given[1:] if has == "none"]
     if refused:
-        parts.append(f"{', '.join(refused)} can do neither")
-    text = "; ".join(parts) or "nobody can use it from another computer"
+        parts.append(Message("{users} can do neither", users=join_messages(refused, ", ")))
+    text = join_messages(parts, "; ") or Message("nobody can use it from another computer")
     return Message(
         "{dataset}: {text}. It applies to everything in it, over SMB, NFS and AFP. Folders below it that are datasets of their own keep their rules.",
         dataset=operation.dataset,
@@ -302,7 +312,13 @@ def private_steps(dataset: str, name: str) -> tuple[Step, Step]:
         Step(
             "private",
             Message("Let only {name} in", name=name),
-            f"set {ACCESS} and {DEFAULT} of {dataset}\nzfs set {user_properties.ACCESS}=… {dataset}",
+            Message(
+                "set {access} and {default} of {dataset}\nzfs set {key}=… {dataset}",
+                access=ACCESS,
+                default=DEFAULT,
+                dataset=dataset,
+                key=user_properties.ACCESS,
+            ),
             let_in_owner,
             (dataset,),
         ),

@@ -12,7 +12,7 @@ from appliance import command, names
 from appliance.datasets import reasons
 from appliance.datasets.base import DatasetOperation
 from appliance.datasets.mount import unmount_argv
-from appliance.errors import LarderError, Reason, Refused
+from appliance.errors import LarderError, Reason, Refused, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share
@@ -90,7 +90,11 @@ class DatasetMove(msgspec.Struct, frozen=True):
             try:
                 zfs_mount.mount_dataset(dataset.name, work)
             except LarderError as error:
-                work.note(Message("{dataset} was not mounted again: {error}", dataset=dataset.name, error=error))
+                work.note(
+                    Message(
+                        "{dataset} was not mounted again: {error}", dataset=dataset.name, error=explain_error(error)
+                    )
+                )
         with suppress(LarderError):
             teardown.serve_datasets(status.read_datasets(), work.note)
 

@@ -20,7 +20,7 @@ from appliance.facts.copy_mark import is_continued
 from appliance.facts.datasets import Snapshot
 from appliance.facts.sharing import Share
 from appliance.formatting import moment_text, size_text
-from appliance.message import Message
+from appliance.message import Message, join_messages
 from appliance.operation import Loss, Plan, Step, Work, always
 from appliance.pools.checkpoint import COSTS, TakeCheckpoint
 from appliance.shares import teardown
@@ -88,7 +88,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
                     "rollback-without-checkpoint",
                     "The pool cannot take a checkpoint first: {why}",
                     field="way_back",
-                    why=reason.text,
+                    why=reason.message,
                 )
 
     def copy_reasons(self, facts: Facts) -> Iterator[Reason]:
@@ -162,7 +162,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
     def list_losses(self, newer: list[Snapshot], moment: str) -> Iterator[Loss]:
         yield Loss(Message("everything written to {dataset} after {moment}", dataset=self.dataset, moment=moment))
         if newer:
-            yield Loss(f"{self.dataset}: {list_names([snapshot.short for snapshot in newer])}")
+            yield Loss(join_messages([self.dataset, list_names([snapshot.short for snapshot in newer])], ": "))
 
     def list_warnings(self, facts: Facts, shares: list[Share]) -> Iterator[str]:
         if shares:
@@ -239,7 +239,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         if left := libzfs.destroy_snapshots([snapshot.name for snapshot in newer]):
             raise Failed(
                 Message("A newer snapshot could not be destroyed"),
-                "; ".join(f"{snapshot.name}: {snapshot.why}" for snapshot in left[:5]),
+                libzfs.explain_left(left[:5]),
             )
         for name in bookmarks:
             libzfs.destroy_bookmark(name)

@@ -96,7 +96,7 @@ class SetTarget(DatasetOperation, tag="set-target"):
                     "{dataset} is served on {which}. The kernel serves either every volume on all addresses, or each on chosen ones.",
                     field="addresses",
                     dataset=other.name,
-                    which="chosen addresses" if theirs.addresses else "all addresses",
+                    which=Message("chosen addresses") if theirs.addresses else Message("all addresses"),
                 )
 
     def setting(self, volume: Dataset | None) -> ShareSetting:
@@ -150,7 +150,7 @@ class SetTarget(DatasetOperation, tag="set-target"):
 
     def describe(self, shares: list[Share]) -> dict[str, str]:
         part = self.iscsi
-        rows = {teardown.CONNECTED: ", ".join(teardown.open_targets(shares))}
+        rows: dict[str, str] = {teardown.CONNECTED: ", ".join(teardown.open_targets(shares))}
         if part:
             rows |= {
                 Message("Name"): part.iqn,

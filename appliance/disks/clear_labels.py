@@ -9,11 +9,11 @@ from pathlib import Path
 from appliance import command
 from appliance.disks import udev
 from appliance.errors import Failed
-from appliance.facts.box import Disk
+from appliance.facts.box import Disk, Use
 from appliance.formatting import disk_label
 from appliance.layout.geometry import LABEL, MIB
-from appliance.message import Message
-from appliance.operation import Step, Work
+from appliance.message import Message, join_messages
+from appliance.operation import Loss, Step, Work
 
 
 def partition_path(disk: Disk, kernel_name: str) -> str:
@@ -46,7 +46,13 @@ def erase_step(disks: Iterable[Disk]) -> Step:
             work.note(Message("Erased the signatures on {path}", path=path))
         udev.reread_disks(sorted({disk.path for disk, _path in targets}))
 
-    shown = "\n".join(f"{shlex.join(argv)}\nzeros over the first and last MiB of {argv[-1]}" for argv in commands)
+    shown = join_messages(
+        [
+            Message("{command}\nzeros over the first and last MiB of {disk}", command=shlex.join(argv), disk=argv[-1])
+            for argv in commands
+        ],
+        "\n",
+    )
     return Step(
         "erase", Message("Erase what the chosen disks hold"), shown, act, tuple(path for _disk, path in targets)
     )
@@ -60,3 +66,8 @@ def zero_ends(path: str) -> None:
         for start, end in ((0, min(MIB, target.size)), (max(target.size // LABEL * LABEL - MIB, 0), target.size)):
             for _done in target.write_zeros(start, end):
                 pass
+
+
+def lost_use(disk: Disk, use: Use) -> Loss:
+    """What a disk holds, as something that will be gone."""
+    return Loss(Message("{disk} {use}", disk=disk_label(disk), use=use.text), disk.size)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from appliance import names
 from appliance.disks import query, smart, standby
 from appliance.errors import Failed, Reason, Refused, explain_error
-from appliance.request import Exchange, Request, Send
+from appliance.request import Exchange, Request, Send, as_facts
 
 MOST_DISKS = 128
 
@@ -73,4 +73,4 @@ class LetSleep(Request, tag="let-sleep"):
 
     def answer(self, exchange: Exchange) -> None:
         said = ask_each(self.disks, lambda path: standby.set_timer(path, self.disks[path]), exchange.send)
-        exchange.send({"facts": said})
+        exchange.send(as_facts(said))

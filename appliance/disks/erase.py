@@ -45,7 +45,12 @@ GONE = Message("The disk no longer answers: it was taken out, or its cable or it
 SECONDS_BETWEEN_WORDS = 2.0
 BLKGETSIZE64 = 0x80081272
 # Attributes that count bad sectors: reallocated, reported uncorrectable, pending, offline uncorrectable.
-SECTOR_COUNTS = {5: "reallocated", 187: "reported unreadable", 197: "pending", 198: "unreadable offline"}
+SECTOR_COUNTS = {
+    5: Message("reallocated"),
+    187: Message("reported unreadable"),
+    197: Message("pending"),
+    198: Message("unreadable offline"),
+}
 
 
 # By how much is erased.
@@ -122,7 +127,7 @@ class EraseDisk(Operation, tag="erase-disk"):
             Step(
                 "ends",
                 Message("Clear the tables at both ends of the disk"),
-                f"zeros over the first and last {ENDS // MIB} MiB of {self.disk}",
+                Message("zeros over the first and last {count} MiB of {disk}", count=ENDS // MIB, disk=self.disk),
                 self.clear_ends,
                 (self.disk,),
             )
@@ -140,7 +145,7 @@ class EraseDisk(Operation, tag="erase-disk"):
                 Step(
                     "zero",
                     Message("Write zeros over all of {label}", label=label),
-                    f"zeros over all {disk.size} bytes of {self.disk}, past the cache",
+                    Message("zeros over all {size} bytes of {disk}, past the cache", size=disk.size, disk=self.disk),
                     self.write_zeros,
                     (self.disk,),
                 ),
@@ -153,7 +158,7 @@ class EraseDisk(Operation, tag="erase-disk"):
                 ),
             ]
         away = self.out_of_use(facts, disk) if disk.blocked else None
-        held = [use.text for use in disk.uses] or ["has no recognised content"]
+        held = [use.text for use in disk.uses] or [Message("has no recognised content")]
         return Plan(
             summary=join_messages([Message("{label} is empty afterwards.", label=label), REACH[self.how]]),
             steps=tuple(steps),
@@ -375,8 +380,8 @@ def sector_counts_text(path: str) -> str:
         result = query.query_disk(path, counts_argv(path), timeout=60)
         answer = json.loads(result.stdout)
     except (Failed, ValueError):
-        return "the drive reports no counts"
-    return "; ".join(counts_of(answer)) or "the drive reports no counts"
+        return Message("the drive reports no counts")
+    return join_messages([*counts_of(answer)], "; ") or Message("the drive reports no counts")
 
 
 def counts_of(answer: object) -> Iterator[str]:
@@ -386,7 +391,7 @@ def counts_of(answer: object) -> Iterator[str]:
         if isinstance(row, dict) and (name := SECTOR_COUNTS.get(parse_count(row.get("id")) or 0)):
             raw = row.get("raw")
             value = parse_count(raw.get("value")) if isinstance(raw, dict) else None
-            yield f"{name} sectors {'unknown' if value is None else value}"
+            yield Message("{kind} sectors: {count}", kind=name, count=Message("unknown") if value is None else value)
     errors = get_section(answer, "nvme_smart_health_information_log").get("media_errors")
     if parse_count(errors) is not None:
-        yield f"media errors {errors}"
+        yield Message("media errors: {count}", count=errors)

@@ -12,6 +12,7 @@ from statistics import median
 
 import msgspec
 
+from appliance.formatting import number_text
 from appliance.message import Message
 
 DISKSTATS = Path("/proc/diskstats")
@@ -60,5 +61,5 @@ def outlier_text(own: float | None, others: list[float]) -> str:
     return Message(
         "It takes {own} ms per request, the other disks of its group {usual} ms.",
         own=f"{own:.0f}",
-        usual=f"{usual:.1f}",
+        usual=number_text(f"{usual:.1f}"),
     )

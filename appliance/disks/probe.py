@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
 from msgspec.structs import replace
 
 from appliance.disks import query, udev
@@ -17,8 +16,8 @@ from appliance.disks.disk_request import DiskRequest
 from appliance.errors import Failed
 from appliance.facts.box import Disk, Facts, Use
 from appliance.layout.geometry import MIB
-from appliance.message import Message, plain_text
-from appliance.request import Exchange
+from appliance.message import Message
+from appliance.request import Exchange, as_facts
 
 NOTHING, AMBIVALENT = 2, 8  # blkid(8), exit status of --probe
 SECONDS = 60
@@ -69,6 +68,4 @@ class ReadContent(DiskRequest, tag="read-content"):
     """What disks hold that look empty: somebody is about to take them, so they are woken and read."""
 
     def answer(self, exchange: Exchange) -> None:
-        exchange.send(
-            {"facts": msgspec.to_builtins(probe_disks(exchange.read_facts(), self.disks), enc_hook=plain_text)}
-        )
+        exchange.send(as_facts(probe_disks(exchange.read_facts(), self.disks)))

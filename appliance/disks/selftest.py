@@ -84,7 +84,7 @@ class StartSelfTest(Operation, tag="start-self-test"):
         if result.status & 7:
             raise Failed(
                 Message("The disk did not take the self-test"),
-                result.stderr or "its case or controller may not pass it on",
+                result.stderr or Message("its case or controller may not pass it on"),
             )
         work.note(Message("The self-test has started. The disk's page shows its progress."))
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 import msgspec
+
+from appliance.message import message_of
 
 
 class Count(msgspec.Struct, frozen=True):
@@ -60,6 +63,12 @@ class FileImport(msgspec.Struct, frozen=True):
     free: int = 0  # bytes in the folder when that was counted
     result: ImportResult | None = None
     protocol: str = "ssh"
+    said: dict[str, Any] = msgspec.field(default_factory=dict)  # what ``problem`` was made from: ``messages_by_text``
+
+    @property
+    def problem_text(self) -> str:
+        """``problem`` as the message that it was."""
+        return message_of(self.problem, self.said)
 
     @property
     def name(self) -> str:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 from datetime import datetime
+from typing import Any
 
 import msgspec
+
+from appliance.message import message_of
 
 
 class Remote(msgspec.Struct, frozen=True):
@@ -32,6 +35,16 @@ class Remote(msgspec.Struct, frozen=True):
     restore_problem: str = ""
     pace: int = 0  # bytes a second of the last long stream to or from it, 0 where none was measured
     paired: bool = False  # another Larder, set up by a code: nothing has to be done there by hand
+    said: dict[str, Any] = msgspec.field(default_factory=dict)  # what the problems were made from: ``messages_by_text``
+
+    @property
+    def problem_text(self) -> str:
+        """``problem`` as the message that it was."""
+        return message_of(self.problem, self.said)
+
+    @property
+    def restore_problem_text(self) -> str:
+        return message_of(self.restore_problem, self.said)
 
     @property
     def name(self) -> str:

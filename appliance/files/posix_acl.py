@@ -17,6 +17,8 @@ from typing import Literal
 
 import msgspec
 
+from appliance.message import Message
+
 Level = Literal["none", "read", "change"]
 ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
 VERSION = 2
@@ -24,7 +26,11 @@ OWNER, PERSON, OWN_GROUP, GROUP, MASK, OTHER = 0x01, 0x02, 0x04, 0x08, 0x10, 0x2
 NO_ID = 0xFFFFFFFF
 READ, WRITE, ENTER = 4, 2, 1
 ORDER: tuple[Level, ...] = ("none", "read", "change")
-MAY: dict[Level, str] = {"none": "neither read nor change", "read": "read", "change": "read and change"}
+MAY: dict[Level, str] = {
+    "none": Message("neither read nor change"),
+    "read": Message("read"),
+    "change": Message("read and change"),
+}
 BITS: dict[Level, int] = {"none": 0, "read": READ, "change": READ | WRITE}
 
 

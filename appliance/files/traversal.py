@@ -55,7 +55,9 @@ def open_dir_nofollow(path: str) -> Iterator[int]:
             handle = below
         yield handle
     except OSError as error:
-        raise Failed(f"{path} could not be opened", f"{error.filename or path}: {error.strerror}") from error
+        raise Failed(
+            Message("{path} could not be opened", path=path), f"{error.filename or path}: {error.strerror}"
+        ) from error
     finally:
         os.close(handle)
 
@@ -100,7 +102,7 @@ def walk_tree(root: int) -> Generator[OpenEntry]:
                 yield OpenEntry(handle, status)
                 if stat.S_ISDIR(status.st_mode):
                     if len(stack) > DEEPEST:
-                        raise Failed(f"Folders are nested more than {DEEPEST} levels deep")
+                        raise Failed(Message("Folders are nested more than {deepest} levels deep", deepest=DEEPEST))
                     stack.append(open_listing(handle))
             finally:
                 os.close(handle)

@@ -10,6 +10,7 @@ import msgspec
 from appliance.facts.file_import import Count, FileImport
 from appliance.imports.sandbox import FOLDER
 from appliance.imports.sources import source_of
+from appliance.message import Message
 
 # Folders of the other NAS's own: snapshots, thumbnails, recycle bins, what a check of the disk has found. At every depth,
 # because ``--one-file-system`` does not keep rsync out of snapshots that are not mounted yet.
@@ -141,11 +142,11 @@ class RsyncListing(msgspec.Struct):
             self.count(item)
         elif hidden := HIDDEN.match(line):
             if hidden[3].decode(errors="replace") not in {PARTIAL, SCRATCH}:
-                self.leave_out(hidden[2], "a folder of the other NAS's own")
+                self.leave_out(hidden[2], Message("a folder of the other NAS's own"))
         elif special := SPECIAL.match(line):
-            self.leave_out(special[1], "a device, pipe or socket")
+            self.leave_out(special[1], Message("a device, pipe or socket"))
         elif outside := OUTSIDE.match(line):
-            self.leave_out(outside[1], "a link that leads out of the folder")
+            self.leave_out(outside[1], Message("a link that leads out of the folder"))
 
     def count(self, item: re.Match[bytes]) -> None:
         update, kind, attributes, size = item[1], item[2], item[3], int(item[4])
@@ -168,7 +169,7 @@ class RsyncListing(msgspec.Struct):
     def leave_out(self, name: bytes, why: str) -> None:
         self.left_out += 1
         if len(self.named) < MOST_NAMED:
-            self.named.append(f"{cut_name(name)}: {why}")
+            self.named.append(str(Message("{name}: {reason}", name=cut_name(name), reason=why)))
 
     @property
     def found(self) -> Count:

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from appliance.errors import Failed
+from appliance.message import Message
 from appliance.system import paths
 from appliance.zfs import private_mount
 
@@ -39,7 +40,7 @@ def enter(handle: int, furnish: Callable[[Path], None], *, writable: bool) -> It
     try:
         mount(b"tmpfs", PLACE, MS_NOSUID | MS_NODEV, kind=b"tmpfs", data=b"mode=755,size=16m")
     except OSError as error:
-        raise Failed("A place for the import could not be made", error.strerror or "") from error
+        raise Failed(Message("A place for the import could not be made"), error.strerror or "") from error
     try:
         fill(handle, furnish, writable=writable)
         yield [
@@ -48,7 +49,7 @@ def enter(handle: int, furnish: Callable[[Path], None], *, writable: bool) -> It
             "--no-new-privs", "--",
         ]  # fmt: skip
     except OSError as error:
-        raise Failed("A place for the import could not be made", error.strerror or "") from error
+        raise Failed(Message("A place for the import could not be made"), error.strerror or "") from error
     finally:
         with suppress(OSError):
             private_mount.libc_function("umount2", os.fsencode(PLACE), private_mount.MNT_DETACH)

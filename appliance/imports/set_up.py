@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from appliance import names
 from appliance.backups.remote import connection, settings
 from appliance.datasets import reasons
-from appliance.errors import Failed, Reason, Refused
+from appliance.errors import Failed, Reason, Refused, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.file_import import FileImport
 from appliance.facts.remote import fingerprint_of
@@ -164,8 +164,8 @@ def fetch_key(key: str, work: Work) -> None:
     try:
         found = connection.fetch_host_key(task.host, task.port)
     except Failed as error:
-        write_import(replace(task, problem=str(error)))
-        work.note(str(error))
+        write_import(replace(task, problem=explain_error(error)))
+        work.note(explain_error(error))
         return
     offered = "" if found == task.host_key else found
     write_import(replace(task, offered_key=offered, problem=""))

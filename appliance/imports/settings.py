@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from appliance import names
 from appliance.backups.remote import settings
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.file_import import FileImport
 from appliance.facts.remote import Remote
-from appliance.message import Message
+from appliance.message import Message, messages_by_text
 from appliance.system import paths
 
 PASSWORD_ENDING = ".password"  # noqa: S105
@@ -167,7 +168,8 @@ def settings_file(key: str) -> Path:
 
 
 def write_import(task: FileImport) -> None:
-    """Raises Failed."""
+    """Its problem may be a message. Raises Failed."""
+    task = replace(task, problem=str(task.problem_text), said=messages_by_text(task.problem_text))
     settings.write_file(settings_file(task.id), msgspec.json.encode(task).decode() + "\n", mode=0o644)
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from appliance import command
 from appliance.backups.remote import connection
 from appliance.backups.remote.connection import Unreachable
-from appliance.errors import Failed, LarderError, Reason
+from appliance.errors import Failed, LarderError, Reason, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.file_import import FileImport
 from appliance.formatting import size_text
@@ -23,7 +23,7 @@ from appliance.imports.rsync import RsyncListing
 from appliance.imports.set_up import fetch_key
 from appliance.imports.settings import find_import, write_import
 from appliance.imports.sources import source_of
-from appliance.message import Message
+from appliance.message import Message, reason_after_name
 from appliance.operation import Plan, Step, Work, never
 
 MOST_SAID = 256 * 1024  # bytes of complaints about single files
@@ -63,7 +63,7 @@ class TestImport(ImportOperation, tag="test-import"):
             fetch_key(self.task, work)
             task = find_import(self.task)
             if not task.offered_key:
-                raise Failed(task.problem or Message("{host} shows no host key", host=task.host))
+                raise Failed(task.problem_text or Message("{host} shows no host key", host=task.host))
             raise Failed(
                 Message("{host} answers", host=task.host),
                 Message("Confirm its host key on the page of the import, then test again."),
@@ -83,7 +83,7 @@ class TestImport(ImportOperation, tag="test-import"):
             )
         )
         for line in task.found.named:
-            work.note(Message("Left out: {line}", line=line))
+            work.note(Message("Left out: {line}", line=reason_after_name(line)))
 
     def probe(self, step: str, facts: Facts) -> bool:
         return False  # what it said is known only to the run itself
@@ -139,7 +139,7 @@ def note_problem(task: FileImport, error: LarderError) -> None:
             found = offered
         offered = "" if found == task.host_key else found
     now = datetime.now(UTC).replace(microsecond=0)
-    write_import(replace(task, tested=now, problem=str(error), offered_key=offered))
+    write_import(replace(task, tested=now, problem=explain_error(error), offered_key=offered))
 
 
 def no_folder(task: FileImport) -> Message:

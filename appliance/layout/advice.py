@@ -44,7 +44,7 @@ class Candidate(msgspec.Struct, frozen=True):
     """A disk as the advisor sees it. ``trouble``: what it reports about itself, such as “reports 12 unreadable sectors”."""
 
     size: int
-    label: str = "A disk"
+    label: str = Message("A disk")
     physical_sector: int = 4096
     rotational: bool = True
     shingled: bool = False

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from appliance import names
-from appliance.disks.clear_labels import erase_step
+from appliance.disks.clear_labels import erase_step, lost_use
 from appliance.disks.partitions import Cut, has_partitions, is_uneven, mirrors_of, partition_step
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Disk, Facts, Pool
@@ -19,7 +19,7 @@ from appliance.layout.choices import NOTABLY_UNEQUAL, LayoutChoice, rest_size
 from appliance.layout.descriptions import describe_survival, explain_layout
 from appliance.layout.geometry import LEAST_DISKS, MIB, PARTITION_MARGIN, parity_of, usable_bytes
 from appliance.message import Message, join_messages
-from appliance.operation import Loss, Operation, Plan, Step, Work, if_lost
+from appliance.operation import Operation, Plan, Step, Work, if_lost
 from appliance.pools import create_checks
 from appliance.pools.vdevs import aux_rules, retry
 from appliance.pools.vdevs.aux_rules import FUZZ
@@ -193,7 +193,7 @@ class CreatePool(Operation, tag="create-pool"):
             summary=summary,
             steps=tuple(self.steps(full, shape, cuts)),
             identity={"operation": msgspec.to_builtins(self), "disks": [disk.identity for disk in disks]},
-            losses=tuple(Loss(f"{disk_label(disk)} {use.text}", disk.size) for disk in full for use in disk.uses),
+            losses=tuple(lost_use(disk, use) for disk in full for use in disk.uses),
             warnings=tuple(self.warnings(facts, shape)),
             undo=Message("Nothing can bring back what the disks held before.")
             if full
@@ -207,7 +207,7 @@ class CreatePool(Operation, tag="create-pool"):
         layout = LayoutChoice(self.layout, len(self.groups))
         disks = [disk_label(disk) for path in self.disks if (disk := facts.disk(path))]
         found = {
-            Message("Disks") if disks[1:] else Message("Disk"): ", ".join(disks),
+            Message("Disks") if disks[1:] else Message("Disk"): join_messages(disks, ", "),
             LAYOUT_NAMES[self.layout] if self.disks[1:] else Message("One disk alone"): explain_layout(
                 layout, len(self.groups[0])
             ),

@@ -11,13 +11,19 @@ from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.formatting import disk_label, size_text
 from appliance.layout.choices import SLACK
+from appliance.message import Message
 from appliance.pools.vdevs import aux_rules
 from appliance.pools.vdevs.aux_rules import MOST_LOGS
 
 if TYPE_CHECKING:
     from appliance.pools.create import CreatePool
 
-ROLE_WORDS = {"disks": "for the data", "logs": "as log", "cache": "as cache", "spares": "as spare"}
+ROLE_WORDS = {
+    "disks": Message("for the data"),
+    "logs": Message("as log"),
+    "cache": Message("as cache"),
+    "spares": Message("as spare"),
+}
 
 
 def check_name(operation: CreatePool, name: str, facts: Facts, field: str) -> Iterator[Reason]:

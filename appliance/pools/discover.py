@@ -23,6 +23,7 @@ from appliance.errors import Cancelled, Failed
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts
 from appliance.facts.importable import Importable, ImportablePart, Rewind
+from appliance.message import Message
 from appliance.request import Request
 from appliance.system import locks
 from appliance.zfs import vdev_tree
@@ -109,7 +110,7 @@ def list_importable(*flags: str) -> tuple[Importable, ...]:
     """What ``zpool import`` lists. Raises Failed; that there is none is no failure."""
     result = command.run(["zpool", "import", *flags, "-d", BY_ID], timeout=SECONDS_TO_LOOK, accept=(0, 1))
     if result.status and result.stderr.strip() and NO_POOLS not in result.stderr:
-        raise Failed("The disks could not be searched for pools", result.stderr)
+        raise Failed(Message("The disks could not be searched for pools"), result.stderr)
     return parse_pools(result.stdout)
 
 

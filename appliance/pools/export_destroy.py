@@ -156,7 +156,11 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
         kept = sum(one.used_by_snapshots for one in datasets)
         held = Message("holding {kept}", kept=size_text(kept))
         counted = Message("{count}, {held}", count=detail.snapshots, held=held) if detail else held
-        told = {"Folders": str(len(datasets)), "Snapshots": counted, **connection_facts(self.pool, facts)}
+        told = {
+            Message("Folders"): str(len(datasets)),
+            Message("Snapshots"): counted,
+            **connection_facts(self.pool, facts),
+        }
         return Plan(
             summary=Message(
                 "{pool} and everything in it is given up, and its disks are free for something else.", pool=self.pool

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from appliance import command, names
+from appliance.message import Message, join_messages
 from appliance.request import Request
 
 KEPT = 1500
@@ -25,73 +26,82 @@ BY = re.compile(r"\[(?:user \d+ (?:\((?P<user>[^)]*)\) )?)?(?:on (?P<host>[^\]]*
 
 # What ZFS itself notes, as far as it says more than the commands; the rest is its book-keeping.
 NOTED: dict[str, str] = {
-    "scan setup": "A scrub or rebuild began.",
-    "scan done": "The scrub or rebuild was done.",
-    "scan cancelled": "The scrub or rebuild was stopped.",
-    "scan aborted, restarting": "The rebuild started again, because another disk joined it.",
-    "starting deferred resilver": "A rebuilding that had waited began.",
-    "vdev attach": "A disk was attached or replaced.",
-    "vdev online": "A device came online and the pool grew.",
-    "detach": "A disk was detached.",
-    "vdev remove started": "A device began to be emptied, to be removed.",
-    "vdev remove completed": "A device was removed.",
-    "vdev remove canceled": "Removing a device was stopped.",
-    "vdev remove": "A log, cache or spare device was removed.",
-    "raidz vdev expansion started": "Growing a raidz group by a disk began.",
-    "raidz vdev expansion completed": "A raidz group had grown by a disk.",
-    "trim": "A disk was trimmed, or that was begun or stopped.",
-    "initialize": "The free space of a disk was written through, or that was begun or stopped.",
-    "rebuild": "A disk was rebuilt in sequence, or that was begun.",
-    "spa checkpoint": "A checkpoint was taken.",
-    "spa discard checkpoint": "The checkpoint was given up.",
-    "checkpoint rewind": "The pool went back to its checkpoint.",
-    "split": "The pool was split off from another.",
-    "guid change": "The pool got a new identity.",
-    "create pool version": "The pool was made.",
-    "open pool version": "The pool was opened, as at every start of the box.",
-    "import pool version": "The pool was imported.",
+    "scan setup": Message("A scrub or rebuild began."),
+    "scan done": Message("The scrub or rebuild was done."),
+    "scan cancelled": Message("The scrub or rebuild was stopped."),
+    "scan aborted, restarting": Message("The rebuild started again, because another disk joined it."),
+    "starting deferred resilver": Message("A rebuilding that had waited began."),
+    "vdev attach": Message("A disk was attached or replaced."),
+    "vdev online": Message("A device came online and the pool grew."),
+    "detach": Message("A disk was detached."),
+    "vdev remove started": Message("A device began to be emptied, to be removed."),
+    "vdev remove completed": Message("A device was removed."),
+    "vdev remove canceled": Message("Removing a device was stopped."),
+    "vdev remove": Message("A log, cache or spare device was removed."),
+    "raidz vdev expansion started": Message("Growing a raidz group by a disk began."),
+    "raidz vdev expansion completed": Message("A raidz group had grown by a disk."),
+    "trim": Message("A disk was trimmed, or that was begun or stopped."),
+    "initialize": Message("The free space of a disk was written through, or that was begun or stopped."),
+    "rebuild": Message("A disk was rebuilt in sequence, or that was begun."),
+    "spa checkpoint": Message("A checkpoint was taken."),
+    "spa discard checkpoint": Message("The checkpoint was given up."),
+    "checkpoint rewind": Message("The pool went back to its checkpoint."),
+    "split": Message("The pool was split off from another."),
+    "guid change": Message("The pool got a new identity."),
+    "create pool version": Message("The pool was made."),
+    "open pool version": Message("The pool was opened, as at every start of the box."),
+    "import pool version": Message("The pool was imported."),
 }  # fmt: skip
-SCAN_KIND = {"func=1": "A scrub began.", "func=2": "A rebuilding began."}
-OUTCOMES = {"activated": "began", "complete": "was done", "suspended": "was paused", "canceled": "was stopped"}
+SCAN_KIND = {"func=1": Message("A scrub began."), "func=2": Message("A rebuilding began.")}
+OUTCOMES: dict[tuple[str, str], str] = {
+    ("trim", "activated"): Message("Trimming a disk began."),
+    ("trim", "complete"): Message("Trimming a disk was done."),
+    ("trim", "suspended"): Message("Trimming a disk was paused."),
+    ("trim", "canceled"): Message("Trimming a disk was stopped."),
+    ("initialize", "activated"): Message("Writing through the free space of a disk began."),
+    ("initialize", "complete"): Message("Writing through the free space of a disk was done."),
+    ("initialize", "suspended"): Message("Writing through the free space of a disk was paused."),
+    ("initialize", "canceled"): Message("Writing through the free space of a disk was stopped."),
+}
 COMMANDS: dict[tuple[str, str], str] = {
-    ("zpool", "create"): "The pool was made.",
-    ("zpool", "destroy"): "The pool was destroyed.",
-    ("zpool", "import"): "The pool was imported.",
-    ("zpool", "export"): "The pool was exported.",
-    ("zpool", "scrub"): "A scrub was asked for.",
-    ("zpool", "resilver"): "A rebuild was asked to start again.",
-    ("zpool", "trim"): "Trimming was asked for.",
-    ("zpool", "initialize"): "Writing through the free space was asked for.",
-    ("zpool", "clear"): "The error counts were set back.",
-    ("zpool", "online"): "A disk was brought online.",
-    ("zpool", "offline"): "A disk was taken offline.",
-    ("zpool", "attach"): "A disk was attached.",
-    ("zpool", "detach"): "A disk was detached.",
-    ("zpool", "replace"): "A disk was replaced.",
-    ("zpool", "add"): "Devices were added.",
-    ("zpool", "remove"): "A device was removed.",
-    ("zpool", "set"): "A setting of the pool was changed.",
-    ("zpool", "upgrade"): "The pool was brought to newer features.",
-    ("zpool", "checkpoint"): "A checkpoint was taken or given up.",
-    ("zpool", "split"): "A new pool was split off.",
-    ("zpool", "reguid"): "The pool got a new identity.",
-    ("zfs", "create"): "A folder was made.",
-    ("zfs", "destroy"): "A folder or snapshot was destroyed.",
-    ("zfs", "snapshot"): "A snapshot was taken.",
-    ("zfs", "rollback"): "A folder went back to a snapshot.",
-    ("zfs", "clone"): "A snapshot was made into a folder of its own.",
-    ("zfs", "promote"): "A clone took over from its origin.",
-    ("zfs", "rename"): "A folder or snapshot got a new name.",
-    ("zfs", "set"): "A setting of a folder was changed.",
-    ("zfs", "inherit"): "A setting of a folder went back to its parent's.",
-    ("zfs", "receive"): "A folder was received from elsewhere.",
-    ("zfs", "recv"): "A folder was received from elsewhere.",
-    ("zfs", "hold"): "A snapshot was kept from being destroyed.",
-    ("zfs", "release"): "A snapshot may be destroyed again.",
-    ("zfs", "load-key"): "A folder was unlocked.",
-    ("zfs", "unload-key"): "A folder was locked.",
-    ("zfs", "change-key"): "A passphrase was changed.",
-    ("zfs", "upgrade"): "Folders were brought to a newer version.",
+    ("zpool", "create"): Message("The pool was made."),
+    ("zpool", "destroy"): Message("The pool was destroyed."),
+    ("zpool", "import"): Message("The pool was imported."),
+    ("zpool", "export"): Message("The pool was exported."),
+    ("zpool", "scrub"): Message("A scrub was asked for."),
+    ("zpool", "resilver"): Message("A rebuild was asked to start again."),
+    ("zpool", "trim"): Message("Trimming was asked for."),
+    ("zpool", "initialize"): Message("Writing through the free space was asked for."),
+    ("zpool", "clear"): Message("The error counts were set back."),
+    ("zpool", "online"): Message("A disk was brought online."),
+    ("zpool", "offline"): Message("A disk was taken offline."),
+    ("zpool", "attach"): Message("A disk was attached."),
+    ("zpool", "detach"): Message("A disk was detached."),
+    ("zpool", "replace"): Message("A disk was replaced."),
+    ("zpool", "add"): Message("Devices were added."),
+    ("zpool", "remove"): Message("A device was removed."),
+    ("zpool", "set"): Message("A setting of the pool was changed."),
+    ("zpool", "upgrade"): Message("The pool was brought to newer features."),
+    ("zpool", "checkpoint"): Message("A checkpoint was taken or given up."),
+    ("zpool", "split"): Message("A new pool was split off."),
+    ("zpool", "reguid"): Message("The pool got a new identity."),
+    ("zfs", "create"): Message("A folder was made."),
+    ("zfs", "destroy"): Message("A folder or snapshot was destroyed."),
+    ("zfs", "snapshot"): Message("A snapshot was taken."),
+    ("zfs", "rollback"): Message("A folder went back to a snapshot."),
+    ("zfs", "clone"): Message("A snapshot was made into a folder of its own."),
+    ("zfs", "promote"): Message("A clone took over from its origin."),
+    ("zfs", "rename"): Message("A folder or snapshot got a new name."),
+    ("zfs", "set"): Message("A setting of a folder was changed."),
+    ("zfs", "inherit"): Message("A setting of a folder went back to its parent's."),
+    ("zfs", "receive"): Message("A folder was received from elsewhere."),
+    ("zfs", "recv"): Message("A folder was received from elsewhere."),
+    ("zfs", "hold"): Message("A snapshot was kept from being destroyed."),
+    ("zfs", "release"): Message("A snapshot may be destroyed again."),
+    ("zfs", "load-key"): Message("A folder was unlocked."),
+    ("zfs", "unload-key"): Message("A folder was locked."),
+    ("zfs", "change-key"): Message("A passphrase was changed."),
+    ("zfs", "upgrade"): Message("Folders were brought to a newer version."),
 }
 
 
@@ -145,7 +155,7 @@ def parse_entries(lines: Iterable[object]) -> Iterator[HistoryEntry]:
         text, by = parts[2], ""
         head, bracket, tail = text.rpartition(" [")
         if bracket and (who := BY.fullmatch(f"[{tail}")):
-            text, by = head, " on ".join(filter(None, [who["user"] or "", (who["host"] or "").partition(":")[0]]))
+            text, by = head, "@".join(filter(None, [who["user"] or "", (who["host"] or "").partition(":")[0]]))
         noted = INTERNAL.match(text)
         yield HistoryEntry(at, "noted" if noted else "command", (noted[1] if noted else text)[:LONGEST], by[:120])
 
@@ -154,28 +164,29 @@ def describe_entry(kind: str, text: str) -> str:
     """What an entry means, in a sentence."""
     if kind == "noted":
         begins = known_note(text)
-        return noted_words(begins, NOTED[begins], text) if begins else "ZFS noted something of its own."
+        return noted_words(begins, NOTED[begins], text) if begins else Message("ZFS noted something of its own.")
     try:
         argv = shlex.split(text)
     except ValueError:
         argv = text.split()
     tool, verb = ([*argv, "", ""])[:2]
     if (tool, verb) == ("zpool", "scrub") and "-s" in argv:
-        return "The scrub was asked to stop."
+        return Message("The scrub was asked to stop.")
     if (tool, verb) == ("zpool", "scrub") and "-p" in argv:
-        return "The scrub was asked to pause."
-    return COMMANDS.get((tool, verb), "A command was run.")
+        return Message("The scrub was asked to pause.")
+    return COMMANDS.get((tool, verb), Message("A command was run."))
 
 
 def noted_words(begins: str, sentence: str, text: str) -> str:
     if begins == "scan setup":
         return next((said for mark, said in SCAN_KIND.items() if mark in text.split()), sentence)
     if begins in {"trim", "initialize"}:
-        what = "Trimming" if begins == "trim" else "Writing through the free space of"
-        outcome = OUTCOMES.get(text.rsplit(" ", 1)[-1], "")
-        return f"{what} a disk {outcome}." if outcome else sentence
+        return OUTCOMES.get((begins, text.rsplit(" ", 1)[-1]), sentence)
     if begins == "scan done" and (found := re.search(r"errors=(\d+)", text)):
-        return f"{sentence} {'No errors were left.' if found[1] == '0' else f'{found[1]} errors were left.'}"
+        left = (
+            Message("No errors were left.") if found[1] == "0" else Message("{left} errors were left.", left=found[1])
+        )
+        return join_messages([sentence, left])
     return sentence
 
 

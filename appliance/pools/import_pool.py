@@ -227,8 +227,8 @@ class ImportPool(Operation, tag="import-pool"):
             details={
                 key: value
                 for key, value in {
-                    "Was called": found.name if found.name != self.name else "",
-                    "Last used by": found.host if found.other_host else "",
+                    Message("Was called"): found.name if found.name != self.name else "",
+                    Message("Last used by"): found.host if found.other_host else "",
                 }.items()
                 if value
             },

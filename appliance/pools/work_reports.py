@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from appliance.facts.box import LongWork, Pool
-from appliance.formatting import link_label, size_text
+from appliance.formatting import link_label, number_text, size_text
 from appliance.message import Message, join_messages
 from appliance.pools.progress import KNOWN_BY_THEIR_END, unix_time, work_key
 
@@ -129,7 +129,7 @@ class Report(msgspec.Struct, frozen=True):
         if self.kind in KNOWN_BY_THEIR_END:
             if self.errors == 1:
                 return Message("1 request failed.")
-            return Message("{count} requests failed.", count=f"{self.errors:,}")
+            return Message("{count} requests failed.", count=number_text(f"{self.errors:,}"))
         own = sum(name.startswith(OWN_RECORDS) for name in self.files)
         return join_messages([damaged_text(self.damaged - own), own_text(own)]) or left_text(self.errors)
 
@@ -138,20 +138,20 @@ def damaged_text(count: int) -> str:
     """What to do about so many files; nothing for none."""
     if count == 1:
         return Message("1 file could not be repaired and should be restored from a snapshot or another copy.")
-    return Message("{count} files could not be repaired and should be restored from a snapshot or another copy.", count=f"{count:,}") if count > 0 else ""  # fmt: skip
+    return Message("{count} files could not be repaired and should be restored from a snapshot or another copy.", count=number_text(f"{count:,}")) if count > 0 else ""  # fmt: skip
 
 
 def own_text(count: int) -> str:
     """What to do about so many damaged records of ZFS's own; nothing for none."""
     if count == 1:
         return Message("1 record of the pool itself could not be repaired either. If the next scrub finds it again, copy everything to another pool and create this one again.")  # fmt: skip
-    return Message("{count} records of the pool itself could not be repaired either. If the next scrub finds them again, copy everything to another pool and create this one again.", count=f"{count:,}") if count else ""  # fmt: skip
+    return Message("{count} records of the pool itself could not be repaired either. If the next scrub finds them again, copy everything to another pool and create this one again.", count=number_text(f"{count:,}")) if count else ""  # fmt: skip
 
 
 def left_text(errors: int) -> str:
     if errors == 1:
         return Message("1 error could not be repaired.")
-    return Message("{count} errors could not be repaired.", count=f"{errors:,}")
+    return Message("{count} errors could not be repaired.", count=number_text(f"{errors:,}"))
 
 
 def make_report(work: LongWork, *, began: datetime | None, files: tuple[str, ...], damaged: int, wear: tuple[Wear, ...]) -> Report:  # fmt: skip

@@ -18,6 +18,7 @@ from appliance.recovery.settings_entries import (
     AcceptedValue,
     AlertLevel,
     BayChoice,
+    BoxLanguage,
     CareChoice,
     DiskChoice,
     LedgerEntry,
@@ -47,6 +48,7 @@ def unknown_group() -> Reason:
 class SettingGroups(StrictStruct, omit_defaults=True):
     """What is kept, in groups of which each can be left out when they are brought back."""
 
+    box: tuple[BoxLanguage, ...] = ()
     notifications: tuple[Notifications, ...] = ()
     levels: tuple[AlertLevel, ...] = ()
     accepted: tuple[AcceptedValue, ...] = ()
@@ -71,6 +73,7 @@ class SettingGroups(StrictStruct, omit_defaults=True):
 
 # By group what its entries are, and how many there may be.
 GROUPS: dict[str, tuple[Any, int]] = {
+    "box": (BoxLanguage, 1),
     "notifications": (Notifications, 1),
     "levels": (AlertLevel, 500),
     "accepted": (AcceptedValue, 1000),

@@ -56,7 +56,6 @@ class Notifications(StrictStruct):
     digest_hour: int = 8
     weekly: bool = False
     address: str = ""
-    language: str = ""
 
     def __post_init__(self) -> None:
         recipients = (*self.critical, *self.warning, *self.notice)
@@ -67,8 +66,20 @@ class Notifications(StrictStruct):
             all(is_line(text, 255) for text in (self.user, self.sender, self.address)),
             len(recipients) <= 150 and all(ADDRESS.fullmatch(one) and one.isprintable() for one in recipients),
             is_hour(self.quiet_from, self.quiet_to, self.digest_hour),
-            LANGUAGE.fullmatch(self.language),
         )
+
+    @property
+    def key(self) -> str:
+        return ""
+
+
+class BoxLanguage(StrictStruct):
+    """The language of the box: of its mails, notifications and console."""
+
+    language: str
+
+    def __post_init__(self) -> None:
+        require(LANGUAGE.fullmatch(self.language))
 
     @property
     def key(self) -> str:

@@ -126,7 +126,10 @@ def check_config(path: Path) -> None:
     if not DROP_IN.exists():
         raise Failed(
             Message("netatalk on this box is set up by hand"),
-            f"its unit does not name {CONFIG}. Larder leaves it alone. To hand it over, run Larder's installation with LARDER_TAKE=netatalk.",
+            Message(
+                "its unit does not name {config}. Larder leaves it alone. To hand it over, run Larder's installation with LARDER_TAKE=netatalk.",
+                config=CONFIG,
+            ),
         )
     text = path.read_text(encoding="utf-8")
     parser = parse_config(text)

@@ -182,8 +182,8 @@ class ApproveShares(Operation, tag="approve-shares"):
                 people = [*getattr(part, "write", ()), *getattr(part, "read", ()), *getattr(part, "hosts", ())]
                 people += getattr(part, "initiators", ())
                 name = getattr(part, "name", "")
-                named, let_in = f" as {name}" if name else "", ", ".join(people)
-                yield f"{called}{named}{' for ' if let_in else ''}{let_in}"
+                served = Message("{protocol} as {name}", protocol=called, name=name) if name else called
+                yield Message("{share} for {users}", share=served, users=", ".join(people)) if people else served
 
     def serve(self, work: Work, offers: list[Offer], protocols: list[str]) -> None:
         before, now = approved.read_approved(), {one.guid: one for one in status.read_datasets()}

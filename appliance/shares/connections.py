@@ -19,6 +19,7 @@ import msgspec
 from appliance import command
 from appliance.errors import Failed
 from appliance.facts.sharing import Session
+from appliance.message import Message
 from appliance.request import Request
 from appliance.shares import afp
 from appliance.shares.settings import PROTOCOLS, Protocol
@@ -75,11 +76,11 @@ def process_of(entry: dict[str, Any]) -> str:
 
 def secured_of(session: dict[str, Any]) -> str:
     """How a session is kept from others: Samba tells ``degree`` none, anonymous, partial or full for each."""
-    for kind, words in (("encryption", "encrypted"), ("signing", "signed")):
+    for kind, words in (("encryption", Message("encrypted")), ("signing", Message("signed"))):
         told = session.get(kind)
         if isinstance(told, dict) and told.get("degree") in {"partial", "full"}:
             return words
-    return "neither signed nor encrypted" if "signing" in session else ""
+    return Message("neither signed nor encrypted") if "signing" in session else ""
 
 
 def smb_connections(answer: object) -> Iterator[Connection]:

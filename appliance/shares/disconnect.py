@@ -11,6 +11,7 @@ from pathlib import Path
 
 from appliance import command
 from appliance.errors import Failed
+from appliance.formatting import list_with_and
 from appliance.message import Message
 from appliance.operation import Work
 from appliance.shares import connections
@@ -30,7 +31,7 @@ def end_connections(found: Collection[Connection]) -> None:
     until = time.monotonic() + SECONDS_TO_END
     while left := sorted({one.name for one in connections.read_connections(protocols) if one.identity in ended}):
         if time.monotonic() > until:
-            raise Failed(Message("The connection of {left} does not end", left=" and of ".join(left)))
+            raise Failed(Message("The connection of {left} does not end", left=list_with_and(left)))
         time.sleep(0.2)
 
 
@@ -49,7 +50,7 @@ def describe_end(protocol: Protocol, number: str) -> str:
         return shlex.join(smbcontrol_argv(number))
     if protocol == "nfs":
         return f"write “{EXPIRE}” into {nfs_control(number)}"
-    return f"send SIGTERM to the process {number} (afpd)"
+    return Message("send SIGTERM to the process {number} (afpd)", number=number)
 
 
 def ask_to_end(one: Connection) -> None:

@@ -181,7 +181,9 @@ def insist_on(
 
 
 def not_served(shares: Iterable[Share]) -> str:
-    return f"{', '.join(sorted(share.name for share in shares))} is in the settings and is not served"
+    return Message(
+        "{names} is in the settings and is not served", names=", ".join(sorted(share.name for share in shares))
+    )
 
 
 def tell_network(note: Callable[[str], None], facts: Facts | None = None) -> None:
@@ -189,7 +191,7 @@ def tell_network(note: Callable[[str], None], facts: Facts | None = None) -> Non
     try:
         discovery.announce_shares((facts or agreed_facts()).datasets)
     except LarderError as error:
-        note(f"The share could not be announced in the network: {explain_error(error)}")
+        note(Message("The share could not be announced in the network: {reason}", reason=explain_error(error)))
 
 
 def republish_quietly(work: Work) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from appliance.errors import LarderError, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
+from appliance.message import Message, join_messages
 from appliance.shares import publish
 from appliance.shares.publish import Serving
 from appliance.shares.settings import CALLED
@@ -22,9 +23,9 @@ def reconcile_files(facts: Facts, datasets: Iterable[Dataset], note: Callable[[s
         try:
             if is_stale(one, facts, here):
                 publish.publish_shares(facts, [protocol], insist=False, note=note)
-                note(f"{CALLED[protocol]} was not as the folders say, and is now")
+                note(Message("{protocol} was not as the folders say, and is now", protocol=CALLED[protocol]))
         except LarderError as error:
-            note(f"{CALLED[protocol]}: {explain_error(error)}")
+            note(join_messages([CALLED[protocol], explain_error(error)], ": "))
 
 
 def is_stale(one: Serving, facts: Facts, here: Collection[str]) -> bool:

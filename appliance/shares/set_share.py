@@ -16,7 +16,7 @@ from appliance.errors import Failed, LarderError, Reason, Refused
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
-from appliance.message import Message
+from appliance.message import Message, message_template
 from appliance.operation import Operation, Plan, Step, Work
 from appliance.shares import approved, publish
 from appliance.shares.settings import (
@@ -33,6 +33,9 @@ from appliance.shares.settings import (
     wanted_shares,
 )
 from appliance.zfs import status
+
+SERVES = message_template("{protocol} serves {dataset}")
+SERVES_NO_LONGER = message_template("{protocol} no longer serves {dataset}")
 
 
 class SetShare(Operation, tag="set-share"):
@@ -167,7 +170,11 @@ class SetShare(Operation, tag="set-share"):
                 Step(
                     "serve",
                     Message("Have {spoken} served as it says, and ask whether it is", spoken=self.spoken),
-                    f"write {one.owned.path}, checked by its own daemon\nreload {' '.join(one.units)}",
+                    Message(
+                        "write {path}, checked by its own daemon\nreload {names}",
+                        path=one.owned.path,
+                        names=" ".join(one.units),
+                    ),
                     lambda work: self.serve(work, dataset),
                     (str(one.owned.path),),
                 ),
@@ -232,7 +239,8 @@ class SetShare(Operation, tag="set-share"):
             approved.set_approved(dataset.guid, share=dataset.guid in was_agreed)
             self.put_back(before)
             raise
-        work.note(f"{self.spoken} {'serves' if self.part else 'no longer serves'} {self.dataset}")
+        said = SERVES if self.part else SERVES_NO_LONGER
+        work.note(Message(said, protocol=self.spoken, dataset=self.dataset))
 
     def places(self, facts: Facts) -> set[str]:
         """Where this folder is mounted, and those below that take their setting from it."""

@@ -22,9 +22,9 @@ from appliance.shares import publish, smb_security
 from appliance.shares.settings import Smb, wanted_shares
 
 WORDS = {
-    "asked": "only where a folder or the other computer asks for it",
-    "desired": "for every computer that can",
-    "required": "for everybody",
+    "asked": Message("only where a folder or the other computer asks for it"),
+    "desired": Message("for every computer that can"),
+    "required": Message("for everybody"),
 }
 
 
@@ -70,7 +70,7 @@ class SetSmbSecurity(Operation, tag="set-smb-security"):
                 Step(
                     "protect",
                     Message("Keep the choice, and have Samba take it up"),
-                    f"write {publish.SERVING['smb'].owned.path}, checked by Samba\nwrite {smb_security.FILE}",
+                    Message("write {path}, checked by Samba\nwrite {file}", path=publish.SERVING['smb'].owned.path, file=smb_security.FILE),
                     self.protect,
                     (str(smb_security.FILE),),
                 ),

@@ -53,7 +53,11 @@ def review_facts(facts: Facts, shares: Collection[Share], *, label: str = SHARES
 def connected_users(sessions: Iterable[Session], shares: Iterable[Share]) -> str:
     """Who is connected to these shares, for a review page; empty where nobody is."""
     names = {share.name.lower() for share in shares}
-    people = [f"{one.user} from {one.machine} ({one.share})" for one in sessions if one.share.lower() in names]
+    people = [
+        Message("{user} from {machine} ({share})", user=one.user, machine=one.machine, share=one.share)
+        for one in sessions
+        if one.share.lower() in names
+    ]
     return names_text(people, MOST_NAMED)
 
 
@@ -223,7 +227,7 @@ def all_served(facts: Facts, datasets: Iterable[Dataset]) -> bool:
 def programs_using(folders: Iterable[str], proc: Path = Path("/proc")) -> list[str]:
     """The programs that have something open below these folders: ``rsync (process 811): /tank/photos``."""
     wanted = tuple(folder.rstrip("/") for folder in folders if folder not in {"", "/"})
-    found = []
+    found: list[str] = []
     for process in sorted((one for one in proc.iterdir() if one.name.isdigit()), key=lambda one: int(one.name)):
         try:
             links = [process / "cwd", process / "root", *(process / "fd").iterdir()]
@@ -236,7 +240,11 @@ def programs_using(folders: Iterable[str], proc: Path = Path("/proc")) -> list[s
             except OSError:
                 continue
             if any(target == folder or target.startswith(f"{folder}/") for folder in wanted):
-                found.append(f"{name} (process {process.name}): {target[:200]}")
+                found.append(
+                    Message(
+                        "{name} (process {process}): {target}", name=name, process=process.name, target=target[:200]
+                    )
+                )
                 break
     return found
 

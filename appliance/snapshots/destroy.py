@@ -15,7 +15,7 @@ from appliance import names, schedule
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Snapshot
-from appliance.message import Message
+from appliance.message import Message, join_messages
 from appliance.operation import Loss, Plan, Step, Work, always, never
 from appliance.snapshots import policy, retention, space
 from appliance.snapshots.take import SnapshotsOperation
@@ -148,7 +148,7 @@ class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
         """A heading that counts only what will really be destroyed."""
         if len(going) == 1:
             return Message("Destroy the snapshot {name}", name=going[0].name)
-        return f"Destroy {len(going)} snapshots of {self.subject}"
+        return Message("Destroy {count} snapshots of {subject}", count=len(going), subject=self.subject)
 
     def list_losses(self, chosen: Sequence[Snapshot]) -> tuple[Loss, ...]:
         """The chosen snapshots that do not stay, including those already gone, which are no reason to refuse the rest.
@@ -186,7 +186,9 @@ class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
         if not left:
             work.note(Message("Space freed: {freed_text}. ZFS frees it in the background.", freed_text=freed.text))
         if len(left) == total:
-            raise Failed(Message("None of the snapshots was destroyed"), f"{left[0].name}: {left[0].why}")
+            raise Failed(
+                Message("None of the snapshots was destroyed"), join_messages([left[0].name, left[0].why], ": ")
+            )
 
     def probe(self, step: str, facts: Facts) -> bool:
         return not self.find_destroyable(facts)
@@ -245,18 +247,24 @@ class PruneSnapshots(DestroySnapshots, tag="prune-snapshots"):
 
 def describe_blocks(snapshots: Iterable[Snapshot]) -> list[str]:
     """What keeps snapshots from being destroyed, one clause each."""
-    found = []
+    found: list[str] = []
     for snapshot in snapshots:
         if snapshot.clones:
-            found.append(f"{snapshot.name}: the folder {snapshot.clones[0]} is a clone of it")
+            found.append(
+                Message(
+                    "{snapshot}: the folder {clone} is a clone of it",
+                    snapshot=snapshot.name,
+                    clone=snapshot.clones[0],
+                )
+            )
         elif snapshot.holds:
-            found.append(f"{snapshot.name}: it is held")
+            found.append(Message("{snapshot}: it is held", snapshot=snapshot.name))
     return found
 
 
 def staying_notes(blocks: Sequence[str]) -> Iterator[str]:
     """The clauses of ``describe_blocks`` as lines for a plan and a job's log: all if they are few, else the first."""
-    yield from (f"It stays: {text}" for text in blocks[:NAMED])
+    yield from (Message("It stays: {reason}", reason=text) for text in blocks[:NAMED])
     if len(blocks) > NAMED:
         yield Message("{number} more stay, held or cloned.", number=len(blocks) - NAMED)
 
@@ -273,4 +281,9 @@ def list_names(short_names: Sequence[str]) -> str:
     """Snapshots of one dataset on one line: all if they are few, else their number and the first."""
     if len(short_names) <= NAMED:
         return ", ".join(short_names)
-    return f"{len(short_names)} snapshots: {', '.join(short_names[:NAMED])} and {len(short_names) - NAMED} more"
+    return Message(
+        "{count} snapshots: {names} and {more} more",
+        count=len(short_names),
+        names=", ".join(short_names[:NAMED]),
+        more=len(short_names) - NAMED,
+    )

@@ -134,7 +134,10 @@ class ReleaseSnapshot(SnapshotOperation, tag="release-snapshot"):
                 work.note(Message("Released: {hold_text}", hold_text=hold_text(tag)))
 
         # Only root may list the tags, so the page that shows this cannot name them.
-        text = f"{shlex.join(['zfs', 'release', 'TAG', self.snapshot])}, for the tag of each of its holds"
+        text = Message(
+            "{command}, for the tag of each of its holds",
+            command=shlex.join(["zfs", "release", "TAG", self.snapshot]),
+        )
         return Plan(
             summary=Message(
                 "{snapshot} can be destroyed again. Releasing it does not destroy it.", snapshot=self.snapshot
@@ -157,7 +160,7 @@ def hold_text(tag: str) -> str:
     """A hold in words: why it was set and by whom, as far as its tag tells."""
     if match := OURS.fullmatch(tag):
         return f"{match['why']} ({match['who'] or 'somebody'})"
-    return f"{tag} (set by another tool)"
+    return Message("{tag} (set by another tool)", tag=tag)
 
 
 class RenameSnapshot(SnapshotOperation, tag="rename-snapshot"):

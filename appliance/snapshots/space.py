@@ -12,6 +12,7 @@ from appliance import names
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Snapshot, Span
 from appliance.formatting import size_text
+from appliance.message import Message
 from appliance.request import Request
 from appliance.zfs import libzfs
 
@@ -41,7 +42,7 @@ class Freed(msgspec.Struct, frozen=True):
     def text(self) -> str:
         if self.exact:
             return size_text(self.size)
-        return f"at least {size_text(self.size)}, plus what several of them share"
+        return Message("at least {size}, plus what several of them share", size=size_text(self.size))
 
 
 def measure_space(ranges: Iterable[Pair], held: Iterable[str] = ()) -> MeasuredSpace:

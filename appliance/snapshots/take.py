@@ -275,7 +275,7 @@ class RunSnapshotPolicies(SnapshotsOperation, tag="run-snapshot-policies"):
             for failure in left:
                 work.note(Message("{failure} was not taken: {why}", failure=failure.name, why=failure.why))
             if left and len(left) == len(wanted):
-                raise Failed(Message("No snapshot was taken"), f"{left[0].name}: {left[0].why}")
+                raise Failed(Message("No snapshot was taken"), join_messages([left[0].name, left[0].why], ": "))
 
         text = snapshot_text(wanted, properties)
         return Plan(

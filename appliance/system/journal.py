@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from appliance import command
 from appliance.command import CommandFailed
 from appliance.errors import Reason, Refused
+from appliance.message import Message
 from appliance.request import Request
 from appliance.system.redaction import Redactor, known_secrets
 
@@ -259,7 +260,7 @@ def line_of(entry: dict[str, Any], redactor: Redactor) -> LogLine | None:
     own = "" if identifier.startswith("larder-") else own
     source = own or identifier or field_text(entry.get("_COMM")) or "unknown"
     message = entry.get("MESSAGE")
-    text = field_text(message) if message is not None else "(The message is too long to be shown.)"
+    text = field_text(message) if message is not None else Message("(The message is too long to be shown.)")
     return LogLine(
         int(at) / 1_000_000,
         redactor.hide(clean_text(source))[:60],

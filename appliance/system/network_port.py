@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from appliance.formatting import list_with_and, with_unit
 from appliance.message import Message
 
 SIOCETHTOOL, GLINKSETTINGS = 0x8946, 0x4C
@@ -195,7 +196,7 @@ class PortWatch:
 
 def describe_speed(speed: int) -> str:
     """Mbit/s in words: ``1 Gbit/s``."""
-    return f"{speed / 1000:g} Gbit/s" if speed >= 1000 else f"{speed} Mbit/s"
+    return with_unit(f"{speed / 1000:g}", "Gbit/s") if speed >= 1000 else f"{speed} Mbit/s"
 
 
 def describe_slow(link: Link) -> str:
@@ -225,14 +226,14 @@ def describe_losses(before: Counters, now: Counters, seconds: float) -> str:
     damaged, dropped = now.damaged - before.damaged, now.dropped - before.dropped
     told = []
     if damaged >= MOST_DAMAGED and damaged > passed * DAMAGED_SHARE:
-        told.append(f"{damaged} frames were damaged")
+        told.append(Message("{damaged} frames were damaged", damaged=damaged))
     if dropped >= MOST_DROPPED and dropped > passed * DROPPED_SHARE:
-        told.append(f"{dropped} frames were dropped")
+        told.append(Message("{dropped} frames were dropped", dropped=dropped))
     if not told:
         return ""
     return Message(
         "In {round} minutes {told}; {passed} passed.",
         round=max(round(seconds / 60), 1),
-        told=" and ".join(told),
+        told=list_with_and(told),
         passed=passed,
     )

@@ -92,7 +92,7 @@ class RestartBox(PowerOperation, tag="restart-box"):
     verb: ClassVar[str] = Message("Restart")
     argv: ClassVar[tuple[str, ...]] = (*IN_A_MOMENT, "systemctl", "reboot")
     meaning: ClassVar[str] = Message("Shares and these pages go away for a few minutes and come back after the start.")
-    ending: ClassVar[str] = "restart"
+    ending: ClassVar[str] = Message("restart")
 
 
 class ShutDownBox(PowerOperation, tag="shut-down-box"):
@@ -103,4 +103,4 @@ class ShutDownBox(PowerOperation, tag="shut-down-box"):
     verb: ClassVar[str] = Message("Shut down")
     argv: ClassVar[tuple[str, ...]] = (*IN_A_MOMENT, "systemctl", "poweroff")
     meaning: ClassVar[str] = Message("Shares and these pages go away. To start the box again, press its power button.")
-    ending: ClassVar[str] = "switch off"
+    ending: ClassVar[str] = Message("switch off")

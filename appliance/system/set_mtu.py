@@ -88,7 +88,7 @@ class TryMtu(MtuOperation, tag="try-mtu"):
             steps=(
                 Step("arm", Message("Set a timer that puts {former} back", former=self.former), " ".join(timer_argv(self.port, self.former)), self.arm),
                 Step("change", Message("Set {mtu}", mtu=self.mtu), " ".join(set_argv(self.port, self.mtu)), self.change),
-                Step("ask", Message("See whether full frames reach the computers that are connected"), "an ICMP echo request of that size to each, not to be fragmented", self.ask),
+                Step("ask", Message("See whether full frames reach the computers that are connected"), Message("an ICMP echo request of that size to each, not to be fragmented"), self.ask),
             ),
             identity={"kind": "try-mtu", "port": self.port, "mtu": self.mtu, "former": self.former, "accepted": [*self.accepted]},
             warnings=self.warnings(),

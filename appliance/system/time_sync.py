@@ -13,6 +13,8 @@ import msgspec
 
 from appliance import command
 from appliance.errors import Failed
+from appliance.formatting import number_text
+from appliance.message import Message
 
 LAST = Path("/run/systemd/timesync/synchronized")  # systemd-timesyncd.service(8): written whenever the clock was set
 OFFSET = re.compile(r"^\s*Offset: ([+-]?)(.+)$", re.MULTILINE)
@@ -49,8 +51,8 @@ class TimeSync(msgspec.Struct, frozen=True):
             return ""
         size = abs(self.offset)
         if size < 1e-3:
-            return "less than a millisecond"
-        return f"{size * 1000:.0f} ms" if size < 1 else f"{size:.1f} seconds"
+            return Message("less than a millisecond")
+        return f"{size * 1000:.0f} ms" if size < 1 else Message("{count} seconds", count=number_text(f"{size:.1f}"))
 
 
 def read_time_sync() -> TimeSync | None:

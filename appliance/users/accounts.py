@@ -192,14 +192,14 @@ class EnableAccount(AccountOperation, tag="enable-account"):
 
     @property
     def title(self) -> str:
-        return f"{'Enable' if self.enabled else 'Disable'} {self.name}"
+        return Message("Enable {name}", name=self.name) if self.enabled else Message("Disable {name}", name=self.name)
 
     def plan(self, facts: Facts) -> Plan:
         account = facts.account(self.name)
         text = accounts.account_comment(account.display if account else "", disabled=not self.enabled)
         samba = samba_step(
             "samba",
-            f"{'Open' if self.enabled else 'Close'} it in Samba",
+            Message("Enable it in Samba") if self.enabled else Message("Disable it in Samba"),
             ["smbpasswd", "-e" if self.enabled else "-d", self.name],
             self.name,
         )

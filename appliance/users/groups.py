@@ -209,4 +209,4 @@ class RemoveGroup(GroupOperation, tag="remove-group"):
 
 
 def member_text(members: Iterable[str]) -> str:
-    return ", ".join(sorted(set(members))) or "nobody yet"
+    return ", ".join(sorted(set(members))) or Message("nobody yet")

@@ -20,7 +20,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.files import traversal
 from appliance.files.posix_acl import ORDER
-from appliance.message import Message
+from appliance.message import Message, join_messages
 from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.shares.settings import setting_of
 from appliance.snapshots.take import before_step
@@ -97,12 +97,19 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
     def plan(self, facts: Facts) -> Plan:
         uid, heir = user_number(facts, self.name), user_number(facts, self.heir)
         first = (
-            f"zfs snapshot -- FOLDER@{self.before} of each folder with files of {self.name}\n" if self.before else ""
+            Message(
+                "zfs snapshot -- FOLDER@{before} of each folder with files of {user}",
+                before=self.before,
+                user=self.name,
+            )
+            if self.before
+            else ""
         )
+        given = Message("for each file of {user} on every folder: chown {heir}", user=self.name, heir=self.heir)
         hand = Step(
             "files",
             Message("Give its files to {heir}", heir=self.heir),
-            f"{first}for each file of {self.name} on every folder: chown {self.heir}",
+            join_messages([first, given], "\n"),
             lambda work: self.hand_over(uid, heir, facts, work),
         )
         steps = [

@@ -13,28 +13,29 @@ from typing import Any
 import msgspec
 
 from appliance.errors import Failed, LarderError
+from appliance.message import Message, join_messages
 
 # What goes wrong, by the name of the library's exception (``libzfs_core/exceptions.py``, OpenZFS 2.3), as a person reads it.
 SAID = {
-    "PoolNotFound": "The pool is not there.",
-    "CheckpointExists": "The pool has a checkpoint already. Discard it first; a pool keeps only one.",
-    "CheckpointNotFound": "The pool has no checkpoint.",
-    "CheckpointDiscarding": "The pool is still discarding its last checkpoint. Wait until that has ended.",
-    "DeviceRemovalRunning": "A disk is being removed from the pool. Wait until that has ended.",
-    "DeviceTooBig": "A disk group of the pool is too large for a checkpoint.",
-    "RaidzExpansionRunning": "The pool is being expanded. Wait until that has ended.",
-    "NoSpace": "The pool has no space left for it.",
-    "ReadOnlyPool": "The pool can only be read.",
-    "SnapshotExists": "A snapshot of this name is there already.",
-    "SnapshotNotFound": "The snapshot is not there.",
-    "SnapshotIsHeld": "It is held, or somebody is reading from it. Release it first.",
-    "SnapshotIsCloned": "A clone is made from it.",
-    "FilesystemNotFound": "The folder is not there.",
-    "DuplicateSnapshots": "The same folder was named twice.",
-    "HoldExists": "It is held under this name already.",
-    "BookmarkExists": "A bookmark of this name is there already.",
-    "QuotaExceeded": "The limit of snapshots is reached (snapshot_limit).",
-    "SnapshotNotLatest": "Newer snapshots are in the way.",
+    "PoolNotFound": Message("The pool is not there."),
+    "CheckpointExists": Message("The pool has a checkpoint already. Discard it first; a pool keeps only one."),
+    "CheckpointNotFound": Message("The pool has no checkpoint."),
+    "CheckpointDiscarding": Message("The pool is still discarding its last checkpoint. Wait until that has ended."),
+    "DeviceRemovalRunning": Message("A disk is being removed from the pool. Wait until that has ended."),
+    "DeviceTooBig": Message("A disk group of the pool is too large for a checkpoint."),
+    "RaidzExpansionRunning": Message("The pool is being expanded. Wait until that has ended."),
+    "NoSpace": Message("The pool has no space left for it."),
+    "ReadOnlyPool": Message("The pool can only be read."),
+    "SnapshotExists": Message("A snapshot of this name is there already."),
+    "SnapshotNotFound": Message("The snapshot is not there."),
+    "SnapshotIsHeld": Message("It is held, or somebody is reading from it. Release it first."),
+    "SnapshotIsCloned": Message("A clone is made from it."),
+    "FilesystemNotFound": Message("The folder is not there."),
+    "DuplicateSnapshots": Message("The same folder was named twice."),
+    "HoldExists": Message("It is held under this name already."),
+    "BookmarkExists": Message("A bookmark of this name is there already."),
+    "QuotaExceeded": Message("The limit of snapshots is reached (snapshot_limit)."),
+    "SnapshotNotLatest": Message("Newer snapshots are in the way."),
 }
 
 
@@ -43,7 +44,9 @@ def load_library() -> Any:
     try:
         return importlib.import_module("libzfs_core")
     except (ImportError, OSError) as error:
-        raise Failed("ZFS's own library (python3-pyzfs) is not installed or does not load", str(error)) from error
+        raise Failed(
+            Message("ZFS's own library (python3-pyzfs) is not installed or does not load"), str(error)
+        ) from error
 
 
 def call_library(name: str, what: str, *arguments: object) -> Any:
@@ -51,11 +54,11 @@ def call_library(name: str, what: str, *arguments: object) -> Any:
     loaded = load_library()
     function: Callable[..., Any] | None = getattr(loaded, name, None)
     if function is None:
-        raise Failed(what, f"This version of ZFS's library has no {name}.")
+        raise Failed(what, Message("This version of ZFS's library has no {name}.", name=name))
     try:
         return function(*arguments)
     except NotImplementedError as error:
-        raise Failed(what, f"This version of ZFS's library has no {name}.") from error
+        raise Failed(what, Message("This version of ZFS's library has no {name}.", name=name)) from error
     except LarderError:
         raise
     except Exception as error:
@@ -65,12 +68,14 @@ def call_library(name: str, what: str, *arguments: object) -> Any:
 
 def take_checkpoint(pool: str) -> None:
     """Remember the pool's state of now. Raises Failed."""
-    call_library("lzc_pool_checkpoint", f"The checkpoint of {pool} was not taken", pool.encode())
+    call_library("lzc_pool_checkpoint", Message("The checkpoint of {pool} was not taken", pool=pool), pool.encode())
 
 
 def discard_checkpoint(pool: str) -> None:
     """Let the remembered state go; the kernel frees its space in the background. Raises Failed."""
-    call_library("lzc_pool_checkpoint_discard", f"The checkpoint of {pool} was not discarded", pool.encode())
+    call_library(
+        "lzc_pool_checkpoint_discard", Message("The checkpoint of {pool} was not discarded", pool=pool), pool.encode()
+    )
 
 
 # --- snapshots ------------------------------------------------------------------------------------------------
@@ -84,10 +89,15 @@ class Left(msgspec.Struct, frozen=True):
     why: str
 
 
+def explain_left(left: Iterable[Left]) -> str:
+    """Each with why it is there."""
+    return join_messages([join_messages([one.name, one.why], ": ") for one in left], "; ")
+
+
 def take_snapshots(names: Iterable[str], properties: Mapping[str, str]) -> None:
     """Take all of these (``dataset@name``, one pool) in one transaction: all or none. Raises Failed with the reasons."""
     if left := try_snapshots(list(names), properties):
-        raise Failed("No snapshot was taken", "; ".join(f"{one.name}: {one.why}" for one in left[:5]))
+        raise Failed(Message("No snapshot was taken"), explain_left(left[:5]))
 
 
 def take_most_snapshots(names: Iterable[str], properties: Mapping[str, str]) -> tuple[Left, ...]:
@@ -110,7 +120,7 @@ def try_snapshots(wanted: list[str], properties: Mapping[str, str]) -> list[Left
     except Exception as error:
         if found := match_errors(error, wanted):
             return found
-        raise Failed("No snapshot was taken", error_text(single_errors(error)[0])) from error
+        raise Failed(Message("No snapshot was taken"), error_text(single_errors(error)[0])) from error
     return []
 
 
@@ -168,64 +178,75 @@ def try_destroy(batch: list[bytes]) -> list[Left]:
     except Exception as error:
         if found := match_errors(error, [name.decode() for name in batch]):
             return found
-        raise Failed("The snapshots were not destroyed", error_text(single_errors(error)[0])) from error
+        raise Failed(Message("The snapshots were not destroyed"), error_text(single_errors(error)[0])) from error
     return []
 
 
 def hold_snapshot(name: str, tag: str) -> None:
     """Keep a snapshot from being destroyed until it is released. Raises Failed (also where the tag is there already)."""
-    missing = call_library("lzc_hold", f"{name} was not held", {name.encode(): tag.encode()})
+    missing = call_library("lzc_hold", Message("{name} was not held", name=name), {name.encode(): tag.encode()})
     if missing:
-        raise Failed(f"{name} was not held", "The snapshot is not there.")
+        raise Failed(Message("{name} was not held", name=name), Message("The snapshot is not there."))
 
 
 def release_hold(name: str, tag: str) -> None:
     """Let go of a hold. Raises Failed where there was none."""
-    missing = call_library("lzc_release", f"{name} was not released", {name.encode(): [tag.encode()]})
+    missing = call_library(
+        "lzc_release", Message("{name} was not released", name=name), {name.encode(): [tag.encode()]}
+    )
     if missing:
-        raise Failed(f"{name} was not released", "There is no such hold.")
+        raise Failed(Message("{name} was not released", name=name), Message("There is no such hold."))
 
 
 def read_holds(name: str) -> dict[str, int]:
     """The holds of a snapshot: tag to when it was set, in seconds since 1970."""
-    found = call_library("lzc_get_holds", f"The holds of {name} could not be read", name.encode())
+    found = call_library("lzc_get_holds", Message("The holds of {name} could not be read", name=name), name.encode())
     return {tag.decode(errors="replace"): int(at) for tag, at in found.items()}
 
 
 def create_bookmark(name: str, snapshot_name: str) -> None:
     """Remember the snapshot's moment as ``dataset#name`` for incremental sending; it keeps no data."""
-    call_library("lzc_bookmark", f"{name} was not made", {name.encode(): snapshot_name.encode()})
+    call_library("lzc_bookmark", Message("{name} was not made", name=name), {name.encode(): snapshot_name.encode()})
 
 
 def create_bookmarks(snapshots: Mapping[str, str]) -> None:
     """The same for many at once, each ``dataset#name`` with its snapshot: all or none (one pool). Raises Failed."""
     if snapshots:
         wanted = {name.encode(): of.encode() for name, of in snapshots.items()}
-        call_library("lzc_bookmark", "The bookmarks were not made", wanted)
+        call_library("lzc_bookmark", Message("The bookmarks were not made"), wanted)
 
 
 def newer_bookmarks(dataset: str, txg: int) -> list[str]:
     """The bookmarks of a dataset that were made of a later moment: a rollback fails while they are there."""
-    found = call_library("lzc_get_bookmarks", "The bookmarks could not be read", dataset.encode(), [b"createtxg"])
+    found = call_library(
+        "lzc_get_bookmarks", Message("The bookmarks could not be read"), dataset.encode(), [b"createtxg"]
+    )
     return sorted(f"{dataset}#{name.decode()}" for name, props in found.items() if props[b"createtxg"][b"value"] > txg)
 
 
 def destroy_bookmark(name: str) -> None:
     """Let a bookmark go; one that has gone is fine. Raises Failed."""
-    call_library("lzc_destroy_bookmarks", f"The bookmark {name} was not destroyed", [name.encode()])
+    call_library("lzc_destroy_bookmarks", Message("The bookmark {name} was not destroyed", name=name), [name.encode()])
 
 
 def destroy_bookmarks(names: Iterable[str]) -> None:
     """The same for many at once (one pool). Raises Failed."""
     if wanted := [name.encode() for name in names]:
-        call_library("lzc_destroy_bookmarks", "The bookmarks were not destroyed", wanted)
+        call_library("lzc_destroy_bookmarks", Message("The bookmarks were not destroyed"), wanted)
 
 
 def range_space(first: str, last: str) -> int:
     """Bytes that come back when every snapshot from ``first`` to ``last`` of one dataset goes."""
-    return int(call_library("lzc_snaprange_space", "The space could not be told", first.encode(), last.encode()))
+    return int(
+        call_library("lzc_snaprange_space", Message("The space could not be told"), first.encode(), last.encode())
+    )
 
 
 def rollback_to(dataset: str, snapshot_name: str) -> None:
     """Put a dataset back to its latest snapshot, which has to be this one. Raises Failed."""
-    call_library("lzc_rollback_to", f"{dataset} was not rolled back", dataset.encode(), snapshot_name.encode())
+    call_library(
+        "lzc_rollback_to",
+        Message("{dataset} was not rolled back", dataset=dataset),
+        dataset.encode(),
+        snapshot_name.encode(),
+    )

@@ -258,11 +258,13 @@ def mount_dataset(
         )
     with mountpoints.hold_folder(place, make=True) as (handle, above):
         if mountpoints.begins_mount(handle, above):
-            raise mountpoints.Blocked(f"Something else is mounted at {place}")
+            raise mountpoints.Blocked(Message("Something else is mounted at {place}", place=place))
         if mountpoints.holds_files(handle):
             if new:
                 raise mountpoints.Blocked(
-                    f"There is something at {place} already. Choose another name, or move it away first"
+                    Message(
+                        "There is something at {place} already. Choose another name, or move it away first", place=place
+                    )
                 )
             work.note(
                 Message(
@@ -273,7 +275,11 @@ def mount_dataset(
         if not mountpoints.is_mounted_at(place, name):
             unmount_dataset(name)
             raise mountpoints.Blocked(
-                f"The folder at {place} was moved while {name} was being mounted, so it was unmounted again"
+                Message(
+                    "The folder at {place} was moved while {name} was being mounted, so it was unmounted again",
+                    place=place,
+                    name=name,
+                )
             )
     work.note(Message("Mounted {name}", name=name))
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from appliance import command
 from appliance.errors import Failed, Refused
 from appliance.files import traversal
+from appliance.message import Message
 from appliance.operation import Step, Work
 from appliance.system import paths
 from appliance.zfs import pool_sync, private_mount
@@ -32,7 +33,9 @@ def hold_folder(place: str, *, make: bool = False) -> Iterator[tuple[int, int]]:
         try:
             handles = [os.open(start, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)]
         except OSError as error:
-            raise Failed(f"{start}, where pools are mounted, cannot be reached", error.strerror or "") from error
+            raise Failed(
+                Message("{start}, where pools are mounted, cannot be reached", start=start), error.strerror or ""
+            ) from error
         stack.callback(os.close, handles[0])
         try:
             for part in Path(place).relative_to(start).parts:
@@ -50,12 +53,17 @@ def hold_folder(place: str, *, make: bool = False) -> Iterator[tuple[int, int]]:
                     os.rmdir(part, dir_fd=folder)
             if isinstance(error, NotADirectoryError):
                 raise Blocked(
-                    f"A symbolic link or a file is at {place} or on the way there. Larder follows no links"
+                    Message(
+                        "A symbolic link or a file is at {place} or on the way there. Larder follows no links",
+                        place=place,
+                    )
                 ) from error
             if make and isinstance(error, FileNotFoundError):
-                raise Blocked(f"The folder at {place} was removed while it was being made") from error
+                raise Blocked(
+                    Message("The folder at {place} was removed while it was being made", place=place)
+                ) from error
             if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
-                raise Failed(f"{place} cannot be reached", error.strerror or "") from error
+                raise Failed(Message("{place} cannot be reached", place=place), error.strerror or "") from error
             raise
 
 
@@ -78,7 +86,11 @@ def refuse_taken(place: str) -> None:
     try:
         with hold_folder(place) as (handle, above):
             if begins_mount(handle, above) or holds_files(handle):
-                raise Blocked(f"There is something at {place} already. Choose another name, or move it away first")
+                raise Blocked(
+                    Message(
+                        "There is something at {place} already. Choose another name, or move it away first", place=place
+                    )
+                )
     except FileNotFoundError:
         pass
 

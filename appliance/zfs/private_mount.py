@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from appliance.errors import Failed, Reason, Refused
+from appliance.message import Message
 from appliance.system import paths
 
 PLACE = paths.RUN / "looking"
@@ -61,7 +62,7 @@ def root_of(snapshot: str, flags: int = SAFELY) -> Iterator[int]:
         finally:
             libc_function("umount2", place, MNT_DETACH)
     except OSError as error:
-        raise Failed(f"{snapshot} cannot be looked into", error.strerror or "") from error
+        raise Failed(Message("{snapshot} cannot be looked into", snapshot=snapshot), error.strerror or "") from error
     try:
         yield handle
     finally:

@@ -19,6 +19,7 @@ from appliance.errors import Failed
 from appliance.facts import user_properties
 from appliance.facts.box import Checkpoint, Pool, Scan, Vdev
 from appliance.facts.datasets import Dataset, Property
+from appliance.message import Message
 from appliance.zfs import ashift, scan_status, system_datasets
 from appliance.zfs.scan_status import parse_number, parse_time
 
@@ -61,9 +62,9 @@ def parse_json(text: str, what: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise Failed(f"{what} printed something that is not JSON", text[:200]) from error
+        raise Failed(Message("{what} printed something that is not JSON", what=what), text[:200]) from error
     if not isinstance(found, dict):  # not to be taken for a box without pools
-        raise Failed(f"{what} printed something that is not what was asked for", text[:200])
+        raise Failed(Message("{what} printed something that is not what was asked for", what=what), text[:200])
     return found
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 
 from appliance.facts.box import Disk, Facts, Pool, Vdev
-from appliance.formatting import disk_label, disk_size, link_label
+from appliance.formatting import disk_label, disk_size, link_label, number_text
+from appliance.message import Message
 
 LABEL_STEP = 256 * 2**10  # vdev_open() counts a device in whole labels
 # zpool_label_disk(): the start of the first partition, the small ninth one, and the step in which the first ends.
@@ -100,8 +101,8 @@ def vdev_label(device: Vdev, facts: Facts) -> str:
 def group_label(group: Vdev) -> str:
     """``the raidz2 of 5 disks``, ``the mirror of 2 disks``, ``a single disk``."""
     if not group.children:
-        return "the single disk"
-    return f"the {group.name.rsplit('-', 1)[0]} of {len(group.children)} disks"
+        return Message("the single disk")
+    return Message("the {kind} of {count} disks", kind=group.name.rsplit("-", 1)[0], count=len(group.children))
 
 
 def guids_being_filled(pool: Pool) -> set[int]:
@@ -145,4 +146,5 @@ def missing_bytes(disk: Disk, place: Place) -> int:
 
 def shortage_text(missing: int) -> str:
     """``7 MB (7,340,032 bytes)``."""
-    return f"{disk_size(missing) if missing >= 10**6 else 'less than 1 MB'} ({missing:,} bytes)"
+    size = disk_size(missing) if missing >= 10**6 else Message("less than 1 MB")
+    return Message("{size} ({bytes} bytes)", size=size, bytes=number_text(f"{missing:,}"))

@@ -36,7 +36,7 @@ class Bar:
         if (wanted := request.GET.get("box")) in BOXES:
             inventory.fill(wanted)
             if user := User.objects.first():
-                login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+                login(request, user)
             return redirect("/")
         response = self.get_response(request)
         if not response.streaming and b"<body" in response.content:

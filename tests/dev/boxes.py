@@ -19,7 +19,7 @@ from appliance.facts.receiver import Receiver
 from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group
 from appliance.facts.user_properties import BOX, RECEIVES
-from appliance.message import Message
+from appliance.message import Message, join_messages, messages_by_text
 from appliance.shares.connections import Connection
 from appliance.snapshots.policy import Policy
 from tests.dev.builders import (
@@ -142,7 +142,7 @@ def healthy(now: datetime) -> Box:
         accounts=FAMILY,
         groups=(Group("family", 20000, ("anna", "ben", "clara")),),
         connections=(
-            Connection("smb", "4711", "anna", "192.168.1.23", ("photos", "documents"), ("2026/summer/P1000234.RAF",), 3, "signed"),
+            Connection("smb", "4711", "anna", "192.168.1.23", ("photos", "documents"), ("2026/summer/P1000234.RAF",), 3, Message("signed")),
             Connection("nfs", "12", "", "192.168.1.20", ("/tank/media",)),
         ),
         remotes=(cellar(now), cellar(now, id="2badcafe", host="larder-of-the-parents.example.org", user="larder-receive", root="safe/backups/larder", paired=True)),
@@ -150,6 +150,27 @@ def healthy(now: datetime) -> Box:
         imports=imports_of(now, own),
         uses={"tank/homes": (SpaceUse("user", "anna", 5 * GB, 50 * GB), SpaceUse("user", "ben", 3 * GB, 50 * GB))},
     )  # fmt: skip
+
+
+AWAY = join_messages(
+    [
+        Message("{place} cannot be reached", place="nas.lan, port 22"),
+        Message("Is it switched on and connected to the network?"),
+    ],
+    ": ",
+)
+NO_MODULE = join_messages(
+    [
+        Message("{host} has no module {module}", host="nas.lan", module="backup"),
+        Message("It lists these: {names}.", names="photos, music"),
+    ],
+    ": ",
+)
+
+
+def failing(problem: str) -> dict[str, Any]:
+    """What an import notes of a problem."""
+    return {"problem": str(problem), "said": messages_by_text(problem)}
 
 
 def imports_of(now: datetime, own: Sequence[Dataset]) -> tuple[FileImport, ...]:
@@ -160,14 +181,14 @@ def imports_of(now: datetime, own: Sequence[Dataset]) -> tuple[FileImport, ...]:
     found = Count(48_211, 3_120, 14, int(1.2 * TB), 48_100, int(1.2 * TB), 3, ("@eaDir: a folder of the other NAS's own", "2019/.zfs: a folder of the other NAS's own", "2019/mixer: a device, pipe or socket"))  # fmt: skip
     ready = replace(first, id="1badcafe", host_key=key, offered_key="", tested=now - timedelta(hours=2), found=found, free=4 * TB)  # fmt: skip
     ended = replace(ready, id="2badcafe", path="/volume1/a folder with a long name/papers of the whole family since 1974", began=True, result=ImportResult(now - timedelta(hours=1), 48_211, 2, 1))  # fmt: skip
-    broken = replace(ready, id="3badcafe", began=True, problem="nas.lan, port 22 cannot be reached: Is it switched on and connected to the network?")  # fmt: skip
+    broken = replace(ready, id="3badcafe", began=True, **failing(AWAY))  # fmt: skip
     share = replace(
         ready, id="4badcafe", protocol="smb", port=445, user="anna", path="/photos/2019", host_key="", public_key=""
     )
     export = replace(
         share, id="5badcafe", protocol="nfs", port=2049, user="", path="/volume1/music", found=None, tested=None
     )
-    service = replace(share, id="6badcafe", protocol="rsync", port=8873, user="", path="/backup", problem="nas.lan has no module backup: It lists these: photos, music.")  # fmt: skip
+    service = replace(share, id="6badcafe", protocol="rsync", port=8873, user="", path="/backup", **failing(NO_MODULE))  # fmt: skip
     return first, ready, ended, broken, share, export, service
 
 

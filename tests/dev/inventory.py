@@ -170,7 +170,7 @@ def put_facts(box: Box, now: datetime) -> None:
     stability.replace_pools(box.pools, now - timedelta(hours=1))
     aged = (replace(one, created=now - timedelta(days=400)) for one in box.datasets)
     store.replace(DatasetRow, aged, lambda found: str(found.guid), pool=lambda found: found.pool)
-    store.replace_disks(box.disks, disk_key)
+    store.replace(DiskRow, box.disks, disk_key)
     store.replace(AccountRow, box.accounts, lambda found: found.name)
     store.replace(GroupRow, box.groups, lambda found: found.name)
     store.replace(ShareRow, box.shares, lambda found: found.key)
@@ -361,8 +361,16 @@ def put_past(now: datetime) -> None:
     ends = (
         (Job.State.DONE, Message("Create the folder {full_name}", full_name="tank/films"), ""),
         (Job.State.DONE, Message("Share {dataset} over {spoken}", dataset="tank/photos", spoken="SMB"), ""),
-        (Job.State.CANCELLED, "Scrub tank", Message("Stopped because you asked for it.")),
-        (Job.State.FAILED, "Make the volume tank/disk larger", "cannot set property for 'tank/disk': out of space"),
+        (
+            Job.State.CANCELLED,
+            Message("{verb} {pool}", verb=Message("Scrub"), pool="tank"),
+            Message("Stopped because you asked for it."),
+        ),
+        (
+            Job.State.FAILED,
+            Message("Make {dataset} larger", dataset="tank/disk"),
+            "cannot set property for 'tank/disk': out of space",
+        ),
     )
     for at, (end, title, text) in enumerate(ends, 1):
         then = now - timedelta(days=at)
@@ -371,7 +379,6 @@ def put_past(now: datetime) -> None:
             title=title,
             state=end,
             text=text,
-            said=said_in(title, text),
             started=then,
             finished=then,
             acknowledged=then,

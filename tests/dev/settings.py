@@ -23,8 +23,6 @@ if _folder / "run" != paths.RUN:
 
 from web.settings import *  # noqa: E402, F403
 
-# What is not offered yet is seen here.
-OFFER_LANGUAGES = USE_I18N = True
 LOCALE_PATHS = [_folder / "locale"]
 BOX_NAME = "recorded"
 ALLOWED_HOSTS = ["localhost", "127.0.0.1"]  # type: ignore[assignment]

@@ -39,5 +39,5 @@ def open_box(request: HttpRequest, name: str) -> HttpResponse:
     inventory.fill(name)
     states.add_states(name)
     if user := User.objects.first():
-        login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+        login(request, user)
     return JsonResponse(samples.find_samples())

@@ -13,9 +13,11 @@ import msgspec
 from django.utils import timezone
 from msgspec.structs import replace
 
-from appliance import message
+from appliance.backups.transfer import phrase
 from appliance.benchmarks.matrix import Sweep
 from appliance.facts.sharing import Share
+from appliance.formatting import duration_text, size_text
+from appliance.message import Message, join_messages
 from appliance.shares.drift.detect import Edit
 from appliance.shares.iscsi.differences import TargetDifference
 from appliance.shares.iscsi.divergence import TargetEdit, key_of
@@ -27,7 +29,8 @@ from appliance.system.mtu import MtuStatus, Trial, Unreached
 from appliance.zfs import vdev_tree
 from tests.web import rows
 from tests.web.benchmarks import client_runs_made, sweeps_made
-from web.alerts.models import MailSettings, Message
+from web.alerts.models import MailSettings
+from web.alerts.models import Message as Letter
 from web.benchmarks import create
 from web.benchmarks.models import CaseRow, SweepRow
 from web.inventory import store
@@ -35,11 +38,23 @@ from web.inventory.box import read_box
 from web.inventory.models import BoxRow, DatasetRow, EditRow, Progress, SeenRow, ShareRow, TargetEditRow
 from web.jobs.models import Job
 from web.pools import replacement
-from web.said import said_in
+from web.said import said_in, with_said
 
 LONG_OUTPUT = (
     "cannot receive incremental stream: destination tank/photos has been modified since most recent snapshot",
     "/dev/disk/by-id/ata-WDC_WD30EZRS-11J99B1_WD-WCAWZ0000007-part1: " + "0123456789abcdef" * 8,
+)
+ERASED_IN_PART = Message(
+    "{disk} is partly erased. Nothing on it can be relied on: plan it again to erase it from the beginning.",
+    disk=Message("{model} (serial {serial})", model="WDC WD30EZRS-11J99B1", serial="WD-WCAWZ0000007"),
+)
+IN_USE = Message("This pool is already in use here, as {pool}.", pool="attic")
+PHRASE = phrase("tank/photos", 193 * 10**9, 522 * 10**9, 2800)[1]
+REPORT = join_messages(
+    [
+        Message("Rebuilding took {took} and wrote {size}.", took=duration_text(25920), size=size_text(18 * 10**11)),
+        Message("Nothing was lost."),
+    ]
 )
 CHANGED = (
     "--- what Larder wrote",
@@ -71,25 +86,25 @@ def add_states(box: str) -> None:
 def add_jobs() -> None:
     now = timezone.now()
     ends: tuple[tuple[str, str, dict[str, Any]], ...] = (
-        (Job.State.QUEUED, "Scrub attic", {}),
-        (Job.State.WAITING, "Destroy the folder tank/old", {"starts": now + timedelta(hours=1)}),
-        (Job.State.RUNNING, "Back up tank/photos to attic/backups/photos", {"started": now - timedelta(minutes=9)}),
-        (Job.State.FAILED, f"Back up {'tank/' + 'photographs-and-films-' * 4}", {"text": LONG_OUTPUT[0], "log": list(LONG_OUTPUT)}),
-        (Job.State.INTERRUPTED, "Erase bay 5", {"text": "The power went off during step 2. Erase the disk again."}),
-        (Job.State.REFUSED, "Import the pool attic", {"text": "Another computer uses this pool. Export it there first."}),
+        (Job.State.QUEUED, Message("{verb} {pool}", verb=Message("Scrub"), pool="attic"), {}),
+        (Job.State.WAITING, Message("Destroy {dataset}", dataset="tank/old"), {"starts": now + timedelta(hours=1)}),
+        (Job.State.RUNNING, Message("Back up {dataset}", dataset="tank/photos"), {"started": now - timedelta(minutes=9)}),
+        (Job.State.FAILED, Message("Back up {dataset}", dataset="tank/" + "photographs-and-films-" * 4), {"text": LONG_OUTPUT[0], "log": list(LONG_OUTPUT)}),
+        (Job.State.INTERRUPTED, Message("Erase {name}", name=Message("bay {name}", name=5)), {"text": ERASED_IN_PART}),
+        (Job.State.REFUSED, Message("Import {name}", name="attic"), {"text": IN_USE}),
     )  # fmt: skip
     for at, (state, title, more) in enumerate(ends, 51):
         ended = {} if state in Job.OPEN else {"finished": now - timedelta(minutes=at)}
         rows.job(id=uuid.UUID(int=at), title=title, state=state, **ended, **more)
         Job.objects.filter(pk=uuid.UUID(int=at)).update(created=now - timedelta(minutes=at))
-    Progress.objects.create(job=uuid.UUID(int=53), percent=37, phrase="193 of 522 GB, about 1 h 20 min left")
+    Progress.objects.create(job=uuid.UUID(int=53), percent=37, **with_said(phrase=PHRASE))
 
 
 def add_failed_switch() -> None:
     """A switch whose last change went wrong, of the first folder that is not shared."""
     row = next(row for row in DatasetRow.objects.order_by("name") if not row.fact.share and row.fact.mounted)
-    title = message.Message("Share {dataset} over {spoken}", dataset=row.name, spoken="SMB")
-    text = message.Message("There is no user {user}.", user="anna")
+    title = Message("Share {dataset} over {spoken}", dataset=row.name, spoken="SMB")
+    text = Message("There is no user {user}.", user="anna")
     rows.job(
         id=uuid.UUID(int=59),
         kind="set-share",
@@ -98,7 +113,6 @@ def add_failed_switch() -> None:
         operation=f'{{"kind":"set-share","dataset":"{row.name}","protocol":"smb","smb":{{"name":"photos","write":["anna"]}}}}',
         state=Job.State.FAILED,
         text=text,
-        said=said_in(title, text),
         finished=timezone.now(),
     )
 
@@ -112,7 +126,8 @@ def add_replacements() -> None:
                 replacement.open_replacement(card.pool, place, box, "admin")
     pool = box.cards[0].pool
     last = replacement.open_replacement(pool, list(vdev_tree.list_places(pool))[-1], box, "admin")
-    last.closed, last.report = timezone.now(), "The disk was replaced in 7 h 12 min. Nothing was lost."
+    last.closed, last.report = timezone.now(), REPORT
+    last.said |= said_in(REPORT)
     last.save()
 
 
@@ -165,7 +180,7 @@ def add_shared_volume() -> None:
 def add_manual_changes() -> None:
     edits = [
         Edit("smb", "/etc/samba/larder.conf", "ab" * 32, CHANGED, copies=("/var/lib/larder-agent/edits/larder.conf.1",)),
-        Edit("nfs", "/etc/exports.d/larder.exports", "cd" * 32, CHANGED, against=("the option crossmnt",)),
+        Edit("nfs", "/etc/exports.d/larder.exports", "cd" * 32, CHANGED, against=(Message("“{line}” of {name} is nothing that Larder can keep as a setting.", line="crossmnt", name="/tank/photos"),)),
     ]  # fmt: skip
     store.replace(EditRow, edits, lambda edit: edit.key)
     differences = (
@@ -196,4 +211,4 @@ def add_notifications() -> None:
     now = timezone.now()
     MailSettings.objects.update_or_create(pk=1, defaults={"host": "mail.example.org", "user": "box@example.org", "sender": "box@example.org", "critical": "anna@example.org"})  # fmt: skip
     answer = "550 5.7.1 The address " + "x" * 80 + "@example.org was refused"
-    Message.objects.create(key="test-mail", event="test", way="mail", state=Message.State.GIVEN_UP, made=now, next_try=now, tries=9, answer=answer)  # fmt: skip
+    Letter.objects.create(key="test-mail", event="test", way="mail", state=Letter.State.GIVEN_UP, made=now, next_try=now, tries=9, answer=answer)  # fmt: skip

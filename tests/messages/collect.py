@@ -82,7 +82,7 @@ def in_code(text: str, file: str) -> Iterator[Found]:
         first, second, *_rest = [*map(text_of, node.args), "", ""]
         if name in ("gettext", "lazy_text", "lazy_format", "Message", "message_template") and first:
             yield Found(first, "", file)
-        elif name == "ngettext":
+        elif name == "ngettext" and first:
             yield Found(first, second, file)
         elif name == "Reason" and second:
             yield Found(second, "", file, f"Why something is refused: {first}")

@@ -1,11 +1,13 @@
 """The recorded boxes in a language in which every message is in ⟦brackets⟧: whatever has none is not translated.
 
-``python -m tests.messages.pseudo healthy empty:create_pool`` prints, as JSON, what the pages of one box and one page of another
-say without brackets: ``templates``, what templates write themselves, and ``values``, sentences that come from code.
+``python -m tests.messages.pseudo healthy empty:create_pool`` prints, as JSON, what the pages of one box and one page of another,
+the answers to their forms and the mails about their alerts say without brackets: ``templates``, what templates write
+themselves, and ``values``, sentences that come from code. The process starts in English, as on a box.
 """
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -14,15 +16,18 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import time_machine
+from django.utils import translation
 
 from deploy.catalogues import compile_catalogues
 from tests.dev import place
 from tests.gallery.serve import NOW
 from tests.messages import catalogue
+from tests.messages.submissions import submissions
 
 LANGUAGE = "nl"  # one that Django knows: it takes the place of the pseudo language
 OPEN, CLOSE, VALUE, VALUE_END = "⟦", "⟧", "\ue000", "\ue001"
@@ -130,28 +135,105 @@ def mark_values() -> None:
     VariableNode.render = marked  # type: ignore[method-assign, assignment]
 
 
-def crawl(boxes: list[str]) -> dict[str, list[str]]:
-    """Every page of these boxes, read; of ``empty:create_pool`` only that one."""
-    from django.test import Client
+class Crawl:
+    """What was found on the pages of boxes, in the answers to their forms, and in mails."""
 
-    from tests.gallery.pages import SIGNED_OUT
+    def __init__(self) -> None:
+        from django.test import Client
 
-    found: dict[str, set[str]] = {"templates": set(), "values": set(), "failed": set()}
-    for word in boxes:
-        box, _colon, page = word.partition(":")
-        client = Client(raise_request_exception=False, headers={"host": "localhost"})
-        samples = client.get(f"/gallery/{box}/").json()
+        headers = {"host": "localhost", "accept-language": LANGUAGE}
+        self.client = Client(raise_request_exception=False, headers=headers)
+        self.found: dict[str, set[str]] = {"templates": set(), "values": set(), "failed": set()}
+        self.sent: set[str] = set()
+
+    def read(self, where: str, answer: Any) -> str:
+        """Note what an answer says; the page, where it is one."""
+        if answer.status_code == HTTPStatus.INTERNAL_SERVER_ERROR:
+            self.found["failed"].add(where)
+        if answer.streaming or "text/html" not in answer.headers.get("Content-Type", ""):
+            return ""
+        page: str = answer.content.decode()
+        self.note(page)
+        return page
+
+    def note(self, page: str) -> None:
+        for kind, said in unmarked(page):
+            self.found[kind].add(said)
+
+    def open_box(self, box: str, only: str) -> None:
+        """Every page of a box, or only that one, and what its forms answer. The gallery takes back whatever they change."""
+        from tests.gallery.pages import SIGNED_OUT
+
+        samples = self.client.get(f"/gallery/{box}/").json()
         for name, paths in samples.items():
-            if name in SIGNED_OUT | {"components"} or page not in ("", name):
+            if name in SIGNED_OUT | {"components"} or only not in ("", name):
                 continue
             for path in paths:
-                answer = client.get(path)
-                if answer.status_code >= 500:
-                    found["failed"].add(f"{box}: {path}")
-                elif "text/html" in answer.headers.get("Content-Type", "") and not answer.streaming:
-                    for kind, said in unmarked(answer.content.decode()):
-                        found[kind].add(said)
-    return {kind: sorted(texts) for kind, texts in found.items()}
+                # In English first: what is translated at import or remembered would stay so.
+                self.client.get(path, headers={"accept-language": "en"})
+                page = self.read(f"{box}: {path}", self.client.get(path))
+                for review_of, review in self.send_forms(path, page):
+                    for _answer in self.send_forms(review_of, review, ("as it is",)):
+                        pass
+        with translation.override(LANGUAGE):
+            self.write_mails()
+
+    def send_forms(self, path: str, page: str, *hows: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        """Address and page of what the forms of a page answer; of forms of the same shape only one is sent."""
+        marks = str.maketrans("", "", f"{VALUE}{VALUE_END}")
+        for one in submissions(path, page.translate(marks), *hows):
+            if one.key in self.sent:
+                continue
+            self.sent.add(one.key)
+            send = self.client.post if one.method == "post" else self.client.get
+            answer = self.read(one.key, send(one.path, one.data))
+            yield one.path.partition("?")[0], answer
+
+    def write_mails(self) -> None:
+        """Every alert of the box as a mail, when it began and when it was over, and the weekly report."""
+        from web.alerts.models import Alert
+        from workers import mail_text, weekly_report
+
+        for alert in Alert.objects.all():
+            for event in ("raised", "cleared"):
+                paragraphs = [
+                    mail_text.subject_of(alert, event, ""),
+                    *sum(mail_text.alert_paragraphs(alert, event), ()),
+                ]
+                self.note("".join(f"<p>{VALUE}{html.escape(text)}{VALUE_END}</p>" for text in paragraphs))
+        title, parts = weekly_report.build_report(NOW)
+        self.note("".join(f"<p>{VALUE}{html.escape(text)}{VALUE_END}</p>" for text in (title, *sum(parts, ()))))
+
+
+def note_toasts(crawl: Crawl) -> None:
+    """From now on, what a page says after a redirect is noted when it is thought of."""
+    from django.contrib.messages import api
+
+    add = api.add_message
+
+    def noted(request: Any, level: int, message: Any, **more: Any) -> None:
+        crawl.note(f"<p>{VALUE}{html.escape(str(message))}{VALUE_END}</p>")
+        add(request, level, message, **more)
+
+    api.add_message = noted  # type: ignore[assignment]  # its other arguments are handed on
+
+
+def place_names() -> set[str]:
+    """The places of time zones, as their form names them; they are the same in every language here."""
+    from web.box import time_zone_choices
+
+    listed = [
+        name
+        for choice in time_zone_choices.list_choices(None)
+        if isinstance(choice[1], list)
+        for _zone, name in choice[1]
+    ]
+    return {re.sub(r"\d+", "0", name) for name in listed}
+
+
+def known_names() -> set[str]:
+    """Names in the recorded boxes, and words of others: of drives, ZFS, Samba and servers."""
+    return set((Path(__file__).parent / "names.txt").read_text().splitlines())
 
 
 def main() -> None:
@@ -162,7 +244,6 @@ def main() -> None:
         {
             place.NAME: str(folder),
             "DJANGO_SETTINGS_MODULE": "tests.gallery.settings",
-            "LARDER_OFFER_LANGUAGES": "1",
         }
     )
     try:
@@ -172,13 +253,19 @@ def main() -> None:
         from django.conf import settings
         from django.core.management import call_command
 
-        settings.LOCALE_PATHS, settings.LANGUAGE_CODE = [folder / "locale"], LANGUAGE
+        settings.LOCALE_PATHS = [folder / "locale"]
         settings.DEBUG = False
         django.setup()
         call_command("prepare")
         mark_values()
+        crawl = Crawl()
+        note_toasts(crawl)
         with time_machine.travel(NOW, tick=False):
-            print(json.dumps(crawl(sys.argv[1:] or ["healthy", "degraded"]), ensure_ascii=False, indent=1))
+            for word in sys.argv[1:] or ["healthy", "degraded"]:
+                box, _colon, page = word.partition(":")
+                crawl.open_box(box, page)
+            crawl.found["values"] -= place_names() | known_names()
+        print(json.dumps({kind: sorted(texts) for kind, texts in crawl.found.items()}, ensure_ascii=False, indent=1))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

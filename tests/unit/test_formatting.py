@@ -15,6 +15,7 @@ from appliance.formatting import (
     disk_label,
     disk_size,
     link_label,
+    number_text,
     rate_text,
     size_of,
     size_text,
@@ -22,6 +23,7 @@ from appliance.formatting import (
     space_in,
     text_in,
 )
+from appliance.message import Message, words_of
 from tests.unit.made import disk
 
 UNITS = pytest.mark.parametrize("units", [DECIMAL, BINARY], ids=["decimal", "binary"])
@@ -147,3 +149,24 @@ def test_a_disk_that_is_away_is_called_by_what_its_by_id_name_tells():
 )
 def test_forecast_is_no_more_exact_than_it_is(days, text):
     assert about_days(days) == text
+
+
+MARKS = {"{more},{less}": "{more}.{less}", "{whole}.{part}": "{whole},{part}"}
+
+
+@pytest.mark.parametrize(
+    ("said", "dutch"),
+    [
+        (number_text("4,000,787.25"), "4.000.787,25"),
+        (number_text("1,000"), "1.000"),
+        (size_text(1_820_000_000_000), "1,82 TB"),
+        (rate_text(84_900_000), "84,9 MB/s"),
+        (disk_size(1_500_000_000_000), "1,5 TB"),
+    ],
+)
+def test_numbers_are_written_with_the_marks_of_the_reader(said, dutch):
+    assert words_of(said, lambda template: MARKS.get(template, template)) == dutch
+
+
+def test_number_without_marks_is_plain_text():
+    assert not any(isinstance(text, Message) for text in (number_text("400"), size_text(10**12), rate_text(10**8)))

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from appliance.agent_client import raise_for_refusal
 from appliance.errors import Failed, Reason, Refused, explain_error
 from appliance.formatting import capitalize_opening, continue_sentence
-from appliance.message import Message, join_messages, messages_by_text
+from appliance.message import (
+    Message,
+    as_said,
+    join_messages,
+    message_of,
+    messages_by_text,
+    reason_after_name,
+    words_of,
+)
+from appliance.request import as_facts, as_failure
 from tests import reasons
 
 
@@ -114,3 +125,55 @@ def test_message_opens_a_sentence_and_goes_on_after_a_colon():
     assert said == "A disk is failing: it is 62 °C warm."
     again = Message.from_json(said.as_json())
     assert (again, again.as_json()) == (said, said.as_json())
+
+
+DUTCH = {"{pool} holds {disks}.": "In {pool} zitten {disks}.", "{n} disks": "{n} schijven", "is full": "is vol"}
+
+
+def look_up(template: str) -> str:
+    return DUTCH.get(template, template)
+
+
+def test_words_of_a_message_are_those_of_the_catalogue_with_its_arguments():
+    message = Message("{pool} holds {disks}.", pool="tank{x}%", disks=Message("{n} disks", n=4))
+    assert words_of(message, look_up) == "In tank{x}% zitten 4 schijven."
+    assert words_of("{n} disks", look_up) == "{n} disks"  # a text is no message
+
+
+def test_facts_keep_their_messages_as_they_travel():
+    class Thing(msgspec.Struct):
+        text: str
+        names: dict[str, str]
+        others: tuple[str, ...] = ()
+
+    count = Message("{n} disks", n=4)
+    sent = as_facts(Thing(count, {count: "tank"}, (Message("is full"), "as it is")))
+    back = raise_for_refusal(json.loads(json.dumps(sent)))["facts"]
+    thing = msgspec.convert(back, Thing)
+    assert thing == Thing("4 disks", {"4 disks": "tank"}, ("is full", "as it is"))
+    assert [words_of(one, look_up) for one in (thing.text, *thing.others)] == ["4 schijven", "is vol", "as it is"]
+
+
+def test_failure_keeps_its_message_as_it_travels():
+    why = Message("{n} disks", n=4)
+    with pytest.raises(Failed) as failed:
+        raise_for_refusal(json.loads(json.dumps(as_failure(why))))
+    assert words_of(explain_error(failed.value), look_up) == "4 schijven"
+    with pytest.raises(Failed, match="as it is"):
+        raise_for_refusal({"failed": "as it is"})  # of an agent of an earlier version
+
+
+def test_stored_line_of_a_name_and_a_reason_is_a_message_again():
+    said = reason_after_name("a: strange {name}: is full")
+    assert said == "a: strange {name}: is full"
+    assert words_of(said, look_up) == "a: strange {name}: is vol"
+    assert type(reason_after_name("neither")) is str
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [({}, "A"), ({"A": None}, "A"), ({"A": {"template": "B", "arguments": {}}}, "A")],
+)
+def test_text_stays_as_it_is_where_nothing_says_it(said, text):
+    assert type(message_of(text, said)) is str
+    assert as_said([text, {text: 5}], said) == [text, {text: 5}]

@@ -15,11 +15,15 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
+from django.utils import translation
+from django.utils.translation import trans_real
 
 from appliance import agent_client
 from appliance.agent import delayed_jobs, proof, protocol
-from appliance.system import paths
+from appliance.system import language, paths
+from deploy.catalogues import compile_catalogues
 from tests.dev import place, stand_in
+from tests.messages import catalogue
 from tests.web import rows
 from tests.web.benchmarks import client_runs_made, sweeps_made
 from tests.web.copies import Copied
@@ -34,7 +38,11 @@ from workers import background, database_health, direct_mail, guard, pending_fau
 
 HERE = Path(__file__).parent
 PASSWORD = "correct horse battery"
-ADDRESS: dict[str, Any] = {"HTTP_X_REAL_IP": "192.168.1.50", "HTTP_USER_AGENT": "Firefox of a test"}
+ADDRESS: dict[str, Any] = {
+    "HTTP_X_REAL_IP": "192.168.1.50",
+    "HTTP_USER_AGENT": "Firefox of a test",
+    "HTTP_ACCEPT_LANGUAGE": "en-GB,en;q=0.9",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -77,7 +85,7 @@ def nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "_noted_well", set())
     monkeypatch.setattr(pending_faults, "_kept", {})
     monkeypatch.setattr(direct_mail, "_told", set())
-    monkeypatch.setattr(direct_mail, "_settings", [])
+    monkeypatch.setattr(direct_mail, "_known", [])
     cache.clear()
 
 
@@ -206,6 +214,24 @@ def box(calm: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """The recorded box, with one job that failed, a replacement that has begun and a sweep that has ended; what is sent to the queue."""
     copy_box()
     return calm
+
+
+@pytest.fixture(scope="session")
+def catalogues(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The catalogues, compiled as at installation."""
+    folder = tmp_path_factory.mktemp("locale")
+    compile_catalogues(catalogue.LOCALE, folder)
+    return folder
+
+
+@pytest.fixture
+def dutch(settings: Any, catalogues: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Dutch can be chosen: the catalogues are where pages and the console look for them."""
+    monkeypatch.setattr(trans_real, "_translations", {})
+    monkeypatch.setattr(language, "CATALOGUES", catalogues)
+    settings.LOCALE_PATHS = [catalogues]
+    yield
+    translation.activate(settings.LANGUAGE_CODE)
 
 
 # --- recorded boxes -----------------------------------------------------------------------------------------------

@@ -46,6 +46,7 @@ ROUTES = [
     Route("show_commands", "/account/commands/", CHANGE),
     Route("box", "/system/", READ),
     Route("host_name", "/system/host-name/", READ),
+    Route("box_language", "/system/language/", BOTH),
     Route("set_mtu", "/system/ports/eth0/mtu/", READ),
     Route("keep_mtu", "/system/ports/eth0/mtu/keep/", CHANGE),
     Route("time_servers", "/system/time-servers/", READ),

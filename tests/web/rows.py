@@ -19,6 +19,7 @@ from appliance.facts.importable import Importable
 from appliance.facts.receiver import Receiver
 from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group, Share
+from appliance.message import Message
 from appliance.operation import Operation, as_json, checked_plan, kind_of
 from appliance.shares.connections import Connection
 from appliance.shares.drift import detect
@@ -30,7 +31,8 @@ from appliance.system.mtu import MtuStatus
 from appliance.system.network_port import Counters
 from appliance.zfs import status, vdev_tree
 from tests.unit.made import dataset, disk, recorded, recorded_pool
-from web.alerts.models import Alert, MailSettings, Message
+from web.alerts.models import Alert, MailSettings
+from web.alerts.models import Message as Letter
 from web.disks.models import Replacement
 from web.inventory import store
 from web.inventory.box import read_box
@@ -56,6 +58,7 @@ from web.inventory.models import (
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.pools import replacement as pool_replacement
+from web.said import said_in
 from web.system.service_status import READ
 from workers import collect_snapshots
 from workers.collectors import disk_key
@@ -121,8 +124,8 @@ def notified(way: str = "mail") -> None:
     values = {"host": "mail.example.org"} if way == "mail" else {"webhook": "https://ntfy.example.org/box"}
     MailSettings.objects.update_or_create(pk=1, defaults=values)
     now = timezone.now()
-    sent = {"state": Message.State.SENT, "made": now, "next_try": now}
-    Message.objects.update_or_create(key=f"test-{way}", defaults={"event": "test", "way": way, **sent})
+    sent = {"state": Letter.State.SENT, "made": now, "next_try": now}
+    Letter.objects.update_or_create(key=f"test-{way}", defaults={"event": "test", "way": way, **sent})
 
 
 BACKUP = BackupTask(key="0123abcd", pool=42, path="backups/photos")
@@ -274,18 +277,23 @@ def large_box(count: int) -> None:
     )
 
 
+FILMS = Message("The folder {full_name}: {preset_title}.", full_name="tank/films", preset_title="photos")
+CREATE = Message("Create {full_name}", full_name="tank/films")
+
+
 def job(**changes: Any) -> Job:
     """Made up: a job's row, not planned from anything."""
     made = {
         "kind": "create-dataset",
-        "title": "Create the folder tank/films",
+        "title": Message("Create the folder {full_name}", full_name="tank/films"),
         "subject": "tank/films",
         "operation": '{"kind":"create-dataset","parent":"tank","name":"films"}',
         "digest": "0123456789abcdef",
-        "plan": {"summary": "The folder tank/films.", "steps": [{"name": "create", "title": "Create it", "shown": "zfs create -- tank/films"}]},
+        "plan": {"summary": FILMS, "steps": [{"name": "create", "title": CREATE, "shown": "zfs create -- tank/films"}]},
         "created_by": "admin",
     }  # fmt: skip
-    return Job.objects.create(**{**made, **changes})
+    values = {**made, **changes}
+    return Job.objects.create(**{"said": said_in(values["title"], values["plan"], values.get("text", "")), **values})
 
 
 def replacement(key: str = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001") -> Replacement:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.conf import settings
 from django.contrib.auth import password_validation
 from django.contrib.auth.models import User
 from django.contrib.auth.validators import ASCIIUsernameValidator
-from django.utils.translation import gettext
+from django.utils.translation import get_language, gettext
 
 from appliance.system.time_zone import read_zone_name
 from web import language
@@ -24,7 +25,7 @@ else:
 
 
 class SetUpForm(forms.Form):
-    """Code, name and password of the administrator, and the box's time zone, which starts as the browser's."""
+    """Code, name and password of the administrator, and the box's language and time zone, which start as the browser's."""
 
     code = forms.CharField(
         label=lazy_text("Set-up code"),
@@ -62,6 +63,12 @@ class SetUpForm(forms.Form):
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
 
+    language = forms.ChoiceField(
+        label=lazy_text("Language of this box"),
+        choices=settings.LANGUAGES,
+        required=False,
+        help_text=lazy_text("For mails and the screen of the box. You can change it later on the System page."),
+    )
     time_zone = forms.ChoiceField(
         label=lazy_text("Time zone"),
         required=False,
@@ -71,6 +78,7 @@ class SetUpForm(forms.Form):
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
+        self.fields["language"].initial = get_language()
         if not time_zone_choices.can_be_set():
             del self.fields["time_zone"]
             return
@@ -117,13 +125,10 @@ class PreferencesForm(PreferencesModelForm):
     language = forms.ChoiceField(
         label=lazy_text("Language"),
         required=False,
-        help_text=lazy_text("Of the pages. The language of mails is set under Notifications."),
+        help_text=lazy_text("Of the pages. Mails are in the language of the box, which is set on the System page."),
     )
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
-        if language.offered():
-            unchosen = gettext("As my browser is set")
-            self.fields["language"].choices = language.choices(unchosen)  # type: ignore[attr-defined]  # a ChoiceField
-        else:
-            del self.fields["language"]
+        unchosen = gettext("As my browser is set")
+        self.fields["language"].choices = language.choices(unchosen)  # type: ignore[attr-defined]  # a ChoiceField

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.utils.functional import SimpleLazyObject
 
@@ -22,9 +23,13 @@ def preferences_of(request: HttpRequest) -> Preferences:
 
 
 def read_preferences(request: HttpRequest) -> Preferences:
-    if not request.user.is_authenticated:
+    user = request.user
+    if not isinstance(user, User):
         return Preferences()
-    return Preferences.objects.filter(user=request.user).first() or Preferences(user=request.user)
+    try:
+        return user.preferences  # read with the user (``backend.py``)
+    except Preferences.DoesNotExist:
+        return Preferences(user=user)
 
 
 def show_preferences(request: HttpRequest) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from web.accounts.forms import PreferencesForm, SetUpForm
 from web.accounts.preferences import preferences_of
 from web.box.time_zone_choices import set_first_zone
 from web.system import database
+from web.translation import text_of
 
 
 @sensitive_post_parameters()
@@ -44,7 +45,8 @@ def set_up(request: HttpRequest) -> HttpResponse:
             if user is None:
                 raise Http404
             proof.keep_first(form.cleaned_data["password"])
-            login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+            language.set_language_of_box(form.cleaned_data["language"] or language.asked_by_browser(request))
+            login(request, user)
             UserSession.objects.create_from_request(request)
             if problem := set_first_zone(form.cleaned_data.get("time_zone", ""), user=user.username):
                 messages.warning(request, problem)
@@ -74,7 +76,9 @@ def changed_at_agent(form: PasswordChangeForm) -> bool:
     try:
         proof.store_password(form.cleaned_data["new_password1"], form.cleaned_data["old_password"])
     except LarderError as error:
-        form.add_error(None, gettext("The password stays as it was. {error}").format(error=explain_error(error)))
+        form.add_error(
+            None, gettext("The password stays as it was. {error}").format(error=text_of(explain_error(error)))
+        )
         return False
     return True
 

@@ -236,7 +236,7 @@ def before_and_after(row: DiskRow, alert: Alert) -> str:
             most[name] = max(most.get(name, 0), value[1])
     found = [
         gettext("{name}: {most} at most, {name_2} now").format(
-            name=NAMES.get(name, name), most=most[name], name_2=counts.get(name, gettext("not reported"))
+            name=text_of(NAMES.get(name, name)), most=most[name], name_2=counts.get(name, gettext("not reported"))
         )
         for name in LOOKED_AT
         if most.get(name)

@@ -15,7 +15,6 @@ from django.forms.boundfield import BoundField
 from django.utils.translation import gettext
 
 from appliance.errors import Reason
-from web import language
 from web.alerts import smtp_password
 from web.alerts.mail_providers import PROVIDERS, Provider, provider_of
 from web.alerts.models import MailSettings
@@ -63,17 +62,11 @@ class MailForm(SettingsForm):
         ),
     )  # fmt: skip
 
-    language = forms.ChoiceField(
-        label=lazy_text("Language of mails"),
-        required=False,
-        help_text=lazy_text("Pages have it too where neither the user nor the browser chose another."),
-    )
-
     class Meta:
         model = MailSettings
         fields = (
             "critical", "user", "host", "port", "security", "sender", "authority", "warning", "notice", "quiet_from",
-            "quiet_to", "digest_hour", "language", "weekly", "address", "webhook", "webhook_private",
+            "quiet_to", "digest_hour", "weekly", "address", "webhook", "webhook_private",
         )  # fmt: skip
         labels = {
             "critical": lazy_text("Send to"), "user": lazy_text("User name"), "sender": lazy_text("Sender’s address"),
@@ -111,10 +104,6 @@ class MailForm(SettingsForm):
         super().__init__(*args, **options)
         self.initial["critical"] = ", ".join(self.instance.critical.splitlines())
         self.initial["preset"] = self.initial.get("preset") or provider_of(self.instance.host)
-        if language.offered():
-            self.fields["language"].choices = language.choices_of_box()  # type: ignore[attr-defined]  # a ChoiceField
-        else:
-            del self.fields["language"]
         stored = smtp_password.has_password()
         self.fields["password"].help_text = (
             gettext("A password is stored in a file that only Larder can read. Leave this empty if it has not changed.")

@@ -110,8 +110,10 @@ class AlertNote(RowWithMessages):
         return self.text
 
 
-class Message(models.Model):
+class Message(RowWithMessages):
     """A notification: made together with its alert, sent once by the worker, retried for days."""
+
+    TEXTS = ("answer",)
 
     class State(models.TextChoices):
         WAITING = "waiting", lazy_text("Waiting")
@@ -155,7 +157,6 @@ class MailSettings(models.Model):
     address = models.CharField(max_length=255, default="", blank=True)  # of this box, for links
     webhook = models.CharField(max_length=500, default="", blank=True)
     webhook_private = models.BooleanField(default=False)
-    language = models.CharField(max_length=5, default="", blank=True)  # of mails; empty: English
 
     def __str__(self) -> str:
         return self.host or gettext("no mail")
@@ -215,12 +216,14 @@ class DiskDay(models.Model):
         return f"{self.disk} {self.day}"
 
 
-class DiskCare(models.Model):
+class DiskCare(RowWithMessages):
     """What its owner wants of a disk: whether the schedule tests it and when it last did; after how long it sleeps.
 
     ``told`` is what a drive was last told and since when it has had power, for it forgets that without; ``answer`` what
     came of it: told, or why it did not take it.
     """
+
+    TEXTS = ("answer",)
 
     disk = models.CharField(max_length=300, primary_key=True)
     since = models.DateTimeField()  # when it was first seen

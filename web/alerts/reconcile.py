@@ -11,7 +11,7 @@ from django.db import transaction
 
 from appliance.alerts.kinds import KINDS, SEVERITY_WORDS
 from appliance.alerts.rules import Fault
-from appliance.message import Message
+from appliance.message import Message, join_messages
 from web import row_retention
 from web.alerts import outbox
 from web.alerts.models import LARGEST, Alert, AlertNote, KindSeverity, MailSettings
@@ -140,7 +140,7 @@ def raise_alert(fault: Fault, now: datetime, grave: dict[str, str], mail: MailSe
     )
     add_note(row, fault.summary, now)
     if silent:
-        add_note(row, Message("Still silenced: {reason}", reason=row.quiet_reason), now)
+        add_note(row, join_messages([Message("Still silenced"), row.quiet_reason], ": "), now)
     outbox.queue_alert(row, "raised", now, mail)
     return True
 

@@ -15,13 +15,26 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from appliance.alerts.kinds import KINDS, SEVERITIES
+from appliance.message import Message, join_messages
 from web import live
 from web.alerts import failing_disk_guide, pool_usage, reconcile
-from web.alerts.models import Alert, MailSettings, Message
+from web.alerts.models import Alert, MailSettings
+from web.alerts.models import Message as Letter
 from web.inventory import store
 from web.inventory.models import PoolRow
+from web.translation import lazy_text, text_of
 
-SILENCES = {"day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}
+SILENCES = {
+    "day": (timedelta(days=1), Message("Silenced for a day")),
+    "week": (timedelta(days=7), Message("Silenced for a week")),
+    "month": (timedelta(days=30), Message("Silenced for a month")),
+}
+TOLD = {
+    ("mail", False): lazy_text("Mail about it"),
+    ("mail", True): lazy_text("Mail that it is over"),
+    ("webhook", False): lazy_text("Webhook about it"),
+    ("webhook", True): lazy_text("Webhook that it is over"),
+}
 A_PAGE = 50
 PAGES = {"open": Alert.State.OPEN, "acknowledged": Alert.State.ACKNOWLEDGED, "page": Alert.State.CLEARED}
 WORST_FIRST = Case(*(When(severity=one, then=at) for at, one in enumerate(SEVERITIES)), default=len(SEVERITIES))
@@ -48,7 +61,7 @@ def alert_list(request: HttpRequest) -> HttpResponse:
             "others": {name: other_pages(pages, name) for name in pages},
             "told": bool((mail.host and mail.recipients_for("critical")) or mail.webhook),
             "spaces": list(pool_usage.usage_of_pools([row.fact for row in PoolRow.objects.all()], timezone.now())),
-            "undelivered": Message.objects.filter(state="given-up").exclude(event="test").count(),
+            "undelivered": Letter.objects.filter(state="given-up").exclude(event="test").count(),
         }
 
     return live.respond(request, "alerts/list.html", build)
@@ -80,8 +93,8 @@ def alert_page(request: HttpRequest, pk: int) -> HttpResponse:
 def alert_events(row: Alert) -> list[tuple[datetime, str, str]]:
     """Time, user and text of all notes and messages of an alert, the newest first. Two queries."""
     sent = [
-        (one.made, "", f"{one.way.capitalize()} {'that it is over' if one.event == 'cleared' else 'about it'}: {one.get_state_display().lower()}. {one.answer}")
-        for one in Message.objects.filter(alert=row)[:20]
+        (one.made, "", f"{TOLD[one.way, one.event == 'cleared']}: {one.get_state_display().lower()}. {text_of(one.answer)}")
+        for one in Letter.objects.filter(alert=row)[:20]
     ]  # fmt: skip
     notes = [(note.at, note.by, note.text) for note in row.notes.order_by("-at", "-pk")[:200]]
     return sorted(sent + notes, key=lambda line: line[0], reverse=True)
@@ -104,20 +117,19 @@ def apply_action(request: HttpRequest, row: Alert, what: str, by: str, now: date
     if what == "acknowledge":
         if row.state == Alert.State.OPEN:
             row.state, row.mark_seen = Alert.State.ACKNOWLEDGED, row.mark
-            reconcile.add_note(row, gettext("Acknowledged. It stays quiet until it gets worse."), now, by)
+            reconcile.add_note(row, Message("Acknowledged. It stays quiet until it gets worse."), now, by)
     elif what == "open":
         if row.state == Alert.State.ACKNOWLEDGED:
             row.state = Alert.State.OPEN
-            reconcile.add_note(row, gettext("Opened again."), now, by)
+            reconcile.add_note(row, Message("Opened again."), now, by)
     elif what == "silence" and request.POST.get("for") in SILENCES:
-        reason = " ".join(request.POST.get("reason", "").split())[:200] or gettext("no reason given")
-        row.quiet_until, row.quiet_reason = now + SILENCES[request.POST["for"]], reason
-        reconcile.add_note(
-            row, gettext("Silenced for a {post}: {reason}").format(post=request.POST["for"], reason=reason), now, by
-        )
+        reason = " ".join(request.POST.get("reason", "").split())[:200]
+        lasts, said = SILENCES[request.POST["for"]]
+        row.quiet_until, row.quiet_reason = now + lasts, reason
+        reconcile.add_note(row, join_messages([said, reason], ": "), now, by)
     elif what == "unsilence":
         row.quiet_until = None
-        reconcile.add_note(row, gettext("Not silenced any more."), now, by)
+        reconcile.add_note(row, Message("Not silenced any more."), now, by)
     elif what == "severity" and request.POST.get("severity") in SEVERITIES:
         reconcile.set_severity(row.kind, request.POST["severity"], now, by)
         row.refresh_from_db()

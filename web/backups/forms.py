@@ -16,7 +16,7 @@ from appliance.facts.datasets import Dataset
 from appliance.formatting import size_text
 from web.forms_common import HOURS
 from web.jobs.refusals import validation_error
-from web.translation import lazy_format, lazy_text
+from web.translation import lazy_format, lazy_text, text_of
 
 MORE = frozenset(("hourly", "daily", "weekly", "monthly", "days", "drill", "rate", "slow_from", "slow_until"))
 REMOTE = "computer-"  # how the choice of another computer begins, before its id
@@ -178,7 +178,9 @@ def remote_choices(facts: Facts) -> list[tuple[str, str]]:
     return [
         (
             f"{REMOTE}{one.id}",
-            gettext("{host} ({free} free)").format(host=one.host, free=size_text(one.free)) if one.free else one.host,
+            gettext("{host} ({free} free)").format(host=one.host, free=text_of(size_text(one.free)))
+            if one.free
+            else one.host,
         )
         for one in facts.remotes
         if one.host_key
@@ -192,7 +194,7 @@ def pool_choices(dataset: Dataset, facts: Facts) -> list[tuple[str, str]]:
     def label(pool: Pool) -> str:
         if pool.name not in tops:
             return pool.name
-        free = size_text(tops[pool.name].available)
+        free = text_of(size_text(tops[pool.name].available))
         if pool.on_usb:
             return gettext("{name} (USB disk, {available} free)").format(name=pool.name, available=free)
         return gettext("{name} ({available} free)").format(name=pool.name, available=free)

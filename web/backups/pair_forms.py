@@ -18,7 +18,7 @@ from appliance.formatting import size_text
 from web.backups.remote_forms import PLAIN
 from web.forms_common import SizeField
 from web.jobs.refusals import validation_error
-from web.translation import lazy_format, lazy_text
+from web.translation import lazy_format, lazy_text, text_of
 
 HTTPS = 443
 
@@ -51,7 +51,7 @@ class ReceiveForm(forms.Form):
             (
                 pool.name,
                 gettext("{name} ({available} free)").format(
-                    name=pool.name, available=size_text(tops[pool.name].available)
+                    name=pool.name, available=text_of(size_text(tops[pool.name].available))
                 ),
             )
             for pool in facts.pools

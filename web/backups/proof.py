@@ -208,7 +208,7 @@ def restored(one: BackupStatus) -> Level:
         text = gettext("Nobody has tried yet whether the whole folder comes back.")
         return Level(name, "unknown", gettext("not yet"), None, text, *button)
     said = gettext("{moved} came back in {seconds}, {files} files compared.").format(
-        moved=size_text(proof.moved), seconds=text_of(duration_text(proof.seconds)), files=proof.files
+        moved=text_of(size_text(proof.moved)), seconds=text_of(duration_text(proof.seconds)), files=proof.files
     )
     if proof.different:
         return Level(name, "failed", gettext("different"), proof.drilled, said, *button)

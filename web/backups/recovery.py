@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 
 from appliance.backups.copies import is_copy
 from appliance.datasets.encryption import key_store
-from appliance.errors import Failed, LarderError, Reason, Refused
+from appliance.errors import Failed, LarderError, Reason, Refused, explain_error
 from appliance.facts import user_properties
 from appliance.facts.box import Facts, Pool
 from appliance.facts.box_record import BoxMark, BoxRecord, RecordedFolder, parse_record
@@ -131,7 +131,9 @@ def read_record(other: OtherBox) -> BoxRecord:
             {"verb": "read-box-record", "pool": other.pool.name, "box": other.mark.id}, silence=SECONDS
         )["facts"]
     except Failed as failure:
-        raise Refused(Reason("record-unreadable", "The record could not be read: {error}", error=failure)) from failure
+        raise Refused(
+            Reason("record-unreadable", "The record could not be read: {error}", error=explain_error(failure))
+        ) from failure
     return parse_record(json.dumps(answer).encode())
 
 

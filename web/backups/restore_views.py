@@ -31,7 +31,7 @@ from web.backups import status
 from web.inventory.models import DatasetRow, SnapshotRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons, refusals_lead_to, validation_error
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 MOMENTS = 200  # that can be chosen from
 PARENTS = 1000
@@ -55,7 +55,10 @@ class RestoreForm(forms.Form):
         super().__init__(data, initial={"parent": place[0], "name": place[1]})  # type: ignore[arg-type]  # a QueryDict
         self.fields["snapshot"].choices = dates  # type: ignore[attr-defined]
         self.fields["parent"].choices = [  # type: ignore[attr-defined]
-            (one.name, gettext("{name} ({available} free)").format(name=one.name, available=size_text(one.available)))
+            (
+                one.name,
+                gettext("{name} ({available} free)").format(name=one.name, available=text_of(size_text(one.available))),
+            )
             for one in possible_parents(facts)
         ]
 

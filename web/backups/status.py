@@ -170,7 +170,7 @@ class BackupStatus(msgspec.Struct, frozen=True, dict=True):
     @property
     def word(self) -> str:
         if self.is_running:
-            return "comparing" if self.job and self.job.kind == "verify-backup" else "copying"
+            return gettext("comparing") if self.job and self.job.kind == "verify-backup" else gettext("copying")
         if self.differs:
             return gettext("differs from the original")
         if self.is_useless:
@@ -182,18 +182,18 @@ class BackupStatus(msgspec.Struct, frozen=True, dict=True):
         if self.is_late:
             return gettext("too old") if self.good else gettext("no copy yet")
         if self.task.remote and not self.can_run:
-            return gettext("key changed") if self.remote else "removed"
+            return gettext("key changed") if self.remote else gettext("removed")
         if self.failed:
             return gettext("last run failed")
         if self.missing:
-            return "incomplete"
+            return gettext("incomplete")
         if self.good is None:
             return gettext("no copy yet")
         if self.has_untried_key:
             return gettext("good, key not tried")
         if self.plugged:
             return gettext("good, safe to unplug")
-        return "good" if self.can_run else gettext("good, not connected")
+        return gettext("good") if self.can_run else gettext("good, not connected")
 
 
 class FolderBackups(msgspec.Struct, frozen=True):

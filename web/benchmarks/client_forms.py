@@ -16,7 +16,7 @@ from appliance.formatting import size_of, size_text, size_typed
 from appliance.layout.geometry import GIB, MIB
 from appliance.shares.settings import SPOKEN
 from web.benchmarks.settings_trials import LEAST_RUNS, change_of_setting
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 PROTOCOLS = ("smb", "nfs")  # AFP has no client that a script could use
 LEAST, MOST = 16 * MIB, 64 * GIB
@@ -60,7 +60,7 @@ class ClientRunForm(forms.Form):
         removed = gettext("Each run writes that much into the shared folder. It is removed at the end.")
         if not self.memory:
             return removed
-        return gettext("{removed} For reads that come from the disks and not from this box's memory, {size_text} are needed.").format(removed=removed, size_text=size_text(2 * self.memory))  # fmt: skip
+        return gettext("{removed} For reads that come from the disks and not from this box's memory, {size_text} are needed.").format(removed=removed, size_text=text_of(size_text(2 * self.memory)))  # fmt: skip
 
     def clean_size(self) -> int:
         try:
@@ -83,7 +83,7 @@ class ClientRunForm(forms.Form):
             self.add_error("setting", gettext("That setting is not used over {spoken}. Choose another one, or another folder.").format(spoken=SPOKEN[target[1].protocol]))  # fmt: skip
         files = (runs or 0) * (2 if setting else 1)
         if target and size and runs and size * files > target[0].available // 2:
-            self.add_error("size", gettext('{name} has {available} free. The runs together may use half of that.').format(name=target[0].name, available=size_text(target[0].available)))  # fmt: skip
+            self.add_error("size", gettext('{name} has {available} free. The runs together may use half of that.').format(name=target[0].name, available=text_of(size_text(target[0].available))))  # fmt: skip
         return found
 
     @property

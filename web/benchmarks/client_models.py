@@ -15,6 +15,7 @@ from django.utils.translation import gettext
 
 from appliance.benchmarks.client_report import ClientFigures
 from web.row_retention import choose_past
+from web.said import RowWithMessages
 from web.translation import lazy_text
 
 # As in first_run.py: no letters that look like digits; 10 of 32 are 50 bits.
@@ -35,7 +36,7 @@ def tidy_code(typed: str) -> str:
     return "".join(letter for letter in typed.upper() if letter in ALPHABET)
 
 
-class ClientRunRow(models.Model):
+class ClientRunRow(RowWithMessages):
     """One benchmark from another computer.
 
     States: ``waiting`` for somebody with its code → ``running`` (the code is used up, ``token_hash`` replaces it) → ``done``
@@ -47,6 +48,8 @@ class ClientRunRow(models.Model):
         RUNNING = "running", lazy_text("Measuring")
         DONE = "done", lazy_text("Done")
         FAILED = "failed", lazy_text("Could not be measured")
+
+    TEXTS = ("text",)
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     dataset = models.CharField(max_length=255)

@@ -14,7 +14,7 @@ from appliance.benchmarks.results import span_text, value_text
 from appliance.benchmarks.workloads import Unit
 from web.benchmarks.client_models import ClientRunRow
 from web.benchmarks.models import CaseRow
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 RECENT = timedelta(days=60)
 MOST_CASES = 60
@@ -73,7 +73,7 @@ def result_lines(verdicts: tuple[Bottleneck, ...], figures: ClientFigures) -> li
 
 
 def rate(value: float) -> str:
-    return value_text(value, "B/s")
+    return text_of(value_text(value, "B/s"))
 
 
 def spread(figures: ClientFigures, name: str, unit: Unit = "B/s") -> str:
@@ -81,5 +81,5 @@ def spread(figures: ClientFigures, name: str, unit: Unit = "B/s") -> str:
     summary = figures.summary(name)
     if not summary:
         return gettext("not measured")
-    text = value_text(summary.median, unit)
-    return f"{text} ({span_text(summary.least, summary.most, unit)})" if summary.count > 1 else text
+    text = text_of(value_text(summary.median, unit))
+    return f"{text} ({text_of(span_text(summary.least, summary.most, unit))})" if summary.count > 1 else text

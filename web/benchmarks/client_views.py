@@ -41,7 +41,7 @@ from web.benchmarks.client_models import MOST_WIRES, ClientRunRow, claim_run, ma
 from web.benchmarks.views import memory_limit
 from web.inventory import store
 from web.jobs import queue
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 log = logging.getLogger(__name__)
 SCRIPT = Path(appliance.benchmarks.__path__[0]) / "larder-client"
@@ -166,7 +166,7 @@ def show_script(_request: HttpRequest) -> HttpResponse:
 
 
 def refuse(text: str, status: int) -> JsonResponse:
-    return JsonResponse({"error": text}, status=status)
+    return JsonResponse({"error": text_of(text)}, status=status)
 
 
 def read_message(request: HttpRequest, kind: Any) -> Any:
@@ -195,7 +195,7 @@ def begin_client_run(request: HttpRequest) -> HttpResponse:
     row, token = found
     store.touch("sweeps")
     asked = {"token": token, "protocol": row.protocol, "share": row.share, "size": row.size, "runs": row.runs}
-    warning = SETTINGS[row.setting].warning if row.setting else ""
+    warning = text_of(SETTINGS[row.setting].warning) if row.setting else ""
     return JsonResponse({**asked, "small_files": SMALL_FILES, "compare": bool(row.setting), "warning": warning})
 
 

@@ -99,7 +99,7 @@ class SweepForm(forms.Form):
     log = forms.ChoiceField(label=lazy_text("Log device to try"), required=False)
     cache = forms.ChoiceField(label=lazy_text("Cache device to try"), required=False)
     layouts = multiple_choice(
-        "Layouts", LAYOUTS, help_text=lazy_text("Those that need more disks than you chose are left out.")
+        lazy_text("Layouts"), LAYOUTS, help_text=lazy_text("Those that need more disks than you chose are left out.")
     )
     counts = multiple_choice(lazy_text("With how many of the disks"), [], int, required=False, help_text=lazy_text("Each number is measured for itself, with the first of the disks above; none chosen means all of them."))  # fmt: skip
     workloads = multiple_choice(lazy_text("What is measured"), [])
@@ -127,8 +127,8 @@ class SweepForm(forms.Form):
         [("whole", lazy_text("the whole disk")), ("part", lazy_text("a partition of two thirds of the smallest"))],
     )
     recordsizes = multiple_choice(lazy_text("Record size"), RECORDS, int)
-    compressions = multiple_choice("Compression", [("off", "off"), ("lz4", "lz4"), ("zstd", "zstd")])
-    dedups = multiple_choice("Dedup", [(False, "off"), (True, "on")], parse_bool)
+    compressions = multiple_choice(lazy_text("Compression"), [("off", "off"), ("lz4", "lz4"), ("zstd", "zstd")])
+    dedups = multiple_choice(lazy_text("Dedup"), [(False, "off"), (True, "on")], parse_bool)
     volblocksizes = multiple_choice(lazy_text("Block size of the volume"), VOLUMES, int)
     protocols = multiple_choice(
         lazy_text("Way in"), [(name or PLAIN, words) for name, words in WAYS.items()], protocol_name

@@ -12,10 +12,11 @@ from appliance.benchmarks.case import Case
 from appliance.benchmarks.matrix import Sweep
 from appliance.benchmarks.results import BenchmarkRun, MeasuredCase
 from web.benchmarks.client_models import ClientRunRow as ClientRunRow  # Django looks for models here
+from web.said import RowWithMessages
 from web.translation import lazy_text
 
 
-class SweepRow(models.Model):
+class SweepRow(RowWithMessages):
     """One confirmed sweep. ``workers/benchmarks.py`` advances it one case at a time.
 
     States: ``queued`` (another sweep uses one of its disks) → ``running`` → ``done`` or ``cancelled``. ``pausing`` and
@@ -33,6 +34,8 @@ class SweepRow(models.Model):
 
     ACTIVE = (State.RUNNING, State.PAUSING, State.CANCELLING)
     OPEN = (State.QUEUED, *ACTIVE, State.PAUSED)
+
+    TEXTS = ("text",)
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     title = models.CharField(max_length=200)
@@ -81,7 +84,7 @@ class SweepRow(models.Model):
             return set()
 
 
-class CaseRow(models.Model):
+class CaseRow(RowWithMessages):
     """One case. ``job`` is the job that runs it, or while ``clearing``, the job that cleans up after it."""
 
     class State(models.TextChoices):
@@ -90,6 +93,8 @@ class CaseRow(models.Model):
         CLEARING = "clearing", lazy_text("Clearing up")
         DONE = "done", lazy_text("Done")
         FAILED = "failed", lazy_text("Could not be measured")
+
+    TEXTS = ("text",)
 
     sweep = models.ForeignKey(SweepRow, on_delete=models.CASCADE, related_name="cases")
     number = models.PositiveSmallIntegerField()

@@ -26,7 +26,7 @@ from web.benchmarks.models import CaseRow, SweepRow
 from web.inventory import store
 from web.inventory.models import Progress
 from web.jobs.models import Job
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 MOST_TIMES, MOST_OTHERS = 24, 30
 UNCLEAR = {"single": lazy_text("not clear: one run of each tells nothing"), "overlap": lazy_text("not clear: the runs overlap"), "near": lazy_text("too little to matter")}  # fmt: skip
@@ -211,7 +211,7 @@ def over_time(request: HttpRequest, pk: str) -> HttpResponse:
         same = [next((other for other in one if other.workload == block.workload), None) for one in tables]
         rows = [[find_row(other, line.measured.number) for other in same] for line in block.rows]
         if most := max((other.most for other in same if other), default=0.0):
-            found.append((block, charts.draw_trends(rows, most), value_text(most, block.kind.unit)))
+            found.append((block, charts.draw_trends(rows, most), text_of(value_text(most, block.kind.unit))))
     context = {"sweep": row, "made": made, "blocks": found, "wide": charts.WIDE, "tall": charts.TALL}
     return render(request, "benchmarks/over_time.html", context)
 
@@ -247,7 +247,7 @@ class SettingDifference(msgspec.Struct, frozen=True):
 
 def setting_differences(before: SweepRow, now: SweepRow) -> list[SettingDifference]:
     """Differences in conditions, disks and versions, which may explain different figures."""
-    then, since = ({**conditions.run_conditions(list(row.sweep.build_cases())), gettext("Disks"): ", ".join(disk_labels(row)), **sweep_versions(row)} for row in (before, now))  # fmt: skip
+    then, since = ({**conditions.run_conditions(list(row.sweep.build_cases())), gettext("Disks"): text_of(join_messages(disk_labels(row), ", ")), **sweep_versions(row)} for row in (before, now))  # fmt: skip
     return [
         SettingDifference(name, then.get(name, ""), since.get(name, ""))
         for name in dict.fromkeys((*then, *since))

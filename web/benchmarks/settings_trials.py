@@ -20,10 +20,12 @@ from appliance.benchmarks.results import value_text
 from appliance.benchmarks.statistics import change_text, find_difference, percent_change
 from appliance.benchmarks.workloads import Unit
 from appliance.errors import LarderError, Reason, Refused, explain_error
+from appliance.message import Message
 from appliance.request import verb_of
 from web import agent
 from web.benchmarks.client_models import MOST_SWITCHES, ClientRunRow
-from web.translation import lazy_text, reason_text
+from web.said import with_said
+from web.translation import lazy_text, reason_text, text_of
 
 log = logging.getLogger(__name__)
 SECONDS_HEARD = 60  # a script that asked for something so recently is taken to be running
@@ -70,7 +72,7 @@ def change_of_setting(tag: str, value: str, tried: str) -> str:
     """What is tried: the name of the setting, and from what to what."""
     setting = SETTINGS[tag]
     return gettext("{name}: {tried} instead of {value}").format(
-        name=setting.name, tried=setting.show(tried), value=setting.show(value)
+        name=text_of(setting.name), tried=text_of(setting.show(tried)), value=text_of(setting.show(value))
     )
 
 
@@ -168,7 +170,7 @@ def end_trial(row: ClientRunRow, user: str) -> SwitchedSetting:
     answer = msgspec.convert(told["facts"], SwitchedSetting)
     ClientRunRow.objects.filter(pk=row.pk, state=ClientRunRow.State.RUNNING).update(
         state=ClientRunRow.State.FAILED, switched=False, former=answer.value, token_hash="", finished=timezone.now(),
-        text=gettext("The setting that it tried was put back by {user}.").format(user=user),
+        **with_said(text=Message("The setting that it tried was put back by {user}.", user=user)),
     )  # fmt: skip
     return answer
 
@@ -183,7 +185,9 @@ def judge_line(figures: ClientFigures, name: str, key: str, unit: Unit) -> Tried
     if percent is not None and find_difference(now, before) == "clear":
         outcome = "better" if percent > 0 else "worse"
     change = change_text(percent) if outcome != "same" else gettext("no more than chance")
-    return TriedLine(name, value_text(before.median, unit), value_text(now.median, unit), change, outcome)
+    return TriedLine(
+        name, text_of(value_text(before.median, unit)), text_of(value_text(now.median, unit)), change, outcome
+    )
 
 
 def judge(row: ClientRunRow) -> TriedSetting | None:

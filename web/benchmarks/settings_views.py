@@ -20,6 +20,7 @@ from web.benchmarks.client_models import ClientRunRow, running_of
 from web.benchmarks.client_views import ENDED, TokenMessage, read_message, refuse
 from web.jobs import confirm
 from web.jobs.refusals import refusals_lead_to
+from web.translation import text_of
 
 
 class SwitchMessage(TokenMessage):
@@ -68,7 +69,7 @@ def end_trial(request: HttpRequest, pk: str) -> HttpResponse:
         answer = settings_trials.end_trial(row, request.user.get_username())
     except Failed as error:
         raise Refused(Reason("setting-not-put-back", "The setting was not put back: {why} Its timer does that, at the latest after {minutes} minutes.", why=explain_error(error), minutes=-(-setting.seconds // 60))) from error  # fmt: skip
-    messages.success(request, gettext("The box has {value} again.").format(value=setting.show(answer.value)))
+    messages.success(request, gettext("The box has {value} again.").format(value=text_of(setting.show(answer.value))))
     return redirect("client_run", pk=row.pk)
 
 

@@ -37,7 +37,16 @@ PERIODS = {
     "former-start": lazy_text("The start before"),
 }
 # syslog's priorities in words, and the state that draws them.
-WORDS = ("emergency", "alert", "critical", "error", "warning", "notice", "", "debug")
+WORDS = (
+    lazy_text("emergency"),
+    lazy_text("alert"),
+    lazy_text("critical"),
+    lazy_text("error"),
+    lazy_text("warning"),
+    lazy_text("notice"),
+    "",
+    lazy_text("debug"),
+)
 STATES = ("failed", "failed", "failed", "failed", "attention", "notice", "", "")
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from django.urls import path
 
-from web.box import log_views, mtu_views, settings_views, support_views, views
+from web.box import language_views, log_views, mtu_views, settings_views, support_views, views
 
 urlpatterns = [
     path("", views.show_box, name="box"),
     path("host-name/", settings_views.set_host_name, name="host_name"),
+    path("language/", language_views.set_language, name="box_language"),
     path("ports/<str:name>/mtu/", mtu_views.set_mtu, name="set_mtu"),
     path("ports/<str:name>/mtu/keep/", mtu_views.keep_mtu, name="keep_mtu"),
     path("support/", support_views.show_support, name="support"),

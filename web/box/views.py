@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import msgspec
+from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -23,6 +24,8 @@ from web.inventory.source_names import BOX
 from web.jobs import confirm, queue
 from web.jobs.models import Job
 from web.jobs.refusals import refusals_lead_to
+from web.language import language_of_box
+from web.translation import text_of
 
 FRESH = timedelta(seconds=3)
 SECONDS_TO_ASK_FOR_CLIENTS = 15.0
@@ -56,6 +59,7 @@ def show_box(request: HttpRequest) -> HttpResponse:
             "started": started,
             "trouble": trouble,
             "lines": lines,
+            "language": dict(settings.LANGUAGES).get(language_of_box(), ""),
             "now": date_format(timezone.localtime(), "d F Y, H:i (T)"),
         }
 
@@ -98,5 +102,5 @@ def describe_clients() -> str:
 
 def describe_jobs() -> str:
     """The jobs under way, in a sentence; empty where there are none."""
-    titles = list(Job.objects.filter(state__in=Job.OPEN).values_list("title", flat=True)[:5])
+    titles = [text_of(job.title) for job in Job.objects.filter(state__in=Job.OPEN).only("title", "said")[:5]]
     return gettext("These jobs will be interrupted: {titles}.").format(titles="; ".join(titles)) if titles else ""

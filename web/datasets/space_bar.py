@@ -30,11 +30,11 @@ class SpaceBar(msgspec.Struct, frozen=True):
 def draw_space(dataset: Dataset) -> SpaceBar:
     """The bar of used and free space, where free is what the limit or the pool leaves. Every part is at least one unit wide."""
     sizes = (
-        ("Files", "data", dataset.used_by_data),
-        ("Snapshots", "parity", dataset.used_by_snapshots),
+        (gettext("Files"), "data", dataset.used_by_data),
+        (gettext("Snapshots"), "parity", dataset.used_by_snapshots),
         (gettext("Below it"), "rest", dataset.used_by_children),
-        ("Reserved", "spare", dataset.used_by_reservation),
-        ("Free", "idle", dataset.available),
+        (gettext("Reserved"), "spare", dataset.used_by_reservation),
+        (gettext("Free"), "idle", dataset.available),
     )
     whole = sum(size for _name, _use, size in sizes) or 1
     parts, x = [], 0.0

@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from appliance import agent_client, names
-from appliance.errors import LarderError, Refused
+from appliance.errors import LarderError, Refused, explain_error
 from web import agent
 from web.disks.models import BayRow
 from web.inventory import store
@@ -19,7 +19,7 @@ from web.inventory.bays import Bay
 from web.inventory.box import read_box
 from web.inventory.models import DiskRow
 from web.jobs.views import local_address
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 LIGHT = lazy_text("The light of its bay is on for {} seconds.")
 BLINK = lazy_text(
@@ -78,7 +78,7 @@ def store_bays(request: HttpRequest) -> list[str]:
         try:
             names.refuse_invisible_characters(label, "label")
         except Refused as refusal:
-            errors.append(str(refusal))
+            errors.append(text_of(explain_error(refusal)))
         if len(label) > 20:
             errors.append(
                 gettext("{label}… is longer than 20 characters. Choose a shorter name.").format(label=label[:20])
@@ -112,5 +112,7 @@ def locate(request: HttpRequest, key: str) -> HttpResponse:
             )
         messages.success(request, SAID.get(str(answer.get("way")), BLINK).format(int(answer.get("seconds", 30))))  # fmt: skip
     except LarderError as error:
-        messages.error(request, gettext("The disk cannot be located: {error}").format(error=error))
+        messages.error(
+            request, gettext("The disk cannot be located: {error}").format(error=text_of(explain_error(error)))
+        )
     return redirect(local_address(request.POST.get("next", f"/disks/{key}/")))

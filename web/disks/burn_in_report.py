@@ -83,7 +83,9 @@ def draw_speeds(regions: Sequence[Region], results: Sequence[RegionResult]) -> S
         if one.problem or one.number in slow
     )  # fmt: skip
     written, read = [one.written for one in good], [one.read for one in good]
-    return SpeedGraph(line(written), line(read), marks, rate_text(top), rate_text(round(median(written + read))))
+    return SpeedGraph(
+        line(written), line(read), marks, text_of(rate_text(top)), text_of(rate_text(round(median(written + read))))
+    )
 
 
 def number_of(result: RegionResult) -> int:
@@ -98,7 +100,7 @@ def list_bad(regions: Sequence[Region], results: Sequence[RegionResult]) -> list
         for one in results
         if one.problem
     }
-    return [BadRegion(number + 1, span_text(regions[number]), found[number]) for number in sorted(found)]
+    return [BadRegion(number + 1, text_of(span_text(regions[number])), found[number]) for number in sorted(found)]
 
 
 def list_changes(row: BurnIn) -> list[tuple[str, str, str]]:

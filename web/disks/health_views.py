@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
+from appliance.disks.health import TEST_KINDS
 from appliance.disks.selftest import StartSelfTest
 from appliance.disks.selftest_schedule import hours_at
 from appliance.disks.smart import NOT_UNDERSTOOD
@@ -33,6 +34,7 @@ from web.inventory.models import DiskRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.jobs.refusals import refusals_lead_to
+from web.translation import text_of
 
 SHOWN = timedelta(days=366)
 
@@ -98,19 +100,26 @@ def warranty_report(bay: Bay, row: DiskRow) -> str:
         gettext("Size: {size} bytes").format(size=bay.disk.size),
         gettext("Hours of use: {get}").format(get=row.reading.get("hours") or gettext("not reported")),
         gettext("Overall status: {part}").format(
-            part="failed" if row.smart_passed is False else "passed" if row.smart_passed else gettext("not reported")
+            part=gettext("failed")
+            if row.smart_passed is False
+            else gettext("passed")
+            if row.smart_passed
+            else gettext("not reported")
         ),
         "",
         gettext("What it counts:"),
-        *(f"  {NAMES.get(name, name)}: {value}" for name, value in row.reading.get("counts", {}).items()),
+        *(f"  {text_of(NAMES.get(name, name))}: {value}" for name, value in row.reading.get("counts", {}).items()),
         "",
-        "Findings:",
-        *(f"  {reason[1]}" for reason in row.reasons),
+        gettext("Findings:"),
+        *(f"  {text_of(reason[1])}" for reason in row.reasons),
         "",
         gettext("Self-tests, the newest first:"),
         *(
-            gettext("  {test}: {test_2} (at {part} hours of use)").format(
-                test=test["kind"], test_2=test["text"], part="unknown" if test["hours"] is None else test["hours"]
+            "  "
+            + gettext("{test}: {test_2} (at {part} hours of use)").format(
+                test=text_of(TEST_KINDS.get(test["kind"], test["kind"])),
+                test_2=text_of(test["text"]),
+                part=gettext("unknown") if test["hours"] is None else test["hours"],
             )
             for test in aged_tests(row.reading)
         ),

@@ -11,8 +11,9 @@ from django.db import models
 from django.utils.translation import gettext
 
 from appliance.burn_in.regions import Region, RegionResult, split_disk
+from appliance.message import Message, join_messages
 from web.said import RowWithMessages
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 
 class BayRow(models.Model):
@@ -29,11 +30,13 @@ class BayRow(models.Model):
         return self.label or str(self.position)
 
 
-class Replacement(models.Model):
+class Replacement(RowWithMessages):
     """A disk that is being replaced. Where it stands is read from the facts; here is only what they cannot tell later:
     which disk it was, where it sat, and which disks and vdevs were there when it began. Guids are text: they have 64
     bits without a sign.
     """
+
+    TEXTS = ("bay", "known", "report")
 
     pool = models.CharField(max_length=255)
     pool_guid = models.CharField(max_length=20, db_index=True)
@@ -61,15 +64,16 @@ class Replacement(models.Model):
         return gettext("{disk} of {pool}").format(disk=self.disk, pool=self.pool)
 
     @property
+    def named(self) -> str:
+        """``bay 3 (WDC WD20EARS, serial WD-1)``, as a message."""
+        serial = Message("serial {serial}", serial=self.serial) if self.serial else ""
+        what = join_messages([self.model, serial], ", ") or self.disk
+        return Message("{bay} ({disk})", bay=self.bay, disk=what) if self.bay else what
+
+    @property
     def name(self) -> str:
-        """``bay 3 (WDC WD20EARS, serial WD-1)``."""
-        what = (
-            ", ".join(
-                filter(None, [self.model, gettext("serial {serial}").format(serial=self.serial) if self.serial else ""])
-            )
-            or self.disk
-        )
-        return f"{self.bay} ({what})" if self.bay else what
+        """The same in the language of the reader."""
+        return text_of(self.named)
 
 
 class BurnIn(RowWithMessages):

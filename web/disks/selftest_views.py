@@ -24,7 +24,7 @@ EVERY = (
     ("week", lazy_text("every week")),
     ("month", lazy_text("every four weeks")),
     ("quarter", lazy_text("every three months")),
-    ("never", "never"),
+    ("never", lazy_text("never")),
 )
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from msgspec.structs import asdict, replace
 
 from appliance.disks.health import SINCE_FIRST_SEEN, Before, DiskHealth, HealthReason, judge_health
 from appliance.disks.smart import NOT_UNDERSTOOD, Reading
+from appliance.formatting import moment_text
 from appliance.message import Message, join_messages, shorten
 from appliance.schedule import box_zone
 from web import row_retention
@@ -78,7 +79,7 @@ def before_of(row: DiskRow) -> Before:
         reasons=tuple(HealthReason(*found) for found in row.reasons),
         known=row.verdict in KNOWN or "silent" in row.reading,
         counted=bool(row.reading.get("counts")),
-        now=f"{timezone.now().astimezone(box_zone()):%d %B %Y at %H:%M}",
+        now=moment_text(timezone.now().astimezone(box_zone())),
     )
 
 

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from appliance import snapshot_names
 from appliance.backups.remote.instructions import LOOK_AT_KEYS
-from appliance.errors import Failed, Reason, Refused
+from appliance.errors import Failed, Reason, Refused, explain_error
 from appliance.facts.file_import import FileImport
 from appliance.facts.remote import fingerprint_of
 from appliance.imports.run_import import RunImport
@@ -176,7 +176,9 @@ def download_report(_request: HttpRequest, key: str) -> HttpResponse:
     try:
         answer = agent.last({"verb": "read-import-report", "task": task.id}, silence=60)
     except Failed as error:
-        raise Refused(Reason("import-report-unread", "The report cannot be read now: {why}.", why=error)) from error
+        raise Refused(
+            Reason("import-report-unread", "The report cannot be read now: {why}.", why=explain_error(error))
+        ) from error
     text = str(answer["facts"]["text"])
     if not text:
         raise Http404

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from django.utils.translation import ngettext
+from django.utils.translation import gettext, ngettext
 
 from web.inventory import stability, store
 from web.inventory.bays import (
@@ -33,23 +33,42 @@ class Box(msgspec.Struct, frozen=True):
         """``You have 4 free disks. 1 more holds old data and can be used once that is erased.``"""
         free, old = sum(bay.is_free for bay in self.bays), sum(bay.holds_old_data for bay in self.bays)
         failing = sum(bay.is_failing and not (bay.pool or bay.disk.blocked) for bay in self.bays)
-        more = " more" if free else ""
-        said = [ngettext("You have {free} free disk.", "You have {free} free disks.", free).format(free=free or "no")]
-        if old:
+        said = [
+            ngettext("You have {free} free disk.", "You have {free} free disks.", free).format(free=free)
+            if free
+            else gettext("You have no free disks.")
+        ]
+        if old and free:
             said.append(
                 ngettext(
-                    "{old}{more} holds old data and can be used once that is erased.",
-                    "{old}{more} hold old data and can be used once that is erased.",
+                    "{old} more holds old data and can be used once that is erased.",
+                    "{old} more hold old data and can be used once that is erased.",
                     old,
-                ).format(old=old, more=more)
+                ).format(old=old)
             )
-        if failing:
+        elif old:
             said.append(
                 ngettext(
-                    "{failing}{more} is failing and should not be used.",
-                    "{failing}{more} are failing and should not be used.",
+                    "{old} holds old data and can be used once that is erased.",
+                    "{old} hold old data and can be used once that is erased.",
+                    old,
+                ).format(old=old)
+            )
+        if failing and free:
+            said.append(
+                ngettext(
+                    "{failing} more is failing and should not be used.",
+                    "{failing} more are failing and should not be used.",
                     failing,
-                ).format(failing=failing, more=more)
+                ).format(failing=failing)
+            )
+        elif failing:
+            said.append(
+                ngettext(
+                    "{failing} is failing and should not be used.",
+                    "{failing} are failing and should not be used.",
+                    failing,
+                ).format(failing=failing)
             )
         return " ".join(said)
 

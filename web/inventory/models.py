@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import msgspec
 from django.db import models
-from msgspec.structs import replace
 
 from appliance.facts import box, sharing
 from appliance.facts.datasets import Bookmark, Dataset, DatasetDetail, Snapshot
@@ -23,27 +21,8 @@ from appliance.shares.drift import detect
 from appliance.shares.iscsi.divergence import TargetEdit
 from appliance.shares.troubleshoot import diagnose
 from appliance.system.box_info import BoxInfo
-from web.said import RowWithMessages, message_of
-
-
-class Row(models.Model):
-    """A fact under its identity. ``kind`` is the struct that ``facts`` decodes to."""
-
-    key = models.CharField(max_length=300, primary_key=True)
-    name = models.CharField(max_length=300, db_index=True)
-    facts = models.TextField()
-    kind: ClassVar[type]
-
-    class Meta:
-        abstract = True
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def fact(self) -> Any:
-        """The frozen value itself."""
-        return msgspec.json.decode(self.facts, type=self.kind)
+from web.inventory.fact_row import Row, RowWithSaidFacts
+from web.said import RowWithMessages
 
 
 class PoolRow(Row):
@@ -66,7 +45,7 @@ class DatasetRow(Row):
     pool = models.CharField(max_length=255, db_index=True)
 
 
-class DiskRow(RowWithMessages, Row):
+class DiskRow(RowWithMessages, RowWithSaidFacts):
     """``key`` is the last part of the by-id path, or today's kernel name where there is none."""
 
     TEXTS = ("smart_text", "reasons")
@@ -81,15 +60,6 @@ class DiskRow(RowWithMessages, Row):
     reasons = models.JSONField(default=list)  # [state, text, count, value] of each
     latency = models.FloatField(null=True)  # ms for a request between the last two looks; null: too few to tell
     reading = models.JSONField(default=dict)  # of the last answer: {"counts", "hours", "errors", "tests", "left"}
-    said_of_uses = models.JSONField(default=dict)  # as ``said``, for what the fact says of its uses
-
-    @property
-    def fact(self) -> box.Disk:
-        disk: box.Disk = super().fact
-        if not self.said_of_uses:
-            return disk
-        uses = (replace(use, text=message_of(use.text, self.said_of_uses)) for use in disk.uses)
-        return replace(disk, uses=tuple(uses))
 
 
 class ServiceRow(Row):
@@ -249,7 +219,7 @@ class PolicyRow(Row):
     kind = sharing.SmbPolicy
 
 
-class ConnectionRow(Row):
+class ConnectionRow(RowWithSaidFacts):
     """A client that was connected at the last look. ``key`` is protocol and number."""
 
     kind = connections.Connection
@@ -282,7 +252,7 @@ class ImportRow(Row):
     kind = FileImport
 
 
-class EditRow(Row):
+class EditRow(RowWithSaidFacts):
     """A file of Larder's that was changed by hand, or of which earlier versions are kept. ``key`` names the file."""
 
     kind = detect.Edit
@@ -294,8 +264,10 @@ class TargetEditRow(Row):
     kind = TargetEdit
 
 
-class Source(models.Model):
+class Source(RowWithMessages):
     """One thing that collectors read: when it was last read, whether that worked, and how often it has changed."""
+
+    TEXTS = ("error",)
 
     name = models.CharField(max_length=40, primary_key=True)
     checked = models.DateTimeField(null=True)

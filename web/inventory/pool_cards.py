@@ -50,7 +50,7 @@ class PoolCard(msgspec.Struct, frozen=True):
         if scan.errors:
             return ngettext("{errors} error left", "{errors} errors left", scan.errors).format(errors=scan.errors)
         return (
-            gettext("repaired {repaired}").format(repaired=size_text(scan.repaired))
+            gettext("repaired {repaired}").format(repaired=text_of(size_text(scan.repaired)))
             if scan.repaired and scan.kind == "scrub"
             else gettext("clean")
         )

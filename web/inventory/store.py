@@ -15,13 +15,14 @@ from msgspec.structs import replace as changed_copy
 
 from appliance.disks import probe
 from appliance.errors import LarderError
-from appliance.facts.box import Disk, Facts, Use
+from appliance.facts.box import Facts, Use
 from appliance.facts.box_record import parse_record
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import SmbPolicy
-from appliance.message import plain_text
+from appliance.message import PlainText
 from appliance.operation import Operation
 from web import agent
+from web.inventory.fact_row import Row, RowWithSaidFacts
 from web.inventory.models import (
     AccountRow,
     BookmarkRow,
@@ -37,7 +38,6 @@ from web.inventory.models import (
     PropertiesRow,
     ReceiverRow,
     RemoteRow,
-    Row,
     SessionRow,
     ShareRow,
     SnapshotRow,
@@ -51,12 +51,16 @@ SECONDS_TO_READ = 90
 def replace(model: type[Row], found: Iterable[Any], key: Callable[[Any], str], **columns: Callable[[Any], Any]) -> bool:
     """Make the table say exactly what was found, touching only rows that differ; whether anything did."""
     wanted: dict[str, Row] = {}
+    said = ["said_of_facts"] if issubclass(model, RowWithSaidFacts) else []
     for fact in found:
+        plain = PlainText()
         row = model(
             key=key(fact),
             name=getattr(fact, "name", "") or getattr(fact, "unit", ""),
-            facts=msgspec.json.encode(fact, enc_hook=plain_text).decode(),
+            facts=msgspec.json.encode(fact, enc_hook=plain).decode(),
         )
+        if isinstance(row, RowWithSaidFacts):
+            row.said_of_facts = plain.said
         for column, value in columns.items():
             setattr(row, column, value(fact))
         wanted[row.key] = row
@@ -70,7 +74,7 @@ def replace(model: type[Row], found: Iterable[Any], key: Callable[[Any], str], *
                 changed,
                 update_conflicts=True,
                 unique_fields=["key"],
-                update_fields=["name", "facts", *columns],
+                update_fields=["name", "facts", *said, *columns],
                 batch_size=500,
             )
         for start in range(0, len(gone_list := sorted(gone)), 500):
@@ -78,15 +82,10 @@ def replace(model: type[Row], found: Iterable[Any], key: Callable[[Any], str], *
     return bool(changed or gone)
 
 
-def replace_disks(found: Iterable[Disk], key: Callable[[Disk], str]) -> bool:
-    """``replace`` of disks, with the messages that say what they are used for."""
-    return replace(DiskRow, found, key, said_of_uses=lambda disk: said_in([use.text for use in disk.uses]))
-
-
 # One statement instead of four queries that the ORM composes: a reading of everything notes twenty sources.
 NOTE_CHECKED = """
-INSERT INTO inventory_source (name, checked, error, seconds, version) VALUES (%s, %s, %s, %s, %s)
-ON CONFLICT (name) DO UPDATE SET checked = excluded.checked, error = excluded.error, seconds = excluded.seconds,
+INSERT INTO inventory_source (name, checked, error, said, seconds, version) VALUES (%s, %s, %s, %s, %s, %s)
+ON CONFLICT (name) DO UPDATE SET checked = excluded.checked, error = excluded.error, said = excluded.said, seconds = excluded.seconds,
     version = version + (%s OR error <> excluded.error)
 """
 
@@ -96,7 +95,8 @@ def checked(name: str, *, changed: bool, seconds: float = 0, error: str = "", at
     inventory = connections["inventory"]
     when = inventory.ops.adapt_datetimefield_value(at or timezone.now())
     with inventory.cursor() as cursor:
-        cursor.execute(NOTE_CHECKED, [name, when, error, seconds, changed or error != "", changed])
+        said = json.dumps(said_in(error))
+        cursor.execute(NOTE_CHECKED, [name, when, str(error), said, seconds, changed or error != "", changed])
 
 
 def note_duration(name: str, seconds: float) -> None:

@@ -71,7 +71,7 @@ def about(seconds: float) -> str:
 def at_speed(size: int, speed: int) -> str:
     """Going through so many bytes at a usual speed."""
     return gettext("About {duration}, an estimate: {size} at {rate}.").format(
-        duration=about(size / speed), size=text_of(size_text(size)), rate=rate_text(speed)
+        duration=about(size / speed), size=text_of(size_text(size)), rate=text_of(rate_text(speed))
     )
 
 
@@ -160,7 +160,7 @@ def backup(operation: RunBackup, known: EstimateFacts) -> str:
     ).format(
         size=text_of(size_text(dataset.used if dataset else 0)),
         duration=about((dataset.used if dataset else 0) / HARD_DISK),
-        rate=rate_text(HARD_DISK),
+        rate=text_of(rate_text(HARD_DISK)),
     )
 
 

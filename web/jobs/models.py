@@ -12,7 +12,11 @@ from web.translation import lazy_text
 
 # Who makes a job where nobody confirmed it; stored in ``created_by``.
 BY_SCHEDULE, BY_SNAPSHOT_SCHEDULE, BY_BENCHMARK = "the schedule", "the snapshot policy", "the measurement"
-AUTOMATIC = (BY_SCHEDULE, BY_SNAPSHOT_SCHEDULE, BY_BENCHMARK)
+AUTOMATIC = {
+    BY_SCHEDULE: lazy_text("the schedule"),
+    BY_SNAPSHOT_SCHEDULE: lazy_text("the snapshot schedule"),
+    BY_BENCHMARK: lazy_text("the measurement"),
+}
 
 
 class Job(RowWithMessages):
@@ -39,6 +43,11 @@ class Job(RowWithMessages):
     BAD_ENDS = (State.FAILED, State.REFUSED, State.INTERRUPTED)
 
     TEXTS = ("title", "text", "plan", "log")
+
+    @property
+    def made_by(self) -> str:
+        """Who made it, in the language of the reader."""
+        return AUTOMATIC.get(self.created_by, self.created_by)
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=60)

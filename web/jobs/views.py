@@ -18,7 +18,7 @@ from appliance import agent_client, names
 from appliance.agent import delayed_jobs
 from appliance.agent.registry import decode_operation
 from appliance.datasets.set_target import SetTarget
-from appliance.errors import LarderError, Reason, Refused
+from appliance.errors import LarderError, Reason, Refused, explain_error
 from appliance.operation import Operation, Plan, checked_plan
 from appliance.shares.iscsi import chap
 from appliance.system import clock
@@ -185,7 +185,7 @@ def stop_job(request: HttpRequest, pk: str) -> HttpResponse:
         else:
             agent_client.send_request({"verb": "stop", "job": str(pk)}, silence=30)
     except LarderError as error:
-        return refusal_page(request, [Reason("agent-failed", "{error}", error=error)], back, status=503)
+        return refusal_page(request, [Reason("agent-failed", "{error}", error=explain_error(error))], back, status=503)
     return redirect(back)
 
 

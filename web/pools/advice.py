@@ -67,8 +67,8 @@ def pool_advice(pool: Pool, box: Box) -> list[Advice]:
             advice.append(
                 Advice(
                     "healthy",
-                    gettext("The disks of {group} are larger now.").format(group=vdev_tree.group_label(group)),
-                    gettext("{more} of them are unused, before parity.").format(more=size_text(more)),
+                    gettext("The disks of {group} are larger now.").format(group=text_of(vdev_tree.group_label(group))),
+                    gettext("{more} of them are unused, before parity.").format(more=text_of(size_text(more))),
                     act_url(pool, group.guid, "grow"),
                     gettext("Use them whole"),
                 )

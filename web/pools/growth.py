@@ -14,7 +14,7 @@ from django.utils.translation import gettext
 from appliance.facts.box import Facts
 from appliance.facts.cleanup import Cleanup
 from appliance.facts.datasets import Dataset
-from appliance.formatting import disk_size
+from appliance.formatting import disk_size, number_text
 from appliance.layout.growth import read_groups
 from appliance.pools.growth import find_old_blocks, list_ways
 from appliance.pools.growth_disks import disk_choices, usual_disk
@@ -31,6 +31,7 @@ from web.pools.models import DiskPrice
 from web.pools.rebuild_time import is_rotational, past_work
 from web.pools.topology import add_url, replace_url
 from web.snapshots.cleanup import read_cleanup
+from web.translation import text_of
 
 TB = 10**12
 
@@ -55,7 +56,7 @@ class WayOffer(msgspec.Struct, frozen=True):
         if not bought:
             return gettext("{own}, in the box already").format(own=own)
         buy = gettext("{bought} of {bought_2}, to be bought").format(
-            bought=bought, bought_2=disk_size(self.way.bought[0])
+            bought=bought, bought_2=text_of(disk_size(self.way.bought[0]))
         )
         return (
             gettext("{disks}: {own} in the box already, {buy}").format(disks=self.way.disks, own=own, buy=buy)
@@ -207,4 +208,6 @@ def cost_text(way: Way, price: DiskPrice) -> str:
     amount = price.per_tb * Decimal(sum(way.bought)) / TB
     if not way.bought:
         return gettext("nothing")
-    return gettext("about {amount}").format(amount=f"{amount:,.0f} {price.currency}".rstrip())
+    return gettext("about {amount}").format(
+        amount=f"{text_of(number_text(f'{amount:,.0f}'))} {price.currency}".rstrip()
+    )

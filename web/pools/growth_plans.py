@@ -10,12 +10,14 @@ from django.utils.translation import gettext
 
 from appliance.facts.box import Pool, Vdev
 from appliance.formatting import about_days, capitalize_opening, disk_size
+from appliance.message import Message, shorten
 from appliance.pools.growth_plan import PlanState, read_plan
 from appliance.zfs import vdev_tree
-from web.inventory.bays import bays_by_key, device_label, read_known_bays
+from web.inventory.bays import bays_by_key, device_label, device_name, read_known_bays
 from web.inventory.box import Box
 from web.pools.models import GrowthPlan
 from web.pools.topology import act_url, replace_url
+from web.said import said_in
 from web.translation import text_of
 
 STANDS = timedelta(days=30)  # without a step: time for a gentle reminder
@@ -40,14 +42,16 @@ def open_plan(key: str) -> GrowthPlan | None:
 def begin_plan(pool: Pool, targets: tuple[int, ...], size: int, box: Box, user: str, now: datetime) -> GrowthPlan:
     """Begin to replace these disks by ones of ``size`` bytes; the plan that is open already, where there is one."""
     bays, homes = bays_by_key(box.bays), read_known_bays()
-    labels = {device.guid: device_label(device, bays, homes) for device in pool.devices()}
+    labels = {device.guid: device_name(device, bays, homes) for device in pool.devices()}
+    called = [[str(guid), labels.get(guid, Message("a disk"))] for guid in targets]
     plan, _made = GrowthPlan.objects.get_or_create(
         pool_guid=str(pool.guid),
         ended=None,
         defaults={
             "pool": pool.name,
             "size": size,
-            "targets": [[str(guid), labels.get(guid, gettext("a disk"))] for guid in targets],
+            "targets": called,
+            "said": said_in(called),
             "moved": now,
             "begun": now,
             "begun_by": user,
@@ -58,14 +62,15 @@ def begin_plan(pool: Pool, targets: tuple[int, ...], size: int, box: Box, user: 
 
 def end_plan(plan: GrowthPlan, outcome: str, now: datetime) -> None:
     """Close a plan. Twice is harmless."""
-    GrowthPlan.objects.filter(pk=plan.pk, ended=None).update(ended=now, outcome=outcome[:400])
+    said = plan.said | said_in(outcome)
+    GrowthPlan.objects.filter(pk=plan.pk, ended=None).update(ended=now, outcome=shorten(outcome, 400), said=said)
 
 
 def describe_plan(plan: GrowthPlan, pool: Pool, box: Box, now: datetime) -> PlanProgress:
     """How far a plan is, and what is next. One query."""
     state = read_plan(pool, plan.guids)
     count = gettext("{done} of {total} disks are replaced by ones of {size}.").format(
-        done=state.done, total=state.total, size=disk_size(plan.size)
+        done=state.done, total=state.total, size=text_of(disk_size(plan.size))
     )
     bays, homes = bays_by_key(box.bays), read_known_bays()
 

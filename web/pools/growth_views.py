@@ -17,7 +17,7 @@ from web.inventory.pool_cards import PoolCard
 from web.pools import growth, growth_chart, growth_plans
 from web.pools.growth_plans import STANDS
 from web.pools.models import DiskPrice
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 LARGEST = 10**15  # bytes of a disk
 YEARS = 5
@@ -65,7 +65,7 @@ def page_context(key: str, size: int, form: PriceForm | None = None) -> dict[str
         "card": card,
         "pool": card.pool,
         "growth": page,
-        "sizes": [(one, disk_size(one)) for one in sorted({*page.sizes, page.new_disk} - {0})],
+        "sizes": [(one, text_of(disk_size(one))) for one in sorted({*page.sizes, page.new_disk} - {0})],
         "plan": growth_plans.describe_plan(plan, card.pool, box, now) if plan else None,
         "form": form or PriceForm(initial={"per_tb": row.per_tb, "currency": row.currency}),
         "priced": row.per_tb is not None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import msgspec
@@ -23,8 +24,10 @@ from web.inventory.models import DiskRow, ImportableRow, PoolRow, Source
 from web.inventory.source_names import IMPORTABLE
 from web.jobs import confirm, queue
 from web.jobs.refusals import add_reasons, validation_error
+from web.system.templatetags.formatting import count_units
 from web.translation import lazy_text
 
+ZFS_SPAN = re.compile(r"(\d{1,9}) (second|minute)s")
 # A search is not repeated within this time; the page shows the last result.
 LOOK_AGAIN = timedelta(seconds=5)
 LONGEST_LOOK = timedelta(minutes=15)
@@ -60,7 +63,7 @@ def import_candidate(found: Importable) -> ImportCandidate:
         )
         return ImportCandidate(found, "attention", gettext("log missing"), meaning, can=True)
     if found.rewind:
-        return ImportCandidate(found, "attention", "damaged", rewind_meaning(found.rewind), can=True)
+        return ImportCandidate(found, "attention", gettext("damaged"), rewind_meaning(found.rewind), can=True)
     meaning = gettext(
         "Too few of its disks are here, or their data does not fit together. Put in the missing disks and look again."
     )
@@ -81,7 +84,9 @@ def usable_candidate(found: Importable) -> ImportCandidate:
         meaning += gettext(" Another system{part} used it last and did not export it.").format(
             part=f" ({found.host})" if found.host else ""
         )
-    word = "destroyed" if found.destroyed else "degraded" if is_degraded else "ready"
+    word = gettext("degraded") if is_degraded else gettext("ready")
+    if found.destroyed:
+        word = gettext("destroyed")
     state = "attention" if is_degraded or found.other_host else "empty" if found.destroyed else "healthy"
     return ImportCandidate(found, state, word, meaning, can=True)
 
@@ -92,7 +97,11 @@ def rewind_meaning(rewind: Rewind) -> str:
         return gettext(
             "Its latest state is damaged, and those right before it do not help. As a last resort, all its earlier states can be searched for an intact one: at best it can be imported as it was on {as_of}, at worst as on {at_worst}. Import it read-only first; that changes nothing."
         ).format(as_of=rewind.as_of, at_worst=rewind.at_worst)
-    lost = gettext(" About {lost} of work would be lost.").format(lost=rewind.lost) if rewind.lost else ""
+    lost = ""
+    if rewind.lost:
+        said = ZFS_SPAN.fullmatch(rewind.lost)
+        span = count_units(said[2], int(said[1])) if said else rewind.lost
+        lost = gettext(" About {lost} of work would be lost.").format(lost=span)
     return gettext("Its latest state is damaged. It can be imported as it was on {as_of}.{lost}").format(
         as_of=rewind.as_of, lost=lost
     )

@@ -9,6 +9,8 @@ from django.utils.translation import gettext
 
 from appliance.pools.work_reports import Report, Wear
 from appliance.schedule import Schedule
+from web.said import RowWithMessages
+from web.translation import text_of
 
 
 class WorkReport(models.Model):
@@ -95,9 +97,11 @@ class DiskPrice(models.Model):
         return cls.objects.filter(pk=1).first() or cls(pk=1)
 
 
-class GrowthPlan(models.Model):
+class GrowthPlan(RowWithMessages):
     """The plan to replace disks of a pool by larger ones, one after the other. How far it is, ZFS tells
     (``appliance/pools/growth_plan.py``); ``moved`` is when that last changed, so that a plan that stands still is noticed."""
+
+    TEXTS = ("targets", "outcome")
 
     pool_guid = models.CharField(max_length=20, db_index=True)
     pool = models.CharField(max_length=255)
@@ -127,4 +131,4 @@ class GrowthPlan(models.Model):
 
     def label_of(self, guid: int) -> str:
         """What the disk was called when the plan was made."""
-        return next((str(label) for own, label in self.targets if own == str(guid)), gettext("a disk"))
+        return next((text_of(label) for own, label in self.targets if own == str(guid)), gettext("a disk"))

@@ -65,7 +65,7 @@ class RehearsalForm(forms.Form):
 def share_text(pool: Pool, facts: Facts, share: int, *, rotational: bool) -> str:
     """``25 %: 500 GB of test data, about 3 h in all``."""
     seconds = sum(result.expected_seconds(pool, share, rotational=rotational))
-    size = size_text(result.fill_bytes(facts, pool.name, share))
+    size = text_of(size_text(result.fill_bytes(facts, pool.name, share)))
     return gettext("{share} %: {size} of test data, about {duration} in all").format(
         share=share, size=size, duration=text_of(duration_text(seconds))
     )

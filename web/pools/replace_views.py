@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts, Pool
+from appliance.message import Message, join_messages
 from appliance.pools.rebuild_estimate import RebuildEstimate
 from appliance.pools.vdevs import online_offline
 from appliance.pools.vdevs.replace import REPLACEABLE
@@ -29,6 +30,7 @@ from web.jobs.refusals import refusals_lead_to
 from web.pools import rebuild_time, topology
 from web.pools import replacement as pool_replacement
 from web.pools.topology_views import find_pool, parse_guid
+from web.said import said_in
 
 
 @require_http_methods(["GET", "POST"])
@@ -178,8 +180,9 @@ def close_replacement(request: HttpRequest, pk: int) -> HttpResponse:
     """Close the replacement and save its report. The pool is not touched."""
     case = get_open_case(pk)
     now = pool_replacement.replacement_state(case, read_box())
-    report = now.report or gettext("Closed before it was complete. {headline}").format(headline=now.headline)
-    Replacement.objects.filter(pk=pk, closed=None).update(closed=timezone.now(), report=report)
+    report = now.report or join_messages([Message("Closed before it was complete."), now.headline])
+    said = case.said | said_in(report)
+    Replacement.objects.filter(pk=pk, closed=None).update(closed=timezone.now(), report=report, said=said)
     store.touch("replacements")
     messages.success(request, gettext("The report is saved."))
     return redirect("pool", key=case.pool_guid) if now.step != "lost" else redirect("replacements")

@@ -10,15 +10,17 @@ from django.utils.translation import gettext, ngettext
 from appliance.errors import Reason, Refused
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
-from appliance.formatting import capitalize_opening, duration_text, model_and_serial, size_text
+from appliance.formatting import capitalize_opening, duration_text, list_with_and, model_and_serial, size_text
+from appliance.message import Message, join_messages
 from appliance.pools.vdevs import clear_errors, online_offline
 from appliance.pools.vdevs.replace import ReplaceDisk
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
 from web.disks.models import Replacement
-from web.inventory.bays import Bay, device_label
+from web.inventory.bays import Bay, device_name
 from web.inventory.box import Box
 from web.pools.topology import box_facts
+from web.said import said_in
 from web.translation import text_of
 
 STEPS = ("choose", "offline", "pull", "accept", "follow", "done")  # titles: REPLACEMENT_STEPS
@@ -64,6 +66,10 @@ def open_replacement(pool: Pool, place: Place, box: Box, user: str) -> Replaceme
     bay = bays.get(link)
     lost = next((gone for gone in box.gone if gone.guid == place.vdev.guid), None)
     model, serial = model_and_serial(link)
+    seat = Message("bay {name}", name=bay.name) if bay else ""
+    if lost and lost.label and not bay:
+        seat = Message("bay {name}", name=lost.label)
+    others = {other.key: describe_disk(other) for other in box.bays if other.key != link}
     case, _created = Replacement.objects.get_or_create(
         pool_guid=str(pool.guid),
         vdev_guid=str(place.vdev.guid),
@@ -73,10 +79,9 @@ def open_replacement(pool: Pool, place: Place, box: Box, user: str) -> Replaceme
             "disk": link,
             "serial": bay.disk.serial if bay else serial,
             "model": bay.disk.model if bay else model,
-            "bay": bay.label
-            if bay
-            else (gettext("bay {label}").format(label=lost.label) if lost and lost.label else ""),
-            "known": {other.key: describe_disk(other) for other in box.bays if other.key != link},
+            "bay": seat,
+            "known": others,
+            "said": said_in(seat, others),
             "guids": [str(device.guid) for device in pool.devices()],
             "begun_by": user,
         },
@@ -86,9 +91,7 @@ def open_replacement(pool: Pool, place: Place, box: Box, user: str) -> Replaceme
 
 def describe_disk(bay: Bay) -> str:
     """A disk by bay, model and serial number."""
-    return gettext("{label} ({model}, serial {serial})").format(
-        label=bay.label, model=bay.disk.model, serial=bay.disk.serial
-    )
+    return Message("bay {name} ({model}, serial {serial})", name=bay.name, model=bay.disk.model, serial=bay.disk.serial)
 
 
 def replacement_state(case: Replacement, box: Box) -> Situation:
@@ -105,7 +108,9 @@ def replacement_state(case: Replacement, box: Box) -> Situation:
     place = vdev_tree.find_vdev(pool, int(case.vdev_guid))
     new = find_new_device(case, pool)
     wrong = tuple(
-        text for key, text in case.known.items() if key not in {bay.key for bay in box.bays} and is_needed(key, facts)
+        text_of(text)
+        for key, text in case.known.items()
+        if key not in {bay.key for bay in box.bays} and is_needed(key, facts)
     )
     if place is None:
         return settled_situation(case, pool, new, box)
@@ -145,7 +150,8 @@ def settled_situation(case: Replacement, pool: Pool, new: Vdev | None, box: Box)
             ),
             gettext("Somebody removed it. Look at the pool, then close this."),
         )
-    label = new_disk_label(new, box)
+    named = new_disk_label(new, box)
+    label = text_of(named)
     if new.state != "ONLINE" or pool.rebuilding:
         return Situation(
             "follow",
@@ -154,7 +160,7 @@ def settled_situation(case: Replacement, pool: Pool, new: Vdev | None, box: Box)
             new=new,
             new_label=label,
         )
-    report = build_report(case, pool, new, label)
+    report = build_report(case, pool, new, named)
     good = pool.state == "ONLINE" and not clear_errors.count_errors(new)
     return Situation(
         "done",
@@ -171,43 +177,40 @@ def settled_situation(case: Replacement, pool: Pool, new: Vdev | None, box: Box)
 
 def build_report(case: Replacement, pool: Pool, new: Vdev, label: str) -> str:
     """What was done and how it ended, in a few sentences that are stored."""
-    sentences = [gettext("{name} was replaced by {label}.").format(name=capitalize_opening(case.name), label=label)]
+    sentences: list[str] = [Message("{old} was replaced by {new}.", old=capitalize_opening(case.named), new=label)]
     if pool.scan and pool.scan.kind == "resilver" and pool.scan.ended and pool.scan.ended >= case.begun:
-        took = text_of(duration_text(max(round((pool.scan.ended - pool.scan.started).total_seconds()), 1)))
+        took = duration_text(max(round((pool.scan.ended - pool.scan.started).total_seconds()), 1))
         # If another disk was missing meanwhile, the last resilver is that disk's and may have written nothing.
         if pool.scan.repaired:
-            sentences.append(
-                gettext("Rebuilding took {took} and wrote {repaired}.").format(
-                    took=took, repaired=size_text(pool.scan.repaired)
-                )
-            )
+            wrote = size_text(pool.scan.repaired)
+            sentences.append(Message("Rebuilding took {took} and wrote {size}.", took=took, size=wrote))
         left = max(pool.scan.errors, pool.errors)
-        sentences.append(
-            gettext("Nothing was lost.") if not left else gettext("{left} errors were left.").format(left=left)
-        )
+        sentences.append(Message("Nothing was lost.") if not left else Message("{left} errors were left.", left=left))
     if clear_errors.count_errors(new):
-        sentences.append(gettext("The new disk has errors already: {new}").format(new=clear_errors.explain_errors(new)))
+        sentences.append(Message("The new disk has errors already: {errors}", errors=clear_errors.explain_errors(new)))
+    return join_messages([*sentences, describe_survival(pool)])
+
+
+def describe_survival(pool: Pool) -> str:
+    """How many disks may still fail."""
     left = pool.failures_left
-    sentences.append(
-        ngettext("{name} survives {left} more failed disk.", "{name} survives {left} more failed disks.", left).format(
-            name=pool.name, left=left
-        )
-        if left
-        else gettext("{name} survives no failed disk at the moment.").format(name=pool.name)
-    )
-    return " ".join(sentences)
+    if not left:
+        return Message("{name} survives no failed disk at the moment.", name=pool.name)
+    if left == 1:
+        return Message("{name} survives {left} more failed disk.", name=pool.name, left=left)
+    return Message("{name} survives {left} more failed disks.", name=pool.name, left=left)
 
 
 def new_disk_label(device: Vdev, box: Box) -> str:
-    """The new disk as a sentence begins with it."""
-    return capitalize_opening(device_label(device, {bay.key: bay for bay in box.bays}))
+    """The new disk as a sentence begins with it, as a message."""
+    return capitalize_opening(device_name(device, {bay.key: bay for bay in box.bays}))
 
 
 def rebuilding_situation(
     case: Replacement, pool: Pool, new: Vdev, box: Box, facts: Facts, wrong: tuple[str, ...]
 ) -> Situation:
     """The situation while the new disk is being rebuilt, or has failed at it."""
-    label = new_disk_label(new, box)
+    label = text_of(new_disk_label(new, box))
     if new.state in vdev_state.LOST:
         return Situation(
             "accept",
@@ -227,7 +230,7 @@ def rebuilding_situation(
             "follow",
             "failed",
             gettext("Another disk is missing while {label} is being rebuilt: {wrong}.").format(
-                label=label, wrong=" and ".join(wrong)
+                label=label, wrong=text_of(list_with_and(wrong))
             ),
             gettext("Put it back at once if it was pulled. {name} {part}; do not pull anything else.").format(
                 name=pool.name,
@@ -273,7 +276,7 @@ def swap_situation(
         return Situation(
             "pull",
             "failed",
-            gettext("That was another disk: {wrong}.").format(wrong=" and ".join(wrong)),
+            gettext("That was another disk: {wrong}.").format(wrong=text_of(list_with_and(wrong))),
             gettext(
                 "{name} still needs it. Put it back into its bay now, before anything else. The one to replace is {name_2}."
             ).format(name=pool.name, name_2=case.name),

@@ -20,6 +20,7 @@ from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
 from web.disks import bay_state
 from web.inventory.box import Box
+from web.system.templatetags.formatting import role_word
 from web.translation import lazy_text, text_of
 
 KIND_WORDS = {
@@ -87,12 +88,12 @@ def topology_rows(pool: Pool, box: Box) -> tuple[TopologyRow, ...]:
             )
         elif bay:
             name = capitalize_opening(bay.label)
-            detail = " · ".join(filter(None, [bay.disk.model, bay.disk.serial, disk_size(bay.disk.size)]))
+            detail = " · ".join(filter(None, [bay.disk.model, bay.disk.serial, text_of(disk_size(bay.disk.size))]))
         else:
             name, detail = vdev_tree.vdev_label(vdev, facts), ""
             if vdev.guid in lost and lost[vdev.guid].label:
                 name, detail = gettext("Bay {label}").format(label=lost[vdev.guid].label), name
-        role = "" if place.role == "normal" or place.above else f"{place.role} · "
+        role = "" if place.role == "normal" or place.above else f"{role_word(place.role)} · "
         state, word = health.of_device(vdev), text_of(vdev_state.describe(vdev.state).word)
         if vdev.guid in rebuilding and vdev.state == "ONLINE":
             state, word = "working", gettext("being rebuilt")
@@ -129,9 +130,9 @@ def vdev_actions(pool: Pool, place: Place, facts: Facts, *, failing: bool = Fals
             len(data_groups(pool)) > 1 and not any(group.kind == "raidz" for group in data_groups(pool))
         ):
             yield Action(
-                gettext("Take {part} out").format(
-                    part="it" if place.role == "normal" else gettext("the {role}").format(role=place.role)
-                ),
+                gettext("Take it out")
+                if place.role == "normal"
+                else gettext("Take the {role} out").format(role=role_word(place.role)),
                 act_url(pool, place.vdev.guid, "remove"),
                 "trash",
                 danger=True,

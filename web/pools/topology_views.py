@@ -35,7 +35,7 @@ from web.inventory.box import read_box
 from web.jobs import confirm
 from web.jobs.refusals import review_act
 from web.pools.forms import is_usable
-from web.translation import lazy_text
+from web.translation import lazy_text, text_of
 
 ACTS: dict[str, type[Operation]] = {
     "offline": online_offline.OfflineDisk,
@@ -218,10 +218,12 @@ def expansion_facts(pool: Pool, vdev: int) -> list[tuple[str, str]]:
         return []
     before, shown, rewritten = expansion_sizes(place.vdev)
     return [
-        (gettext("Space for files now"), gettext("about {before}").format(before=size_text(before))),
-        (gettext("With one more disk"), gettext("about {shown}").format(shown=size_text(shown))),
+        (gettext("Space for files now"), gettext("about {before}").format(before=text_of(size_text(before)))),
+        (gettext("With one more disk"), gettext("about {shown}").format(shown=text_of(size_text(shown)))),
         (
             gettext("For files written afterwards"),
-            gettext("as if it held {rewritten}, because they need less parity").format(rewritten=size_text(rewritten)),
+            gettext("as if it held {rewritten}, because they need less parity").format(
+                rewritten=text_of(size_text(rewritten))
+            ),
         ),
     ]

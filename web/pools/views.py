@@ -22,6 +22,7 @@ from web.jobs import confirm
 from web.jobs.refusals import refusals_lead_to
 from web.pools import advice, growth_plans, lifecycle_views, maintenance_views, rehearsal_views, topology
 from web.snapshots import space
+from web.translation import text_of
 
 
 @require_GET
@@ -83,7 +84,7 @@ def space_advice(card: PoolCard) -> Iterator[advice.Advice]:
     if health.of_space(name, card.used, card.total) and (held := space.held_in(name)):
         yield advice.Advice(
             "attention",
-            gettext("Old snapshots hold {held} of {name}.").format(held=size_text(held), name=name),
+            gettext("Old snapshots hold {held} of {name}.").format(held=text_of(size_text(held)), name=name),
             gettext("Delete snapshots that you no longer need to free it. The files in the folders stay as they are."),
             reverse("snapshots_space"),
             gettext("Show snapshots by space"),

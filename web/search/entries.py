@@ -13,13 +13,27 @@ from appliance.shares.iscsi.part import device_of, place_of
 from appliance.shares.settings import CALLED
 from web.guide.chapters import CHAPTERS
 from web.inventory.bays import list_bays, read_known_bays
-from web.inventory.models import AccountRow, DatasetRow, DiskRow, GroupRow, PoolRow, Row, ShareRow
+from web.inventory.fact_row import Row
+from web.inventory.models import AccountRow, DatasetRow, DiskRow, GroupRow, PoolRow, ShareRow
 from web.system.glossary import GLOSSARY
 from web.translation import lazy_text
 
 MOST = 20  # that are shown
 LONGEST = 100  # of what is typed
 KINDS = ("folder", "share", "user", "group")
+
+
+KIND_WORDS = {
+    "pool": lazy_text("pool"),
+    "action": lazy_text("action"),
+    "page": lazy_text("page"),
+    "help": lazy_text("help"),
+    "disk": lazy_text("disk"),
+    "folder": lazy_text("folder"),
+    "share": lazy_text("share"),
+    "user": lazy_text("user"),
+    "group": lazy_text("group"),
+}
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -31,9 +45,13 @@ class Entry(msgspec.Struct, frozen=True):
     icon: str
     more: str = ""
 
+    @property
+    def kind_word(self) -> str:
+        return KIND_WORDS[self.kind]
+
     def rank(self, text: str, tokens: list[str]) -> int | None:
         """How well it fits, 0 the best; None where a token is in none of its words."""
-        name, all_words = self.words.casefold(), f"{self.words} {self.kind} {self.more}".casefold()
+        name, all_words = self.words.casefold(), f"{self.words} {self.kind_word} {self.more}".casefold()
         if not all(token in all_words for token in tokens):
             return None
         if name == text:
@@ -58,7 +76,7 @@ PAGES = (
     (lazy_text("Snapshots"), "snapshots", "snapshot", ""),
     (lazy_text("Automatic snapshots"), "snapshot_policies", "snapshot", lazy_text("schedule retention")),
     (lazy_text("Space used by snapshots"), "snapshots_space", "snapshot", ""),
-    (lazy_text("Protected snapshots"), "snapshot_holds", "snapshot", "hold"),
+    (lazy_text("Protected snapshots"), "snapshot_holds", "snapshot", lazy_text("hold")),
     (lazy_text("Backups"), "backups", "copy", lazy_text("copy replication second")),
     (lazy_text("Other computers for backups"), "remotes", "copy", lazy_text("ssh remote replication")),
     (lazy_text("Received copies"), "receivers", "copy", lazy_text("backups of another larder")),
@@ -75,7 +93,7 @@ PAGES = (
     (lazy_text("Bays"), "bays", "disk", lazy_text("arrange chassis")),
     (lazy_text("Self-test schedule"), "self_test_plan", "disk", "smart"),
     (lazy_text("Alerts"), "alerts", "health", lazy_text("health problems")),
-    (lazy_text("Alert levels"), "alert_kinds", "bell", "severity"),
+    (lazy_text("Alert levels"), "alert_kinds", "bell", lazy_text("severity")),
     (lazy_text("Notifications"), "mail_settings", "mail", lazy_text("mail smtp webhook test")),
     (lazy_text("Benchmarks"), "benchmarks", "gauge", lazy_text("speed measure fio")),
     (lazy_text("Users"), "users", "users", lazy_text("people accounts groups")),
@@ -85,17 +103,23 @@ PAGES = (
     (lazy_text("System log"), "log", "list", lazy_text("journal messages errors warnings syslog")),
     (lazy_text("Support bundle"), "support", "download", lazy_text("help report diagnostics debug")),
     (lazy_text("Host name"), "host_name", "settings", lazy_text("rename box server computer name")),
+    (
+        lazy_text("Language of this box"),
+        "box_language",
+        "settings",
+        lazy_text("mails console translation dutch english"),
+    ),
     (lazy_text("Time servers"), "time_servers", "settings", lazy_text("clock ntp synchronise timesyncd")),
     (lazy_text("Time zone"), "time_zone", "settings", lazy_text("clock hour timezone utc")),
     (lazy_text("Guide"), "guide", "circle-help", lazy_text("manual how to first steps learn")),
     (lazy_text("Help"), "help", "circle-help", lazy_text("glossary terms words explain")),
     (lazy_text("Active sessions"), "sessions", "device", lazy_text("sign in")),
-    (lazy_text("Preferences"), "preferences", "settings", lazy_text("units tb tib gb gib sizes commands")),
+    (lazy_text("Preferences"), "preferences", "settings", lazy_text("units tb tib gb gib sizes commands language")),
     (lazy_text("Password"), "password", "key", lazy_text("change administrator")),
 )
 ACTS = (
     (lazy_text("Create a pool"), "create_pool", "plus", lazy_text("add new zpool")),
-    (lazy_text("Import a pool"), "import_pools", "download", "bring"),
+    (lazy_text("Import a pool"), "import_pools", "download", lazy_text("bring")),
     (lazy_text("Share a folder"), "share_new_folder", "share", lazy_text("add new smb nfs afp windows mac linux")),
     (lazy_text("Unlock a folder"), "folders", "lock-open", lazy_text("encryption key passphrase")),
     (lazy_text("Create a folder"), "create_folder", "plus", lazy_text("add new dataset")),
@@ -119,8 +143,8 @@ ACTS = (
 POOL_ACTS = (
     (lazy_text("Scrub"), "pool", "scrub", lazy_text("check verify")),
     (lazy_text("Replace a disk in"), "replace_disk", "refresh", lazy_text("swap drive")),
-    (lazy_text("Settings of"), "pool_settings", "settings", "properties"),
-    (lazy_text("History of"), "pool_history", "history", "log"),
+    (lazy_text("Settings of"), "pool_settings", "settings", lazy_text("properties")),
+    (lazy_text("History of"), "pool_history", "history", lazy_text("log")),
 )
 # With ``?folder=``, the form of sharing leads to the folder itself where it is shared.
 FOLDER_ACTS = (
@@ -214,7 +238,8 @@ def is_of_an_act(token: str) -> bool:
 def named(rows: QuerySet[Row], tokens: list[str]) -> Iterable[Row]:
     """The first rows, by name, that hold every token."""
     fits = Q()
-    for token in [token for token in tokens if token not in KINDS] or tokens:
+    kinds = {*KINDS, *(str(KIND_WORDS[kind]).casefold() for kind in KINDS)}
+    for token in [token for token in tokens if token not in kinds] or tokens:
         fits &= Q(name__icontains=token) | Q(facts__icontains=token)
     return rows.filter(fits).order_by("name")[: 2 * MOST]
 

@@ -17,6 +17,7 @@ from appliance.recovery.settings_entries import (
     AcceptedValue,
     AlertLevel,
     BayChoice,
+    BoxLanguage,
     CareChoice,
     DiskChoice,
     LedgerEntry,
@@ -31,13 +32,14 @@ from web.alerts.models import Accepted, DiskCare, KindSeverity, MailSettings, Se
 from web.disks.models import BayRow
 from web.pools.models import CareSchedule, DiskPrice, GrowthPlan
 from web.snapshots.models import MadeSnapshot
+from web.system.models import BoxChoices
 
 log = logging.getLogger(__name__)
 Row = TypeVar("Row")
 RECIPIENTS = ("critical", "warning", "notice")
 MAIL_FIELDS = (
     "host", "port", "security", "authority", "user", "sender", "quiet_from", "quiet_to", "digest_hour", "weekly",
-    "address", "language",
+    "address",
 )  # fmt: skip
 
 
@@ -74,6 +76,11 @@ def keep_valid(rows: Iterable[Row], make: Callable[[Row], Any], group: str) -> I
             count += 1
         except Refused:
             log.warning("%s of %s does not go into the record of this box", row, group)
+
+
+def read_box() -> Iterator[Any]:
+    rows = BoxChoices.objects.filter(pk=1).exclude(language="")
+    return keep_valid(rows, lambda row: BoxLanguage(language=row.language), "box")
 
 
 def read_notifications() -> Iterator[Any]:
@@ -150,6 +157,7 @@ def read_snapshots() -> Iterator[Any]:
 
 
 READERS: dict[str, Callable[[], Iterator[Any]]] = {
+    "box": read_box,
     "notifications": read_notifications,
     "levels": read_levels,
     "accepted": read_accepted,

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from appliance import agent_client
-from appliance.errors import Failed, Reason, Refused
+from appliance.errors import Failed, Reason, Refused, explain_error
 from appliance.facts import box_record
 from appliance.recovery import box_settings
 from appliance.recovery.box_settings import FoundSettings, LeftOut
@@ -43,7 +43,9 @@ def read_recorded(pool: str, box: str) -> FoundSettings:
         left_out = msgspec.convert(facts["left_out"], tuple[LeftOut, ...])
         found = box_settings.read_settings(json.dumps(facts["settings"]).encode())
     except Failed as failure:
-        raise Refused(Reason("record-unreadable", "The record could not be read: {error}", error=failure)) from failure
+        raise Refused(
+            Reason("record-unreadable", "The record could not be read: {error}", error=explain_error(failure))
+        ) from failure
     except (msgspec.MsgspecError, KeyError, TypeError) as error:
         raise Refused(box_record.malformed()) from error
     return FoundSettings(found.settings, (*left_out, *found.left_out))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.utils.translation import gettext
 
@@ -21,6 +22,7 @@ from web.translation import lazy_text, reason_text, text_of
 
 SHOWN = 100  # entries of a group that the page names
 TITLES = {
+    "box": lazy_text("Language of this box"),
     "notifications": lazy_text("Notifications"),
     "levels": lazy_text("Alert levels"),
     "accepted": lazy_text("Accepted values of disks"),
@@ -132,6 +134,8 @@ def reasons_against(group: str, entry: Any) -> Iterator[Reason]:
     """Why an entry means nothing on this box, or is none that a page would take."""
     if group == "levels" and entry.kind not in KINDS:
         yield Reason("kept-setting-unknown", "This version of Larder does not know it.")
+    if group in {"box", "pages"} and entry.language and entry.language not in dict(settings.LANGUAGES):
+        yield Reason("kept-setting-unknown", "This version of Larder does not know it.")
     if group == "pages" and not get_user_model().objects.filter(username=entry.user).exists():
         yield Reason("setting-user-missing", "Nobody of that name signs in to this box.")
     if group == "notifications":
@@ -165,6 +169,10 @@ def describe_mail(one: Notifications) -> str:
     return gettext("To {recipients}, through {server}; quiet from {first} to {last}, daily summary at {hour}").format(
         recipients=recipients, server=server, first=f"{one.quiet_from}:00", last=f"{one.quiet_to}:00", hour=f"{one.digest_hour}:00"
     )  # fmt: skip
+
+
+def language_name(code: str) -> str:
+    return dict(settings.LANGUAGES).get(code, code)
 
 
 def describe_level(one: Any) -> str:
@@ -219,7 +227,7 @@ def describe_bay(one: Any) -> str:
 
 
 def describe_page(one: Any) -> str:
-    return ", ".join([one.user, one.units, one.language or "–"])
+    return ", ".join([one.user, one.units, language_name(one.language) or "–"])
 
 
 def describe_growth(one: Any) -> str:
@@ -227,6 +235,7 @@ def describe_growth(one: Any) -> str:
 
 
 DESCRIBED: dict[str, Callable[[Any], str]] = {
+    "box": lambda one: language_name(one.language),
     "notifications": describe_mail,
     "levels": describe_level,
     "accepted": lambda one: f"{one.disk}: {one.count} {one.value}",

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from appliance.recovery import mail_password
 from appliance.recovery.settings_entries import Notifications
+from web import language
 from web.accounts.models import Preferences
 from web.alerts import reconcile, smtp_password
 from web.alerts.models import Accepted, DiskCare, MailSettings, SelfTestPlan
@@ -59,6 +60,11 @@ def at_moment(seconds: int) -> datetime:
 
 def moment(seconds: int | None) -> datetime | None:
     return at_moment(seconds) if seconds is not None else None
+
+
+def write_box(entries: tuple[Any, ...], _by: str) -> None:
+    (one,) = entries
+    language.set_language_of_box(one.language)
 
 
 def write_notifications(entries: tuple[Any, ...], _by: str) -> None:
@@ -136,6 +142,7 @@ def write_snapshots(entries: tuple[Any, ...], _by: str) -> None:
 
 
 WRITERS: dict[str, Callable[[tuple[Any, ...], str], None]] = {
+    "box": write_box,
     "notifications": write_notifications,
     "levels": write_levels,
     "accepted": write_accepted,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 # By table, the group of ``settings.json`` that keeps what an owner would have to enter again.
 KEPT = {
+    "larder_system.BoxChoices": "box",
     "larder_alerts.MailSettings": "notifications",  # not the webhook: its address is often a secret
     "larder_alerts.KindSeverity": "levels",
     "larder_alerts.Accepted": "accepted",

@@ -10,8 +10,15 @@ from web import agent
 from web.inventory.models import SnapshotRow
 from web.snapshots.agent_queries import SECONDS, ask_agent
 from web.snapshots.browse_path import readable_text
+from web.translation import lazy_text
 
-WORDS = ("new", "changed", "moved", "gone")
+WORDS = {
+    "new": lazy_text("new"),
+    "changed": lazy_text("changed"),
+    "moved": lazy_text("moved"),
+    "gone": lazy_text("deleted"),
+}
+KIND_WORDS = {"folder": lazy_text("folder"), "link": lazy_text("link"), "other": lazy_text("other")}
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -33,7 +40,13 @@ def changes_between(row: SnapshotRow, until: SnapshotRow | None = None, *, secon
     if not answer:
         return Changes(problem=problem, complete=not problem)
     changes = [
-        {**change, "words": readable_text(change["path"]), "new_words": readable_text(change["to"])}
+        {
+            **change,
+            "what_word": WORDS.get(change["what"], change["what"]),
+            "kind_word": KIND_WORDS.get(change["kind"], change["kind"]),
+            "words": readable_text(change["path"]),
+            "new_words": readable_text(change["to"]),
+        }
         for change in answer.get("changes", ())
     ]
     return Changes(changes, answer.get("complete", True))

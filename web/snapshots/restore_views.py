@@ -45,9 +45,9 @@ def restore_files(request: HttpRequest, key: str) -> HttpResponse:
     dataset, text = dataset_of(key), request.GET.get("q", "").strip()[:255]
     context: dict[str, Any] = {"dataset": dataset, "key": key, "q": text}
     if dataset.kind != "filesystem":
-        context["problem"] = listing.is_volume(dataset.name).text
+        context["problem"] = listing.is_volume(dataset.name).message
     elif dataset.locked:
-        context["problem"] = listing.is_locked(dataset.name).text
+        context["problem"] = listing.is_locked(dataset.name).message
     elif text:
         context |= search_on(request, key, dataset, text)
         if request.htmx:  # type: ignore[attr-defined]  # set by its middleware

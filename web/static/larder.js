@@ -7,15 +7,15 @@ data-confirm-name="tank"   form whose submit buttons wait for that name in input
 data-browser-zone          list of time zones that starts at the browser's
 data-dismiss               button that closes its .toast */
 (() => {
-  const all = (selector) => document.querySelectorAll(selector);
-  const on = (name, act) => document.addEventListener(name, act);
+  const all = (selector) => document.querySelectorAll(selector), on = (name, act) => document.addEventListener(name, act);
 
   // Times, by the clock of the box: live parts bring its time, and when the facts were checked
   const STALE_AFTER = 120; // seconds
   const UNITS = [["year", 31557600], ["month", 2629800], ["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
   const say = document.getElementById("announce").dataset; // words in the language of the page
-  const words = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: "always" });
-  const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
+  const { lang } = document.documentElement, own = navigator.languages.find((one) => one.startsWith(lang.slice(0, 2)));
+  const words = new Intl.RelativeTimeFormat(lang, { numeric: "always" }); // own: en-US on a page in en-GB
+  const absolute = new Intl.DateTimeFormat(own ?? lang, { dateStyle: "full", timeStyle: "medium" });
   let clockAhead = 0; // milliseconds
   function showTimes() {
     for (const time of all("time[data-relative][datetime]")) {

@@ -1,5 +1,4 @@
 from django.apps import AppConfig
-from django.conf import settings
 from django.forms import Field
 
 from appliance.message import set_reader
@@ -11,7 +10,6 @@ class SystemConfig(AppConfig):
     label = "larder_system"
 
     def ready(self) -> None:
-        if settings.OFFER_LANGUAGES:
-            set_reader(message_text)
+        set_reader(message_text)
         # Said wherever a form has no better sentence of its own; Django's says "this field".
         Field.default_error_messages["required"] = lazy_text("Fill this in.")

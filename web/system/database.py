@@ -16,6 +16,8 @@ from pathlib import Path
 
 import msgspec
 
+from appliance.formatting import moment_text
+from appliance.message import Message, join_messages
 from appliance.schedule import box_zone
 from appliance.system import atomic_file
 
@@ -24,7 +26,6 @@ EVERY = timedelta(days=1)
 LATE = timedelta(days=3)
 COPIES_KEPT, DAMAGED_KEPT = 5, 3
 TIME = "%Y%m%dT%H%M%SZ"
-FRIENDLY = "%d %B %Y, %H:%M"
 # As SQLite's extended result codes, https://sqlite.org/rescode.html: an error while writing says nothing of what is stored.
 DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 UNREADABLE = {sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS}
@@ -50,17 +51,28 @@ class Notice(msgspec.Struct, frozen=True):
     @property
     def headline(self) -> str:
         if self.copy:
-            return f"The settings were restored from a copy of {self.copy.astimezone(box_zone()):{FRIENDLY}}."
-        return "Larder's settings were lost. It started with empty ones."
+            moment = moment_text(self.copy.astimezone(box_zone()))
+            return Message("The settings were restored from a copy of {moment}.", moment=moment)
+        return Message("Larder's settings were lost. It started with empty ones.")
 
     @property
     def meaning(self) -> str:
-        found = f"The settings database was damaged ({self.reason})."
-        if self.kept:
-            found += f" It is kept in {self.kept}."
-        if self.copy:
-            return f"{found} Changes made after that copy are gone: check notifications and schedules. Schedules leave the snapshots alone that they took since then: see the page Automatic snapshots."
-        return f"{found} There was no copy. Pools, folders, shares and users are not affected: set up Larder's password, notifications and schedules again. Schedules leave the snapshots alone that were taken before: see the page Automatic snapshots."
+        gone = (
+            Message(
+                "Changes made after that copy are gone: check notifications and schedules. Schedules leave the snapshots alone that they took since then: see the page Automatic snapshots."
+            )
+            if self.copy
+            else Message(
+                "There was no copy. Pools, folders, shares and users are not affected: set up Larder's password, notifications and schedules again. Schedules leave the snapshots alone that were taken before: see the page Automatic snapshots."
+            )
+        )
+        return join_messages(
+            [
+                Message("The settings database was damaged ({reason}).", reason=self.reason),
+                Message("It is kept in {folder}.", folder=self.kept) if self.kept else "",
+                gone,
+            ]
+        )
 
 
 def notice_file(database: Path) -> Path:

@@ -53,7 +53,7 @@ class UserForm(forms.Form):
 
     def __init__(self, data: object = None, *, parents: list[str]) -> None:
         super().__init__(data)  # type: ignore[arg-type]  # Django takes a QueryDict here
-        choices = [("", "None"), *((name, gettext("Below {name}").format(name=name)) for name in parents)]
+        choices = [("", gettext("None")), *((name, gettext("Below {name}").format(name=name)) for name in parents)]
         self.fields["home"].choices = choices  # type: ignore[attr-defined]
 
     def clean_name(self) -> str:

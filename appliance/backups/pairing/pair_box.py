@@ -19,7 +19,7 @@ from appliance.errors import Failed, LarderError, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.remote import Remote, fingerprint_of
 from appliance.formatting import size_text
-from appliance.message import Message
+from appliance.message import Message, join_messages
 from appliance.operation import Plan, Step, Work, always
 from appliance.system.host_name import read_host_name
 
@@ -98,7 +98,7 @@ class PairBox(RemoteOperation, tag="pair-box"):
         if result.status:
             raise Failed(
                 Message("{host}, port {port} does not answer", host=self.host, port=self.port),
-                f"{AGAIN} {explain(result.stderr)}",
+                join_messages([AGAIN, explain(result.stderr)]),
             )
         status, _line, answer = result.stdout.partition("\n")
         if status == "200":

@@ -143,19 +143,25 @@ class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
         wrong = [key for key, value in wanted.items() if found.get(key) != value]
         if wrong or not found.get("guid", "").isdecimal():
             raise Failed(
-                Message("{root} is not as it was set", root=self.root), f"Different: {', '.join(wrong) or 'guid'}."
+                Message("{root} is not as it was set", root=self.root),
+                Message("Different: {names}.", names=", ".join(wrong) or "guid"),
             )
         lines = command.run(["zfs", "allow", self.root]).stdout.splitlines()
         granted = set(answers.rights_of(lines, receivers.USER, ()))
         if missing := [right for right in instructions.RIGHTS.split(",") if right not in granted]:
             raise Failed(
                 Message("{user} may not add copies to {root}", user=receivers.USER, root=self.root),
-                f"Missing: {', '.join(missing)}.",
+                Message("Missing: {names}.", names=", ".join(missing)),
             )
         if extra := granted & {"destroy", "rollback", "receive", "rename", "promote"}:
             raise Failed(
                 Message("{user} could destroy copies in {root}", user=receivers.USER, root=self.root),
-                f"Take these rights away: zfs unallow -u {receivers.USER} {','.join(sorted(extra))} {self.root}",
+                Message(
+                    "Take these rights away: zfs unallow -u {user} {names} {root}",
+                    user=receivers.USER,
+                    names=",".join(sorted(extra)),
+                    root=self.root,
+                ),
             )
         made = datetime.now(UTC).replace(microsecond=0)
         receivers.write_receiver(Receiver(self.receiver, self.root, int(found["guid"]), made))

@@ -12,6 +12,7 @@ from appliance.errors import Failed, Reason
 from appliance.facts import user_properties
 from appliance.facts.copy_mark import CopyMark, parse_copy_mark
 from appliance.facts.remote import Remote
+from appliance.message import Message
 
 PROTOCOL = "larder-peer\t1"
 END = "end"
@@ -29,9 +30,9 @@ def check_frame(said: str, host: str) -> list[str]:
     """The lines of an answer between its first and its last. Raises Failed where it is none, or not whole."""
     lines = said.splitlines()
     if not lines or lines[0] != PROTOCOL:
-        raise Failed(f"{host} does not answer as larder-peer does", "Copy the script there again, and look at the line in authorized_keys: it has to begin with restrict,command=.")  # fmt: skip
+        raise Failed(Message("{host} does not answer as larder-peer does", host=host), Message("Copy the script there again, and look at the line in authorized_keys: it has to begin with restrict,command=."))  # fmt: skip
     if lines[-1] != END:
-        raise Failed(f"The answer of {host} broke off", "Try again.")
+        raise Failed(Message("The answer of {host} broke off", host=host), Message("Try again."))
     return lines[1:-1]
 
 
@@ -132,7 +133,7 @@ def problems(hello: Hello, remote: Remote) -> Iterator[Reason]:
         yield Reason("remote-no-zfs", "{host} has no ZFS. Install OpenZFS 0.8 or later there.", **at)
         return
     if hello.version[:2] < OLDEST_ZFS:
-        yield Reason("remote-zfs-old", "{host} has ZFS {version}. It needs 0.8 or later.", version=hello.version_text or "older than 0.8", **at)  # fmt: skip
+        yield Reason("remote-zfs-old", "{host} has ZFS {version}. It needs 0.8 or later.", version=hello.version_text or Message("older than 0.8"), **at)  # fmt: skip
         return
     if not hello.root:
         yield Reason(

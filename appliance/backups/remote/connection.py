@@ -103,7 +103,7 @@ def explain(remote: Remote, status: int, said: str) -> None:
     if status == NOT_SIGNED_IN:
         raise unreachable(remote, said)
     if status in {126, 127}:
-        raise Unreachable("remote-no-peer", f"{remote.host} has no larder-peer where its authorized_keys says", Message("Copy the script there, and make it executable."))  # fmt: skip
+        raise Unreachable("remote-no-peer", Message("{host} has no larder-peer where its authorized_keys says", host=remote.host), Message("Copy the script there, and make it executable."))  # fmt: skip
 
 
 def unreachable(remote: Remote, said: str) -> Unreachable:

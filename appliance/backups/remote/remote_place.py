@@ -19,6 +19,7 @@ from appliance.errors import Failed
 from appliance.facts import user_properties
 from appliance.facts.copy_mark import CopyMark, parse_copy_mark
 from appliance.facts.remote import Remote
+from appliance.message import Message, join_messages
 from appliance.operation import Work
 
 SECONDS_TO_CHANGE = 300
@@ -55,45 +56,73 @@ class RemotePlace:
         except command.CommandFailed as failed:
             if "does not exist" in failed.said:
                 return None
-            raise Failed(f"{self.remote.host} does not show {name}", failed.said) from failed
+            raise Failed(
+                Message("{host} does not show {name}", host=self.remote.host, name=name), failed.said
+            ) from failed
         self.latest = answers.parse_list(said, self.remote).get(name)
         if self.latest is None:
-            raise Failed(f"{self.remote.host} does not show {name}", "It answered with something else.")
+            raise Failed(
+                Message("{host} does not show {name}", host=self.remote.host, name=name),
+                Message("It answered with something else."),
+            )
         return self.latest
 
     def read_token(self, name: str) -> str:
         text = connection.ask(self.remote, ("token", name)).strip()
         if not TOKEN.fullmatch(text):
-            raise Failed(f"{self.remote.host} says nothing of what was interrupted", "Try again.")
+            raise Failed(
+                Message("{host} says nothing of what was interrupted", host=self.remote.host), Message("Try again.")
+            )
         return text
 
     def settle(self, work: Work, name: str, wanted: Mapping[str, str]) -> None:
         mark = wanted_mark(wanted)
         found = self.read_remote(name)
         if found and found.mark is None:
-            work.note(f"Set on {name}: {user_properties.COPY_OF}.")
+            work.note(Message("Set on {name}: {keys}.", name=name, keys=user_properties.COPY_OF))
             try:
                 connection.ask(self.remote, ("mark", name, str(mark.guid), mode_of(wanted)))
             except command.CommandFailed as failed:
-                raise Failed(f"{name} was not marked on {self.remote.host}", self.explain_rights("userprop", failed.said)) from failed  # fmt: skip
+                raise Failed(Message("{name} was not marked on {host}", name=name, host=self.remote.host), self.explain_rights("userprop", failed.said)) from failed  # fmt: skip
             found = self.read_remote(name)
         if found is None or found.mark != mark:
-            raise Failed(f"{name} was not marked on {self.remote.host}", self.explain_rights("userprop", ""))
+            raise Failed(
+                Message("{name} was not marked on {host}", name=name, host=self.remote.host),
+                self.explain_rights("userprop", ""),
+            )
         if wrong := found.open_properties:
             text = " ".join(f"{key}={value}" for key, value in sorted(wrong.items()))
-            raise Failed(f"{name} was not kept out of use", f"As root on {self.remote.host}: zfs set {text} {self.remote.root}/{name}")  # fmt: skip
+            raise Failed(Message("{name} was not kept out of use", name=name), Message("As root on {host}: zfs set {text} {root}/{name}", host=self.remote.host, text=text, root=self.remote.root, name=name))  # fmt: skip
 
     def explain_rights(self, right: str, said: str) -> str:
-        user = self.remote.user
-        return f"{said} Perhaps a right is missing. As root on {self.remote.host}: zfs allow -u {user} {right} {self.remote.root}".strip()
+        advice = Message(
+            "Perhaps a right is missing. As root on {host}: zfs allow -u {user} {right} {root}",
+            host=self.remote.host,
+            user=self.remote.user,
+            right=right,
+            root=self.remote.root,
+        )
+        return join_messages([said, advice])
 
     def discard(self, name: str) -> None:
         try:
             connection.ask(self.remote, ("abort", name), timeout=SECONDS_TO_CHANGE)
         except command.CommandFailed as failed:
             raise Failed(
-                f"What an interrupted run left in {name} no longer fits, and this box may not discard it",
-                f"{failed.said} As root on {self.remote.host}: zfs receive -A {self.remote.root}/{name}".strip(),
+                Message(
+                    "What an interrupted run left in {name} no longer fits, and this box may not discard it", name=name
+                ),
+                join_messages(
+                    [
+                        failed.said,
+                        Message(
+                            "As root on {host}: zfs receive -A {root}/{name}",
+                            host=self.remote.host,
+                            root=self.remote.root,
+                            name=name,
+                        ),
+                    ]
+                ),
             ) from failed
 
     def free_space(self, name: str) -> tuple[str, int] | None:  # the folder's, which limits every copy
@@ -120,7 +149,7 @@ class RemotePlace:
 def wanted_mark(wanted: Mapping[str, str]) -> CopyMark:
     mark = parse_copy_mark(wanted.get(user_properties.COPY_OF, ""))
     if mark is None:
-        raise Failed("A copy without a mark cannot be sent")
+        raise Failed(Message("A copy without a mark cannot be sent"))
     return mark
 
 
@@ -136,7 +165,7 @@ def say_hello(remote: Remote) -> Hello:
     try:
         return answers.parse_hello(connection.ask(remote, ("hello",)), remote.host)
     except command.CommandFailed as failed:
-        raise connection.Unreachable("remote-peer-refused", f"larder-peer on {remote.host} refused to answer", failed.said) from failed  # fmt: skip
+        raise connection.Unreachable("remote-peer-refused", Message("larder-peer on {host} refused to answer", host=remote.host), failed.said) from failed  # fmt: skip
 
 
 def list_all(remote: Remote) -> dict[str, RemoteCopy]:

@@ -153,7 +153,7 @@ def explain_failure(remote: Remote, error: NotReceived) -> Failed:
     if error.sender_status == connection.NOT_SIGNED_IN:
         return connection.unreachable(remote, said)
     if "permission denied" in said:
-        return Failed(Message("{user} may not send copies back", user=remote.user), f"As root on {remote.host}: zfs allow -u {remote.user} send {remote.root}")  # fmt: skip
+        return Failed(Message("{user} may not send copies back", user=remote.user), Message("As root on {host}: zfs allow -u {user} send {root}", host=remote.host, user=remote.user, root=remote.root))  # fmt: skip
     if error.sender_status and error.sender_status > 0:
         return Failed(Message("{host} did not send the copy to its end", host=remote.host), said)
     if re.search(r"out of space|quota", error.said):

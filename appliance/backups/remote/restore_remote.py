@@ -177,7 +177,7 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
     def details(self, staging: Staging) -> dict[str, str]:
         said = super().details(staging)
         if not staging.parts[0].origin:
-            said["To be set again"] = "access to its files, settings such as compression and record size, shares, snapshot schedule, backups and limits. A copy there does not remember them."  # fmt: skip
+            said[Message("To be set again")] = Message("access to its files, settings such as compression and record size, shares, snapshot schedule, backups and limits. A copy there does not remember them.")  # fmt: skip
         return said
 
     def staging(self, facts: Facts) -> Staging:

@@ -31,7 +31,7 @@ from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset, Snapshot
 from appliance.facts.remote import Remote
-from appliance.message import Message
+from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.recovery import refresh
 from appliance.snapshots.bookmarks import read_bookmarks
@@ -156,7 +156,7 @@ class SendBackup(Operation, tag="send-backup"):
             refresh.record_step((dataset.pool,), facts, run.record),
             self.snapshot_step(tree, run),
             *(self.copy_step(one, dataset, task, tree, remote, run) for one in tree),
-            Step("check", Message("Look whether every folder was copied"), "what the other computer lists is compared", partial(self.report, run, len(tree))),
+            Step("check", Message("Look whether every folder was copied"), Message("what the other computer lists is compared"), partial(self.report, run, len(tree))),
         ]  # fmt: skip
         count = Message("{count} folders", count=len(tree)) if len(tree) > 1 else Message("It")
         verb = Message("are") if len(tree) > 1 else Message("is")
@@ -313,9 +313,9 @@ def explain_failure(remote: Remote, error: Refused | Failed) -> Refused | Failed
     if not isinstance(error, NotReceived):
         return error
     for pattern, what, advice in (
-        (r"out of space|quota", f"{remote.root} on {remote.host} is full", Message("Make room there. The next run goes on where this one stopped.")),
-        (r"dataset is busy|already.*being received", f"{remote.host} is still receiving an earlier copy", Message("The next run tries again.")),
-        (r"cannot (receive|create|mount|unmount).*permission denied", f"A right is missing on {remote.host}", f"{error.said} As root there: zfs allow -u {remote.user} create,mount,receive:append,userprop {remote.root} (receive in place of receive:append where ZFS is older than 2.3.2)"),
+        (r"out of space|quota", Message("{root} on {host} is full", root=remote.root, host=remote.host), Message("Make room there. The next run goes on where this one stopped.")),
+        (r"dataset is busy|already.*being received", Message("{host} is still receiving an earlier copy", host=remote.host), Message("The next run tries again.")),
+        (r"cannot (receive|create|mount|unmount).*permission denied", Message("A right is missing on {host}", host=remote.host), join_messages([error.said, Message("As root there: zfs allow -u {user} create,mount,receive:append,userprop {root} (receive in place of receive:append where ZFS is older than 2.3.2)", user=remote.user, root=remote.root)])),
     ):  # fmt: skip
         if re.search(pattern, error.said):
             return Failed(what, advice)

@@ -13,7 +13,7 @@ from appliance.backups import tasks
 from appliance.backups.remote import connection, settings
 from appliance.backups.remote.send_backup import lock_of
 from appliance.backups.remote.try_remote import try_remote
-from appliance.errors import Failed, Reason, Refused
+from appliance.errors import Failed, Reason, Refused, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.remote import Remote, fingerprint_of
 from appliance.formatting import size_text
@@ -110,8 +110,8 @@ def fetch_key(key: str, work: Work) -> None:
     try:
         found = connection.fetch_host_key(remote.host, remote.port)
     except Failed as error:
-        settings.write_remote(replace(remote, problem=str(error)))
-        work.note(str(error))
+        settings.write_remote(replace(remote, problem=explain_error(error)))
+        work.note(explain_error(error))
         return
     if found != remote.host_key:
         settings.write_remote(replace(remote, offered_key=found, problem=""))
@@ -207,7 +207,7 @@ class TestRemote(RemoteOperation, tag="test-remote"):
             fetch_key(self.remote, work)
             remote = settings.find_remote(self.remote)
             if not remote.offered_key:
-                raise Failed(remote.problem or Message("{host} shows no host key", host=remote.host))
+                raise Failed(remote.problem_text or Message("{host} shows no host key", host=remote.host))
             raise Failed(
                 Message("{host} answers", host=remote.host),
                 Message("Confirm its host key on its page, then test again."),
@@ -226,7 +226,7 @@ class TestRemote(RemoteOperation, tag="test-remote"):
             work.note(
                 Message(
                     "Backups can go there, but nothing can be brought back yet. {restore_problem}",
-                    restore_problem=remote.restore_problem,
+                    restore_problem=remote.restore_problem_text,
                 )
             )
         if hello.may_destroy:

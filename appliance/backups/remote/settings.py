@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from appliance import command
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.remote import Remote
-from appliance.message import Message
+from appliance.message import Message, messages_by_text
 from appliance.system import paths
 from appliance.system.record_files import read_record, read_records
 
@@ -182,6 +182,10 @@ def write_file(file: Path, text: str, *, mode: int) -> None:
 
 
 def write_remote(remote: Remote) -> None:
+    """Its problems may be messages. Raises Failed."""
+    problems = remote.problem_text, remote.restore_problem_text
+    said = messages_by_text(problems)
+    remote = replace(remote, problem=str(problems[0]), restore_problem=str(problems[1]), said=said)
     write_file(settings_file(remote.id), msgspec.json.encode(remote).decode() + "\n", mode=0o644)
 
 

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from appliance.backups.remote import answers, connection, settings
 from appliance.backups.remote.answers import Hello
 from appliance.backups.remote.remote_place import say_hello
-from appliance.errors import Failed, LarderError, Refused
+from appliance.errors import Failed, LarderError, Refused, explain_error
 from appliance.facts.remote import Remote
+from appliance.message import join_messages
 
 
 def try_remote(key: str) -> tuple[Remote, Hello]:
@@ -24,9 +25,9 @@ def try_remote(key: str) -> tuple[Remote, Hello]:
         offered = remote.offered_key
         if isinstance(error, connection.Unreachable) and error.code == "remote-host-key":
             offered = fetch_other_key(remote)
-        settings.write_remote(replace(remote, tested=now, problem=str(error), offered_key=offered))
+        settings.write_remote(replace(remote, tested=now, problem=explain_error(error), offered_key=offered))
         raise
-    restores = " ".join(reason.text for reason in answers.restore_problems(hello, remote))
+    restores = join_messages([reason.message for reason in answers.restore_problems(hello, remote)])
     remote = replace(
         remote,
         tested=now,

@@ -13,7 +13,7 @@ from appliance.datasets.encryption import key_store
 from appliance.errors import Failed, LarderError, Reason, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
-from appliance.message import Message
+from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.shares import publish
 from appliance.zfs import mount as zfs_mount
@@ -85,7 +85,8 @@ def mount_datasets(waiting: Iterable[Dataset], work: Work) -> None:
         except LarderError as error:
             failed.append((dataset, error))
     if failed:
-        raise Failed("; ".join(f"{one.name} was not mounted: {explain_error(error)}" for one, error in failed))
+        told = [Message("{dataset} was not mounted: {reason}", dataset=one.name, reason=explain_error(error)) for one, error in failed]  # fmt: skip
+        raise Failed(join_messages(told, "; "))
 
 
 def show_mounts(waiting: Iterable[Dataset]) -> str:
@@ -148,7 +149,7 @@ class UnlockDataset(Operation, tag="unlock-dataset"):
                 number=max(len(waiting) - 1, 0),
             ),
             steps=(
-                key_step("key", "Load the key", load, kind, self.dataset),
+                key_step("key", Message("Load the key"), load, kind, self.dataset),
                 Step(
                     "mount",
                     Message("Mount the folders"),
@@ -236,15 +237,18 @@ class UnlockAll(Operation, tag="unlock-all"):
                 try:
                     mount_datasets(waiting[root.name], work)
                 except Failed as failed:
-                    failures.append(str(failed))
+                    failures.append(explain_error(failed))
             publish.republish_quietly(work)
             if still_locked:
                 failures.insert(
                     0,
-                    f"Still locked: {', '.join(still_locked)}. These need another passphrase or a key file. Unlock them one by one",
+                    Message(
+                        "Still locked: {datasets}. These need another passphrase or a key file. Unlock them one by one",
+                        datasets=", ".join(still_locked),
+                    ),
                 )
             if failures:
-                raise Failed(". ".join(failures))
+                raise Failed(join_messages(failures, ". "))
 
         loads = [shlex.join(load_key_argv(root.name)) for root in locked]
         shown = "\n".join(filter(None, [*loads, *map(show_mounts, waiting.values())]))

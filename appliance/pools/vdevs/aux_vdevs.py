@@ -8,7 +8,7 @@ from appliance.errors import Reason
 from appliance.facts.box import Caching, Facts, Pool, Vdev
 from appliance.formatting import disk_label, size_text
 from appliance.layout.aux_devices import LOG_EVER_USED, cache_advice, log_advice
-from appliance.message import Message
+from appliance.message import Message, join_messages
 from appliance.operation import Plan, Step, command_step, if_lost
 from appliance.pools.vdevs import aux_rules, retry
 from appliance.pools.vdevs.base import VdevOperation, ashift_option, check_sector_size, sector_warning
@@ -31,7 +31,7 @@ class AddAuxVdev(VdevOperation):
             yield from check_sector_size(disk, usual_ashift(pool))
 
     def disk_names(self, facts: Facts) -> str:
-        return ", ".join(disk_label(disk) for disk in self.chosen_disks(facts))
+        return join_messages([disk_label(disk) for disk in self.chosen_disks(facts)], ", ")
 
     def add_step(self, title: str, vdev_args: Sequence[str], options: Sequence[str] = ()) -> Step:
         """The step that runs ``zpool add``."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from appliance import names
-from appliance.disks.clear_labels import erase_step
+from appliance.disks.clear_labels import erase_step, lost_use
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts import vdev_state
 from appliance.facts.box import Disk, Facts, Pool, Vdev
@@ -131,9 +131,7 @@ class VdevOperation(Operation):
         }
 
     def losses(self, facts: Facts) -> tuple[Loss, ...]:
-        return tuple(
-            Loss(f"{disk_label(disk)} {use.text}", disk.size) for disk in self.chosen_disks(facts) for use in disk.uses
-        )
+        return tuple(lost_use(disk, use) for disk in self.chosen_disks(facts) for use in disk.uses)
 
     def plan_with_disks(
         self,

@@ -67,7 +67,7 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
                 if group.role not in {"spare", "cache"} and has_too_few_disks(group, facts)
             ]
             if short:
-                missing = "; ".join(vdev_tree.vdev_label(device, facts) for device in away[:4])
+                missing = join_messages([vdev_tree.vdev_label(device, facts) for device in away[:4]], "; ")
                 yield Reason(
                     "disks-not-here",
                     "Too many disks are still missing: {disks}. Put them back, then start {pool} again. Nothing is lost meanwhile: what was being written waits.",
@@ -195,7 +195,7 @@ def explain_errors(device: Vdev) -> str:
         if count
     ]
     if not counts:
-        return "no longer used by ZFS" if device.state == "FAULTED" else "degraded"
+        return Message("no longer used by ZFS") if device.state == "FAULTED" else Message("degraded")
     why = (
         Message("Read and write errors come from the disk, its cable or its power supply.")
         if device.read_errors or device.write_errors

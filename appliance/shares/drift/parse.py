@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec.structs import replace
 
-from appliance.errors import Failed, Reason, Refused
+from appliance.errors import Failed, Reason, Refused, explain_error
 from appliance.facts.box import Facts
+from appliance.message import Message, join_messages
 from appliance.shares import afp, nfs, smb
 from appliance.shares.set_share import SetShare
 from appliance.shares.settings import NOBODY, Afp, Nfs, Part, Protocol, ShareSetting, Smb, setting_of, wanted_shares
@@ -39,15 +40,17 @@ def parse_changes(key: str, text: str, facts: Facts) -> tuple[tuple[SetShare, ..
         "afp": ("afp", sections_of_netatalk, afp.render_config, afp_part),
     }
     if key not in kinds:
-        return (), ("What is announced follows from what is shared, so nothing in this file can be a setting.",)
+        return (), (
+            Message("What is announced follows from what is shared, so nothing in this file can be a setting."),
+        )
     protocol, meaning, render, reader = kinds[key]
     try:
         theirs, ours = meaning(text), meaning(render(facts))
         found = tuple(changed_shares(protocol, theirs, ours, facts, reader))
     except Failed as error:
-        return (), (f"{error.what}. {error.said}".strip(),)
+        return (), (join_messages([error.what, error.said], ". "),)
     except Refused as refusal:
-        return (), tuple(reason.text for reason in refusal.reasons)
+        return (), tuple(reason.message for reason in refusal.reasons)
     return found, lines_without_setting(theirs, meaning(render(with_changes(facts, found))))
 
 
@@ -98,7 +101,7 @@ def changed_shares(
                     "share-outside-pools",
                     "[{share}] serves {path}, which is not a folder of your pools. Larder shares only those.",
                     share=served_as,
-                    path=path or "nothing",
+                    path=path or Message("nothing"),
                 )
             )
         yield SetShare.of(known[path].name, protocol, read_as(reader, served_as, theirs, None))
@@ -110,7 +113,7 @@ def read_as(reader: Reader, name: str, theirs: Meaning, before: Part | None) -> 
         return reader(name, theirs[name], before)
     except Refused as refusal:
         raise Refused(
-            Reason("share-not-adoptable", "[{share}]: {reason}", share=name[:80], reason=refusal)
+            Reason("share-not-adoptable", "[{share}]: {reason}", share=name[:80], reason=explain_error(refusal))
         ) from refusal
 
 
@@ -134,29 +137,42 @@ def with_changes(facts: Facts, found: Iterable[SetShare]) -> Facts:
 
 def lines_without_setting(theirs: Meaning, ours: Meaning) -> tuple[str, ...]:
     """What the edited file says and settings cannot, and what Larder would write and is not in it."""
-    found = []
+    found: list[str] = []
     for name in sorted({*theirs, *ours}):
         there, here = theirs.get(name), ours.get(name)
         if there is None:
-            found.append(f"“{name}” is not in the file, and a folder of yours is shared as that through another one.")
+            found.append(
+                Message(
+                    "“{name}” is not in the file, and a folder of yours is shared as that through another one.",
+                    name=name,
+                )
+            )
             continue
         if here is None:
-            found.append(f"“{name}” could not be made of a folder's settings.")
+            found.append(Message("“{name}” could not be made of a folder's settings.", name=name))
             continue
         for key in sorted({*there, *here}):
             if there.get(key) == here.get(key):
                 continue
             if key not in here:
                 said = f"{key} = {there[key]}" if there[key] else key
-                found.append(f"“{said}” of {name} is nothing that Larder can keep as a setting.")
-            elif key not in there:
                 found.append(
-                    f"“{key}{f' = {here[key]}' if here[key] else ''}” of {name} is missing; Larder would write it."
+                    Message("“{line}” of {name} is nothing that Larder can keep as a setting.", line=said, name=name)
                 )
+            elif key not in there:
+                said = f"{key} = {here[key]}" if here[key] else key
+                found.append(Message("“{line}” of {name} is missing; Larder would write it.", line=said, name=name))
             else:
-                found.append(f"“{key} = {there[key]}” of {name}: Larder would write “{here[key]}”.")
+                found.append(
+                    Message(
+                        "“{line}” of {name}: Larder would write “{value}”.",
+                        line=f"{key} = {there[key]}",
+                        name=name,
+                        value=here[key],
+                    )
+                )
     more = len(found) - MOST_REASONS
-    return (*found[:MOST_REASONS], f"And {more} more.") if more > 0 else tuple(found)
+    return (*found[:MOST_REASONS], Message("And {more} more.", more=more)) if more > 0 else tuple(found)
 
 
 def in_sections(text: str) -> Meaning:
@@ -169,7 +185,7 @@ def in_sections(text: str) -> Meaning:
         # An indented line is a setting here, not the rest of the one before.
         parser.read_string("\n".join(line.strip() for line in text.splitlines()))
     except configparser.Error as error:
-        raise Failed("The file cannot be read as settings", " ".join(str(error).split())[:300]) from error
+        raise Failed(Message("The file cannot be read as settings"), " ".join(str(error).split())[:300]) from error
     return {
         # A folder may have two spaces in its name, and is another one than that with one.
         name: {key: value if key == "path" else " ".join((value or "").split()) for key, value in parser[name].items()}
@@ -204,10 +220,10 @@ def parse_exports(text: str) -> Meaning:
             continue
         match = EXPORT.fullmatch(line.rstrip())
         if not match or CLIENT.sub("", match["clients"]).strip():
-            raise Failed("Larder cannot read this line of the file", line.strip()[:200])
+            raise Failed(Message("Larder cannot read this line of the file"), line.strip()[:200])
         path = nfs.unquote_path(match["quoted"] or match["plain"])
         if path in found:
-            raise Failed("Two lines of the file are for the same folder", path[:200])
+            raise Failed(Message("Two lines of the file are for the same folder"), path[:200])
         found[path] = {
             one["host"]: ",".join(sorted(filter(None, one["options"].split(","))))
             for one in CLIENT.finditer(match["clients"])

@@ -66,7 +66,7 @@ class DriftDecision(Operation):
         return Step(
             "keep",
             Message("Keep the file as you left it"),
-            f"write {copy}, with what {self.owned.path} says",
+            Message("write {copy}, with what {path} says", copy=copy, path=self.owned.path),
             lambda work: self.keep(work),
             (str(copy),),
         )
@@ -124,7 +124,7 @@ class OverwriteDrift(DriftDecision, tag="overwrite-drift"):
                 Step(
                     "write",
                     Message("Write Larder's version, and have it served"),
-                    f"write {self.owned.path}, checked by its own daemon",
+                    Message("write {path}, checked by its own daemon", path=self.owned.path),
                     lambda work: self.write(work),
                     (str(self.owned.path),),
                 ),

@@ -93,7 +93,7 @@ class OverwriteTarget(Operation, tag="overwrite-target"):
             },
             warnings=teardown.disk_warnings(shares),
             undo=Message("What was changed by hand is not kept. The job's log says how it differed."),
-            details={"Connected now": ", ".join(found)} if (found := teardown.open_targets(shares)) else {},
+            details={Message("Connected now"): ", ".join(found)} if (found := teardown.open_targets(shares)) else {},
         )
 
     def serve(self, work: Work) -> None:

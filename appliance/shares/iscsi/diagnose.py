@@ -169,7 +169,8 @@ def address_checks(part: Iscsi, seen: TargetDiagnosis) -> Iterator[Check]:
 
 def computer_checks(part: Iscsi, seen: TargetDiagnosis) -> Iterator[Check]:
     if part.initiators:
-        named = ", ".join(part.initiators[:MOST_NAMED]) + (" and more" if len(part.initiators) > MOST_NAMED else "")
+        listed = ", ".join(part.initiators[:MOST_NAMED])
+        named = Message("{names} and more", names=listed) if len(part.initiators) > MOST_NAMED else listed
         text = Message(
             "Let in: {named}. Windows shows its own name under iSCSI Initiator, Configuration; Linux in /etc/iscsi/initiatorname.iscsi.",
             named=named,

@@ -11,7 +11,8 @@ from pathlib import Path
 from appliance import command
 from appliance.errors import Failed, LarderError, explain_error
 from appliance.facts.box import Facts
-from appliance.message import Message
+from appliance.formatting import rest_of_sentence
+from appliance.message import Message, join_messages
 from appliance.shares.iscsi import chap, configfs, divergence, fingerprints, reconcile, sessions
 from appliance.shares.iscsi.part import device_of
 from appliance.shares.iscsi.targets import Target, wanted_targets
@@ -55,7 +56,7 @@ def serve_volumes(
         if device not in minded:
             note(why)
     if minded:
-        raise Failed(". ".join(minded.values()))
+        raise Failed(join_messages([*minded.values()], ". "))
     if stale:
         raise stale
     # Those that Larder made are in the way of whoever takes the volume away; one that was made by hand is not its own.
@@ -66,7 +67,7 @@ def serve_volumes(
 
 def reason_kept(target: Target) -> str:
     """Why a target is not changed, as a sentence without its full stop."""
-    return explain_error(divergence.changed_by_hand([target.iqn])).removesuffix(".")
+    return rest_of_sentence(explain_error(divergence.changed_by_hand([target.iqn])))
 
 
 def change_tree(
@@ -120,7 +121,9 @@ def make_reservation_folder(note: Callable[[str], None]) -> None:
     try:
         reservation_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        note(f"Computers cannot reserve the disks for themselves: {os.strerror(error.errno or 0)}")
+        note(
+            Message("Computers cannot reserve the disks for themselves: {reason}", reason=os.strerror(error.errno or 0))
+        )
 
 
 def reservation_folder() -> Path:
@@ -156,7 +159,7 @@ def explain_missing(wanted: Iterable[Target], missing: set[str], failures: dict[
     for one in wanted:
         if f"iscsi/{one.iqn}" in missing:
             said = failures.get(f"iscsi/{one.iqn}", "")
-            found[one.device] = f"{one.iqn} is not served{f': {said}' if said else ''}"
+            found[one.device] = join_messages([Message("{iqn} is not served", iqn=one.iqn), said], ": ")
     return found
 
 

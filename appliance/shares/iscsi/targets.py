@@ -56,9 +56,11 @@ def wanted_volumes(facts: Facts) -> Iterator[tuple[Dataset, Iscsi]]:
 def reason_unserved(dataset: Dataset, part: Iscsi, secrets: Secrets | None) -> str:
     """Why a volume cannot be served now, as a sentence without its full stop; empty where it can."""
     if dataset.locked:
-        return f"{dataset.name} is locked, so it is not served over iSCSI until it is unlocked"
+        return Message("{dataset} is locked, so it is not served over iSCSI until it is unlocked", dataset=dataset.name)
     if " " in dataset.name:
-        return f"{dataset.name} has a space in its name, so it is not served over iSCSI. Rename it"
+        return Message(
+            "{dataset} has a space in its name, so it is not served over iSCSI. Rename it", dataset=dataset.name
+        )
     if part.user and (secrets is None or bool(secrets.back) != bool(part.back_user)):
         return Message(
             "This box does not have the secret for {dataset}, so it is not served over iSCSI. Set a new secret",

@@ -113,43 +113,42 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
                 dataset=self.folder,
             )
 
+    def describe_renames(self, moment: str) -> tuple[str, str]:
+        """What restoring it does, and under which names the copy and what is there end, as for ``moment``."""
+        at = {"path_text": self.path_text, "moment": moment}
+        then = Message("{path_text} is restored as it was at {moment}.", **at)
+        return {
+            "beside": (
+                Message("{path_text} is copied out of the snapshot, with “(from {moment})” in its name.", **at),
+                Message("rename the copy to {path_text} (from {moment})", **at),
+            ),
+            "back": (
+                Message("{then} What has this name now stays, with “(replaced {moment})” in its name.", then=then, moment=moment),
+                Message("rename what is there to {path_text} (replaced {moment}), and the copy to {path_text}", **at),
+            ),
+            "free": (
+                Message("{then} If something has this name now, the copy gets “(from {moment})” in its name.", then=then, moment=moment),
+                Message("rename the copy to {path_text}, or to {path_text} (from {moment}) if that is taken", **at),
+            ),
+        }[self.place]  # fmt: skip
+
     def plan(self, facts: Facts) -> Plan:
         moment = self.moment_text(facts)
         dataset = facts.dataset(self.folder)
         top = dataset.mountpoint if dataset else ""
-        then = Message("{path_text} is restored as it was at {moment}.", path_text=self.path_text, moment=moment)
-        summary, renames = {
-            "beside": (
-                Message(
-                    "{path_text} is copied out of the snapshot, with “(from {moment})” in its name.",
-                    path_text=self.path_text,
-                    moment=moment,
-                ),
-                f"rename the copy to {self.path_text} (from {moment})",
-            ),
-            "back": (
-                Message(
-                    "{then} What has this name now stays, with “(replaced {moment})” in its name.",
-                    then=then,
-                    moment=moment,
-                ),
-                f"rename what is there to {self.path_text} (replaced {moment}), and the copy to {self.path_text}",
-            ),
-            "free": (
-                Message(
-                    "{then} If something has this name now, the copy gets “(from {moment})” in its name.",
-                    then=then,
-                    moment=moment,
-                ),
-                f"rename the copy to {self.path_text}, or to {self.path_text} (from {moment}) if that is taken",
-            ),
-        }[self.place]
+        summary, renames = self.describe_renames(moment)
         step = Step(
             "restore",
             Message("Copy it out of the snapshot"),
-            f"mount {self.snapshot} read-only, where only this job sees it\n"
-            f"copy {self.path_text} from there to {top}, under a temporary name, without pipes, devices and set-uid bits\n"
-            f"{renames}",
+            Message(
+                "mount {snapshot} read-only, where only this job sees it\n"
+                "copy {path_text} from there to {top}, under a temporary name, without pipes, devices and set-uid bits\n"
+                "{renames}",
+                snapshot=self.snapshot,
+                path_text=self.path_text,
+                top=top,
+                renames=renames,
+            ),
             lambda work: self.restore(work, facts),
             (self.folder,),
             Message("Delete the copy"),

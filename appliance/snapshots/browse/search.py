@@ -14,8 +14,7 @@ import msgspec
 from appliance import names
 from appliance.errors import Reason, Refused
 from appliance.facts.datasets import Snapshot
-from appliance.message import plain_text
-from appliance.request import Exchange, Request, Send
+from appliance.request import Exchange, Request, Send, as_facts
 from appliance.snapshots.browse import listing
 from appliance.zfs import list_snapshots, private_mount
 
@@ -187,4 +186,4 @@ class SearchNames(Request, tag="search-names"):
 
     def answer(self, exchange: Exchange) -> None:
         found = search_names(self.dataset, self.text, self.after, self.room, exchange.send)
-        exchange.send({"facts": msgspec.to_builtins(found, enc_hook=plain_text)})
+        exchange.send(as_facts(found))

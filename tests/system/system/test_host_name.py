@@ -42,7 +42,7 @@ def certificate(appliance) -> str:
 
 @pytest.mark.parametrize("name", ["localhost", "12", "-attic", "a" * 16, "attic nas", "x;reboot"])
 def test_name_that_networks_cannot_use_is_refused_and_changes_nothing(visitor, box, name):
-    visitor.wait_until("/system/", "Name and time", timeout=90)
+    visitor.wait_until("/system/", "Name, language and time", timeout=90)
     before = box.run("cat", "/etc/hostname", "/etc/hosts")
     assert visitor.get(f"/system/host-name/?{urlencode({'name': name})}").status == 400
     assert box.run("cat", "/etc/hostname", "/etc/hosts") == before

@@ -24,7 +24,7 @@ while True:
 
 def confirm_setting(visitor: Visitor, path: str, **answers: str) -> str:
     """Answer the form of a setting and confirm its review; what its job says at the end."""
-    visitor.wait_until("/system/", "Name and time", timeout=90)
+    visitor.wait_until("/system/", "Name, language and time", timeout=90)
     return visitor.ended(visitor.confirm(visitor.get(f"{path}?{urlencode(answers)}")), timeout=300)
 
 

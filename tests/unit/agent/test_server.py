@@ -20,6 +20,7 @@ import pytest
 from appliance import agent_client
 from appliance.agent import __main__ as server
 from appliance.errors import Failed
+from appliance.message import Message, message_of
 from appliance.system import paths
 
 FOLLOW = json.dumps({"verb": "follow", "job": "11111111-2222-4333-8444-555555555555"}).encode() + b"\n"
@@ -27,6 +28,7 @@ FOLLOW = json.dumps({"verb": "follow", "job": "11111111-2222-4333-8444-555555555
 ANSWER = """
 import os, socket, sys, time
 from appliance.agent import __main__ as server
+from appliance.message import Message, message_of
 def converse(connection):
     line = connection.recv(100)
     connection.sendall(f"{os.getpid()} {os.getppid()}\\n".encode())
@@ -126,9 +128,10 @@ def test_a_request_that_fails_or_is_killed_ends_no_other(ask, tmp_path):
 def test_one_too_many_is_told_so_and_the_next_is_served_when_there_is_room(ask, tmp_path):
     with running(tmp_path / "agent.sock", ["-c", ANSWER % 30]):
         staying = [pids(ask(b"stay\n"))[0] for _ in range(4)]
-        assert json.loads(reply(ask(b"go\n"))) == {
-            "failed": "Larder's agent takes no more requests: it has 4 requests in hand"
-        }
+        told = json.loads(reply(ask(b"go\n")))
+        assert told["failed"] == "Larder's agent takes no more requests: it has 4 requests in hand"
+        text = message_of(told["failed"], told["messages"])
+        assert isinstance(text, Message) and text.template == "Larder's agent takes no more requests: {reason}"
         os.kill(staying.pop(), 9)
         until = time.monotonic() + 20
         while b"failed" in (answer := reply(ask(b"go\n"))):

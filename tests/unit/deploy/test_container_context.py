@@ -41,3 +41,16 @@ def test_context_holds_nothing_that_a_clean_clone_lacks(tmp_path):
 def test_image_of_the_appliance_holds_everything_that_its_installation_reads():
     for name in read_by_install() - {"deploy"}:
         assert any(name == shipped or name.startswith(f"{shipped}/") for shipped in build.SHIPPED), name
+
+
+def test_front_of_the_containers_is_the_site_without_the_server_on_port_80():
+    script = (ROOT / "deploy/container/start").read_text()
+    edits = re.findall(r"-e '([^']+)'", script)
+    assert edits
+    command = ["sed", *(word for edit in edits for word in ("-e", edit)), "deploy/nginx/larder.conf"]
+    site = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "listen 80 " not in site
+    assert "listen 8443 ssl default_server;" in site
+    assert site.count("{") == site.count("}")
+    used = set(re.findall(r"\$(larder_\w+)", site)) - set(re.findall(r"map \S+ \$(larder_\w+)", site))
+    assert not used, f"defined in what is left out: {used}"

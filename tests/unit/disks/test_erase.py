@@ -310,7 +310,7 @@ def test_the_telling_counts_are_read_before_and_after(commands):
     commands.answers["smartctl"] = json.dumps({"ata_smart_attributes": {"table": table}})
     work = Working()
     erase("full").note_counts(work, "Before")
-    assert work.notes == ["Before: pending sectors 312; reallocated sectors 0; unreadable offline sectors unknown"]
+    assert work.notes == ["Before: pending sectors: 312; reallocated sectors: 0; unreadable offline sectors: unknown"]
 
 
 @pytest.mark.parametrize("answer", ["", "[]", '{"ata_smart_attributes": 3}', '{"ata_smart_attributes": {"table": {}}}'])
@@ -320,7 +320,7 @@ def test_a_drive_without_counts_says_so(commands, answer):
 
 
 def test_nvme_tells_its_media_errors_and_the_recorded_drive_its_attributes():
-    assert list(disk_erase.counts_of({"nvme_smart_health_information_log": {"media_errors": 2}})) == ["media errors 2"]
+    assert list(disk_erase.counts_of({"nvme_smart_health_information_log": {"media_errors": 2}})) == ["media errors: 2"]
     assert all("sectors" in text for text in disk_erase.counts_of(recorded("smartctl-qemu-ata-7.4.json")))
 
 

@@ -42,7 +42,7 @@ def test_of_a_recorded_new_pool_only_its_making_is_kept():
     found = list(parse_entries(kept_lines(recorded_text("zpool-history-2.3.9.txt").splitlines())))
     assert [(entry.kind, describe_entry(entry.kind, entry.text), entry.by) for entry in found] == [
         ("noted", "The pool was made.", "larder"),
-        ("command", "The pool was made.", "root on larder"),
+        ("command", "The pool was made.", "root@larder"),
     ]
     assert found[0].at == datetime(2026, 11, 21, 9, 48, 6, tzinfo=UTC)
     assert found[1].text.endswith(" spare /dev/disk/by-id/ata-WDC_WD30EZRS-11J99B1_WD-WCAWZ0000006")
@@ -51,9 +51,9 @@ def test_of_a_recorded_new_pool_only_its_making_is_kept():
 def test_an_entry_says_when_what_and_by_whom():
     first, _made, snapshot, *_rest = read()
     assert first.at == datetime(2026, 11, 20, 23, 14, 5, tzinfo=UTC)
-    assert (first.kind, first.by) == ("command", "root on larder")
+    assert (first.kind, first.by) == ("command", "root@larder")
     assert first.text == "zpool create -o ashift=12 tank raidz2 /dev/disk/by-id/ata-A"
-    assert (snapshot.text, snapshot.by) == ("zfs snapshot tank@a", "anna on larder")
+    assert (snapshot.text, snapshot.by) == ("zfs snapshot tank@a", "anna@larder")
     assert (read()[4].kind, read()[4].by) == ("noted", "larder")
 
 

@@ -39,6 +39,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 GOOD: dict[str, list[Any]] = {
+    "box": [{"language": "nl"}],
     "notifications": [{"host": "mail.example.org", "user": "box", "critical": ["anna@example.org"], "quiet_from": 22, "quiet_to": 7}],
     "levels": [{"kind": "pool.full", "severity": "critical"}],
     "accepted": [{"disk": "ata-WD_1", "count": "reallocated", "value": 8, "by": "admin"}],
@@ -137,6 +138,8 @@ BAD: list[tuple[str, Any]] = [
     ("bays", {"port": "x", "position": 1, "label": "a" * 21}),
     ("pages", {"user": "admin", "units": "MB"}),
     ("pages", {"user": "admin", "language": "../nl"}),
+    ("box", {"language": "../nl"}),
+    ("box", {}),
     ("snapshots", ["6", "7", "yearly"]),
     ("snapshots", ["6", "7", "daily,daily"]),
     ("snapshots", ["6", "7", ""]),

@@ -14,6 +14,7 @@ from tests.reasons import codes_of_form
 from tests.web.conftest import ADDRESS
 from tests.web.reading import Page, text_of
 from tests.web.routes import ROUTES
+from web import language
 from web.accounts import first_run, forms
 from web.box import time_zone_choices
 from web.jobs import confirm
@@ -243,3 +244,29 @@ def test_set_up_is_done_although_the_zone_cannot_be_set(anonymous, code, calm, o
 def test_container_has_the_zone_of_its_host(anonymous, code, monkeypatch):
     monkeypatch.setattr(time_zone_choices, "can_be_set", lambda: False)
     assert "time_zone" not in anonymous.get("/setup/").content.decode()
+
+
+# --- the language ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("browser", "first"), [("nl-BE,nl;q=0.9", "nl"), ("en-US", "en-gb"), ("de", "en-gb"), ("", "en-gb")]
+)
+def test_set_up_starts_in_the_language_of_the_browser(anonymous, code, dutch, browser, first):
+    page = anonymous.get("/setup/", headers={"Accept-Language": browser}).content.decode()
+    assert f'<option value="{first}" selected>' in page
+    assert f'<html lang="{"nl" if first == "nl" else "en-GB"}">' in page
+
+
+@pytest.mark.parametrize(
+    ("browser", "chosen", "stored"),
+    [("nl", {"language": "en-gb"}, "en-gb"), ("en", {"language": "nl"}, "nl"), ("nl", {}, "nl"), ("de", {}, "en-gb")],
+)
+def test_language_chosen_at_set_up_is_that_of_the_box(anonymous, code, calm, browser, chosen, stored):
+    sent = anonymous.post("/setup/", answers(code, **chosen), headers={"Accept-Language": browser})
+    assert sent.status_code == 302
+    assert language.language_of_box() == stored
+
+
+def test_language_that_is_not_offered_makes_nobody(anonymous, code):
+    page = anonymous.post("/setup/", answers(code, language="xx"))
+    assert codes_of_form(page, "language") == ["invalid_choice"]
+    assert not User.objects.exists()

@@ -22,6 +22,7 @@ from appliance.recovery import mail_password, recovery_key
 from appliance.recovery.box_settings import GROUPS, BoxSettings, read_settings
 from appliance.recovery.recovery_key import RecoveryState
 from appliance.system import paths
+from appliance.system.language import read_language
 from tests.reasons import codes_on_page
 from tests.unit.made import dataset, disk
 from tests.web import rows
@@ -37,6 +38,7 @@ from web.settings_copy import current, tables
 from web.settings_copy.offers import DESCRIBED, TITLES
 from web.settings_copy.restore import WRITERS
 from web.snapshots.models import MadeSnapshot
+from web.system.models import BoxChoices
 from workers import pool_records
 
 OWN, OTHER = "0123456789abcdef", "fedcba9876543210"
@@ -85,6 +87,7 @@ def put_pool(*marks: BoxMark) -> None:
 
 def make_settings() -> None:
     """Something in every table that is kept."""
+    BoxChoices(pk=1, language="nl").save()
     now = timezone.now().replace(microsecond=0)
     MailSettings(pk=1, host="mail.example.org", user="box", sender="box@example.org", critical="anna@example.org",
                  notice="ben@example.org", quiet_from=22, quiet_to=7, webhook=f"https://ntfy.sh/{CANARY}").save()  # fmt: skip
@@ -101,7 +104,7 @@ def make_settings() -> None:
     MadeSnapshot.objects.create(dataset_key="5", guid="6", grains="daily,hourly", until=now)
 
 
-KEPT_MODELS = (MailSettings, KindSeverity, Accepted, DiskCare, SelfTestPlan, CareSchedule, DiskPrice, GrowthPlan, BayRow, Preferences, MadeSnapshot)  # fmt: skip
+KEPT_MODELS = (BoxChoices, MailSettings, KindSeverity, Accepted, DiskCare, SelfTestPlan, CareSchedule, DiskPrice, GrowthPlan, BayRow, Preferences, MadeSnapshot)  # fmt: skip
 
 
 def lose_settings() -> None:
@@ -219,6 +222,7 @@ def test_lost_settings_are_offered_with_names_and_come_back(web, agent):
     assert DiskCare.objects.get().sleep == 20 and KindSeverity.objects.get().severity == "notice"
     assert DiskPrice.objects.get().per_tb == Decimal("19.90") and BayRow.objects.get().label == "top"
     assert Preferences.objects.get().language == "nl" and GrowthPlan.objects.get().targets == [["7", "bay 1"]]
+    assert (BoxChoices.objects.get().language, read_language()) == ("nl", "nl")  # also for the console
     assert Accepted.objects.get().value == 8 and SelfTestPlan.objects.get().long == "quarter"
     assert smtp_password.read_password() == CANARY  # it is of this very box
     # The record gets the settings as they are now, and the former ones are decided about.

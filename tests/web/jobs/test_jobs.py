@@ -45,9 +45,9 @@ def test_a_job_shows_its_plan_its_commands_what_was_done_and_what_the_system_sai
     )
     page = Page(web.get(f"/jobs/{job.pk}/"))
     for words in (
-        "The folder tank/films.",
+        "The folder tank/films: photos.",
         "zfs create -- tank/films",
-        "Done: Create it",
+        "Done: Create tank/films",
         "out of space",
         "It failed.",
         "by admin",
@@ -60,8 +60,8 @@ def test_a_job_shows_its_plan_its_commands_what_was_done_and_what_the_system_sai
 def test_only_what_is_done_is_told_as_done_in_a_heading(web, calm, state):
     job = rows.job(state=state, starts=timezone.now())
     page = web.get(f"/jobs/{job.pk}/").content.decode()
-    assert ('<h2 id="steps-title">The folder tank/films.</h2>' in page) is (state == State.DONE)
-    assert "The folder tank/films." in page
+    assert ('<h2 id="steps-title">The folder tank/films: photos.</h2>' in page) is (state == State.DONE)
+    assert "The folder tank/films: photos." in page
 
 
 def test_a_job_under_way_shows_how_far_it_is(web, calm):

@@ -103,7 +103,7 @@ def test_commands_are_shown_newest_first_and_the_rest_where_it_is_asked_for(web,
     said = text_of(web.get(HISTORY))
     assert said.index("A scrub was asked for.") < said.index("The pool was made.")
     assert "zpool create tank raidz2 /dev/a" in said
-    assert "root on larder" in said
+    assert "root@larder" in said
     assert "A scrub began." not in said
     assert "A scrub began." in text_of(web.get(HISTORY, {"show": "all"}))
 

@@ -1,17 +1,17 @@
-"""Pages are in the language of their reader and mails in that of the box; nothing of it is there while languages are off."""
+"""Pages are in the language of their reader, mails and the console in that of the box."""
 
 from __future__ import annotations
 
 import re
 import smtplib
 from datetime import UTC, datetime, timedelta
+from unittest.mock import Mock
 
 import msgspec
 import pytest
-from django.conf import settings as project
-from django.core.exceptions import MiddlewareNotUsed
+from django.db import DatabaseError
 from django.http import HttpResponse
-from django.urls import reverse
+from django.template import Context, Template
 from django.utils import timezone, translation
 from django.utils.formats import localize
 from django.utils.translation import trans_real
@@ -34,41 +34,31 @@ from appliance.layout.advice import Candidate, propose_layouts
 from appliance.layout.descriptions import describe_failures, explain_layout
 from appliance.layout.shortlist import shorten_proposals
 from appliance.message import join_messages
+from appliance.shares.connections import Connection
 from appliance.snapshots.policy import Policy
-from tests.messages import catalogue
+from appliance.system.language import language_file, read_language
+from tests.unit.made import recorded_pool
 from tests.web.disks import burn_ins_made
-from tests.web.rows import SYSTEM_DISK
+from tests.web.reading import text_of as words_of_page
+from tests.web.rows import SYSTEM_DISK, put, put_box
 from web import language
 from web.accounts.models import Preferences
 from web.alerts import outbox, reconcile
 from web.alerts.models import Alert, MailSettings, Message
 from web.datasets import settings_views
 from web.disks import smart_history
-from web.disks.models import BurnIn
+from web.disks.models import BurnIn, Replacement
 from web.inventory import store
-from web.inventory.models import DiskRow
+from web.inventory.models import ConnectionRow, DiskRow, Source
 from web.pools.growth import full_text
+from web.said import said_in
+from web.system.models import BoxChoices
 from web.system.templatetags import formatting
-from web.translation import lazy_format, message_text, text_of
-from workers import burn_in, deliver, mail_text
+from web.translation import lazy_format, text_of
+from workers import burn_in, deliver, direct_mail, mail_text, weekly_report
+from workers.collectors import ZFS_MISSING
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
-
-
-@pytest.fixture
-def dutch(settings, tmp_path, monkeypatch):
-    """Languages are offered, with the catalogues compiled as at installation."""
-    from deploy.catalogues import compile_catalogues
-
-    compile_catalogues(catalogue.LOCALE, tmp_path)
-    former = vars(translation)["_trans"]
-    monkeypatch.setattr(translation, "_trans", type(former)())  # the former remembers that languages were off
-    monkeypatch.setattr(trans_real, "_translations", {})
-    settings.OFFER_LANGUAGES = settings.USE_I18N = True
-    settings.LOCALE_PATHS = [tmp_path]
-    monkeypatch.setattr(message, "_reader", message_text)  # as at the start of a process with languages
-    yield
-    translation.activate(project.LANGUAGE_CODE)
 
 
 def language_of(rf, user, accept: str = "") -> str | None:
@@ -99,23 +89,9 @@ def language_of(rf, user, accept: str = "") -> str | None:
 )
 def test_user_comes_before_browser_and_browser_before_box(rf, admin, dutch, user, browser, box, found):
     Preferences.objects.create(user=admin, language=user)
-    MailSettings.objects.create(pk=1, language=box)
+    BoxChoices.objects.create(pk=1, language=box)
     assert language_of(rf, admin, browser) == found
     assert translation.get_language() == "en-gb"
-
-
-def test_switched_off_there_is_no_choice_and_no_middleware(web, calm):
-    for middleware in (language.as_the_browser_asks, language.as_the_user_chose):
-        with pytest.raises(MiddlewareNotUsed):
-            middleware(lambda _request: HttpResponse())
-    for path in ("/account/preferences/", reverse("mail_settings")):
-        page = web.get(path, headers={"Accept-Language": "nl"}).content.decode()
-        assert '<html lang="en-GB">' in page
-        assert 'name="language"' not in page
-    web.post("/account/preferences/", {"units": "TB", "language": "nl"})
-    assert Preferences.objects.get().language == ""
-    with language.in_language("nl"):
-        assert translation.get_language() == "en-gb"
 
 
 def test_english_pages_and_mails_load_no_catalogue_of_another_language(rf, admin, dutch):
@@ -133,12 +109,59 @@ def test_user_chooses_the_language_of_pages(web, calm, dutch):
     assert Preferences.objects.get().language == "nl"
 
 
-def test_box_has_a_language_for_mails(web, calm, dutch):
-    page = web.get(reverse("mail_settings")).content.decode()
-    assert re.findall(r'<option value="([^"]*)"[^>]*>(English|Nederlands)', page) == [
-        ("", "English"),
-        ("nl", "Nederlands"),
+def test_page_says_which_language_it_is_in(web, anonymous, calm, dutch):
+    for browser, said in (("nl", "nl"), ("en-US", "en-GB"), ("de", "en-GB")):
+        for client, path in ((web, "/account/preferences/"), (anonymous, "/login/"), (web, "/nowhere/")):
+            page = client.get(path, headers={"Accept-Language": browser}).content.decode()
+            assert f'<html lang="{said}">' in page, path
+
+
+# --- the language of the box ------------------------------------------------------------------------------------------
+BOX_LANGUAGE = "/system/language/"
+
+
+def test_language_of_the_box_is_chosen_on_the_page_of_the_system(web, calm, dutch):
+    put_box()
+    assert f'href="{BOX_LANGUAGE}"' in web.get("/system/").content.decode()
+    assert re.findall(r'<option value="([^"]*)"( selected)?', web.get(BOX_LANGUAGE).content.decode()) == [
+        ("en-gb", " selected"),
+        ("nl", ""),
     ]
+    assert web.post(BOX_LANGUAGE, {"language": "nl"})["Location"] == "/system/"
+    assert '<option value="nl" selected' in web.get(BOX_LANGUAGE).content.decode()
+    assert "Nederlands" in words_of_page(web.get("/system/"))
+
+
+def test_browser_without_a_language_gets_that_of_the_box_at_once(web, calm, dutch):
+    put_box()
+    page = web.post(BOX_LANGUAGE, {"language": "nl"}, follow=True, headers={"Accept-Language": ""}).content.decode()
+    assert '<html lang="nl">' in page
+    assert "Opgeslagen" in page
+
+
+@pytest.mark.parametrize("chosen", [{}, {"language": ""}, {"language": "xx"}, {"language": "../nl"}])
+def test_language_that_is_not_offered_changes_nothing(web, calm, chosen):
+    assert web.post(BOX_LANGUAGE, chosen).status_code == 400
+    assert not BoxChoices.objects.exists()
+    assert not language_file().exists()
+
+
+def test_language_of_the_box_is_written_for_the_console_and_again_at_each_start(web, calm):
+    put_box()
+    web.post(BOX_LANGUAGE, {"language": "nl"})
+    assert read_language() == "nl"
+    language_file().unlink()
+    assert read_language() == ""
+    language.publish_language()
+    assert (read_language(), language_file().stat().st_mode & 0o777) == ("nl", 0o644)
+
+
+def test_language_is_stored_where_the_file_of_the_console_cannot_be_written(web, calm):
+    put_box()
+    language_file().mkdir()
+    assert web.post(BOX_LANGUAGE, {"language": "nl"}).status_code == 302
+    assert BoxChoices.load_row().language == "nl"
+    assert read_language() == ""
 
 
 @pytest.fixture
@@ -164,7 +187,8 @@ def taken(monkeypatch):
 
 
 def test_mails_are_in_the_language_of_the_box(dutch, taken):
-    mail = MailSettings.objects.create(pk=1, host="mail.example", sender="a@example.org", critical="a@example.org", language="nl")  # fmt: skip
+    MailSettings.objects.create(pk=1, host="mail.example", sender="a@example.org", critical="a@example.org")
+    BoxChoices.objects.create(pk=1, language="nl")
     outbox.queue_test("mail", NOW)
     assert deliver.send_due(NOW) == 1
     reconcile.reconcile_alerts([Fault("disk.failing", "ata-1", "Disk 3 is failing.", "Details.")], NOW)
@@ -172,13 +196,92 @@ def test_mails_are_in_the_language_of_the_box(dutch, taken):
     test, alert = (one.get_body(("plain",)).get_content() for one in taken)
     assert "This is the test" not in test
     assert "Wat het betekent" in alert
-    mail.language = ""
-    mail.save()
+    BoxChoices.objects.update(language="")
     Message.objects.all().delete()
     outbox.queue_test("mail", NOW)
     assert deliver.send_due(NOW) == 1
     assert "This is the test that you asked for." in taken[-1].get_body(("plain",)).get_content()
     assert Alert.objects.count() == 1
+
+
+def test_answer_of_the_mail_server_is_in_the_language_of_the_reader(dutch, taken, web, calm):
+    MailSettings.objects.create(pk=1, host="mail.example", sender="a@example.org", critical="a@example.org")
+    BoxChoices.objects.create(pk=1, language="nl")
+    outbox.queue_test("mail", NOW)
+    deliver.send_due(NOW)
+    row = Message.objects.get()
+    assert row.answer == "The mail server accepted it."
+    assert Message.objects.values_list("answer", flat=True).get() == "The mail server accepted it."
+    page = web.get("/alerts/mail/", headers={"Accept-Language": "nl"}).content.decode()
+    assert "De mailserver heeft het aangenomen." in page
+
+
+def test_critical_mail_without_a_database_is_in_the_language_that_the_box_had(dutch, taken, monkeypatch):
+    MailSettings.objects.create(pk=1, host="mail.example", sender="a@example.org", critical="a@example.org")
+    BoxChoices.objects.create(pk=1, language="nl")
+    direct_mail.remember_settings()
+    monkeypatch.setattr(MailSettings, "load_row", Mock(side_effect=DatabaseError("the disk is gone")))
+    direct_mail.mail_critical_faults([Fault("pool.stopped", "1", message.Message("{name} is not there.", name="tank"))])
+    (sent,) = taken
+    assert sent["Subject"].endswith("tank is er niet")
+    assert "Wat het betekent" in sent.get_body(("plain",)).get_content()
+
+
+def test_weekly_report_is_in_the_language_of_the_box(dutch):
+    put_box()
+    put(pools=[recorded_pool()])
+    with language.in_language("nl"):
+        title, parts = weekly_report.build_report(NOW)
+    assert title == "Larder vm: deze week is alles in orde"
+    assert "gezond" in dict(parts)["Pools"]
+
+
+def test_errors_of_readings_are_in_the_language_of_the_reader(dutch):
+    store.checked("zfs", changed=False, error=ZFS_MISSING)
+    store.checked("disks", changed=False, error="as smartctl says")
+    rows = {row.name: row for row in Source.objects.all()}
+    with language.in_language("nl"):
+        assert text_of(rows["zfs"].error) == "De ZFS-module is niet geladen, dus kan er geen pool worden gebruikt."
+        assert text_of(rows["disks"].error) == "as smartctl says"
+    store.checked("zfs", changed=True)
+    assert (Source.objects.get(name="zfs").error, Source.objects.get(name="zfs").said) == ("", {})
+
+
+def test_facts_with_sentences_are_in_the_language_of_the_reader(dutch):
+    seen = Connection("smb", "1", "anna", "mac", secured=message.Message("encrypted"))
+    store.replace(ConnectionRow, [seen], lambda one: one.key)
+    (row,) = ConnectionRow.objects.all()
+    assert row.fact == seen
+    with language.in_language("nl"):
+        assert text_of(row.fact.secured) == "versleuteld"
+
+
+def test_report_of_a_replacement_is_in_the_language_of_the_reader(dutch):
+    report = message.join_messages([message.Message("Nothing was lost."), "as zpool says"])
+    case = Replacement.objects.create(
+        pool="tank",
+        pool_guid="1",
+        vdev_guid="2",
+        disk="ata-1",
+        serial="WD-1",
+        bay="bay 3",
+        begun_by="admin",
+        report=report,
+        said=said_in(report, message.Message("bay {name}", name=3)),
+    )
+    case = Replacement.objects.get(pk=case.pk)
+    assert (case.name, case.report) == ("bay 3 (serial WD-1)", "Nothing was lost. as zpool says")
+    with language.in_language("nl"):
+        assert case.name == "schijfvak 3 (serienummer WD-1)"
+        assert text_of(case.report) == "Er is niets verloren gegaan. as zpool says"
+
+
+def test_sizes_have_the_marks_of_the_reader(dutch):
+    page = Template("{{ used|size }} {{ used|used_of:total }} {{ used|exact }} {{ load|number }}")
+    values = Context({"used": 1_820_000_000_000, "total": 2_500_000_000_000, "load": 0.25})
+    assert page.render(values) == "1.82 TB 1.82 of 2.5 TB 1,820,000,000,000 bytes 0.25"
+    with language.in_language("nl"):
+        assert page.render(values) == "1,82 TB 1,82 van 2,5 TB 1.820.000.000.000 bytes 0,25"
 
 
 def test_reasons_of_disks_and_states_are_in_the_language_of_the_reader(dutch):
@@ -200,7 +303,7 @@ def test_reasons_of_disks_and_states_are_in_the_language_of_the_reader(dutch):
 
 
 def test_uses_of_disks_are_in_the_language_of_the_reader(dutch):
-    store.replace_disks([SYSTEM_DISK], lambda disk: disk.name)
+    store.replace(DiskRow, [SYSTEM_DISK], lambda disk: disk.name)
     (row,) = DiskRow.objects.all()
     with language.in_language("nl"):
         assert [text_of(use.text) for use in row.fact.uses] == ["bevat het systeem"]

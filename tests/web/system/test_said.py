@@ -11,13 +11,13 @@ from django.template import Context, Template
 
 from appliance import message as messages
 from appliance.alerts.rules import Fault
-from appliance.message import Message
+from appliance.message import Message, message_of
 from web import translation
 from web.alerts import reconcile
 from web.alerts.models import Alert, AlertNote
 from web.inventory.models import Progress
 from web.jobs.models import Job
-from web.said import message_of, said_in
+from web.said import said_in
 from workers import run_job
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -31,8 +31,7 @@ FULL = Message("{pool} is full.", pool="<tank>")
 
 
 @pytest.fixture
-def offered(settings, monkeypatch):
-    settings.OFFER_LANGUAGES = True
+def offered(monkeypatch):
     monkeypatch.setattr(translation, "gettext", lambda text: DUTCH.get(text, text))
     monkeypatch.setattr(messages, "_reader", translation.message_text)
 
@@ -94,14 +93,6 @@ def test_alert_and_its_notes_are_kept_with_their_messages(offered):
     assert (row.summary, row.detail, note.text) == ("<tank> is full.", "As smartctl says.", "<tank> is full.")
     assert translation.text_of(row.summary) == translation.text_of(note.text) == "<tank> zit vol."
     assert not reconcile.reconcile_alerts([Fault("disk.failing", "ata-1", FULL, "As smartctl says.")], NOW)
-
-
-def test_nothing_is_kept_while_only_english_is_offered():
-    assert said_in(FULL) == {}
-    reconcile.reconcile_alerts([Fault("disk.failing", "ata-1", FULL, "")], NOW)
-    run_job.store_progress(str(job().pk), {"percent": 5, "phrase": "a", "messages": {"a": FULL.as_json()}}, None)
-    assert Alert.objects.get().said == Progress.objects.get().said == {}
-    assert type(Alert.objects.get().summary) is str
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.utils.translation import override
+
 from appliance.errors import Reason
 from appliance.message import Message
 from web import translation
@@ -23,17 +25,11 @@ def test_refusal_is_translated_in_a_form(monkeypatch):
     assert validation_error([reason]).messages == ["4 schijven in tank."]
 
 
-def test_only_english_is_offered_and_costs_nothing(settings):
-    assert not settings.USE_I18N
-    assert type(translation.lazy_text("Pools")) is str
-    settings.OFFER_LANGUAGES = True
-    assert type(translation.lazy_text("Pools")) is not str
-    assert translation.lazy_text("Pools") == "Pools"
-
-
-def test_message_with_arguments_is_formatted_when_it_is_read(settings):
-    assert translation.lazy_format("At most {rate}", rate=5) == "At most 5"
-    settings.OFFER_LANGUAGES = True
-    found = translation.lazy_format("At most {rate}", rate=5)
-    assert type(found) is not str
-    assert str(found) == "At most 5"
+def test_text_that_is_chosen_at_import_is_translated_when_it_is_read(dutch):
+    label, limit = (
+        translation.lazy_text("Folders"),
+        translation.lazy_format("{names} and {count} more", names="tank", count=5),
+    )
+    with override("nl"):
+        assert (str(label), str(limit)) == ("Mappen", "tank en nog 5")
+    assert (str(label), str(limit)) == ("Folders", "tank and 5 more")

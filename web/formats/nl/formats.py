@@ -1,4 +1,4 @@
-"""Dutch, with decimal points: sizes and rates come with them from ``appliance/``, and attributes of pages need them."""
+"""Dutch, with decimal points: attributes of pages need them. What is read is written by ``number_text``."""
 
 from __future__ import annotations
 

@@ -56,6 +56,13 @@ STATE_WORDS = {
     "locked": lazy_text("locked"),
 }
 STATE_NAMES = {**STATE_WORDS, "repaired": lazy_text("repaired")}
+ROLE_WORDS = {
+    "log": lazy_text("log"),
+    "cache": lazy_text("cache"),
+    "spare": lazy_text("spare"),
+    "special": lazy_text("special"),
+    "dedup": lazy_text("dedup"),
+}
 JOB_STATES = {
     "queued": "empty",
     "running": "working",
@@ -92,14 +99,14 @@ def ago(at: datetime) -> str:
 def count_units(unit: str, count: int) -> str:
     """``3 hours``."""
     words = {
-        "year": ngettext("{count:,} year", "{count:,} years", count),
-        "month": ngettext("{count:,} month", "{count:,} months", count),
-        "day": ngettext("{count:,} day", "{count:,} days", count),
-        "hour": ngettext("{count:,} hour", "{count:,} hours", count),
-        "minute": ngettext("{count:,} minute", "{count:,} minutes", count),
-        "second": ngettext("{count:,} second", "{count:,} seconds", count),
+        "year": ngettext("{count} year", "{count} years", count),
+        "month": ngettext("{count} month", "{count} months", count),
+        "day": ngettext("{count} day", "{count} days", count),
+        "hour": ngettext("{count} hour", "{count} hours", count),
+        "minute": ngettext("{count} minute", "{count} minutes", count),
+        "second": ngettext("{count} second", "{count} seconds", count),
     }
-    return words[unit].format(count=count)
+    return words[unit].format(count=text_of(formatting.number_text(f"{count:,}")))
 
 
 @register.simple_tag
@@ -130,6 +137,12 @@ def state_name(state: str) -> str:
 
 
 @register.filter
+def role_word(role: str) -> str:
+    """What a helper of a pool is called."""
+    return ROLE_WORDS.get(role, role)
+
+
+@register.filter
 def severity_word(severity: str) -> str:
     return text_of(kinds.severity_word(severity))
 
@@ -138,6 +151,12 @@ def severity_word(severity: str) -> str:
 def capfirst(text: str) -> str:
     """Django's, for messages of ``appliance/`` too."""
     return defaultfilters.capfirst(text_of(text))
+
+
+@register.filter
+def number(value: float) -> str:
+    """A number that is read: with the marks of the reader's language."""
+    return text_of(formatting.number_text(f"{value:,}"))
 
 
 @register.filter
@@ -155,13 +174,13 @@ def sweep_state(state: str) -> str:
 @register.filter
 def exact(size: int) -> str:
     """Bytes in full, for hovering over a rounded size: ``4,000,787,030,016 bytes``."""
-    return gettext("{size:,} bytes").format(size=size)
+    return gettext("{size} bytes").format(size=text_of(formatting.number_text(f"{size:,}")))
 
 
 @register.filter
 def used_of(used: int, total: int) -> str:
     """Used and whole space with the unit once where both have the same: ``5.1 of 8.2 TB``."""
-    (number, unit), whole = formatting.size_text(used).split(" "), formatting.size_text(total)
+    (number, unit), whole = text_of(formatting.size_text(used)).split(" "), text_of(formatting.size_text(total))
     return (
         gettext("{number} of {whole}").format(number=number, whole=whole)
         if whole.endswith(f" {unit}")
@@ -184,7 +203,9 @@ def browser(agent: str) -> str:
     """What a browser calls itself, in two words: ``Firefox on Windows``; as it is where it says neither."""
     name = next((name for mark, name in BROWSERS if mark in agent), "")
     system = next((name for mark, name in SYSTEMS if mark in agent), "")
-    return " on ".join(filter(None, [name, system])) or agent[:60] or "unknown"
+    if name and system:
+        return gettext("{browser} on {system}").format(browser=name, system=system)
+    return name or system or agent[:60] or gettext("unknown")
 
 
 @register.filter

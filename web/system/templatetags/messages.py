@@ -5,6 +5,7 @@ A sentence stays one message with its links and times in it, so that a translati
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 from django import template
@@ -12,12 +13,19 @@ from django.template.base import Template
 from django.template.context import Context
 from django.utils.translation import get_language
 
+from appliance.message import reason_after_name
 from web.addresses import address
-from web.translation import reason_text
+from web.translation import reason_text, text_of
 
 register = template.Library()
 register.filter("reason_text", reason_text)
 register.simple_tag(address)
+
+
+@register.filter
+def reasons_after_names(lines: Iterable[str]) -> list[str]:
+    """Stored lines with a name and a reason, in the language of the reader."""
+    return [text_of(reason_after_name(line)) for line in lines]
 
 
 @register.simple_tag

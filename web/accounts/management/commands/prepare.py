@@ -16,6 +16,7 @@ from django.db import DatabaseError, connections
 from django.utils import timezone
 
 from appliance.system import atomic_file, paths
+from web import language
 from web.accounts import first_run
 from web.system import database
 
@@ -35,6 +36,7 @@ class Command(BaseCommand):
         self.prepare_settings(Path(str(settings.DATABASES["default"]["NAME"])))
         call_command("migrate", "inventory", database="inventory", interactive=False, verbosity=0)
         call_command("createcachetable", database="inventory", verbosity=0)
+        language.publish_language()
         if first_run.is_set_up():
             first_run.CODE.unlink(missing_ok=True)
         else:

@@ -1,0 +1,46 @@
+"""The base of rows that hold a fact, some with the messages in it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+import msgspec
+from django.db import models
+
+from appliance.message import as_said
+
+
+class Row(models.Model):
+    """A fact under its identity. ``kind`` is the struct that ``facts`` decodes to."""
+
+    key = models.CharField(max_length=300, primary_key=True)
+    name = models.CharField(max_length=300, db_index=True)
+    facts = models.TextField()
+    kind: ClassVar[type]
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def fact(self) -> Any:
+        """The frozen value itself."""
+        return msgspec.json.decode(self.facts, type=self.kind)
+
+
+class RowWithSaidFacts(Row):
+    """A fact with sentences in it; ``said_of_facts`` is what they were made from, as ``said`` of ``RowWithMessages``."""
+
+    said_of_facts = models.JSONField(default=dict)
+
+    class Meta:
+        abstract = True
+
+    @property
+    def fact(self) -> Any:
+        if not self.said_of_facts:
+            return super().fact
+        return msgspec.convert(as_said(json.loads(self.facts), self.said_of_facts), self.kind)
