@@ -6,12 +6,17 @@ import re
 
 from playwright.sync_api import expect
 
+from deploy.image.machine import Machine, wait_for
 from tests.browser import steps
 from tests.system import shapes
 from tests.visitor import create_pool, disk_paths
 
 SERIAL, SIZE = "LARDER-USB-1", 4 * 10**9
 LONG = 300_000
+
+
+def is_here(appliance: Machine) -> bool:
+    return "drawer" in appliance.run("zpool", "list", "-H", "-o", "name").split()
 
 
 def test_usb_disk_is_backed_up_to_when_it_is_plugged_in_and_is_safe_to_unplug(page, appliance):
@@ -46,10 +51,12 @@ def test_usb_disk_is_backed_up_to_when_it_is_plugged_in_and_is_safe_to_unplug(pa
     page.get_by_role("link", name="tank/photos", exact=True).click()
     expect(page.get_by_text("Safe to unplug.")).to_be_visible(timeout=LONG)
     appliance.unplug("drawer")
-    expect(page.get_by_text("is not connected")).to_be_visible(timeout=LONG)
+    expect(page.get_by_text("The pool drawer is not connected")).to_be_visible(timeout=LONG)
 
     appliance.shell("echo more > /tank/photos/second.txt; sync; date -s '+26 hours'")
     appliance.insert("drawer", SIZE, serial=SERIAL, kind="usb")
+    wait_for("the disk to be taken into use", lambda: is_here(appliance), timeout=300)
+    wait_for("the disk to be released", lambda: not is_here(appliance), timeout=300)
     steps.sign_in(page)
     page.goto("/backups/")
     page.get_by_role("link", name="tank/photos", exact=True).click()
