@@ -7,6 +7,7 @@ import re
 import urllib.parse
 from typing import Any
 
+from appliance.benchmarks.box_settings.switch import UNITS
 from deploy.image.machine import Machine, MachineError, wait_for
 from tests.visitor import Answer, Visitor
 
@@ -93,3 +94,9 @@ def nothing_left(appliance: Machine, *disks: str) -> None:
 
     # What is left is looked for once a minute, in facts that are some seconds old.
     wait_for("everything to be cleared away", clean, timeout=300, every=1)
+
+
+def armed_timers(appliance: Machine) -> list[str]:
+    """Which of the two units stand that put a setting back, in turns."""
+    said = appliance.run("systemctl", "is-active", *(f"{unit}.timer" for unit in UNITS), check=False)
+    return [unit for unit, state in zip(UNITS, said.split(), strict=True) if state == "active"]

@@ -14,7 +14,7 @@ import pytest
 
 from deploy.image.machine import free_port, wait_for
 from tests.system import protocols, sharing
-from tests.system.measuring import complete, review
+from tests.system.measuring import armed_timers, complete, review
 from tests.system.protocols import NETWORKS
 from tests.visitor import Answer
 
@@ -22,7 +22,6 @@ STATE = "pool"
 WIRE = 5208
 USUAL, TRIED = "16", "32"  # threads of the NFS server of Debian 13, and twice as many
 FILE = "/etc/nfs.conf.d/90-larder-threads.conf"
-TIMER = "larder-setting-back.timer"
 VERDICTS = (
     "It helps here.",
     "It makes no difference here.",
@@ -203,10 +202,6 @@ def threads(appliance) -> str:
     return appliance.run("cat", "/proc/fs/nfsd/threads").strip()
 
 
-def timer(appliance) -> str:
-    return appliance.run("systemctl", "is-active", TIMER, check=False).strip()
-
-
 @pytest.fixture
 def begin(appliance, visitor, shared, forwarded, script):
     """Start the script with a setting; the process, and the address of its result."""
@@ -228,12 +223,12 @@ def test_setting_is_switched_in_turns_and_put_back_and_the_result_says_whether_i
     assert threads(appliance) == USUAL
     running, result = begin("16 MiB")
     wait_for("the setting to be switched", lambda: threads(appliance) == TRIED, timeout=300, every=0.2)
-    assert timer(appliance) == "active", "what puts it back stands ready while it is switched"
+    assert armed_timers(appliance), "what puts it back stands ready while it is switched"
     said, _ = running.communicate(timeout=900)
     assert running.returncode == 0, said
     assert "3 of 3, with the setting" in said
     assert threads(appliance) == USUAL
-    assert timer(appliance) == "inactive"
+    assert armed_timers(appliance) == []
     page = visitor.get(result)
     assert "More threads of the NFS server: 32 threads instead of 16 threads" in page.words
     assert [one for one in VERDICTS if one in page.words], page.words
@@ -250,11 +245,11 @@ def test_option_of_samba_is_switched_in_turns_and_put_back(appliance, visitor, b
     assert asked() == "1"
     running, result = begin("16 MiB", "smb", "smb-async")
     wait_for("the option to be switched", lambda: asked() == "0", timeout=300, every=0.2)
-    assert timer(appliance) == "active"
+    assert armed_timers(appliance)
     said, _ = running.communicate(timeout=900)
     assert running.returncode == 0, said
     assert asked() == "1"
-    assert timer(appliance) == "inactive"
+    assert armed_timers(appliance) == []
     page = visitor.get(result)
     assert (
         "Reads and writes of Samba (aio read size, aio write size): one after the other instead of in threads"
@@ -272,7 +267,7 @@ def test_script_ends_where_this_computer_does_not_take_larger_frames(appliance, 
     assert "Each switch can cut all connections of this box" in said, said
     assert "It cannot be tried here: this computer cannot take frames of 9000 bytes." in said, said
     assert appliance.run("cat", f"/sys/class/net/{port}/mtu").strip() == "1500"
-    assert timer(appliance) == "inactive"
+    assert armed_timers(appliance) == []
     assert "this computer cannot take frames of 9000 bytes" in visitor.get(result).words
     assert appliance.run("ls", "-A", "/tank/films").split() == []
 
@@ -286,14 +281,14 @@ def test_setting_of_a_script_that_was_killed_is_put_back_by_its_timer(appliance,
         running.communicate(timeout=60)
     # All of Larder is gone, too: the timer is systemd's. Its half hour is cut short, what it runs is not.
     appliance.shell("systemctl stop 'larder-agent*' 'larder-web*' larder-worker.service")
-    assert timer(appliance) == "active"
-    appliance.run("systemctl", "start", TIMER.replace(".timer", ".service"))
+    (unit,) = armed_timers(appliance)
+    appliance.run("systemctl", "start", f"{unit}.service")
     wait_for("the former value", lambda: threads(appliance) == USUAL, timeout=60)
     appliance.shell(
         "systemctl start larder-agent.socket larder-web.socket larder-web.service larder-worker.service;"
         " rm -r /tank/films/larder-client-*"
     )
-    appliance.run("systemctl", "stop", TIMER, check=False)  # where it is not gone by itself
+    appliance.run("systemctl", "stop", f"{unit}.timer", check=False)  # where it is not gone by itself
 
 
 def test_kept_setting_outlives_a_restart_and_is_put_back_from_its_page(appliance, visitor, shared):
