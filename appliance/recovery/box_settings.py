@@ -41,7 +41,7 @@ def bad_entry() -> Reason:
     return Reason("setting-malformed", "An entry is damaged or was not written by Larder.")
 
 
-def unknown_group() -> Reason:
+def unknown_setting() -> Reason:
     return Reason("kept-setting-unknown", "This version of Larder does not know it.")
 
 
@@ -119,7 +119,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 
     @property
     def reason(self) -> Reason:
-        known = {one.code: one for one in (out_of_range(), unknown_group())}
+        known = {one.code: one for one in (out_of_range(), unknown_setting())}
         return known.get(self.code, bad_entry())
 
 
@@ -163,7 +163,7 @@ def read_settings(text: bytes) -> FoundSettings:
             group: tuple(read_group(group, raw.groups[group], left_out)) for group in GROUPS if group in raw.groups
         }
         left_out += [
-            LeftOut(group[:40], 1, unknown_group().code) for group in list(raw.groups)[:50] if group not in GROUPS
+            LeftOut(group[:40], 1, unknown_setting().code) for group in list(raw.groups)[:50] if group not in GROUPS
         ]
         settings = BoxSettings(version=raw.version, made=raw.made, written=raw.written, former=raw.former, groups=SettingGroups(**groups))  # fmt: skip
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

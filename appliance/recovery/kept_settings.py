@@ -45,20 +45,13 @@ def may_replace(known: BoxSettings | None, new: BoxSettings) -> bool:
 
 def keep_settings(new: BoxSettings, *, former: int = 0) -> KeptSettings:
     """Store the settings unless those of another database are stored. ``former``: the one that these take the place of, as
-    somebody has decided. Raises OSError."""
+    somebody has decided; 0: none. Raises OSError, Refused for too many."""
     with locks.hold_locks([LOCK], lambda _name: None):
         known = read_kept()
-        if known and may_replace(known, new):
-            former_ones = (*known.former, *([known.made] if known.made != new.made else []))
-        elif known and known.made == former:
-            former_ones = (*known.former, known.made)
-        elif known:
+        if known and not may_replace(known, new) and known.made != former:
             return KeptSettings(kept=False, written=known.written)
-        else:
-            former_ones = ()
-        if former and former != new.made:
-            former_ones = (*former_ones, former)
-        stays = tuple(dict.fromkeys(one for one in former_ones if one != new.made))[-MOST_FORMER:]
+        before = (*known.former, known.made, former) if known else (former,)
+        stays = tuple(dict.fromkeys(one for one in before if one not in {0, new.made}))[-MOST_FORMER:]
         if known and (known.made, known.former, known.groups) == (new.made, stays, new.groups):
             return KeptSettings(kept=True, written=known.written)
         stored = msgspec.structs.replace(new, former=stays, written=int(time.time()))

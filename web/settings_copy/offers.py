@@ -13,7 +13,7 @@ from django.utils.translation import gettext
 
 from appliance.alerts.kinds import KINDS, severity_word
 from appliance.errors import Reason
-from appliance.recovery.box_settings import GROUPS, BoxSettings, FoundSettings, SettingGroups
+from appliance.recovery.box_settings import GROUPS, BoxSettings, FoundSettings, SettingGroups, unknown_setting
 from appliance.recovery.settings_entries import Notifications
 from web.alerts import mail_form
 from web.inventory.models import PoolRow
@@ -133,9 +133,9 @@ def adapt_pages(groups: SettingGroups, user: str) -> SettingGroups:
 def reasons_against(group: str, entry: Any) -> Iterator[Reason]:
     """Why an entry means nothing on this box, or is none that a page would take."""
     if group == "levels" and entry.kind not in KINDS:
-        yield Reason("kept-setting-unknown", "This version of Larder does not know it.")
+        yield unknown_setting()
     if group in {"box", "pages"} and entry.language and entry.language not in dict(settings.LANGUAGES):
-        yield Reason("kept-setting-unknown", "This version of Larder does not know it.")
+        yield unknown_setting()
     if group == "pages" and not get_user_model().objects.filter(username=entry.user).exists():
         yield Reason("setting-user-missing", "Nobody of that name signs in to this box.")
     if group == "notifications":
