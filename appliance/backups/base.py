@@ -13,9 +13,10 @@ from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts, Pool
 from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset
+from appliance.facts.pool_reasons import stopped_pool
 from appliance.operation import Operation
 from appliance.snapshots.bookmarks import read_bookmarks
-from appliance.snapshots.take import dataset_missing, pool_stopped
+from appliance.snapshots.take import dataset_missing
 from appliance.zfs import list_snapshots
 
 
@@ -112,7 +113,7 @@ class BackupOperation(Operation):
             )
         for name in (dataset.pool, pool.name):
             if (found := facts.pool(name)) and found.state == "SUSPENDED":
-                yield pool_stopped(name)
+                yield stopped_pool(name)
         at = facts.dataset(self.target)
         if at and (mark := parse_copy_mark(at.copy_of)):
             # As far as the list of folders tells; each copy is looked at again before anything is sent.

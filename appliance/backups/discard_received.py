@@ -12,10 +12,11 @@ from appliance.backups.tasks import HOME
 from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
+from appliance.facts.pool_reasons import stopped_pool
 from appliance.formatting import size_text
 from appliance.message import Message
 from appliance.operation import Loss, Operation, Plan, command_step, never
-from appliance.snapshots.take import dataset_missing, pool_stopped
+from appliance.snapshots.take import dataset_missing
 
 TOKEN = "receive_resume_token"  # noqa: S105  # the name of a property
 
@@ -73,7 +74,7 @@ class DiscardReceived(Operation, tag="discard-received"):
         if not is_half_received(dataset):
             yield Reason("nothing-received", "Nothing is left at {dataset} that could be discarded.", dataset=self.copy)
         if (pool := facts.pool(dataset.pool)) and pool.state == "SUSPENDED":
-            yield pool_stopped(pool.name)
+            yield stopped_pool(pool.name)
 
     def plan(self, facts: Facts) -> Plan:
         dataset = facts.dataset(self.copy)

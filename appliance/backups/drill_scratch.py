@@ -18,10 +18,11 @@ from appliance.errors import Failed, Reason, Refused
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
+from appliance.facts.pool_reasons import stopped_pool
 from appliance.formatting import size_text
 from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, never
-from appliance.snapshots.take import dataset_missing, pool_stopped
+from appliance.snapshots.take import dataset_missing
 from appliance.zfs import list_snapshots
 
 NAME = re.compile(r"drill-([0-9a-f]{8})")
@@ -122,7 +123,7 @@ class RemoveDrill(Operation, tag="remove-drill"):
         elif not is_scratch(dataset):
             yield not_of_drill(self.scratch)
         elif (pool := facts.pool(dataset.pool)) and pool.state == "SUSPENDED":
-            yield pool_stopped(pool.name)
+            yield stopped_pool(pool.name)
 
     def plan(self, facts: Facts) -> Plan:
         dataset = facts.dataset(self.scratch)

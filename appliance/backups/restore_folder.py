@@ -20,10 +20,10 @@ from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset, Snapshot
+from appliance.facts.pool_reasons import stopped_pool
 from appliance.formatting import names_text, size_text
 from appliance.message import Message
 from appliance.operation import Plan, Step, Work, never
-from appliance.snapshots.take import pool_stopped
 
 NAMED = 5
 
@@ -65,7 +65,7 @@ class RestoreFolder(FolderRestore, tag="restore-folder"):
             return
         for name in (copy.pool, self.parent.split("/", 1)[0]):
             if (pool := facts.pool(name)) and pool.state == "SUSPENDED":
-                yield pool_stopped(name)
+                yield stopped_pool(name)
         for snapshot, guid in self.snapshots:
             yield from self.check_source(snapshot, guid, facts)
         yield from self.check_place(facts)

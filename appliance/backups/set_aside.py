@@ -18,9 +18,10 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import CopyMark, parse_copy_mark
 from appliance.facts.datasets import Dataset
+from appliance.facts.pool_reasons import stopped_pool
 from appliance.message import Message
 from appliance.operation import Operation, Plan, command_step, never
-from appliance.snapshots.take import dataset_missing, pool_stopped
+from appliance.snapshots.take import dataset_missing
 
 
 class SetCopyAside(Operation, tag="set-copy-aside"):
@@ -75,7 +76,7 @@ class SetCopyAside(Operation, tag="set-copy-aside"):
                 "name-taken", "There is already a folder {name}. Choose another name.", field="name", name=self.target
             )
         if (pool := facts.pool(dataset.pool)) and pool.state == "SUSPENDED":
-            yield pool_stopped(pool.name)
+            yield stopped_pool(pool.name)
         longest = max(len(one.name) - len(self.copy) + len(self.target) for one in facts.below(self.copy))
         if longest > names.LONGEST_DATASET:
             yield Reason("backup-name-too-long", "The names of the copies would be too long for ZFS.", field="name")

@@ -14,10 +14,11 @@ from appliance.errors import Reason, Refused
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import parse_copy_mark
+from appliance.facts.pool_reasons import stopped_pool
 from appliance.formatting import size_text
 from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, command_step
-from appliance.snapshots.take import dataset_missing, pool_stopped
+from appliance.snapshots.take import dataset_missing
 
 FAILMODE, WAIT = "failmode", "wait"  # zpoolprops(7): what a pool does that has lost its disks
 
@@ -69,7 +70,7 @@ class SetBackup(Operation, tag="set-backup"):
             yield Reason("backup-of-copy", "{dataset} is itself a copy that a backup made.", dataset=self.dataset)
         pool = facts.pool(dataset.pool)
         if pool and pool.state == "SUSPENDED":
-            yield pool_stopped(pool.name)
+            yield stopped_pool(pool.name)
         before = self.before(facts)
         for task in self.tasks:
             if before.get(task.key) != task:

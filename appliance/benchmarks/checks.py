@@ -9,10 +9,10 @@ from appliance.benchmarks.case import Case
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Disk, Facts
 from appliance.facts.datasets import Dataset
+from appliance.facts.pool_reasons import missing_pool, stopped_pool
 from appliance.formatting import disk_label, size_text
 from appliance.layout.choices import SLACK
 from appliance.layout.geometry import GIB, PARTITION_MARGIN, usable_bytes
-from appliance.pools.base import missing_pool
 
 ROOM = 1.3  # a scratch pool or dataset needs this many times the data of a run
 LEAST_FREE = 0.05  # share of a pool in use that stays free
@@ -48,12 +48,7 @@ def check_pool(case: Case, facts: Facts) -> Iterator[Reason]:
     if pool is None or pool.name != case.pool or root is None:
         yield missing_pool(case.pool).with_field("pool")
     elif pool.state == "SUSPENDED":
-        yield Reason(
-            "pool-stopped",
-            "{pool} has stopped because its disks do not answer. Reconnect them, then start the pool again on its page.",
-            field="pool",
-            pool=pool.name,
-        )
+        yield stopped_pool(pool.name).with_field("pool")
     elif root.locked or root.readonly:
         yield Reason(
             "pool-not-writable",

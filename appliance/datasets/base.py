@@ -11,6 +11,7 @@ from appliance.datasets.reasons import dataset_missing
 from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
+from appliance.facts.pool_reasons import stopped_pool
 from appliance.operation import Operation
 from appliance.pools.import_pool import pool_guid
 
@@ -62,11 +63,7 @@ class DatasetOperation(Operation):
             return
         pool = facts.pool(self.dataset.split("/", 1)[0])
         if pool and pool.state == "SUSPENDED":
-            yield Reason(
-                "pool-stopped",
-                "{pool} has stopped because its disks do not answer. Reconnect them, then start the pool again on its page.",
-                pool=pool.name,
-            )
+            yield stopped_pool(pool.name)
 
     def plan_identity(self) -> dict[str, object]:
         return {"operation": msgspec.to_builtins(self)}

@@ -10,6 +10,7 @@ from appliance import names
 from appliance.errors import Reason
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool
+from appliance.facts.pool_reasons import missing_pool, stopped_pool
 from appliance.message import Message
 from appliance.operation import Operation
 from appliance.pools.import_pool import pool_guid
@@ -42,19 +43,10 @@ class PoolOperation(Operation):
         if pool is None:
             yield missing_pool(self.pool)
         elif pool.state == "SUSPENDED":
-            yield Reason(
-                "pool-stopped",
-                "{pool} has stopped because its disks do not answer. Reconnect them, then start the pool again on its page.",
-                pool=self.pool,
-            )
+            yield stopped_pool(self.pool)
 
     def identity(self) -> dict[str, object]:
         return {"operation": msgspec.to_builtins(self)}
-
-
-def missing_pool(pool: str) -> Reason:
-    """The reason against changing a pool that is no longer imported."""
-    return Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=pool)
 
 
 def pool_trouble(pool: Pool) -> str:

@@ -11,9 +11,9 @@ from appliance import names
 from appliance.errors import Reason
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, LongWork, Pool
+from appliance.facts.pool_reasons import missing_pool
 from appliance.message import Message
 from appliance.operation import Operation, Plan, command_step, never
-from appliance.pools.base import missing_pool
 from appliance.pools.progress import unix_time
 
 

@@ -190,6 +190,14 @@ def read_settings(pool: str, box: str) -> FoundSettings:
     return box_settings.read_settings(text)
 
 
+def read_only_pool(pool: str) -> Reason:
+    return Reason(
+        "record-pool-read-only",
+        "{pool} was imported read-only. Export it, then import it without read-only.",
+        pool=pool,
+    )
+
+
 def no_settings() -> Reason:
     return Reason("settings-missing", "The record of that box has no settings of Larder. An earlier version wrote it.")
 

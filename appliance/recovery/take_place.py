@@ -19,6 +19,7 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.box_record import BoxRecord
 from appliance.facts.datasets import names_above
+from appliance.facts.pool_reasons import missing_pool
 from appliance.formatting import day_text
 from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, always, checked_plan
@@ -85,17 +86,13 @@ class TakePlace(Operation, tag="take-place"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         pool, record = facts.pool(self.pool), facts.box_record
         if pool is None or pool.guid != self.guid:
-            yield Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=self.pool)
+            yield missing_pool(self.pool)
             return
         if record is None or record.box != self.box or record.sealed != self.sealed:
             yield records.missing_box()
             return
         if facts.properties_of(self.pool).get("readonly") == "on":
-            yield Reason(
-                "record-pool-read-only",
-                "{pool} was imported read-only. Export it, then import it without read-only.",
-                pool=self.pool,
-            )
+            yield records.read_only_pool(self.pool)
         mark = records.marks_of(facts.dataset(self.pool)).find(self.box)
         if self.box == key_store.box_mark() and not (mark and mark.by):
             yield Reason("record-of-this-box", "That is the record of this box itself.")

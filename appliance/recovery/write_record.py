@@ -9,9 +9,10 @@ import msgspec
 from appliance import names
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts, Pool
+from appliance.facts.pool_reasons import missing_pool
 from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, never
-from appliance.recovery import refresh
+from appliance.recovery import records, refresh
 from appliance.zfs import kstat
 
 
@@ -47,11 +48,7 @@ class WriteRecord(Operation, tag="write-record"):
             yield missing_pool(self.pool)
             return
         if facts.properties_of(self.pool).get("readonly") == "on":
-            yield Reason(
-                "record-pool-read-only",
-                "{pool} was imported read-only. Export it, then import it without read-only.",
-                pool=self.pool,
-            )
+            yield records.read_only_pool(self.pool)
         yield from refresh.replaced_reasons((self.pool,), facts)
 
     def plan(self, facts: Facts) -> Plan:
@@ -77,7 +74,3 @@ class WriteRecord(Operation, tag="write-record"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return Message("The former record is still there, or the new one. Start it again.")
-
-
-def missing_pool(pool: str) -> Reason:
-    return Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=pool)

@@ -11,6 +11,7 @@ from appliance import names
 from appliance.errors import Failed, LarderError, Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
+from appliance.facts.pool_reasons import missing_pool
 from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work
 from appliance.shares import approved, publish
@@ -100,7 +101,7 @@ class ApproveShares(Operation, tag="approve-shares"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         pool = facts.pool(self.pool)
         if pool is None or pool.guid != self.guid:
-            yield Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=self.pool)
+            yield missing_pool(self.pool)
             return
         offers = offered_shares(facts, self.pool)
         if not offers:

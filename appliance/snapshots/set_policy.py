@@ -10,12 +10,13 @@ from appliance import names
 from appliance.errors import Reason
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
+from appliance.facts.pool_reasons import stopped_pool
 from appliance.message import Message
 from appliance.operation import Operation, Plan, command_step
 from appliance.snapshots import policy as snapshot_policy
 from appliance.snapshots import retention
 from appliance.snapshots.policy import Policy
-from appliance.snapshots.take import dataset_missing, pool_stopped
+from appliance.snapshots.take import dataset_missing
 
 
 class SetSnapshotPolicy(Operation, tag="set-snapshot-policy"):
@@ -58,7 +59,7 @@ class SetSnapshotPolicy(Operation, tag="set-snapshot-policy"):
         if dataset is None:
             yield dataset_missing(self.dataset)
         elif dataset.readonly and (pool := facts.pool(dataset.pool)) and pool.state == "SUSPENDED":
-            yield pool_stopped(dataset.pool)
+            yield stopped_pool(dataset.pool)
         elif self.policy is None and dataset.policy_source not in snapshot_policy.OWN:
             yield Reason("schedule-not-own", "{dataset} has no snapshot schedule of its own.", dataset=self.dataset)
 

@@ -15,6 +15,7 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import is_continued
 from appliance.facts.datasets import Dataset
+from appliance.facts.pool_reasons import missing_pool, stopped_pool
 from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.strict_struct import StrictStruct
@@ -36,17 +37,9 @@ class SnapshotsOperation(Operation):
         name = self.subject.split("/", 1)[0]
         pool = facts.pool(name)
         if pool is None:
-            yield Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=name)
+            yield missing_pool(name)
         elif pool.state == "SUSPENDED":
-            yield pool_stopped(name)
-
-
-def pool_stopped(pool: str) -> Reason:
-    return Reason(
-        "pool-stopped",
-        "{pool} has stopped because its disks do not answer. Reconnect them, then start the pool again on its page.",
-        pool=pool,
-    )
+            yield stopped_pool(name)
 
 
 def dataset_missing(dataset: str) -> Reason:

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from appliance.errors import Failed, Refused, explain_error
 from appliance.facts.box import Facts
+from appliance.facts.pool_reasons import stopped_pool
 from appliance.snapshots import space
 from appliance.snapshots.destroy import MOST, DestroySnapshots
-from appliance.snapshots.take import pool_stopped
 from web import agent
 from web.inventory import store
 from web.inventory.models import SnapshotRow
@@ -24,7 +24,7 @@ def ask_agent(dataset: str, ask: Callable[[], Any]) -> tuple[Any, str]:
     """Ask the agent about a dataset. Returns the answer, and the problem as text if there is none."""
     pool = dataset.split("/", 1)[0]
     if pool in store.stopped_pools():
-        return None, pool_stopped(pool).text
+        return None, stopped_pool(pool).text
     return try_agent(ask)
 
 

@@ -21,11 +21,11 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Dataset
+from appliance.facts.pool_reasons import missing_pool, stopped_pool
 from appliance.facts.receiver import Receiver
 from appliance.formatting import size_text
 from appliance.message import Message
 from appliance.operation import Plan, Step, Work, always, command_step
-from appliance.snapshots.take import pool_stopped
 
 YES = "yes"
 READ_BACK = ("guid", *answers.ROOT_OFF, user_properties.RECEIVES)
@@ -75,10 +75,10 @@ class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         pool, top, now = facts.pool(self.pool), facts.dataset(self.pool), facts.dataset(self.root)
         if pool is None or top is None:
-            yield Reason("pool-missing", "The pool {pool} is not in use here any more.", field="pool", pool=self.pool)
+            yield missing_pool(self.pool).with_field("pool")
             return
         if pool.state == "SUSPENDED":
-            yield pool_stopped(pool.name).with_field("pool")
+            yield stopped_pool(pool.name).with_field("pool")
         if top.locked:
             yield reasons.dataset_locked(self.pool).with_field("pool")
         if facts.receiver(self.receiver):

@@ -28,11 +28,11 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Dataset, Property
+from appliance.facts.pool_reasons import stopped_pool
 from appliance.facts.remote import Remote
 from appliance.formatting import duration_text, names_text, rate_text, round_time_left, size_text
 from appliance.message import Message
 from appliance.operation import Plan, Step, Work, never
-from appliance.snapshots.take import pool_stopped
 from appliance.strict_struct import StrictStruct
 
 SHORT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")  # names of snapshots that can be restored: a backup's are such
@@ -114,7 +114,7 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
             yield Reason("remote-key-changed", "{host} shows another host key than the one that you confirmed. Look at its page first.", host=remote.host)  # fmt: skip
         name = self.parent.split("/", 1)[0]
         if (pool := facts.pool(name)) and pool.state == "SUSPENDED":
-            yield pool_stopped(name)
+            yield stopped_pool(name)
         yield from self.check_place(facts)
 
     def size(self, facts: Facts) -> int:  # the same for every restore

@@ -30,12 +30,13 @@ from appliance.backups.transfer import find_snapshot, run_transfer, send_flags
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset, Snapshot
+from appliance.facts.pool_reasons import stopped_pool
 from appliance.facts.remote import Remote
 from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.recovery import refresh
 from appliance.snapshots.bookmarks import read_bookmarks
-from appliance.snapshots.take import dataset_missing, pool_stopped
+from appliance.snapshots.take import dataset_missing
 from appliance.zfs import list_snapshots
 
 NAMED = 5
@@ -143,7 +144,7 @@ class SendBackup(Operation, tag="send-backup"):
             yield settings.not_confirmed(remote)
         yield from refresh.replaced_reasons((dataset.pool,), facts)
         if (pool := facts.pool(dataset.pool)) and pool.state == "SUSPENDED":
-            yield pool_stopped(pool.name)
+            yield stopped_pool(pool.name)
 
     def plan(self, facts: Facts) -> Plan:
         dataset, task, remote = self.find(facts)

@@ -12,10 +12,10 @@ from appliance.disks.clear_labels import erase_step, lost_use
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts import vdev_state
 from appliance.facts.box import Disk, Facts, Pool, Vdev
+from appliance.facts.pool_reasons import missing_pool, stopped_pool
 from appliance.formatting import disk_label, size_text
 from appliance.message import Message
 from appliance.operation import Loss, Operation, Plan, Step, Work
-from appliance.pools.base import missing_pool
 from appliance.zfs import status, vdev_tree
 from appliance.zfs.vdev_tree import Place
 
@@ -81,11 +81,7 @@ class VdevOperation(Operation):
         if pool is None:
             yield missing_pool(self.pool)
         elif pool.state == "SUSPENDED":
-            yield Reason(
-                "pool-stopped",
-                "{pool} has stopped because its disks do not answer. Reconnect them, then start the pool again on its page.",
-                pool=self.pool,
-            )
+            yield stopped_pool(self.pool)
 
     def check_new_disks(self, facts: Facts) -> Iterator[Reason]:
         """Whether the chosen disks are there, chosen once, and not in use."""

@@ -8,9 +8,9 @@ from appliance.errors import Reason
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.facts.copy_mark import parse_copy_mark
+from appliance.facts.pool_reasons import missing_pool
 from appliance.message import Message, join_messages
 from appliance.operation import Plan, command_step, never
-from appliance.pools.base import missing_pool
 from appliance.pools.vdevs.base import VdevOperation, missing_vdev
 from appliance.pools.vdevs.online_offline import is_surely_gone
 from appliance.zfs import vdev_tree
