@@ -8,8 +8,14 @@ from django import forms
 from django.utils.translation import gettext
 
 from appliance import formatting
+from web.translation import text_of
 
 HOURS = [(hour, f"{hour:02d}:00") for hour in range(24)]  # of the box's own clock
+
+
+def with_free_space(name: str, free: int) -> str:
+    """A place to choose, with the bytes that are free there."""
+    return gettext("{name} ({available} free)").format(name=name, available=text_of(formatting.size_text(free)))
 
 
 class SizeField(forms.Field):

@@ -141,6 +141,15 @@ def confirmed_file(port: str) -> Path:
     return paths.AGENT_STATE / "mtu" / port
 
 
+def list_confirmed() -> tuple[str, ...]:
+    """The ports for which an MTU was confirmed, whether they are there or not."""
+    try:
+        names = sorted(path.name for path in confirmed_file("any").parent.iterdir())
+    except OSError:
+        return ()
+    return tuple(name for name in names if NAME.fullmatch(name))
+
+
 def read_status(port: str) -> MtuStatus:
     return MtuStatus(read_mtu(port), describe_manager(port), read_trial(port), read_unreached(port))
 

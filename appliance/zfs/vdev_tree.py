@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -71,6 +71,12 @@ def link_of(device: Vdev) -> str:
     # An in-place replacement leaves the old one with this ending (spa_vdev_attach), so that nothing opens it any more.
     name = (device.path.removesuffix("/old") or device.name).rpartition("/")[2]
     return name.rsplit("-part", 1)[0] if "-part" in name else name
+
+
+def is_rotational(pool: Pool, disks: Iterable[Disk]) -> bool:
+    """Whether one of these disks is in the pool and has platters."""
+    members = {link_of(device) for device in pool.devices()}
+    return any(disk.rotational for disk in disks if (disk.path or disk.name).rpartition("/")[2] in members)
 
 
 def disk_of(device: Vdev, facts: Facts) -> Disk | None:

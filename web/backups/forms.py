@@ -14,7 +14,7 @@ from appliance.errors import Refused
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Dataset
 from appliance.formatting import size_text
-from web.forms_common import HOURS
+from web.forms_common import HOURS, with_free_space
 from web.jobs.refusals import validation_error
 from web.translation import lazy_format, lazy_text, text_of
 
@@ -178,9 +178,7 @@ def remote_choices(facts: Facts) -> list[tuple[str, str]]:
     return [
         (
             f"{REMOTE}{one.id}",
-            gettext("{host} ({free} free)").format(host=one.host, free=text_of(size_text(one.free)))
-            if one.free
-            else one.host,
+            with_free_space(one.host, one.free) if one.free else one.host,
         )
         for one in facts.remotes
         if one.host_key
@@ -194,9 +192,11 @@ def pool_choices(dataset: Dataset, facts: Facts) -> list[tuple[str, str]]:
     def label(pool: Pool) -> str:
         if pool.name not in tops:
             return pool.name
-        free = text_of(size_text(tops[pool.name].available))
+        free = tops[pool.name].available
         if pool.on_usb:
-            return gettext("{name} (USB disk, {available} free)").format(name=pool.name, available=free)
-        return gettext("{name} ({available} free)").format(name=pool.name, available=free)
+            return gettext("{name} (USB disk, {available} free)").format(
+                name=pool.name, available=text_of(size_text(free))
+            )
+        return with_free_space(pool.name, free)
 
     return [(str(pool.guid), label(pool)) for pool in facts.pools if pool.name != dataset.pool]

@@ -14,11 +14,10 @@ from appliance.backups.remote import settings
 from appliance.backups.tasks import HOME
 from appliance.errors import Refused
 from appliance.facts.box import Facts
-from appliance.formatting import size_text
 from web.backups.remote_forms import PLAIN
-from web.forms_common import SizeField
+from web.forms_common import SizeField, with_free_space
 from web.jobs.refusals import validation_error
-from web.translation import lazy_format, lazy_text, text_of
+from web.translation import lazy_format, lazy_text
 
 HTTPS = 443
 
@@ -50,9 +49,7 @@ class ReceiveForm(forms.Form):
         choices = [
             (
                 pool.name,
-                gettext("{name} ({available} free)").format(
-                    name=pool.name, available=text_of(size_text(tops[pool.name].available))
-                ),
+                with_free_space(pool.name, tops[pool.name].available),
             )
             for pool in facts.pools
             if pool.name in tops

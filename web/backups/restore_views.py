@@ -25,13 +25,13 @@ from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset
-from appliance.formatting import size_text
 from web import live
 from web.backups import status
+from web.forms_common import with_free_space
 from web.inventory.models import DatasetRow, SnapshotRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons, refusals_lead_to, validation_error
-from web.translation import lazy_text, text_of
+from web.translation import lazy_text
 
 MOMENTS = 200  # that can be chosen from
 PARENTS = 1000
@@ -57,7 +57,7 @@ class RestoreForm(forms.Form):
         self.fields["parent"].choices = [  # type: ignore[attr-defined]
             (
                 one.name,
-                gettext("{name} ({available} free)").format(name=one.name, available=text_of(size_text(one.available))),
+                with_free_space(one.name, one.available),
             )
             for one in possible_parents(facts)
         ]

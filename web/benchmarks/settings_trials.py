@@ -105,15 +105,20 @@ def list_lost(settings: list[SettingStatus]) -> list[tuple[str, str, str, str]]:
     return [(one.tag, SETTINGS[one.tag].name, port, now) for one in settings for port in one.lost]
 
 
+def ask_to_switch(tag: str, *, on: bool) -> SwitchedSetting:
+    """Raises Refused, Failed, AgentBusy."""
+    request = SwitchSetting(setting=tag, on=on)
+    told = agent.last({"verb": verb_of(SwitchSetting), **msgspec.to_builtins(request)}, silence=SECONDS_TO_SWITCH)
+    return msgspec.convert(told["facts"], SwitchedSetting)
+
+
 def switch(row: ClientRunRow, *, on: bool) -> None:
     """Switch the setting of a run, and note what it was and became. Raises Refused, Failed, AgentBusy."""
     # Back it goes also after the last one that is allowed.
     if not row.setting or row.switches >= (MOST_SWITCHES if on else MOST_SWITCHES + 1):
         raise Refused(Reason("setting-not-asked", "This measurement does not switch a setting. Nothing was changed."))
     first = row.switches == 0
-    request = SwitchSetting(setting=row.setting, on=on)
-    told = agent.last({"verb": verb_of(SwitchSetting), **msgspec.to_builtins(request)}, silence=SECONDS_TO_SWITCH)
-    answer = msgspec.convert(told["facts"], SwitchedSetting)
+    answer = ask_to_switch(row.setting, on=on)
     changed = {"tried": answer.value} if on else {"former": answer.value}
     ClientRunRow.objects.filter(pk=row.pk).update(switched=on, switches=F("switches") + 1, **changed)
     if not first and answer.was_switched != row.switched:
@@ -165,9 +170,7 @@ def is_heard(row: ClientRunRow) -> bool:
 
 def end_trial(row: ClientRunRow, user: str) -> SwitchedSetting:
     """Put the setting back now, and end the run: its script is not let in again. Raises Refused, Failed, AgentBusy."""
-    request = SwitchSetting(setting=row.setting, on=False)
-    told = agent.last({"verb": verb_of(SwitchSetting), **msgspec.to_builtins(request)}, silence=SECONDS_TO_SWITCH)
-    answer = msgspec.convert(told["facts"], SwitchedSetting)
+    answer = ask_to_switch(row.setting, on=False)
     ClientRunRow.objects.filter(pk=row.pk, state=ClientRunRow.State.RUNNING).update(
         state=ClientRunRow.State.FAILED, switched=False, former=answer.value, token_hash="", finished=timezone.now(),
         **with_said(text=Message("The setting that it tried was put back by {user}.", user=user)),

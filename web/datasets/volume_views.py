@@ -77,6 +77,9 @@ def create_volume(request: HttpRequest) -> HttpResponse:
             add_reasons(form, refusal.reasons)
     context = {
         "form": form,
+        "back": reverse("volumes"),
+        "title": gettext("Create a volume"),
+        "verb": gettext("Create the volume"),
         "compared": compare_blocks(),
         "machines": FOR_MACHINES,
         "desktops": FOR_DESKTOPS,

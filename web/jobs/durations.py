@@ -89,12 +89,6 @@ def pool_of(name: str, known: EstimateFacts) -> Pool | None:
     return known.facts.pool(name)
 
 
-def is_rotational(pool: Pool, known: EstimateFacts) -> bool:
-    """Whether a disk of the pool has platters."""
-    members = {vdev_tree.link_of(device) for device in pool.devices()}
-    return any(disk.rotational for disk in known.facts.disks if disk.path.rsplit("/", 1)[-1] in members)
-
-
 def on_pool(work: Callable[..., RebuildEstimate]) -> Estimate:
     """How long work on a whole pool takes, by what was measured on it."""
 
@@ -102,7 +96,9 @@ def on_pool(work: Callable[..., RebuildEstimate]) -> Estimate:
         pool = pool_of(operation.pool, known)
         if pool is None:
             return gettext("It depends on how much is in the pool.")
-        found = work(pool, known.past(pool, known.facts.datasets), rotational=is_rotational(pool, known))
+        found = work(
+            pool, known.past(pool, known.facts.datasets), rotational=vdev_tree.is_rotational(pool, known.facts.disks)
+        )
         return gettext("About {duration} ({basis}).").format(duration=about(found.seconds), basis=text_of(found.basis))
 
     return told
@@ -122,7 +118,7 @@ def vdev_removal(operation: RemoveVdev, known: EstimateFacts) -> str:
         return gettext("It depends on how much is on it.")
     if place.vdev.role in {"log", "cache", "spare"}:
         return SECONDS
-    return at_speed(place.vdev.used, HARD_DISK if is_rotational(pool, known) else SOLID_STATE)
+    return at_speed(place.vdev.used, HARD_DISK if vdev_tree.is_rotational(pool, known.facts.disks) else SOLID_STATE)
 
 
 def pool_import(operation: ImportPool, known: EstimateFacts) -> str:  # noqa: ARG001

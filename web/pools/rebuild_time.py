@@ -33,8 +33,7 @@ def past_work(pool: Pool, datasets: Iterable[Dataset]) -> list[PastWork]:
 
 def is_rotational(pool: Pool, box: Box) -> bool:
     """Whether a disk of the pool has platters."""
-    members = {vdev_tree.link_of(device) for device in pool.devices()}
-    return any(bay.disk.rotational for bay in box.bays if bay.key in members)
+    return vdev_tree.is_rotational(pool, (bay.disk for bay in box.bays))
 
 
 def rebuild_estimate(pool: Pool, box: Box) -> RebuildEstimate:

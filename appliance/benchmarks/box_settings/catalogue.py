@@ -51,11 +51,7 @@ def list_lost(tag: str) -> tuple[str, ...]:
     if tag != TAG:
         lost = find_setting(tag).lost_port()
         return (lost,) if lost else ()
-    try:
-        names = sorted(path.name for path in mtu.confirmed_file("x").parent.iterdir())
-    except OSError:
-        return ()
-    return tuple(name for name in names if mtu.NAME.fullmatch(name) and not (mtu.PORTS / name).exists())
+    return tuple(name for name in mtu.list_confirmed() if not (mtu.PORTS / name).exists())
 
 
 def read_setting(tag: str) -> SettingStatus:
