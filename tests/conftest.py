@@ -6,16 +6,17 @@ import gc
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
 from deploy.image import build, states
 from deploy.image.machine import Machine
-from tests import durations, warm
+from tests import durations, machine_report, warm
 
 LONGEST_WITHOUT_A_MACHINE = "tests/gallery/test_pseudo_language.py"
 _seconds: dict[str, float] = defaultdict(float)
+_described: set[str] = set()  # machines that have been asked what is wrong with them
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -60,6 +61,17 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add to the first failure on a machine what the machine says of itself."""
+    report = yield
+    machine = getattr(item, "funcargs", {}).get("appliance")
+    if report.failed and isinstance(machine, Machine) and machine.name not in _described:
+        _described.add(machine.name)
+        report.sections.append((f"the machine {machine.name}", machine_report.describe_machine(machine)))
+    return report
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -212,15 +212,17 @@ def disk_paths(appliance: Machine, *bays: int) -> list[str]:
 
 def run_zpool(appliance: Machine, *words: str) -> None:
     """``zpool`` by hand, again where the partition it has just made was away for a moment (appliance/pools/vdevs/retry.py)."""
-    for _again in range(2):
+    for _again in range(retry.TIMES - 1):
         try:
             appliance.run("zpool", *words)
-            return
+            break
         except MachineError as failed:
             if not any(text in str(failed) for text in retry.BRIEF):
                 raise
             appliance.run("udevadm", "settle")
-    appliance.run("zpool", *words)
+    else:
+        appliance.run("zpool", *words)
+    appliance.run("udevadm", "settle")
 
 
 def create_pool(appliance: Machine, *words: str) -> None:
