@@ -10,9 +10,9 @@ import msgspec
 from django.db.models import QuerySet
 
 from appliance.alerts.rules import Fault
-from appliance.backups import check_keys, drill, drill_scratch
+from appliance.backups import check_keys, drill_base, drill_scratch
 from appliance.backups.check_keys import CheckBackupKeys, KeyCheck
-from appliance.backups.drill import DrillBackup, Rehearsal
+from appliance.backups.drill_base import Rehearsal
 from appliance.backups.drill_scratch import RemoveDrill
 from appliance.facts import user_properties
 from appliance.facts.box import Pool
@@ -26,7 +26,7 @@ from web.backups.status import BackupStatus
 from web.inventory.models import DatasetRow, Source
 from web.jobs.models import Job
 
-KINDS_OF_JOBS = ("drill-backup", "check-backup-keys", "remove-drill")
+KINDS_OF_JOBS = ("drill-backup", "check-backup-keys", "remove-drill")  # on the disks of this box
 REST_AFTER_FAILURE = timedelta(days=1)
 REMOVE_AGAIN_AFTER = timedelta(minutes=10)
 DRILLED = f'"{user_properties.DRILL}":'  # in the facts of what a drill has made
@@ -42,12 +42,15 @@ def is_key_due(one: BackupStatus, now: datetime) -> bool:
 
 
 def is_drill_due(one: BackupStatus, now: datetime) -> bool:
-    """Whether a test is due and there is room for it. Where there is none, the backup's page says so."""
-    if one.pool is None or not one.task.drill or one.good is None:
+    """Whether a test is due, and there is room for it and something to compare with. Where not, the backup's page says so."""
+    if not one.can_run or not one.task.drill or one.good is None:
         return False
-    if not is_old(one.proof.drilled, now, proof.DRILL_EVERY):
+    if not is_old(one.proof.drilled, now, proof.DRILL_EVERY) or was_tried(one, proof.drill_kind(one.task), now):
         return False
-    return place_of(one).fits and not was_tried(one, "drill-backup", now)
+    facts = status.read_facts()
+    return proof.drill_place(one.dataset, one.task, facts).fits and not proof.locked_folders(
+        one.dataset, one.task, facts
+    )
 
 
 def is_old(last: datetime | None, now: datetime, every: timedelta) -> bool:
@@ -62,16 +65,12 @@ def jobs_of(one: BackupStatus, kind: str) -> QuerySet[Job]:
     return Job.objects.filter(kind=kind, subject=one.dataset.name, operation__contains=f'"{one.task.key}"')
 
 
-def place_of(one: BackupStatus) -> proof.DrillPlace:
-    return proof.drill_place(one.dataset, one.task, status.read_facts())
-
-
 def key_check_of(one: BackupStatus, pool: Pool, _now: datetime) -> Operation:
     return CheckBackupKeys(dataset=one.dataset.name, key=one.task.key, target=one.task.root(pool))
 
 
-def drill_of(one: BackupStatus, pool: Pool, _now: datetime) -> Operation:
-    return DrillBackup(dataset=one.dataset.name, key=one.task.key, target=one.task.root(pool), pool=place_of(one).pool)
+def drill_of(one: BackupStatus, pool: Pool | None, _now: datetime) -> Operation:
+    return proof.make_drill(one, pool, status.read_facts())
 
 
 def left_over(now: datetime) -> RemoveDrill | None:
@@ -81,7 +80,7 @@ def left_over(now: datetime) -> RemoveDrill | None:
         if not drill_scratch.is_scratch(dataset):
             continue
         key = drill_scratch.key_of(dataset.name)
-        runs = Job.objects.filter(kind="drill-backup", operation__contains=f'"{key}"')
+        runs = Job.objects.filter(kind__in=proof.DRILL_KINDS, operation__contains=f'"{key}"')
         tries = Job.objects.filter(
             kind="remove-drill", subject=dataset.name, created__range=(now - REMOVE_AGAIN_AFTER, now)
         )
@@ -124,7 +123,7 @@ def store_keys(one: BackupStatus, found: proof.Proof) -> None:
 
 
 def store_drill(one: BackupStatus, found: proof.Proof) -> None:
-    ended, result = latest_result(one, "drill-backup", drill.PREFIX, Rehearsal, found.drilled)
+    ended, result = latest_result(one, proof.drill_kind(one.task), drill_base.PREFIX, Rehearsal, found.drilled)
     if ended and result:
         found.drilled, found.seconds, found.moved, found.files = ended, result.seconds, result.moved, result.files
         found.different, found.differences = result.different, list(result.differences)

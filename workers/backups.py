@@ -34,7 +34,7 @@ from workers.interval import Interval
 log = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS = 30.0
 KINDS_OF_JOBS = ("run-backup", "send-backup", "verify-backup")
-OVER_NETWORK = ("send-backup", "restore-remote")
+OVER_NETWORK = ("send-backup", "restore-remote", "drill-remote")
 ON_DISKS = ("run-backup", "verify-backup", "restore-folder", *backup_proof.KINDS_OF_JOBS)
 MOST_DOUBLED = 5  # eight hours
 COMPARE_EVERY = timedelta(days=7)
@@ -74,7 +74,7 @@ def start_next(statuses: list[BackupStatus], now: datetime) -> Job | None:
     stopped = store.stopped_pools()
     if not is_busy(OVER_NETWORK):
         ready = [one for one in statuses if one.task.remote and is_ready(one, now, stopped)]
-        if job := start_longest_due(find_due(ready, now), now):
+        if job := start_longest_due(find_due(ready, now), now) or start_remote_drill(ready, now):
             return job
     if is_busy(ON_DISKS):
         return None
@@ -92,6 +92,13 @@ def find_due(ready: Iterable[BackupStatus], now: datetime) -> list[BackupStatus]
 def start_longest_due(due: Iterable[BackupStatus], now: datetime) -> Job | None:
     for one in sorted(due, key=lambda one: one.good or NEVER):
         if job := start_run(one, now):
+            return job
+    return None
+
+
+def start_remote_drill(ready: Iterable[BackupStatus], now: datetime) -> Job | None:
+    for one in ready:
+        if backup_proof.is_drill_due(one, now) and (job := start_operation(one, backup_proof.drill_of(one, None, now))):
             return job
     return None
 

@@ -30,8 +30,7 @@ class BackupOperation(Operation):
     def __post_init__(self) -> None:
         names.existing_dataset(self.dataset)
         names.existing_dataset(self.target, field="target")
-        if not tasks.KEY.fullmatch(self.key):
-            raise Refused(Reason("backup-key-invalid", "That is not a backup of Larder.", field="key"))
+        tasks.check_key(self.key)
 
     @property
     def subject(self) -> str:
@@ -57,7 +56,7 @@ class BackupOperation(Operation):
             raise Refused(dataset_missing(self.dataset))
         task = tasks.find_task(dataset, self.key)
         if task is None:
-            raise Refused(Reason("backup-missing", "{dataset} no longer has this backup.", dataset=self.dataset))
+            raise Refused(tasks.task_missing(self.dataset))
         pool = task.find_pool(facts)
         if pool is None:
             raise Refused(

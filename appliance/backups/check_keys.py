@@ -99,7 +99,7 @@ class CheckBackupKeys(BackupOperation, tag="check-backup-keys"):
         if untried and self.typed:
             raise Failed(
                 Message("This does not open the copy of {untried}", untried=untried[0]),
-                Message("Look whether it is the right one."),
+                Message("Check whether it is the right one."),
             )
 
     @staticmethod

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import msgspec
 
 from appliance import command, names
-from appliance.backups import staging, unchanged
+from appliance.backups import copies, staging, unchanged
 from appliance.backups.staging import Restored
-from appliance.errors import Failed, Reason, Refused
+from appliance.errors import Failed, Reason, Refused, explain_error
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
@@ -38,7 +38,12 @@ class Rehearsed(Restored, frozen=True):
 
     @property
     def properties(self) -> dict[str, str]:
-        return {**super().properties, user_properties.DRILL: self.key}
+        return {**super().properties, **made_by(self.key)}
+
+
+def made_by(key: str) -> dict[str, str]:
+    """What is set on each dataset that a drill of the backup ``key`` restores: nobody is to write there."""
+    return {"readonly": "on", user_properties.DRILL: key}
 
 
 def scratch_of(pool: str, key: str) -> str:
@@ -57,8 +62,9 @@ def is_scratch(dataset: Dataset) -> bool:
     return noted is not None and noted.source == "local" and bool(noted.value) and noted.value == key_of(dataset.name)
 
 
-def create_argv(name: str) -> list[str]:
-    return staging.create_argv(name, {user_properties.DRILL: key_of(name)})
+def create_argv(name: str, limit: int) -> list[str]:
+    """The command that makes it, with room for ``limit`` bytes: what another box sends may be more than it said."""
+    return staging.create_argv(name, {user_properties.DRILL: key_of(name), "quota": str(limit)})
 
 
 def room(pool: Dataset | None, scratch: Dataset | None) -> int:
@@ -84,6 +90,16 @@ def remove_scratch(name: str, work: Work) -> None:
             )
     command.run(["zfs", "destroy", "-r", "--", name], timeout=staging.SECONDS_TO_DESTROY)
     work.note(Message("{name} was removed", name=name))
+
+
+def discard_part(name: str, work: Work) -> None:
+    """Destroy what a drill was receiving, with whatever the other box has sent along below it, which no drill has marked. The
+    caller has begun to receive it in a scratch of its own, so it is nobody else's."""
+    try:
+        if copies.read_values(name, ("guid",)):
+            command.run(["zfs", "destroy", "-r", "--", name], timeout=staging.SECONDS_TO_DESTROY)
+    except Failed as error:
+        work.note(Message("{scratch} stays for now: {error}", scratch=name, error=explain_error(error)))
 
 
 class RemoveDrill(Operation, tag="remove-drill"):

@@ -68,7 +68,7 @@ def conflict(source: str, guid: int, raw: bool, copy: Copy) -> Reason | None:
     if copy.mark and copy.mark.guid != guid:
         return Reason(
             "backup-target-of-other",
-            "{target} is the copy of another folder than {source}. Rename it, or choose another place.",
+            "{target} is the copy of another folder than {source}. Choose another place.",
             field="path",
             target=copy.name,
             source=source,

@@ -69,7 +69,8 @@ class LocalPlace:
 
     def receiver(self, name: str, wanted: Mapping[str, str], *, new: bool) -> list[str]:
         options = [word for key, value in wanted.items() for word in ("-o", f"{key}={value}")] if new else []
-        return ["zfs", "receive", "-u", "-s", *options, name]
+        # -h: without the holds of the stream, which would keep the copy from ever being removed.
+        return ["zfs", "receive", "-u", "-s", "-h", *options, name]
 
 
 LOCAL = LocalPlace()

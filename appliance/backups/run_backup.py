@@ -92,7 +92,7 @@ class RunBackup(BackupOperation, tag="run-backup"):
         steps.append(
             Step(
                 "check",
-                Message("Look whether every folder was copied"),
+                Message("Check whether every folder was copied"),
                 shlex.join(["zfs", "set", f"{user_properties.COPIED}=…", targets[dataset.guid]]),
                 partial(self.report, run, dataset, targets[dataset.guid], len(tree)),
             )

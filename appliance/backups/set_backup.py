@@ -202,6 +202,6 @@ def check_remote(task: BackupTask, facts: Facts) -> Iterator[Reason]:
 
 def is_weaker(then: BackupTask, now: BackupTask) -> bool:
     """Whether a changed task keeps fewer copies, goes elsewhere, copies less, is tested no more, or may be late for longer."""
-    fewer = any(then.keep.count(grain) < now.keep.count(grain) for grain in tasks.GRAINS)
+    fewer = then.keep.keeps_fewer(now.keep)
     moved = (then.pool, then.remote, then.path) != (now.pool, now.remote, now.path)
     return fewer or moved or then.days > now.days or (now.below and not then.below) or (now.drill and not then.drill)

@@ -1,11 +1,13 @@
 """Where a restore receives into: a folder of its own, out of use, until everything has arrived and gets its place.
 
 It carries the mark of a copy of nothing, and each folder received into it the mark of a copy of the copy. So no schedule
-takes snapshots there, no backup copies it, nothing of it is mounted or shared, and what the job has made is known by that.
+takes snapshots there, no backup copies it, and nothing of it is mounted or shared. A copy that was set aside carries the same
+mark; what a restore has made is known by ``larder:restore``, which says its token.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 
 import msgspec
@@ -18,7 +20,7 @@ from appliance.backups.transfer import Transfer
 from appliance.datasets import access_note
 from appliance.errors import Failed
 from appliance.facts import user_properties
-from appliance.facts.copy_mark import CopyMark, parse_copy_mark
+from appliance.facts.copy_mark import CopyMark, is_continued, parse_copy_mark
 from appliance.facts.datasets import names_above
 from appliance.message import Message
 from appliance.operation import Work
@@ -27,7 +29,9 @@ from appliance.snapshots.policy import Policy
 from appliance.zfs import list_snapshots, mount, mountpoints
 
 SECONDS = 300
+NAME = re.compile(r"restoring-([0-9a-f]{8})")
 MARK = CopyMark(0, raw=False).text  # a copy of nothing
+RESUME = "receive_resume_token"
 QUIET = {user_properties.SHARE: ShareSetting().text(), user_properties.POLICY: Policy().fingerprint}  # of what is in it
 SECONDS_TO_DESTROY = 3600.0  # many blocks have to be freed
 
@@ -82,7 +86,7 @@ class Staging(msgspec.Struct, frozen=True):
 
     @property
     def create_argv(self) -> list[str]:
-        return create_argv(self.name)
+        return create_argv(self.name, {user_properties.RESTORE: token_of(self.name)})
 
     @property
     def rename_argv(self) -> list[str]:
@@ -191,16 +195,24 @@ class Staging(msgspec.Struct, frozen=True):
 
 
 def create_argv(name: str, noted: dict[str, str] | None = None) -> list[str]:
-    """The command that makes a folder to receive into, out of use, with the user properties ``noted``."""
+    """The command that makes a folder to receive into, out of use, with the properties ``noted``."""
     off = {**copies.HOME_OFF, **QUIET, user_properties.COPY_OF: MARK, **(noted or {})}
     options = [word for key, value in off.items() for word in ("-o", f"{key}={value}")]
     return ["zfs", "create", *options, "--", name]
 
 
+def token_of(name: str) -> str:
+    """The token of the restore that receives into this folder; empty where it has another name."""
+    found = NAME.fullmatch(name.rpartition("/")[2])
+    return found[1] if found else ""
+
+
 def is_there(name: str) -> bool:
-    """Whether the folder to receive into exists, with its mark. Raises Failed where something else has its name."""
-    values = copies.read_values(name, ("guid", user_properties.COPY_OF))
-    if values and values.get(user_properties.COPY_OF) != MARK:
+    """Whether the folder to receive into exists, with its marks. Raises Failed where something else has its name."""
+    values = copies.read_values(name, ("guid", user_properties.COPY_OF, user_properties.RESTORE))
+    token = token_of(name)
+    ours = bool(token) and values.get(user_properties.RESTORE) == token
+    if values and not (ours and values.get(user_properties.COPY_OF) == MARK):
         raise Failed(
             Message("{name} is not a folder that a restore has made", name=name), Message("Nothing was changed in it.")
         )
@@ -214,13 +226,21 @@ def remove_stage(name: str, made: set[str], work: Work) -> None:
         return
     argv = ["zfs", "list", "-H", "-o", "name", "-r", "-t", "filesystem,volume", name]
     found = set(command.run(argv, timeout=SECONDS).stdout.splitlines())
-    if other := sorted(found - made - {name}):
+    if other := sorted(one for one in found - {name} if one not in made or not was_received(one)):
         raise Failed(
             Message("{name} was not removed", name=name),
             Message("{other} is in it, and this restore has not made it.", other=other[0]),
         )
     command.run(["zfs", "destroy", "-r", "--", name], timeout=SECONDS_TO_DESTROY)
     work.note(Message("{name} was removed, with what had arrived in it", name=name))
+
+
+def was_received(name: str) -> bool:
+    """Whether what lies in a folder to receive into was received there: folders of somebody could be moved to its name."""
+    values = copies.read_values(name, (user_properties.COPY_OF, RESUME))
+    # An interrupted first receive may not have its properties yet, and has no snapshot.
+    is_half_made = RESUME in values and not any(list_snapshots.list_snapshots([name]))
+    return is_half_made or is_continued(values.get(user_properties.COPY_OF, ""))
 
 
 def has_arrived(name: str, guid: int) -> bool:

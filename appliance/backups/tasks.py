@@ -16,6 +16,7 @@ from appliance import names
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Dataset
+from appliance.facts.kept_copies import Keep
 from appliance.message import Message
 from appliance.snapshots.policy import slot_number
 from appliance.strict_struct import StrictStruct
@@ -24,11 +25,9 @@ Every = Literal["hourly", "daily", "weekly"]
 KEY = re.compile(r"[0-9a-f]{8}")
 NAME_THERE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,59}")
 MOST_TASKS = 8  # of one folder; a ZFS user property holds 8 KiB
-MOST_KEPT = 500
 MOST_RATE = 10_000  # MB a second
 MB = 1_000_000
 HOME = "backups"  # the folder of a pool that copies lie in
-GRAINS = ("hourly", "daily", "weekly", "monthly")
 WORDS: dict[str, str] = {
     "hourly": Message("every hour"),
     "daily": Message("every day"),
@@ -36,33 +35,14 @@ WORDS: dict[str, str] = {
 }
 
 
-class Keep(StrictStruct):
-    """How many copies stay at the destination: the newest of each hour, day, week and month."""
+def check_key(key: str) -> None:
+    """Raises Refused."""
+    if not KEY.fullmatch(key):
+        raise Refused(Reason("backup-key-invalid", "That is not a backup of Larder.", field="key"))
 
-    hourly: int = 24
-    daily: int = 14
-    weekly: int = 8
-    monthly: int = 12
 
-    def __post_init__(self) -> None:
-        for grain in GRAINS:
-            if not 0 <= self.count(grain) <= MOST_KEPT:
-                raise Refused(
-                    Reason("kept-count-out-of-range", "Enter a number from 0 to {most}.", field=grain, most=MOST_KEPT)
-                )
-
-    def count(self, grain: str) -> int:
-        return int(getattr(self, grain))
-
-    @property
-    def sentence(self) -> str:
-        return Message(
-            "{hourly} hourly, {daily} daily, {weekly} weekly and {monthly} monthly copies",
-            hourly=self.hourly,
-            daily=self.daily,
-            weekly=self.weekly,
-            monthly=self.monthly,
-        )
+def task_missing(dataset: str) -> Reason:
+    return Reason("backup-missing", "{dataset} no longer has this backup.", dataset=dataset)
 
 
 class BackupTask(StrictStruct):
@@ -92,8 +72,7 @@ class BackupTask(StrictStruct):
     remote: str = ""
 
     def __post_init__(self) -> None:
-        if not KEY.fullmatch(self.key):
-            raise Refused(Reason("backup-key-invalid", "That is not a backup of Larder.", field="key"))
+        check_key(self.key)
         if not 0 <= self.pool < 2**64:
             raise Refused(Reason("guid-invalid", "That is not a pool.", field="pool"))
         if self.remote:

@@ -52,6 +52,16 @@ def result_line(prefix: str, found: msgspec.Struct) -> str:
     return line
 
 
+def conclude(result: TreeComparison, work: Work, notes: Iterable[str], failure: str) -> None:
+    """Note every difference, then ``notes``, and raise Failed with ``failure`` where something is different."""
+    for line in result.differences:
+        work.note(Message("Different: {line}", line=line))
+    for note in notes:
+        work.note(note)
+    if result.different:
+        raise Failed(failure, join_messages(result.differences[:5], "; "))
+
+
 class VerifyBackup(BackupOperation, tag="verify-backup"):
     """Compare every name and attribute, and the contents of a part of the files: ``turn`` of ``cycle``, and what changed
     since ``since`` (seconds since 1970; 0: no such files)."""
@@ -114,29 +124,19 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
                 work.note(Message("{original} was not compared: {why}.", original=original.name, why=why))
         if len(skipped) == len(parts):
             raise Failed(Message("Nothing could be compared"), Message("The reason stands above for each folder."))
-        for line in result.differences:
-            work.note(Message("Different: {line}", line=line))
         found = Comparison(
             result.files, result.size, result.total, result.entries, result.different, tuple(result.differences[:5]), tuple(skipped[:5])
         )  # fmt: skip
-        work.note(result_line(PREFIX, found))
-        work.note(
-            Message(
-                "{entries} names compared; {files} files read on both sides, {size}.",
-                entries=result.entries,
-                files=result.files,
-                size=size_text(result.size),
-            )
+        told = Message(
+            "{entries} names compared; {files} files read on both sides, {size}.",
+            entries=result.entries,
+            files=result.files,
+            size=size_text(result.size),
         )
-        if result.different:
-            raise Failed(
-                Message(
-                    "{different} differences between {dataset} and its copy",
-                    different=result.different,
-                    dataset=self.dataset,
-                ),
-                join_messages(result.differences[:5], "; "),
-            )
+        failure = Message(
+            "{different} differences between {dataset} and its copy", different=result.different, dataset=self.dataset
+        )
+        conclude(result, work, (result_line(PREFIX, found), told), failure)
 
     def probe(self, step: str, facts: Facts) -> bool:
         return False  # whether files were compared can be seen nowhere

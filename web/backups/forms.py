@@ -3,25 +3,50 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 from django.utils.translation import gettext
 
 from appliance import names
-from appliance.backups.tasks import HOME, MOST_KEPT, MOST_RATE, BackupTask, Keep
+from appliance.backups.tasks import HOME, MOST_RATE, BackupTask
 from appliance.errors import Refused
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Dataset
+from appliance.facts.kept_copies import GRAINS, MOST_KEPT, Keep
 from appliance.formatting import size_text
 from web.forms_common import HOURS, with_free_space
 from web.jobs.refusals import validation_error
 from web.translation import lazy_format, lazy_text, text_of
 
-MORE = frozenset(("hourly", "daily", "weekly", "monthly", "days", "drill", "rate", "slow_from", "slow_until"))
+MORE = frozenset((*GRAINS, "days", "drill", "rate", "slow_from", "slow_until"))
 REMOTE = "computer-"  # how the choice of another computer begins, before its id
 DAYS, DAYS_REMOVABLE = 2, 30  # after which an owner wants to know; a disk in a drawer is fetched seldom
 EVERY = (("daily", lazy_text("Every day")), ("weekly", lazy_text("Every Sunday")), ("hourly", lazy_text("Every hour")))
+
+
+KEPT_WORDS = {
+    "hourly": lazy_text("Keep copies of the last hours"),
+    "daily": lazy_text("Keep copies of the last days"),
+    "weekly": lazy_text("Keep copies of the last weeks"),
+    "monthly": lazy_text("Keep copies of the last months"),
+}
+
+
+def kept_field(grain: str, initial: int | None = None) -> forms.IntegerField:
+    """How many copies of a grain are kept."""
+    return forms.IntegerField(label=KEPT_WORDS[grain], min_value=0, max_value=MOST_KEPT, initial=initial)
+
+
+def keep_of(given: Mapping[str, Any]) -> Keep:
+    """What the fields of ``kept_field`` were answered with. Raises Refused."""
+    return Keep(**{grain: given[grain] for grain in GRAINS})
+
+
+def kept_initial(keep: Keep) -> dict[str, int]:
+    """The fields of ``kept_field`` as they are set now."""
+    return {grain: keep.count(grain) for grain in GRAINS}
 
 
 def rate_field(help_text: str) -> forms.IntegerField:
@@ -61,10 +86,10 @@ class BackupForm(forms.Form):
         coerce=int,
         help_text=lazy_text("If the box is off then, it is done later."),
     )
-    hourly = forms.IntegerField(label=lazy_text("Keep copies of the last hours"), min_value=0, max_value=MOST_KEPT)
-    daily = forms.IntegerField(label=lazy_text("Keep copies of the last days"), min_value=0, max_value=MOST_KEPT)
-    weekly = forms.IntegerField(label=lazy_text("Keep copies of the last weeks"), min_value=0, max_value=MOST_KEPT)
-    monthly = forms.IntegerField(label=lazy_text("Keep copies of the last months"), min_value=0, max_value=MOST_KEPT)
+    hourly = kept_field("hourly")
+    daily = kept_field("daily")
+    weekly = kept_field("weekly")
+    monthly = kept_field("monthly")
     days = forms.IntegerField(
         label=lazy_text("Alert me when the newest copy is older than, in days"),
         required=False,
@@ -104,7 +129,7 @@ class BackupForm(forms.Form):
         initial: dict[str, Any] = {
             "pool": place_of(now), "name": now.path.rpartition("/")[2], "below": now.below, "removable": now.removable, "every": now.every,
             "hour": now.hour, "days": task.days if task else None, "drill": now.drill, "rate": now.rate or None, "slow_from": now.slow_from, "slow_until": now.slow_until,
-            "hourly": now.keep.hourly, "daily": now.keep.daily, "weekly": now.keep.weekly, "monthly": now.keep.monthly,
+            **kept_initial(now.keep),
         }  # fmt: skip
         pools = [*pool_choices(dataset, facts), *remote_choices(facts)]
         if task is None and len(pools) == 1:
@@ -159,9 +184,9 @@ class BackupForm(forms.Form):
             hour=given["hour"],
             below=given["below"],
             removable=given["removable"] and not remote,
-            keep=Keep(hourly=given["hourly"], daily=given["daily"], weekly=given["weekly"], monthly=given["monthly"]),
+            keep=keep_of(given),
             days=given["days"] or (DAYS_REMOVABLE if given["removable"] and not remote else DAYS),
-            drill=given["drill"] and not remote,
+            drill=given["drill"],
             rate=given["rate"] or 0,
             slow_from=given["slow_from"] or 0,
             slow_until=given["slow_until"] or 0,

@@ -10,21 +10,59 @@ from django.utils.translation import gettext
 
 from appliance.backups.pairing.pair_box import PairBox
 from appliance.backups.pairing.receive_copies import ReceiveCopies
+from appliance.backups.pairing.set_retention import MOST_DAYS
 from appliance.backups.remote import settings
 from appliance.backups.tasks import HOME
 from appliance.errors import Refused
 from appliance.facts.box import Facts
+from appliance.facts.kept_copies import Keep
+from appliance.facts.receiver import DAYS, Receiver
+from web.backups.forms import keep_of, kept_field, kept_initial
 from web.backups.remote_forms import PLAIN
 from web.forms_common import SizeField, with_free_space
 from web.jobs.refusals import validation_error
 from web.translation import lazy_format, lazy_text
 
 HTTPS = 443
+USUAL = Keep()
 
 
-class ReceiveForm(forms.Form):
-    """Where the copies of another Larder lie."""
+class ReceivedRetention(forms.Form):
+    """How long the copies of another Larder stay, and when its silence is an alert."""
 
+    everything = forms.BooleanField(
+        label=lazy_text("Keep every copy"),
+        required=False,
+        help_text=lazy_text("Nothing is destroyed automatically, and the numbers below do not count."),
+    )
+    hourly = kept_field("hourly", USUAL.hourly)
+    daily = kept_field("daily", USUAL.daily)
+    weekly = kept_field("weekly", USUAL.weekly)
+    monthly = kept_field("monthly", USUAL.monthly)
+    days = forms.IntegerField(
+        label=lazy_text("Days without a connection before an alert"),
+        min_value=0,
+        max_value=MOST_DAYS,
+        initial=DAYS,
+        help_text=lazy_text("0: never."),
+    )
+
+    @property
+    def keep(self) -> Keep | None:
+        given = self.cleaned_data
+        return None if given["everything"] else keep_of(given)
+
+
+def retention_initial(receiver: Receiver) -> dict[str, object]:
+    """The values of a form of retention as they are set now."""
+    keep = receiver.keep or USUAL
+    return {"everything": receiver.keep is None, "days": receiver.days, **kept_initial(keep)}
+
+
+class ReceiveForm(ReceivedRetention):
+    """Where the copies of another Larder lie, and how long they stay."""
+
+    field_order = ("pool", "name", "limit")
     pool = forms.ChoiceField(label=lazy_text("Pool"), widget=forms.RadioSelect)
     name = forms.CharField(
         label=lazy_text("Name"),
@@ -77,8 +115,9 @@ class ReceiveForm(forms.Form):
         """Raises Refused."""
         given = self.cleaned_data
         return ReceiveCopies(
-            receiver=secrets.token_hex(4), pool=given["pool"], name=given["name"], limit=given["limit"] or 0
-        )
+            receiver=secrets.token_hex(4), pool=given["pool"], name=given["name"], limit=given["limit"] or 0,
+            keep=self.keep, days=given["days"],
+        )  # fmt: skip
 
 
 class PairForm(forms.Form):

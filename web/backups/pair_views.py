@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime
 
 import msgspec
 from allauth.core import ratelimit
 from django.contrib.auth.decorators import login_not_required
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -19,14 +19,14 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from appliance.backups.pairing.codes import LONGEST_MESSAGE, Offer
 from appliance.backups.pairing.remove_receiver import RemoveReceiver
+from appliance.backups.pairing.set_retention import SetReceivedRetention
 from appliance.errors import Failed, LarderError, Reason, Refused, explain_error
-from appliance.facts.datasets import Dataset
 from appliance.facts.receiver import Receiver
 from web import agent, live
-from web.backups import status
-from web.backups.pair_forms import PairForm, ReceiveForm
+from web.backups import received, status
+from web.backups.pair_forms import PairForm, ReceivedRetention, ReceiveForm, retention_initial
 from web.inventory import store
-from web.inventory.models import DatasetRow, ReceiverRow
+from web.inventory.models import ReceiverRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.jobs.refusals import add_reasons, refusals_lead_to
@@ -34,34 +34,8 @@ from web.translation import lazy_text
 
 log = logging.getLogger(__name__)
 SECONDS = 60
-KINDS_OF_JOBS = ("receive-copies", "remove-receiver")
+KINDS_OF_JOBS = ("receive-copies", "remove-receiver", "set-received-retention")
 NOT_A_MESSAGE = lazy_text("That is not how another Larder asks to be paired. Nothing was changed.")
-
-
-class ReceivedCopies(msgspec.Struct, frozen=True):
-    """Another Larder and what lies here of it. ``folder``: None where it is not on a connected pool."""
-
-    receiver: Receiver
-    folder: Dataset | None
-    now: datetime
-
-    @property
-    def waits(self) -> bool:
-        """Whether a code was shown that can still be typed."""
-        until = self.receiver.code_until
-        return not self.receiver.public_key and until is not None and self.now < until
-
-    @property
-    def state(self) -> str:
-        if not self.receiver.public_key:
-            return "working" if self.waits else "attention"
-        return "healthy" if self.folder else "attention"
-
-    @property
-    def word(self) -> str:
-        if not self.receiver.public_key:
-            return gettext("waiting for the code") if self.waits else gettext("not paired yet")
-        return gettext("paired") if self.folder else gettext("folder missing")
 
 
 def find_receiver(key: str) -> Receiver:
@@ -70,20 +44,12 @@ def find_receiver(key: str) -> Receiver:
     return receiver
 
 
-def received(receivers: list[Receiver]) -> list[ReceivedCopies]:
-    """One query for all of them."""
-    rows = DatasetRow.objects.filter(name__in=[one.root for one in receivers])
-    folders = {row.name: row.fact for row in rows}
-    now = timezone.now()
-    return [ReceivedCopies(one, folders.get(one.root), now) for one in receivers]
-
-
 @require_GET
 def list_receivers(request: HttpRequest) -> HttpResponse:
     """Every other Larder whose copies come here, and those that are not paired yet."""
 
     def build() -> dict[str, object]:
-        return {"received": received([row.fact for row in ReceiverRow.objects.order_by("name")])}
+        return {"received": received.read_all(timezone.now())}
 
     return live.respond(request, "backups/receivers.html", build)
 
@@ -106,18 +72,10 @@ def show_receiver(request: HttpRequest, key: str) -> HttpResponse:
     """One other Larder: how it stands, and its copies here."""
 
     def build() -> dict[str, object]:
-        (one,) = received([find_receiver(key)])
-        rows = DatasetRow.objects.filter(name__startswith=f"{one.receiver.root}/").order_by("name")
-        copies: list[Dataset] = [row.fact for row in rows if one.folder]
-        found = status.newest_copies((copy.name for copy in copies), timezone.now())
-        newest = {name: at for name, at in found.items() if at != status.AGE_UNKNOWN}
-        top = one.receiver.root.count("/") + 1
-        job = Job.objects.filter(kind__in=KINDS_OF_JOBS, subject=key).defer("plan", "log").order_by("-created").first()
-        return {
-            "one": one,
-            "copies": [(copy, newest.get(copy.name), copy.name.count("/") == top) for copy in copies],
-            "job": job,
-        }
+        (one,) = received.received([find_receiver(key)], timezone.now())
+        mine = Q(kind__in=KINDS_OF_JOBS, subject=key) | Q(kind="prune-received", subject=one.receiver.root)
+        job = Job.objects.filter(mine).defer("plan", "log").order_by("-created").first()
+        return {"one": one, "job": job}
 
     return live.respond(request, "backups/receiver.html", build)
 
@@ -156,6 +114,21 @@ def remove_receiver(request: HttpRequest, key: str) -> HttpResponse:
     """Review what removing another Larder means. Its copies stay."""
     operation = RemoveReceiver(receiver=find_receiver(key).id)
     return confirm.review(request, operation, back=reverse("receiver", args=[key]))
+
+
+@require_http_methods(["GET", "POST"])
+def set_retention(request: HttpRequest, key: str) -> HttpResponse:
+    """Ask how long the copies of another Larder stay here; then the review."""
+    receiver = find_receiver(key)
+    form = ReceivedRetention(request.POST or None, initial=retention_initial(receiver))
+    if request.method == "POST" and form.is_valid():
+        try:
+            wanted = SetReceivedRetention(receiver=receiver.id, keep=form.keep, days=form.cleaned_data["days"])
+            return confirm.review(request, wanted, back=reverse("receiver", args=[key]))
+        except Refused as refusal:
+            add_reasons(form, refusal.reasons)
+    context = {"form": form, "receiver": receiver}
+    return live.respond_to_form(request, "backups/received_retention.html", context)
 
 
 @require_http_methods(["GET", "POST"])

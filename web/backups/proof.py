@@ -9,19 +9,23 @@ from typing import TYPE_CHECKING
 import msgspec
 from django.utils.translation import gettext, ngettext
 
-from appliance.backups import drill_scratch
+from appliance.backups import drill_scratch, tasks
 from appliance.backups.discard_received import half_received, received_size
+from appliance.backups.drill import DrillBackup
+from appliance.backups.remote.drill_remote import DrillRemote
 from appliance.backups.tasks import BackupTask
 from appliance.backups.verify_backup import comparable
 from appliance.datasets.encryption import key_store
 from appliance.facts.box import Facts, Pool, Scan
 from appliance.facts.datasets import Dataset
 from appliance.formatting import duration_text, size_text
+from appliance.operation import Operation
 from web.translation import text_of
 
 if TYPE_CHECKING:
     from web.backups.status import BackupStatus
 
+DRILL_KINDS = ("drill-backup", "drill-remote")  # of jobs
 DRILL_EVERY = timedelta(days=30)
 KEYS_EVERY = timedelta(days=7)
 RECEIVED_TOO_LONG = timedelta(days=7)  # a run that goes on would have finished, or said why it cannot
@@ -109,7 +113,10 @@ class Level(msgspec.Struct, frozen=True):
 
 
 def levels(one: BackupStatus) -> list[Level]:
-    """Every level of a backup that there can be, the weakest first."""
+    """Every level of a backup that there can be, the weakest first. Of copies on another computer this box can know no more
+    than what arrived and what came back."""
+    if one.task.remote:
+        return [arrived(one), restored(one)]
     found = [arrived(one), scrubbed(one)]
     if one.checks.sealed or one.proof.keys:
         found.append(key_opens(one))
@@ -203,7 +210,8 @@ def compared(one: BackupStatus) -> Level:
 
 def restored(one: BackupStatus) -> Level:
     name, proof = gettext("Restored as a test"), one.proof
-    button = ("drill_backup", gettext("Test a restore")) if one.pool and one.good and not one.is_running else ("", "")
+    is_possible = one.can_run and one.good and not one.is_running
+    button = ("drill_backup", gettext("Test a restore")) if is_possible else ("", "")
     if not proof.drilled:
         text = gettext("Nobody has tried yet whether the whole folder comes back.")
         return Level(name, "unknown", gettext("not yet"), None, text, *button)
@@ -250,6 +258,25 @@ def summary(one: BackupStatus) -> Iterator[Said]:
 
 
 # --- where a test restores to -------------------------------------------------------------------------------------------
+def drill_kind(task: BackupTask) -> str:
+    """The kind of the jobs that test a restore of a task's copies."""
+    return "drill-remote" if task.remote else "drill-backup"
+
+
+def make_drill(one: BackupStatus, pool: Pool | None, facts: Facts) -> Operation:
+    """The test of a restore. ``pool``: the one with the copies, which those on another computer have not."""
+    name, key, place = one.dataset.name, one.task.key, drill_place(one.dataset, one.task, facts).pool
+    if pool is None:
+        return DrillRemote(dataset=name, key=key, remote=one.task.remote, pool=place)
+    return DrillBackup(dataset=name, key=key, target=one.task.root(pool), pool=place)
+
+
+def locked_folders(dataset: Dataset, task: BackupTask, facts: Facts) -> list[str]:
+    """The folders that keep a test from being made while they are locked: of copies on another computer, as those are compared
+    with nothing but the originals."""
+    return [one.name for one in tasks.members(dataset, task, facts) if one.locked] if task.remote else []
+
+
 class DrillPlace(msgspec.Struct, frozen=True):
     """Where a restore can be tested: a pool, what it needs and what there is, in bytes."""
 
@@ -267,7 +294,8 @@ def drill_place(dataset: Dataset, task: BackupTask, facts: Facts) -> DrillPlace:
     has, the first of them, so that the refusal says what is missing."""
     there = task.find_pool(facts)
     root = task.root(there) if there else ""
-    needed = sum(one.referenced for one in facts.below(root)) + drill_scratch.SPARE if root else 0
+    copied = tasks.members(dataset, task, facts) if task.remote else facts.below(root) if root else ()
+    needed = sum(one.referenced for one in copied) + drill_scratch.SPARE if copied else 0
     others = [pool.name for pool in facts.pools]
     order = dict.fromkeys([dataset.pool, *([there.name] if there else []), *others])
     usable = {pool.name for pool in facts.pools if pool.state != "SUSPENDED"}

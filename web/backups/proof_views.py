@@ -8,7 +8,6 @@ from django.views.decorators.http import require_GET
 
 from appliance.backups.check_keys import CheckBackupKeys
 from appliance.backups.discard_received import DiscardReceived
-from appliance.backups.drill import DrillBackup
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Pool
 from web.backups import proof, status
@@ -36,9 +35,8 @@ def pool_of(one: BackupStatus) -> Pool:
 def drill_backup(request: HttpRequest, key: str, task: str) -> HttpResponse:
     """Review what testing a restore means: where to, how much, and that nothing stays."""
     one = find_status(key, task)
-    root = one.task.root(pool_of(one))
-    place = proof.drill_place(one.dataset, one.task, status.read_facts())
-    operation = DrillBackup(dataset=one.dataset.name, key=task, target=root, pool=place.pool)
+    pool = None if one.task.remote else pool_of(one)
+    operation = proof.make_drill(one, pool, status.read_facts())
     return confirm.review(request, operation, back=reverse("backup", args=[key, task]))
 
 

@@ -10,7 +10,6 @@ from django import forms
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
-from django.template.defaultfilters import date as date_text
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -31,6 +30,7 @@ from web.forms_common import with_free_space
 from web.inventory.models import DatasetRow, SnapshotRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons, refusals_lead_to, validation_error
+from web.system.templatetags.formatting import date
 from web.translation import lazy_text
 
 MOMENTS = 200  # that can be chosen from
@@ -71,7 +71,7 @@ class RestoreForm(forms.Form):
 
 def moment_choices(found: Iterable[tuple[str, datetime]]) -> list[tuple[str, str]]:
     """The moments that can be chosen, each with its guid, the newest first."""
-    choices = [(guid, str(date_text(timezone.localtime(created), "j M Y, H:i"))) for guid, created in found]
+    choices = [(guid, date(timezone.localtime(created), "j M Y, H:i")) for guid, created in found]
     if choices:
         guid, label = choices[0]
         choices[0] = (guid, gettext("{moment} (newest)").format(moment=label))

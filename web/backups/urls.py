@@ -11,6 +11,7 @@ urlpatterns = [
     path("receiving/", pair_views.list_receivers, name="receivers"),
     path("receiving/new/", pair_views.receive_copies, name="receive_copies"),
     path("receiving/<str:key>/", pair_views.show_receiver, name="receiver"),
+    path("receiving/<str:key>/retention/", pair_views.set_retention, name="received_retention"),
     path("receiving/<str:key>/code/", pair_views.show_code, name="pairing_code"),
     path("receiving/<str:key>/withdraw/", pair_views.withdraw_code, name="withdraw_pairing_code"),
     path("receiving/<str:key>/remove/", pair_views.remove_receiver, name="remove_receiver"),

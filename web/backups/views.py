@@ -113,8 +113,10 @@ def show_backup(request: HttpRequest, key: str, task: str) -> HttpResponse:
         )
         context: dict[str, object] = {"one": one, "copies": list(rows.order_by("-txg")[:COPIES]), "count": rows.count()}
         context |= {"levels": proof.levels(one), "summary": list(proof.summary(one)), "test": latest_test(one)}
-        if one.task.drill and one.pool:
-            context["place"] = proof.drill_place(one.dataset, one.task, status.read_facts())
+        if one.task.drill and one.can_run:
+            facts = status.read_facts()
+            context["place"] = proof.drill_place(one.dataset, one.task, facts)
+            context["locked"] = proof.locked_folders(one.dataset, one.task, facts)
         if one.failed and one.pool:
             below = DatasetRow.objects.filter(Q(name=one.target) | Q(name__startswith=f"{one.target}/"))
             context["stuck"] = [row for row in below.order_by("name")[:COPIES] if row.fact.copy_of]
@@ -125,7 +127,7 @@ def show_backup(request: HttpRequest, key: str, task: str) -> HttpResponse:
 
 def latest_test(one: BackupStatus) -> Job | None:
     """The latest test of a restore, while it runs or where it failed."""
-    tests = Job.objects.filter(kind="drill-backup", subject=one.dataset.name)
+    tests = Job.objects.filter(kind__in=proof.DRILL_KINDS, subject=one.dataset.name)
     job = tests.filter(operation__contains=f'"{one.task.key}"').order_by("-created").first()
     return job if job and job.state != Job.State.DONE else None
 

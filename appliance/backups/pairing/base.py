@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from appliance.backups.pairing import receivers
 from appliance.backups.remote import settings
 from appliance.operation import Operation
 
@@ -19,4 +20,4 @@ class ReceiverOperation(Operation):
         return self.receiver
 
     def locks(self) -> tuple[str, ...]:
-        return ("pairings",)
+        return (receivers.LOCK,)

@@ -43,7 +43,7 @@ def now() -> float:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    with locks.hold_locks(["the pairing code"], lambda _name: None):
+    with locks.hold_locks(["the pairing code"]):
         yield
 
 

@@ -12,6 +12,7 @@ from appliance import command, names
 from appliance.backups import copies
 from appliance.backups.pairing import receivers
 from appliance.backups.pairing.base import ReceiverOperation
+from appliance.backups.pairing.set_retention import check_days, kept_text, silence_text
 from appliance.backups.remote import answers, instructions, settings
 from appliance.backups.tasks import HOME
 from appliance.datasets import reasons
@@ -21,10 +22,11 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Dataset
+from appliance.facts.kept_copies import Keep
 from appliance.facts.pool_reasons import missing_pool, stopped_pool
-from appliance.facts.receiver import Receiver
+from appliance.facts.receiver import DAYS, Receiver
 from appliance.formatting import size_text
-from appliance.message import Message
+from appliance.message import Message, join_messages
 from appliance.operation import Plan, Step, Work, always, command_step
 
 YES = "yes"
@@ -39,6 +41,7 @@ def receives(dataset: Dataset) -> bool:
 
 class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
     """Make the folder for another Larder's copies. It opens a way in, so it needs the password. ``limit`` in bytes, 0 for none.
+    ``keep`` and ``days`` as in SetReceivedRetention.
 
     A folder whose pairing was removed is used again, with the copies that are in it.
     """
@@ -48,6 +51,8 @@ class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
     pool: str
     name: str
     limit: int = 0
+    keep: Keep | None = None
+    days: int = DAYS
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,6 +61,7 @@ class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
             raise Refused(Reason("name-with-slash", "A name has no slash.", field="name"))
         settings.check_remote_name(self.name, field="name")
         settings.check_remote_name(self.root, field="pool")
+        check_days(self.days)
         if self.limit and not LEAST_LIMIT <= self.limit < 2**62:
             raise Refused(
                 Reason("limit-too-small", "A limit is at least 1 MiB. Leave it empty for no limit.", field="limit")
@@ -101,7 +107,7 @@ class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
         kept = Message(" The copies that are in it stay.") if known else ""
         allow = instructions.allow_argv(receivers.USER, self.root)
         return Plan(
-            summary=Message("Copies from one other Larder are received in {root}.{limited}{kept} Afterwards this box shows a code, which you type there.", root=self.root, limited=limited, kept=kept),
+            summary=join_messages([Message("Copies from one other Larder are received in {root}.{limited}{kept} Afterwards this box shows a code, which you type there.", root=self.root, limited=limited, kept=kept), kept_text(self.keep), silence_text(self.days)]),
             steps=(
                 Step("server", Message("Look for the ssh server of this box"), "sshd -T", self.look_for_server),
                 *([command_step("home", Message("Create {pool}/{home}", pool=self.pool, home=HOME), home)] if home else []),
@@ -110,18 +116,18 @@ class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
                 Step("note", Message("Look at the folder again and note the pairing"), f"write {receivers.receiver_file(self.receiver)}", self.note),
             ),
             identity={"operation": msgspec.to_builtins(self), "pool": facts_guid(facts, self.pool), "known": known.guid if known else 0},
-            warnings=self.warnings(),
+            warnings=self.warnings(known),
             undo=Message("Remove the pairing, and nobody is let in any more. The copies stay."),
         )  # fmt: skip
 
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self, known: Dataset | None) -> tuple[str, ...]:
         opened = Message(
             "The box that you pair can sign in as {user} by ssh. It can add copies in this folder and read those that are in it, to restore them. It cannot destroy copies, nor reach anything else.",
             user=receivers.USER,
         )
-        if self.limit:
-            return (opened,)
-        return (opened, Message("Without a limit, the other box can fill the pool {pool}.", pool=self.pool))
+        old = Message("Copies that are in {root} already and are no longer kept by this are destroyed within minutes.", root=self.root)  # fmt: skip
+        full = Message("Without a limit, the other box can fill the pool {pool}.", pool=self.pool)
+        return (opened, *(() if self.limit else (full,)), *((old,) if known and self.keep else ()))
 
     def folder_argv(self, known: Dataset | None) -> list[str]:
         own = {user_properties.COPY_OF: CopyMark(0, raw=False).text, user_properties.RECEIVES: YES}
@@ -164,7 +170,9 @@ class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
                 ),
             )
         made = datetime.now(UTC).replace(microsecond=0)
-        receivers.write_receiver(Receiver(self.receiver, self.root, int(found["guid"]), made))
+        receivers.write_receiver(
+            Receiver(self.receiver, self.root, int(found["guid"]), made, keep=self.keep, days=self.days)
+        )
         work.note(Message("Show a code next, and type it on the other Larder."))
 
     def probe(self, step: str, facts: Facts) -> bool:

@@ -1,6 +1,6 @@
 """Other Larders whose backups come to this box: a file each, which everybody may read, and the keys that let them in.
 
-All of them sign in as the user larder-receive, which owns nothing. Its keys are in a file of root's, and each can run one
+All of them sign in as the user larder-receive, which owns nothing but ``visits``. Its keys are in a file of root's, and each can run one
 command: ``receive-copies`` with the id of its pairing and its folder. That looks for the file of the pairing each time, so
 once it is gone, connections that are still open can do nothing either.
 """
@@ -12,9 +12,11 @@ import pwd
 import signal
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from appliance import command
 from appliance.backups.remote import instructions, settings
@@ -27,12 +29,15 @@ from appliance.system.record_files import read_record, read_records
 USER = "larder-receive"
 GATE = "/usr/local/lib/larder/receive-copies"
 KEYS = ".ssh/authorized_keys"
+VISITS = "visits"  # the one folder that is theirs: an empty file for each pairing
 # As they are for this user (sshd(8)).
 SHOW_SETTINGS = ("sshd", "-T", "-C", f"user={USER},host=localhost,addr=127.0.0.1,laddr=127.0.0.1,lport=22")
 MOST_RECEIVERS = 16
 SECONDS_TO_END = 20.0
 SECONDS_BETWEEN_LOOKS = 0.2
+LOCK = "pairings"  # of whoever reads the note of a pairing and writes it anew
 PROCESSES = Path("/proc")
+PAIRING = "LARDER_PAIRING"  # in the environment of whatever runs for a pairing: its id
 
 
 def receiver_file(key: str) -> Path:
@@ -47,6 +52,20 @@ def keys_file() -> Path:
 def read_receivers() -> tuple[Receiver, ...]:
     """Every pairing, by its folder. A file that cannot be read is left out."""
     return tuple(sorted(read_records(paths.RECEIVE, Receiver), key=lambda one: (one.root, one.id)))
+
+
+def read_visits() -> tuple[Receiver, ...]:
+    """The same, each with when that box last signed in, as ``receive-copies`` has left it in a file."""
+    return tuple(replace(one, seen=last_visit(one.id)) for one in read_receivers())
+
+
+def last_visit(key: str) -> datetime | None:
+    """To the minute, so that the inventory does not change with every word of a run. None where it is not known."""
+    try:
+        at = (paths.RECEIVE / VISITS / settings.check_key(key, field="receiver")).lstat().st_mtime
+        return datetime.fromtimestamp(at // 60 * 60, UTC)
+    except (OSError, OverflowError, ValueError):
+        return None
 
 
 def find_receiver(key: str) -> Receiver:
@@ -156,7 +175,22 @@ def end_access(receiver: Receiver) -> None:
 
 
 def processes_of(receiver: Receiver) -> Iterator[int]:
-    """The processes of larder-receive that work for this pairing: its id or its folder is among their words."""
+    """The processes of larder-receive that work for this pairing: its id or its folder is among their words. One that sends
+    from a token back has neither, so what ``receive-copies`` has put into the environment counts too."""
+    for pid, words in running():
+        named = any(word in {receiver.id, receiver.root} or word.startswith(f"{receiver.root}/") for word in words)
+        if named or f"{PAIRING}={receiver.id}" in split_words(PROCESSES / str(pid) / "environ"):
+            yield pid
+
+
+def copies_in_use(receiver: Receiver) -> set[str]:
+    """The copies of this pairing that are received or sent back at the moment."""
+    names = (word.partition("@")[0] for _pid, words in running() for word in words)
+    return {name for name in names if name.startswith(f"{receiver.root}/")}
+
+
+def running() -> Iterator[tuple[int, list[str]]]:
+    """The processes of larder-receive, each with its words."""
     try:
         owner = pwd.getpwnam(USER).pw_uid
     except KeyError:
@@ -165,8 +199,14 @@ def processes_of(receiver: Receiver) -> Iterator[int]:
         try:
             if not entry.name.isdecimal() or entry.stat().st_uid != owner:
                 continue
-            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
         except OSError:
             continue
-        if any(word in {receiver.id, receiver.root} or word.startswith(f"{receiver.root}/") for word in words):
-            yield int(entry.name)
+        yield int(entry.name), split_words(entry / "cmdline")
+
+
+def split_words(place: Path) -> list[str]:
+    """What the kernel tells of a process in words; none where it has ended."""
+    try:
+        return place.read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return []

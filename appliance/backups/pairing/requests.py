@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
@@ -11,6 +12,7 @@ from appliance.backups.pairing.codes import Acceptance, Offer
 from appliance.backups.remote import settings
 from appliance.errors import Reason, Refused
 from appliance.request import Request
+from appliance.system import locks
 
 
 class MakePairingCode(Request, tag="make-pairing-code"):
@@ -28,9 +30,10 @@ class MakePairingCode(Request, tag="make-pairing-code"):
         port, host_key = receivers.read_server()
         code = pending.offer_code(found.id, port=port, host_key=host_key)
         until = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=pending.SECONDS_VALID)
-        for other in receivers.read_receivers():
-            if other.code_until or other.id == found.id:
-                receivers.write_receiver(replace(other, code_until=until if other.id == found.id else None))
+        with hold_pairings():
+            for other in receivers.read_receivers():
+                if other.code_until or other.id == found.id:
+                    receivers.write_receiver(replace(other, code_until=until if other.id == found.id else None))
         return {"code": code, "minutes": pending.SECONDS_VALID // 60}
 
 
@@ -44,7 +47,8 @@ class WithdrawPairingCode(Request, tag="withdraw-pairing-code"):
 
     def read(self) -> object:
         pending.withdraw_code(self.receiver)
-        receivers.write_receiver(replace(receivers.find_receiver(self.receiver), code_until=None))
+        with hold_pairings():
+            receivers.write_receiver(replace(receivers.find_receiver(self.receiver), code_until=None))
         return {}
 
 
@@ -55,18 +59,19 @@ class AcceptPairing(Request, tag="accept-pairing"):
 
     def read(self) -> Acceptance:
         used = pending.use_code(self.offer)
-        found = receivers.find_receiver(used.receiver)
-        if found.public_key:
-            raise Refused(already_paired(found.name))
-        receivers.write_receiver(
-            replace(
-                found,
-                public_key=self.offer.public_key,
-                sender=self.offer.name,
-                paired=datetime.now(UTC).replace(microsecond=0),
-                code_until=None,
+        with hold_pairings():
+            found = receivers.find_receiver(used.receiver)
+            if found.public_key:
+                raise Refused(already_paired(found.name))
+            receivers.write_receiver(
+                replace(
+                    found,
+                    public_key=self.offer.public_key,
+                    sender=self.offer.name,
+                    paired=datetime.now(UTC).replace(microsecond=0),
+                    code_until=None,
+                )
             )
-        )
         return codes.make_acceptance(
             bytes.fromhex(used.key),
             self.offer,
@@ -75,6 +80,11 @@ class AcceptPairing(Request, tag="accept-pairing"):
             root=found.root,
             port=used.port,
         )
+
+
+def hold_pairings() -> AbstractContextManager[None]:
+    """Nobody else changes a pairing meanwhile. Raises Refused."""
+    return locks.hold_locks([receivers.LOCK])
 
 
 def already_paired(name: str) -> Reason:

@@ -104,8 +104,9 @@ class RemoteSource(msgspec.Struct):
         found = answers.parse_list(said, self.remote)
         return {one: copy for one, copy in found.items() if one == name or one.startswith(f"{name}/")}
 
-    def bring(self, work: Work, one: Restored, planned: Collection[str]) -> None:
-        """Receive one dataset; ``planned``: every dataset that may arrive. Raises Refused, Failed, Cancelled."""
+    def bring(self, work: Work, one: Restored, planned: Collection[str]) -> int:
+        """Receive one dataset, and say how many bytes were sent. ``planned``: every dataset that may arrive. Raises Refused,
+        Failed, Cancelled."""
         if not isinstance(one, RemoteRestored):
             raise Failed(Message("That does not come from another computer"))
         there = self.listed[one.source.name.removeprefix(f"{self.remote.root}/")]
@@ -125,6 +126,7 @@ class RemoteSource(msgspec.Struct):
             pace = int(moved / max(time.monotonic() - began, 0.1))
             self.remote = replace(settings.find_remote(self.remote.id), pace=pace)
             settings.write_remote(self.remote)
+        return moved
 
 
 def check_arrived(one: RemoteRestored, planned: Collection[str]) -> None:
@@ -159,6 +161,6 @@ def explain_failure(remote: Remote, error: NotReceived) -> Failed:
     if re.search(r"out of space|quota", error.said):
         return Failed(
             Message("The pool here is full"),
-            Message("Make room, then start the restore again: it goes on where it stopped."),
+            Message("Make room, then start again. A restore goes on where it stopped."),
         )
     return error

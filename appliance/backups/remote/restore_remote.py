@@ -105,13 +105,7 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
 
     # --- what speaks against it ---------------------------------------------------------------------------------------
     def check(self, facts: Facts) -> Iterator[Reason]:
-        remote = facts.remote(self.remote)
-        if remote is None:
-            yield settings.remote_missing()
-        elif not remote.host_key:
-            yield settings.not_confirmed(remote)
-        elif remote.has_other_key:
-            yield Reason("remote-key-changed", "{host} shows another host key than the one that you confirmed. Look at its page first.", host=remote.host)  # fmt: skip
+        yield from settings.check_confirmed(facts.remote(self.remote))
         name = self.parent.split("/", 1)[0]
         if (pool := facts.pool(name)) and pool.state == "SUSPENDED":
             yield stopped_pool(name)
@@ -163,16 +157,7 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
 
     def time_text(self, remote: Remote) -> str:
         """How long it will take, by the last measured pace."""
-        limit = self.rate * MB
-        pace = min((one for one in (remote.pace, limit) if one), default=0)
-        if not pace:
-            return Message("Not known: no long transfer with this computer was measured yet.")
-        took = duration_text(round_time_left(max(self.size(Facts()) // pace, 90)))
-        if pace == limit:
-            return Message("About {duration} at {rate}, the limit.", duration=took, rate=rate_text(pace))
-        return Message(
-            "About {duration} at {rate}, the pace of the last transfer.", duration=took, rate=rate_text(pace)
-        )
+        return time_text(self.size(Facts()), remote.pace, self.rate * MB)
 
     def details(self, staging: Staging) -> dict[str, str]:
         said = super().details(staging)
@@ -191,11 +176,7 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
             noted[user_properties.ORIGIN] = Property(origin_of(original).text, "local")
         if not part.volume:
             noted["acltype"] = Property("posix", "local")
-        source = Dataset(
-            name=f"{remote.root}/{part.name}", guid=part.guid, kind="volume" if part.volume else "filesystem",
-            created=datetime.fromtimestamp(self.created, UTC), used=part.size, available=0, referenced=part.size, properties=noted,
-            copy_of=CopyMark(part.original, part.raw).text,
-        )  # fmt: skip
+        source = source_of(part, remote, self.created, noted)
         return RemoteRestored(
             source=source, target=self.moved(part.name, f"{self.stage}/{self.name}"), short=part.short,
             flags=("-w",) if part.raw else ("-L", "-c"), place=self.moved(part.name, self.target), guid=part.snapshot,
@@ -250,6 +231,17 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
         yield from self.place_warnings(facts)
 
 
+def time_text(size: int, pace: int, limit: int) -> str:
+    """How long fetching ``size`` bytes will take. ``pace``: of the last transfer, ``limit``: in bytes a second; 0: none."""
+    slowest = min((one for one in (pace, limit) if one), default=0)
+    if not slowest:
+        return Message("Not known: no long transfer with this computer was measured yet.")
+    took = duration_text(round_time_left(max(size // slowest, 90)))
+    if slowest == limit:
+        return Message("About {duration} at {rate}, the limit.", duration=took, rate=rate_text(slowest))
+    return Message("About {duration} at {rate}, the pace of the last transfer.", duration=took, rate=rate_text(slowest))
+
+
 def find_original(part: RemotePart, facts: Facts) -> Dataset | None:
     """The folder that this is a copy of, where it is still there."""
     return facts.dataset_of(part.original) if part.original else None
@@ -263,10 +255,24 @@ def part_of(name: str, found: RemoteCopy, short: str, created: int) -> RemotePar
     chosen = [(guid, one) for guid, one in (*earlier, *exact) if SHORT.fullmatch(one)]
     if found.mark is None or not chosen:
         return None
-    guid, short = chosen[-1]
+    return make_part(name, found, *chosen[-1])
+
+
+def make_part(name: str, found: RemoteCopy, guid: int, short: str) -> RemotePart:
+    """A snapshot of a listed copy, which has a mark, as a part. Raises Refused where its values are none."""
+    mark = found.mark or CopyMark(0, raw=False)
     return RemotePart(
-        name=name, guid=found.guid, snapshot=guid, short=short, original=found.mark.guid,
-        size=found.size_of(guid), raw=found.mark.raw, volume=found.is_volume,
+        name=name, guid=found.guid, snapshot=guid, short=short, original=mark.guid,
+        size=found.size_of(guid), raw=mark.raw, volume=found.is_volume,
+    )  # fmt: skip
+
+
+def source_of(part: RemotePart, remote: Remote, created: int, noted: dict[str, Property]) -> Dataset:
+    """A part as the dataset that is received from. ``noted``: what is known of its properties."""
+    return Dataset(
+        name=f"{remote.root}/{part.name}", guid=part.guid, kind="volume" if part.volume else "filesystem",
+        created=datetime.fromtimestamp(created, UTC), used=part.size, available=0, referenced=part.size, properties=noted,
+        copy_of=CopyMark(part.original, part.raw).text,
     )  # fmt: skip
 
 

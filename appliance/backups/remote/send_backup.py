@@ -85,8 +85,7 @@ class SendBackup(Operation, tag="send-backup"):
     def __post_init__(self) -> None:
         names.existing_dataset(self.dataset)
         settings.check_key(self.remote)
-        if not tasks.KEY.fullmatch(self.key):
-            raise Refused(Reason("backup-key-invalid", "That is not a backup of Larder.", field="key"))
+        tasks.check_key(self.key)
         if not snapshot_names.MOMENT.fullmatch(self.moment):
             raise Refused(Reason("moment-invalid", "That is not a date and time.", field="moment"))
 
@@ -137,7 +136,7 @@ class SendBackup(Operation, tag="send-backup"):
             yield dataset_missing(self.dataset)
             return
         if task is None or task.remote != self.remote:
-            yield Reason("backup-missing", "{dataset} no longer has this backup.", dataset=self.dataset)
+            yield tasks.task_missing(self.dataset)
         if remote is None:
             yield settings.remote_missing()
         elif not remote.host_key:
@@ -157,7 +156,7 @@ class SendBackup(Operation, tag="send-backup"):
             refresh.record_step((dataset.pool,), facts, run.record),
             self.snapshot_step(tree, run),
             *(self.copy_step(one, dataset, task, tree, remote, run) for one in tree),
-            Step("check", Message("Look whether every folder was copied"), Message("what the other computer lists is compared"), partial(self.report, run, len(tree))),
+            Step("check", Message("Check whether every folder was copied"), Message("what the other computer lists is compared"), partial(self.report, run, len(tree))),
         ]  # fmt: skip
         count = Message("{count} folders", count=len(tree)) if len(tree) > 1 else Message("It")
         verb = Message("are") if len(tree) > 1 else Message("is")

@@ -136,6 +136,16 @@ def not_confirmed(remote: Remote) -> Reason:
     )
 
 
+def check_confirmed(remote: Remote | None) -> Iterator[Reason]:
+    """The reasons against signing in there."""
+    if remote is None:
+        yield remote_missing()
+    elif not remote.host_key:
+        yield not_confirmed(remote)
+    elif remote.has_other_key:
+        yield Reason("remote-key-changed", "{host} shows another host key than the one that you confirmed. Look at its page first.", host=remote.host)  # fmt: skip
+
+
 def check_room(remotes: Sequence[Remote]) -> Iterator[Reason]:
     """The reason against one more, if there are enough."""
     if len(remotes) >= MOST_REMOTES:

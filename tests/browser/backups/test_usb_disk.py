@@ -63,7 +63,8 @@ def test_usb_disk_is_backed_up_to_when_it_is_plugged_in_and_is_safe_to_unplug(pa
     expect(page.get_by_text("Safe to unplug.")).to_be_visible(timeout=LONG)
     appliance.unplug("drawer")
 
-    # What the disk has is looked at where it is next: here, by hand.
+    # What the disk has is looked at by hand, so Larder must not take it into use.
+    appliance.run("systemctl", "stop", "larder-worker.service")
     appliance.insert("drawer", SIZE, serial=SERIAL, kind="usb")
     shapes.disk_link(appliance, SERIAL)
     appliance.run("zpool", "import", "-N", "-o", "readonly=on", "-d", "/dev/disk/by-id", "drawer")

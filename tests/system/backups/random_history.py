@@ -29,11 +29,12 @@ from appliance.backups import stream, tasks
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.set_aside import SetCopyAside
 from appliance.backups.set_backup import SetBackup
-from appliance.backups.tasks import BackupTask, Keep
+from appliance.backups.tasks import BackupTask
 from appliance.errors import Cancelled, Failed, Refused
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset
+from appliance.facts.kept_copies import Keep
 from appliance.operation import Operation, checked_plan
 from appliance.zfs import status
 

@@ -176,7 +176,8 @@ def test_interrupted_copy_goes_on_where_it_was(appliance, visitor, task):
 
 def test_computer_that_falls_silent_ends_the_run_and_a_later_one_goes_on(appliance, visitor, task):
     """All that the other computer's user runs stands still, as where the whole computer hangs: only ssh can notice that."""
-    appliance.shell("head -c 60000000 /dev/urandom > /tank/photos/silent; sync; zpool sync tank")
+    # More than passes on a busy computer between the look and the signal.
+    appliance.shell("head -c 150000000 /dev/urandom > /tank/photos/silent; sync; zpool sync tank")
     job = start_now(visitor, task)
     wait_for("some of it to have arrived", lambda: growing(appliance), timeout=180, every=0.2)
     appliance.run("pkill", "-STOP", "-u", USER)

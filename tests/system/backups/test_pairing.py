@@ -20,12 +20,13 @@ ROOT, USER = "safe/backups/attic", "larder-receive"
 COPY = f"{ROOT}/photos"
 COPIES = {"photos": COPY, "photos/trip 2019": f"{COPY}/trip_2019", "photos/secret": f"{COPY}/secret"}
 PUBLIC = f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{'A' * 43}"
+RETENTION = {"hourly": 24, "daily": 14, "weekly": 8, "monthly": 12, "days": 7}
 OTHER_CODE = codes.spell_digits("0" * codes.DIGITS)
 
 
 def receive(visitor: Visitor, *said: str) -> str:
     """The page of a pairing that nobody has used yet, set up by its form."""
-    review = visitor.post("/backups/receiving/new/", pool="safe", name="attic", limit="")
+    review = visitor.post("/backups/receiving/new/", pool="safe", name="attic", limit="", everything="on", **RETENTION)
     for words in said:
         assert words in review.words
     assert visitor.ended(visitor.confirm(review)).startswith("Done.")
@@ -154,6 +155,48 @@ def test_paired_box_can_destroy_nothing(appliance, task):
         )
         assert "status=0" not in said and "uid=" not in said, said
     assert there(appliance) == before
+
+
+def test_visits_of_the_paired_box_are_seen(appliance, visitor, receiver, task):
+    visitor.wait_until(receiver, "Last connected", "every copy", timeout=90)
+    key = receiver.split("/")[-2]
+    assert appliance.shell("cd /var/lib/larder-receive/visits; find . -type f -printf '%f %s %U\\n'").split()[:2] == [
+        key,
+        "0",
+    ]
+    assert appliance.shell("stat -c %U /var/lib/larder-receive /var/lib/larder-receive/visits").split() == [
+        "root",
+        USER,
+    ]
+
+
+def test_copies_that_are_no_longer_kept_go_here_and_the_next_one_arrives(appliance, visitor, receiver, task):
+    for number in range(3):
+        appliance.shell(f"head -c 300000 /dev/urandom > /tank/photos/kept{number}; sync; zpool sync tank")
+        _job, said = run_now(visitor, task)
+        assert said.startswith("Done."), said
+    before, others = guids(appliance, COPY), guids(appliance, COPIES["photos/secret"])
+    assert len(before) >= 4 and len(others) >= 4
+    oldest = appliance.run("zfs", "list", "-H", "-d", "1", "-t", "snapshot", "-o", "name", "-s", "createtxg", COPY).split()[0]  # fmt: skip
+    appliance.run("zfs", "hold", "keep", oldest)
+    review = visitor.post(f"{receiver}retention/", hourly=0, daily=1, weekly=0, monthly=0, days=7)
+    assert "no longer kept, within minutes" in review.words
+    assert visitor.ended(visitor.confirm(review)).startswith("Done.")
+    wait_for(
+        "only the newest copy and the one that is held to be there",
+        lambda: guids(appliance, COPY) == [before[0], before[-1]] and guids(appliance, COPIES["photos/secret"]) == others[-1:],
+        timeout=900,
+        every=5,
+    )  # fmt: skip
+    appliance.shell("echo more > /tank/photos/more; sync; zpool sync tank")
+    _job, said = run_now(visitor, task)
+    assert said.startswith("Done."), said
+    assert guids(appliance, COPY)[:-1] == [before[0], before[-1]]
+    assert guids(appliance, COPY)[-1] == guids(appliance, "tank/photos")[-1]
+    assert sums(appliance, newest(appliance, "tank/photos")) == sums(appliance, newest(appliance, COPY))
+    appliance.run("zfs", "release", "keep", oldest)
+    review = visitor.post(f"{receiver}retention/", everything="on", **RETENTION)
+    assert visitor.ended(visitor.confirm(review)).startswith("Done.")
 
 
 def test_removed_box_is_out_at_once_and_its_copies_stay(appliance, visitor, receiver, task):

@@ -11,9 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from appliance import command
-from appliance.backups import drill, drill_scratch, transfer
+from appliance.backups import drill_base, drill_scratch, transfer
 from appliance.backups.compare import TreeComparison
-from appliance.backups.drill import PREFIX, DrillBackup, Rehearsal
+from appliance.backups.drill import DrillBackup
+from appliance.backups.drill_base import PREFIX, Rehearsal
 from appliance.backups.drill_scratch import RemoveDrill
 from appliance.backups.tasks import BackupTask, encode_tasks
 from appliance.datasets.encryption import key_store
@@ -118,7 +119,7 @@ def compared(monkeypatch) -> list[tuple[str, str]]:
             result.differs("one.jpg", "has other contents")
 
     monkeypatch.setattr(private_mount, "root_of", root_of)
-    monkeypatch.setattr(drill, "compare_opened", compare)
+    monkeypatch.setattr(drill_base, "compare_opened", compare)
     return pairs
 
 
@@ -193,7 +194,7 @@ def test_everything_is_restored_apart_compared_with_the_originals_and_removed(zf
     notes = run(plan())
     assert {(sender[-1].partition("@")[0], receiver[-1]) for sender, receiver in zfs.streams} == set(PLACES.items())
     for _sender, receiver in zfs.streams:
-        assert f"larder:drill={KEY}" in receiver and "canmount=noauto" in receiver and "-F" not in receiver
+        assert {f"larder:drill={KEY}", "canmount=noauto", "readonly=on"} <= set(receiver) and "-F" not in receiver
     snap = "@larder-backup-x"
     assert compared == [(NAMES[name] + snap, PLACES[name] + snap) for name in (COPY, TRIP)]
     found = result_of(notes)
@@ -218,7 +219,7 @@ def test_encrypted_folder_is_compared_with_the_stored_key(zfs, compared, stored,
 
 
 def test_difference_fails_with_its_path_and_nothing_stays(zfs, compared):
-    drill.compare_opened.different = ("tank/photos/trip 2019",)  # type: ignore[attr-defined]
+    drill_base.compare_opened.different = ("tank/photos/trip 2019",)  # type: ignore[attr-defined]
     work = Working()
     with pytest.raises(Failed, match=r"1 differences .*: one\.jpg: has other contents"):
         for step in plan().steps:

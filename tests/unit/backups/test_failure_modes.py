@@ -15,13 +15,14 @@ from appliance.backups import copies, match, transfer
 from appliance.backups.copy_dataset import DatasetCopy, keep_flags, let_go
 from appliance.backups.match import Copy, Decision, Point, decide
 from appliance.backups.staging import Restored
-from appliance.backups.tasks import BackupTask, Keep, encode_tasks
+from appliance.backups.tasks import BackupTask, encode_tasks
 from appliance.backups.transfer import FEATURES, run_transfer, send_flags
 from appliance.datasets.encryption.keys import ChangeKey
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts, Pool
 from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Dataset, Property
+from appliance.facts.kept_copies import Keep
 from appliance.operation import checked_plan
 from appliance.pools.vdevs.clear_errors import ClearErrors
 from appliance.schedule import box_zone

@@ -75,7 +75,7 @@ def test_it_is_plain_sh_that_root_can_read():
 def test_receive_takes_the_stream_and_gives_it_its_mark(peer):
     assert peer.ask(f"receive photos/trip {GUID} raw", given=b"stream").returncode == 0
     assert peer.commands == [
-        f'receive -u -s -o larder:copy-of={{"guid":{GUID},"raw":true}} -o larder:sent=raw {ROOT}/photos/trip'
+        f'receive -u -s -h -o larder:copy-of={{"guid":{GUID},"raw":true}} -o larder:sent=raw {ROOT}/photos/trip'
     ]
     assert peer.asked.with_suffix(".stream").read_bytes() == b"stream"
 

@@ -27,6 +27,7 @@ from appliance.backups.remote.answers import Hello
 from appliance.errors import Failed, Refused
 from appliance.facts.box import Pool
 from appliance.facts.datasets import Property
+from appliance.facts.kept_copies import Keep
 from appliance.facts.receiver import Receiver
 from appliance.operation import checked_plan
 from appliance.recovery.phrase import ALPHABET
@@ -276,17 +277,22 @@ def test_removed_box_is_not_let_in_and_its_processes_are_ended(here, monkeypatch
         "12": "zfs\0receive\0-u\0safe/backups/attic/photos\0",
         "13": "zfs\0receive\0-u\0safe/backups/other/photos\0",
         "14": "/bin/sh\0/usr/local/lib/larder/receive-copies\x000badcafe\0safe/backups/attic\0",
+        "15": "zfs\0send\0-w\0-t\x001-c0ffee\0",
+        "16": "zfs\0send\0-w\0-t\x001-c0ffee\0",
         "self": "",
     }
     for pid, line in words.items():
         (processes / pid).mkdir(parents=True)
         (processes / pid / "cmdline").write_text(line)
+    for pid, pairing in (("15", "0badcafe"), ("16", "1badcafe")):
+        (processes / pid / "environ").write_text(f"HOME=/\0LARDER_PAIRING={pairing}\0")
     killed: list[int] = []
 
     def kill(pid: int, _signal: int) -> None:
         assert not receivers.receiver_file("0badcafe").exists()  # whoever looks again is refused by now
         killed.append(pid)
-        (processes / str(pid) / "cmdline").write_text("")
+        for name in ("cmdline", "environ"):
+            (processes / str(pid) / name).write_text("")
 
     monkeypatch.setattr(receivers, "PROCESSES", processes)
     monkeypatch.setattr(pwd, "getpwnam", lambda _name: type("Entry", (), {"pw_uid": tmp_path.stat().st_uid}))
@@ -295,7 +301,7 @@ def test_removed_box_is_not_let_in_and_its_processes_are_ended(here, monkeypatch
     plan = checked_plan(RemoveReceiver(receiver="0badcafe"), replace(FACTS, receivers=receivers.read_receivers()))
     assert "The copies in safe/backups/attic stay" in plan.summary
     plan.steps[0].run(Working())
-    assert sorted(killed) == [11, 12, 14]
+    assert sorted(killed) == [11, 12, 14, 15]
     assert len(authorized()) == 1 and FOREIGN in authorized()[0]
     assert [step.name for step in plan.steps] == ["end"]  # its folder is not here: there are no rights to take back
 
@@ -366,6 +372,14 @@ def test_limit_is_a_quota_and_home_is_made_where_it_is_missing():
     assert not any("can fill the pool" in warning for warning in plan.warnings)
     with expect_refusal("limit-too-small"):
         ReceiveCopies(receiver="0badcafe", pool="safe", name="attic", limit=5)
+
+
+def test_folder_that_is_used_again_says_what_goes():
+    kept = ReceiveCopies(receiver="0badcafe", pool="safe", name="attic", keep=Keep(daily=3))
+    for operation, known, goes in ((kept, (FOLDER,), True), (kept, (), False), (RECEIVE, (FOLDER,), False)):
+        plan = checked_plan(operation, replace(FACTS, datasets=(*FACTS.datasets, *known)))
+        assert any("no longer kept by this" in warning for warning in plan.warnings) is goes
+        assert ("3 daily" in plan.summary) is (operation is kept)
 
 
 def test_folder_of_a_removed_pairing_is_used_again_and_nothing_else_is():

@@ -49,6 +49,15 @@ def test_paired_box_reaches_the_script_for_its_folder(gate):
     assert run(gate, "0badcafe", "safe/backups/attic", asked="x; id $(id)") == (0, "safe/backups/attic|x; id $(id)")
 
 
+def test_each_visit_is_noted_where_that_is_possible(gate, tmp_path):
+    assert run(gate, "0badcafe", "safe/backups/attic")[0] == 0  # nothing depends on it
+    (tmp_path / receivers.VISITS).mkdir()
+    run(gate, "1badcafe", "safe/backups/attic")
+    assert list((tmp_path / receivers.VISITS).iterdir()) == []
+    run(gate, "0badcafe", "safe/backups/attic")
+    assert [one.name for one in (tmp_path / receivers.VISITS).iterdir()] == ["0badcafe"]
+
+
 @pytest.mark.parametrize("words", [("1badcafe", "safe/backups/attic"), ("0badcafe",), (), ("0badcafe", "a", "b"), ("", "a")])  # fmt: skip
 def test_box_that_was_removed_reaches_nothing(gate, words):
     status, said = run(gate, *words)
@@ -59,6 +68,11 @@ def test_installer_puts_it_where_the_keys_name_it():
     assert f'put 755 "$here/deploy/ssh/receive-copies" {receivers.GATE}' in (ROOT / "deploy/install").read_text()
     user = next(line for line in (ROOT / "deploy/systemd/larder.sysusers").read_text().splitlines() if line.startswith(f"u {receivers.USER} "))  # fmt: skip
     assert user.endswith(f"{paths.RECEIVE} /bin/sh")
+    folder = f"{paths.RECEIVE}/{receivers.VISITS}"
+    installer = (ROOT / "deploy/install").read_text()
+    assert f"\n    visits {paths.RECEIVE}\n" in installer
+    assert f'install -d -o {receivers.USER} -g {receivers.USER} -m 755 "$1/{receivers.VISITS}"' in installer
+    assert folder in GATE.read_text()
 
 
 # --- the process that sends the offer -------------------------------------------------------------------------------

@@ -438,13 +438,41 @@ def test_stopping_removes_what_arrived_and_nothing_else(zfs):
     assert set(zfs.own) == before
 
 
-@pytest.mark.parametrize(("name", "mark"), [(STAGE, ""), (f"{STAGE}/mine", CopyMark(0, raw=False).text)])
-def test_stopping_leaves_what_another_has_made(zfs, name, mark):
-    zfs.own[STAGE] = {"larder:copy-of": mark} if mark else {}
-    zfs.own[name] = zfs.own.get(name, {})
+ASIDE = {"larder:copy-of": CopyMark(0, raw=False).text}
+OURS = {**ASIDE, "larder:restore": "0123abcd"}
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        {STAGE: {}},
+        {STAGE: ASIDE},  # a copy that was set aside, or the folder of an interrupted restore of an older version
+        {STAGE: {**ASIDE, "larder:restore": "89abcdef"}},
+        {STAGE: OURS, f"{STAGE}/mine": {}},
+        {STAGE: OURS, f"{STAGE}/photos": {}},  # a folder that was moved there
+        {STAGE: OURS, f"{STAGE}/photos": ASIDE},
+    ],
+)
+def test_stopping_leaves_what_another_has_made(zfs, there):
+    zfs.own |= there
     with pytest.raises(Failed):
         restore().clean_up(Working())
-    assert STAGE in zfs.own
+    assert there.keys() <= zfs.own.keys()
+
+
+def test_stopping_removes_what_lost_its_mark_when_it_was_interrupted(zfs):
+    zfs.forgets, zfs.interrupt = True, Cancelled()
+    with pytest.raises(Cancelled):
+        run(checked_plan(restore(), facts_of()))
+    restore().clean_up(Working())
+    assert STAGE not in zfs.own
+
+
+def test_nothing_is_received_into_a_copy_that_was_set_aside(zfs):
+    zfs.own[STAGE] = dict(ASIDE)
+    with pytest.raises(Failed, match="not a folder that a restore has made"):
+        run(checked_plan(restore(), facts_now(zfs)))
+    assert not zfs.streams
 
 
 def test_snapshot_that_did_not_arrive_gets_no_place(zfs):

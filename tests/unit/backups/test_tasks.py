@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from appliance import snapshot_names
 from appliance.backups import copies, tasks
 from appliance.backups.retention import expired_copies
-from appliance.backups.tasks import BackupTask, Keep
+from appliance.backups.tasks import BackupTask
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Snapshot
+from appliance.facts.kept_copies import Keep
 from appliance.snapshots import policy as snapshot_policy
 from tests.reasons import expect_refusal
 from tests.unit.made import dataset

@@ -17,12 +17,13 @@ from appliance.backups import copies, run_mark, tasks
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.set_aside import SetCopyAside
 from appliance.backups.set_backup import SetBackup
-from appliance.backups.tasks import BackupTask, Keep
+from appliance.backups.tasks import BackupTask
 from appliance.backups.verify_backup import PREFIX, Comparison
 from appliance.errors import Refused
 from appliance.facts import user_properties
 from appliance.facts.box import Facts, PoolProperties
 from appliance.facts.datasets import Dataset, Property, Snapshot
+from appliance.facts.kept_copies import Keep
 from appliance.operation import as_json, checked_plan
 from tests.reasons import codes_of_form, codes_on_page, expect_refusal
 from tests.unit.made import dataset, disk
@@ -445,7 +446,7 @@ def test_plan_names_each_folder_and_forces_nothing():
     plan = checked_plan(run_for(facts), facts)
     assert [step.name for step in plan.steps] == ["record", "snapshot", "prepare", "copy-5", "copy-6", "check"]
     text = "\n".join(step.command_text for step in plan.steps)
-    assert "zfs receive -u -s -o canmount=off -o mountpoint=none -o readonly=on" in text
+    assert "zfs receive -u -s -h -o canmount=off -o mountpoint=none -o readonly=on" in text
     for word in ("-F", "-R", "-p ", "destroy"):
         assert word not in text
 

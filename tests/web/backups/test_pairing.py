@@ -33,6 +33,7 @@ LIST, PAGE = "/backups/receiving/", f"/backups/receiving/{RECEIVER.id}/"
 CODE = codes.spell_digits("7KQ2MT0B8R0XHVN4J3P")
 PUBLIC = f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{'A' * 43}"
 PAIRED = replace(RECEIVER, public_key=PUBLIC, sender="cellar", paired=datetime(2026, 1, 2, tzinfo=UTC))
+KEPT = {"hourly": 24, "daily": 14, "weekly": 8, "monthly": 12, "days": 7}
 MARK = {"copy_of": '{"guid":0,"raw":false}'}
 ROOT = dataset(RECEIVER.root, guid=77, properties={"larder:receives": Property("yes", "local")}, **MARK)
 COPY = dataset(f"{RECEIVER.root}/photos", guid=78, copy_of='{"guid":5,"raw":false}')
@@ -100,7 +101,8 @@ def test_nobody_paired_yet_says_what_it_is_good_for(web):
         (RECEIVER, True, "not paired yet"),
         (replace(RECEIVER, code_until=timezone.now() + timedelta(days=900)), True, "waiting for the code"),
         (replace(RECEIVER, code_until=datetime(2026, 1, 1, tzinfo=UTC)), True, "not paired yet"),
-        (PAIRED, True, "paired"),
+        (replace(PAIRED, days=0), True, "paired"),
+        (PAIRED, True, "not connected lately"),
         (PAIRED, False, "folder missing"),
     ],
 )
@@ -137,7 +139,7 @@ def test_unknown_pairing_has_no_page(web, agent):
 
 def test_form_leads_to_a_review_with_the_password(web):
     box()
-    response = web.post(f"{LIST}new/", {"pool": "tank", "name": "attic2", "limit": "2 TB"})
+    response = web.post(f"{LIST}new/", {"pool": "tank", "name": "attic2", "limit": "2 TB", **KEPT})
     made = reviewed(response, ReceiveCopies)
     assert (made.root, made.limit) == ("tank/backups/attic2", 2 * 10**12)
     assert 'name="password"' in response.content.decode() and "cannot destroy copies" in Page(response).text
@@ -147,7 +149,7 @@ def test_form_leads_to_a_review_with_the_password(web):
 @pytest.mark.parametrize("wrong", [{"name": "../x"}, {"name": "a b"}, {"name": "-x"}, {"name": ""}, {"pool": "other"}, {"limit": "much"}, {"name": "attic"}])  # fmt: skip
 def test_what_cannot_be_received_into_is_refused_with_its_field(web, wrong):
     box(RECEIVER)
-    response = web.post(f"{LIST}new/", {"pool": "tank", "name": "attic2", "limit": "", **wrong})
+    response = web.post(f"{LIST}new/", {"pool": "tank", "name": "attic2", "limit": "", **KEPT, **wrong})
     assert response.status_code == 400 and set(wrong) <= set(response.context["form"].errors)
 
 

@@ -10,9 +10,9 @@ import pytest
 from django.utils import timezone
 from msgspec.structs import replace
 
-from appliance.backups import check_keys, drill, tasks
+from appliance.backups import check_keys, drill_base, tasks
 from appliance.backups.check_keys import KeyCheck
-from appliance.backups.drill import Rehearsal
+from appliance.backups.drill_base import Rehearsal
 from appliance.backups.set_backup import SetBackup
 from appliance.backups.tasks import BackupTask
 from appliance.datasets.encryption import key_store
@@ -172,7 +172,7 @@ def test_restore_is_tested_by_schedule_only_where_that_was_chosen(good):  # noqa
     BackupRecord.objects.update(compared=timezone.now())
     job = backups.start_due_backups()
     assert job and job.kind == "drill-backup" and job.created_by == BY_SCHEDULE and '"pool":"tank"' in job.operation
-    ended(job, drill.PREFIX, Rehearsal(**REHEARSAL))  # type: ignore[arg-type]
+    ended(job, drill_base.PREFIX, Rehearsal(**REHEARSAL))  # type: ignore[arg-type]
     assert backups.start_due_backups() is None
     assert (only().proof.files, only().proof.seconds) == (412, 720)
     assert levels()["Restored as a test"].state == "healthy"
@@ -201,7 +201,7 @@ def test_difference_is_critical_with_its_path(web):
     job = backups.start_due_backups()
     assert job
     found = {**REHEARSAL, "different": 1, "differences": ("trip/one.jpg: has other contents",)}
-    ended(job, drill.PREFIX, Rehearsal(**found), failed=True)  # type: ignore[arg-type]
+    ended(job, drill_base.PREFIX, Rehearsal(**found), failed=True)  # type: ignore[arg-type]
     backups.start_due_backups()
     (fault,) = backups.backup_faults(timezone.now())
     assert fault.kind == "backup.drill" and "trip/one.jpg" in fault.detail

@@ -28,7 +28,7 @@ from tests.unit.made import dataset, disk
 from tests.web import rows
 from tests.web.reading import text_of
 from web.accounts.models import Preferences
-from web.alerts import smtp_password
+from web.alerts import mail_form, smtp_password
 from web.alerts.models import Accepted, DiskCare, KindSeverity, MailSettings, PoolDay, SelfTestPlan
 from web.disks.models import BayRow
 from web.inventory import store
@@ -251,7 +251,7 @@ def test_setting_that_is_replaced_is_shown_and_not_ticked(web, agent):
     smtp_password.store_password(CANARY)
     page = web.get(OWN_PAGE)
     text = text_of(page)
-    assert "Here now: To carla@example.org, through new.example.org" in text
+    assert "Here now: Critical alerts to carla@example.org, warnings to nobody, notices to nobody; through new.example.org" in text  # fmt: skip
     assert "notifications" not in page.context["chosen"] and "care" in page.context["chosen"]
     web.post(OWN_PAGE, {"group": ["notifications"], "shown": shown(page)})
     assert MailSettings.objects.get().host == "mail.example.org"
@@ -318,6 +318,30 @@ def test_password_that_came_with_the_place_is_used_and_another_is_not_sent_to_th
     lose_settings()
     web.post(OTHER_PAGE, {**answers, "shown": shown(web.get(OTHER_PAGE))})
     assert not smtp_password.has_password()
+
+
+@pytest.mark.parametrize(
+    ("made_up", "told"),
+    [
+        ({"authority": "-----BEGIN CERTIFICATE-----"}, "also trusting the certificate"),
+        ({"sender": "box@bad.example"}, "sent as box@bad.example"),
+        ({"address": "https://bad.example"}, "links to https://bad.example"),
+        ({"critical": []}, "Critical alerts to nobody"),
+        ({"port": 2525}, "mail.example.org:2525"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_everything_that_a_record_changes_in_mail_is_shown(web, agent, monkeypatch, made_up, told):
+    monkeypatch.setattr(mail_form, "reasons_against_certificate", lambda _text: ())
+    old_box(agent)
+    first = agent.recorded["groups"]["notifications"][0]
+    MailSettings(pk=1, **{name: first[name] for name in current.MAIL_FIELDS}, **{name: "\n".join(first[name]) for name in current.RECIPIENTS}).save()  # fmt: skip
+    smtp_password.store_password(CANARY)
+    first.update(made_up)
+    page = web.get(OTHER_PAGE)
+    assert text_of(page).count(told) == 1
+    web.post(OTHER_PAGE, {"group": ["notifications"], "off": "on", "shown": shown(page)})
+    assert smtp_password.has_password() is (not {"authority", "port"} & set(made_up))
 
 
 def test_choices_of_one_administrator_are_those_of_the_other(web, agent):

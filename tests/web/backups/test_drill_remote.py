@@ -1,0 +1,225 @@
+"""Testing a restore from another computer: the page, the schedule, what is remembered, and what is told."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from django.utils import timezone
+from msgspec.structs import replace
+
+from appliance.backups import drill_base
+from appliance.backups.drill_base import Rehearsal
+from appliance.backups.remote.drill_remote import DrillRemote
+from appliance.backups.tasks import BackupTask
+from appliance.facts import user_properties
+from appliance.facts.datasets import Dataset, Property
+from appliance.facts.remote import Remote
+from tests.reasons import codes_on_page
+from tests.unit.made import dataset
+from tests.web import rows
+from tests.web.backups.test_proof import REHEARSAL, ended
+from tests.web.backups.test_remotes import ANSWERS, BACKUP, PHOTOS, TASK, box, ended_run, only, operation_of
+from tests.web.reading import Page
+from tests.web.rows import OTHER_HOST_KEY, REMOTE
+from web.backups import proof
+from web.backups.models import BackupRecord
+from web.inventory import store
+from web.inventory.models import DatasetRow
+from web.jobs.models import BY_SCHEDULE, Job
+from workers import backups
+
+MONTHLY = BackupTask(key="0123abcd", pool=0, remote=REMOTE.id, path="photos", drill=True)
+
+
+def copied(task: BackupTask = MONTHLY, *, remote: Remote = REMOTE) -> None:
+    """The folder has a complete copy of some minutes ago on the other computer, which the worker has remembered."""
+    box(task)
+    at = timezone.now().replace(microsecond=0) - timedelta(minutes=5)
+    ended_run(at)
+    BackupRecord.objects.update(good=at)
+    rows.put_remotes(remote)
+
+
+def text(web: Any) -> str:
+    return " ".join(Page(web.get(BACKUP)).text.split())
+
+
+def ran_test(**changes: Any) -> None:
+    """A test by schedule has ended with this result."""
+    job = backups.start_due_backups()
+    assert job and job.kind == "drill-remote"
+    found = Rehearsal(**{**REHEARSAL, **changes})
+    ended(job, drill_base.PREFIX, found, failed=bool(found.different))
+    backups.start_due_backups()
+
+
+def with_dataset(*changed: Dataset) -> None:
+    """The box with these datasets, in place of those of the same name."""
+    names = {one.name for one in changed}
+    here = [one for one in store.facts().datasets if one.name not in names]
+    rows.put(datasets=[*here, *changed])
+
+
+# --- the page -------------------------------------------------------------------------------------------------------
+def test_page_claims_no_more_than_that_it_arrived_and_offers_the_test(web):
+    copied(TASK)
+    assert [level.name for level in proof.levels(only())] == ["Arrived", "Restored as a test"]
+    said = text(web)
+    assert "Nobody has tried yet whether the whole folder comes back." in said and "Test a restore" in said
+    assert "Whether their files are right shows only when they are fetched" in said
+    assert "Compare now" not in said and "Scrubbed" not in said
+
+
+def test_review_says_what_is_fetched_where_and_that_nothing_stays(web):
+    copied(TASK)
+    page = web.get(f"{BACKUP}drill/")
+    review = " ".join(Page(page).text.split())
+    assert page.status_code == 200 and "fetched from attic.lan" in review
+    assert "to tank/drill-0123abcd, where nobody sees it" in review and "Then all of it is removed" in review
+    assert "ssh larder-backup@attic.lan 'tree photos'" in review
+    assert 'name="password"' not in page.content.decode()
+
+
+def test_computer_with_another_host_key_is_refused_and_not_offered(web):
+    copied(TASK, remote=replace(REMOTE, offered_key=OTHER_HOST_KEY))
+    answer = web.get(f"{BACKUP}drill/")
+    assert answer.status_code == 409 and codes_on_page(answer) == ["remote-key-changed"]
+    assert f"{BACKUP}drill/" not in web.get(BACKUP).content.decode()
+
+
+def test_no_room_is_refused_with_both_numbers_and_said_on_the_page(web):
+    copied()
+    (photos,) = [one for one in store.facts().datasets if one.name == "tank/photos"]
+    with_dataset(dataset("tank", guid=1, available=39 * 10**8, used=61 * 10**8), replace(photos, referenced=3 * 10**9))
+    assert backups.start_due_backups() is None
+    answer = web.get(f"{BACKUP}drill/")
+    assert answer.status_code == 409 and codes_on_page(answer) == ["drill-no-room"]
+    assert "there is no room for it now: it needs 3" in text(web)
+
+
+def test_locked_folder_is_refused_not_tried_by_schedule_and_named_on_the_page(web):
+    copied()
+    with_dataset(dataset("tank/photos/secret", guid=7, encryption="aes-256-gcm", encryption_root="tank/photos/secret", key_status="unavailable"))  # fmt: skip
+    assert backups.start_due_backups() is None
+    answer = web.get(f"{BACKUP}drill/")
+    assert answer.status_code == 409 and codes_on_page(answer) == ["dataset-locked"]
+    assert "it waits until you unlock tank/photos/secret" in text(web)
+
+
+def test_monthly_test_can_be_chosen_for_another_computer(web):
+    box(TASK)
+    review = Page(web.post(f"{BACKUP}edit/", {**ANSWERS, "drill": "on"})).text
+    assert "Once a month the whole folder is restored as a test" in review
+    box(remote=REMOTE)
+    review = Page(web.post(f"/backups/of/{PHOTOS}/new/", {**ANSWERS, "drill": "on"})).text
+    assert "Once a month the whole folder is restored as a test" in review and '"drill":true' in review
+
+
+# --- the schedule ---------------------------------------------------------------------------------------------------
+def test_restore_is_tested_by_schedule_only_where_that_was_chosen():
+    copied(TASK)
+    assert backups.start_due_backups() is None
+    Job.objects.all().delete()
+    copied()
+    job = backups.start_due_backups()
+    assert job and job.kind == "drill-remote" and job.created_by == BY_SCHEDULE
+    made: DrillRemote = operation_of(DrillRemote)
+    assert (made.dataset, made.key, made.remote, made.pool) == ("tank/photos", "0123abcd", REMOTE.id, "tank")
+    assert backups.start_due_backups() is None
+
+
+def test_test_waits_for_a_month_and_rests_for_a_day_after_a_failure(time_machine):
+    copied()
+    job = backups.start_due_backups()
+    assert job
+    Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED, finished=timezone.now())
+    assert backups.start_due_backups() is None
+    assert only().word == "good"
+    time_machine.shift(timedelta(hours=25))
+    BackupRecord.objects.update(good=timezone.now())
+    ended_run(timezone.now())
+    ran_test()
+    assert backups.start_due_backups() is None
+    time_machine.shift(timedelta(days=31))
+    BackupRecord.objects.update(good=timezone.now())
+    ended_run(timezone.now())
+    job = backups.start_due_backups()
+    assert job and job.kind == "drill-remote"
+
+
+def test_backup_that_is_due_goes_before_a_test_and_waits_while_one_runs():
+    box(MONTHLY)
+    job = backups.start_due_backups()
+    assert job and job.kind == "send-backup"
+    Job.objects.all().delete()
+    copied()
+    job = backups.start_due_backups()
+    assert job and job.kind == "drill-remote"
+    BackupRecord.objects.update(good=timezone.now() - timedelta(days=2))
+    ended_run(timezone.now() - timedelta(days=2))
+    assert backups.start_due_backups() is None
+
+
+@pytest.mark.parametrize("remote", [replace(REMOTE, offered_key=OTHER_HOST_KEY), replace(REMOTE, host_key="")])
+def test_computer_that_cannot_be_signed_in_to_is_not_tried(remote):
+    copied(remote=remote)
+    assert backups.start_due_backups() is None
+
+
+def test_what_an_interrupted_test_left_is_removed_and_not_while_one_runs():
+    copied()
+    noted = {user_properties.DRILL: Property("0123abcd", "local")}
+    job = backups.start_due_backups()
+    assert job and job.kind == "drill-remote"
+    with_dataset(dataset("tank/drill-0123abcd", guid=77, properties=noted))
+    assert DatasetRow.objects.filter(name="tank/drill-0123abcd").exists()
+    assert backups.start_due_backups() is None
+    Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED)
+    again = backups.start_due_backups()
+    assert again and again.kind == "remove-drill"
+
+
+# --- what is remembered and told ------------------------------------------------------------------------------------
+def test_line_and_level_say_when_it_was_restored_and_compared(web, time_machine):
+    copied()
+    ran_test()
+    time_machine.shift(timedelta(days=3))
+    level = {level.name: level for level in proof.levels(only())}["Restored as a test"]
+    assert (level.state, level.word) == ("healthy", "equal") and "412 files compared" in level.text
+    assert "· restored as a test 3 days ago (in 12 min)" in text(web), text(web)
+
+
+def test_part_that_was_left_out_is_not_called_equal():
+    copied()
+    ran_test(skipped=("tank/photos/secret",))
+    level = {level.name: level for level in proof.levels(only())}["Restored as a test"]
+    assert (level.state, level.word) == ("attention", "in part") and "Not compared: tank/photos/secret." in level.text
+
+
+def test_difference_is_critical_with_its_path(web):
+    copied()
+    ran_test(different=1, differences=("trip/one.jpg: has other contents",))
+    (fault,) = [one for one in backups.backup_faults(timezone.now()) if one.kind == "backup.drill"]
+    assert "tank/photos" in fault.summary and "trip/one.jpg" in fault.detail and fault.link == BACKUP
+    assert (only().state, only().word) == ("failed", "restores differently")
+    assert "trip/one.jpg" in text(web)
+
+
+def test_result_of_a_test_of_another_kind_is_not_taken_for_it():
+    """A task keeps its key; what was found of copies in a pool says nothing of those elsewhere."""
+    copied(TASK)
+    job = rows.job(kind="drill-backup", subject="tank/photos", operation='{"key":"0123abcd"}')
+    line = f"{drill_base.PREFIX}{msgspec.json.encode(Rehearsal(**REHEARSAL)).decode()}"  # type: ignore[arg-type]
+    Job.objects.filter(pk=job.pk).update(state=Job.State.DONE, finished=timezone.now(), log=[line])
+    backups.start_due_backups()
+    assert only().proof.drilled is None
+
+
+def test_test_under_way_is_on_the_page(web):
+    copied()
+    job = backups.start_due_backups()
+    assert job
+    assert "Test of a restore" in text(web)

@@ -1,0 +1,110 @@
+"""Destroy received copies that are no longer kept, and find the boxes that no longer bring any."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
+
+from django.utils import timezone
+from msgspec.structs import replace
+
+from appliance import schedule
+from appliance.alerts.rules import Fault, Space
+from appliance.backups.pairing.prune_received import PruneReceived
+from appliance.backups.retention import expired_received
+from appliance.errors import Refused
+from appliance.facts.copy_mark import is_continued
+from appliance.facts.datasets import Snapshot
+from appliance.facts.receiver import Receiver
+from appliance.formatting import moment_text, size_text
+from appliance.message import Message
+from appliance.snapshots.destroy import MOST, Chosen
+from web.backups import received
+from web.inventory import store
+from web.inventory.models import DatasetRow, ReceiverRow, SnapshotRow
+from web.jobs import confirm
+from web.jobs.models import BY_SCHEDULE, Job
+from workers import guard, snapshot_policies
+from workers.interval import Interval
+
+log = logging.getLogger(__name__)
+KIND = "prune-received"
+looks = Interval(300.0)
+
+
+def prune_received() -> None:
+    """Start a job for each pairing whose retention lets snapshots go. What is decided here the agent decides again."""
+    if not all(store.is_read(name) for name in ("receivers", "datasets", "snapshots")):
+        return
+    kept = [row.fact for row in ReceiverRow.objects.order_by("name") if row.fact.keep is not None]
+    if not kept:
+        return
+    now, stopped = timezone.now(), store.stopped_pools()
+    mine = Job.objects.filter(kind=KIND)
+    busy = set(mine.filter(state__in=Job.OPEN).values_list("subject", flat=True))
+    busy |= {subject for _kind, subject in snapshot_policies.resting_kinds(mine, now)}
+    ready = [one for one in kept if one.root not in busy and one.root.partition("/")[0] not in stopped]
+    guard.for_each(ready, lambda one: start_prune(one, now), label=lambda one: one.name)
+
+
+def start_prune(receiver: Receiver, now: datetime) -> Job | None:
+    if not DatasetRow.objects.filter(name=receiver.root, key=str(receiver.guid)).exists():
+        return None
+    expired = find_expired(receiver, now)
+    if not expired:
+        return None
+    try:
+        chosen = tuple(Chosen(one.name, one.guid) for one in expired)
+        operation = PruneReceived(receiver=receiver.id, snapshots=chosen)
+        return confirm.start_without_review(operation, user=BY_SCHEDULE)
+    except Refused as refusal:
+        log.warning("the copies in %s could not be pruned: %s", receiver.root, refusal)
+        return None
+
+
+def find_expired(receiver: Receiver, now: datetime) -> list[Snapshot]:
+    """What the retention lets go, as far as the inventory tells, of one folder after the other: a sender may have sent very
+    many snapshots."""
+    if receiver.keep is None:
+        return []
+    below = f"{receiver.root}/"
+    rows = DatasetRow.objects.filter(name__startswith=below)
+    copies = {row.name for row in rows if row.name.startswith(below) and is_continued(row.fact.copy_of)}
+    zone, found = schedule.box_zone(), list[Snapshot]()
+    snapshots = SnapshotRow.objects.filter(dataset__startswith=below).order_by("dataset").iterator()
+    for name, known in groupby(snapshots, key=attrgetter("dataset")):
+        if name in copies:
+            expired = expired_received([row.fact for row in known], receiver.keep, now, zone)
+            found += expired[: MOST - len(found)]
+        if len(found) == MOST:
+            break
+    return found
+
+
+# --- alerts -----------------------------------------------------------------------------------------------------------
+def received_faults(now: datetime) -> Iterator[Fault]:
+    """A fault for each box that was not here for longer than agreed, and for each folder whose limit is nearly used up."""
+    for one in received.read_all(now):
+        receiver, link = one.receiver, f"/backups/receiving/{one.receiver.id}/"
+        if one.is_silent and one.last_here:
+            last = moment_text(one.last_here.astimezone(schedule.box_zone()))
+            yield Fault("received.silent", receiver.id, Message("{box} has not connected for more than {days} days.", box=receiver.name, days=receiver.days), Message("It last connected on {last}.", last=last), link)  # fmt: skip
+        if one.is_nearly_full and one.folder:
+            yield Fault("received.full", receiver.id, Message("The copies of {box} use {percent} % of their limit.", box=receiver.name, percent=one.limit_percent), Message("{free} are free in {root}.", free=size_text(one.folder.available), root=receiver.root), link)  # fmt: skip
+
+
+def with_senders(spaces: Iterable[Space]) -> tuple[Space, ...]:
+    """The same, each with a sentence on the boxes whose copies lie in that pool. One query."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for row in ReceiverRow.objects.order_by("name"):
+        if row.fact.public_key:
+            names[row.fact.root.partition("/")[0]].append(row.fact.name)
+    return tuple(replace(one, received=senders_text(names[one.pool])) if one.pool in names else one for one in spaces)
+
+
+def senders_text(boxes: list[str]) -> str:
+    return Message("Copies from {boxes} are received here, and stop when it is full.", boxes=", ".join(boxes))
