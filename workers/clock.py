@@ -16,7 +16,7 @@ HOUR, DAY = 3600.0, 86400.0
 
 class NetworkClock:
     """Whether the network sets the clock, asked of systemd once an hour: asking starts a process. A start of the box gets a
-    day for it, because a box may be started before its router."""
+    day for it, because a box may be started before its router. Where systemd does not say, the last answer stays."""
 
     def __init__(self) -> None:
         self.turns = Interval(HOUR, after=DAY)
@@ -24,7 +24,9 @@ class NetworkClock:
 
     def is_unset(self) -> bool:
         if self.turns.claim_turn():
-            self.unset = not clock.is_synced()
+            synced = clock.is_synced()
+            if synced is not None:
+                self.unset = not synced
         return self.unset
 
 

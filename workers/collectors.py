@@ -164,6 +164,7 @@ def collect_all() -> None:
     fresh = update_source("pools", pools)
     if fresh:
         update_source("activities", lambda: collect_progress.update_activities(found))
+        guard.note_outcome("pools-before", "")
     # Without its pool a disk in use would look like one that merely holds old data.
     pools_known = fresh or guard.run_guarded("pools-before", pools_of_before)
     update_source("properties", pool_properties)
@@ -180,7 +181,7 @@ def collect_all() -> None:
     update_source("targets", collect_targets.store_targets)
     update_source("smb-policy", lambda: store.replace(PolicyRow, [publish.smb_policy()], lambda _policy: "smb"))
     update_source("remotes", lambda: store.replace(RemoteRow, remote_settings.read_remotes(), lambda one: one.id))
-    update_source("receivers", lambda: store.replace(ReceiverRow, receivers.read_receivers(), lambda one: one.id))
+    update_source("receivers", lambda: store.replace(ReceiverRow, receivers.read_visits(), lambda one: one.id))
     update_source("imports", lambda: store.replace(ImportRow, import_settings.read_imports(), lambda one: one.id))
     update_source("addresses", store_addresses)
     if fresh:

@@ -40,6 +40,7 @@ log = logging.getLogger(__name__)
 SECONDS = 30  # for one answer of a server
 FIRST_WAIT, LONGEST_WAIT = timedelta(minutes=1), timedelta(hours=4)
 GIVE_UP = timedelta(days=3)
+FEWEST_TRIES = 20  # before giving up; three days are about 25, fewer mean that the clock stepped or the box was off
 STUCK = timedelta(minutes=10)
 AT_ONCE = 20
 LONGEST_ANSWER = 500  # letters
@@ -134,10 +135,10 @@ def send_group(rows: list[Letter], now: datetime) -> int:
 
 
 def put_off(rows: list[Letter], now: datetime, answer: str) -> None:
-    """Schedule another attempt with a growing delay; give up after three days."""
+    """Schedule another attempt with a growing delay; give up after three days of attempts."""
     for row in rows:
         tries = row.tries + 1
-        over = now - row.made > GIVE_UP or row.event == "test"
+        over = (now - row.made > GIVE_UP and tries >= FEWEST_TRIES) or row.event == "test"
         wait = min(FIRST_WAIT * 2 ** min(tries - 1, 12), LONGEST_WAIT)
         Letter.objects.filter(pk=row.pk).update(
             state="given-up" if over else "waiting", tries=tries, next_try=now + wait, **stored_answer(answer)
@@ -151,14 +152,21 @@ def stored_answer(answer: str) -> dict[str, Any]:
 
 
 def delivery_error(now: datetime) -> str:
-    """The server's last answer where messages have failed for a while; empty where they are sent."""
-    stuck = Letter.objects.exclude(event="test").filter(
-        state__in=["waiting", "given-up"], tries__gt=0, made__lt=now - FAILING_AFTER, made__gt=now - 2 * GIVE_UP
-    )
-    row = stuck.first()
-    if row is None or Letter.objects.filter(way=row.way, state="sent", made__gt=row.made).exists():
-        return ""
-    return row.answer
+    """The server's last answer where messages have failed for a while; empty where they are sent.
+
+    Each severity has its own recipients, so only a later message of the same way and severity shows that it works again.
+    """
+    mail = MailSettings.load_row()
+    recent = Q(state__in=["given-up", "sent"], made__gt=now - 2 * GIVE_UP)
+    tried = Letter.objects.exclude(event="test").filter(recent | Q(state="waiting"), tries__gt=0)
+    works: set[tuple[str, str]] = set()
+    for row in tried.select_related("alert"):  # the newest first
+        severity = row.alert.severity if row.alert else mail.report_severity
+        if row.state == "sent":
+            works.add((row.way, severity))
+        elif row.made < now - FAILING_AFTER and row.way in mail.ways_for(severity) and (row.way, severity) not in works:
+            return row.answer
+    return ""
 
 
 # --- mail -----------------------------------------------------------------------------------------------------

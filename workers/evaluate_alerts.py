@@ -41,6 +41,7 @@ from workers import (
     guard,
     missed_schedules,
     pending_faults,
+    received_copies,
     self_faults,
     selftests,
     watchdog,
@@ -85,7 +86,12 @@ def evaluate_alerts(now: datetime | None = None) -> bool:
         parts.get(Message("weekly report"), lambda: outbox.queue_weekly_report(now, MailSettings.load_row()))
         direct_mail.remember_settings()
         changed = reconcile.reconcile_alerts(
-            faults, now, unread=unread_sources(sources), unheard=silent, complete=not parts.errors and not unusable
+            faults,
+            now,
+            unread=unread_sources(sources),
+            unheard=silent,
+            missing=[guid for guid, _name in seen.missing],
+            complete=not parts.errors and not unusable,
         )
     except reconcile.PartlyWritten as problem:
         parts.errors.append(Message("Not written: {problem}.", problem=problem))
@@ -95,6 +101,7 @@ def evaluate_alerts(now: datetime | None = None) -> bool:
             [*faults, *([] if unusable else [database_health.database_fault("settings", str(problem))])]
         )
         raise
+    guard.note_outcome("run-straight-mail", "")  # alerts can be stored, so none is mailed past them
     if changed:
         parts.get(Message("pages"), lambda: store.touch("alerts"))
     if parts.errors and not unusable:
@@ -164,7 +171,10 @@ def gather_facts(now: datetime, sources: dict[str, Source], parts: guard.Parts |
         disks=disks_seen(facts.pools, box.bays if box else (), now, parts),
         services=parts.get(Message("services"), lambda: tuple(row.fact for row in ServiceRow.objects.all())) or (),
         shared=parts.get(Message("shares"), shared_protocols) or frozenset(),
-        spaces=parts.get(Message("space"), lambda: tuple(pool_usage.usage_of_pools(facts.pools, now))) or (),
+        spaces=parts.get(
+            Message("space"), lambda: received_copies.with_senders(pool_usage.usage_of_pools(facts.pools, now))
+        )
+        or (),
         checked=tuple(checked_sources(sources)),
         failing=tuple(failing_parts(sources)),
         system=parts.get(Message("system disk"), system_disk.read_filesystems) or (),
@@ -295,10 +305,13 @@ def store_pool_days(pools: Iterable[Pool], now: datetime) -> None:
 def note_missing_pools(pools: Iterable[Pool]) -> tuple[tuple[str, str], ...]:
     """Guid and name of each pool that was here and is not; one that somebody exported or destroyed is noted as ended."""
     here = {str(pool.guid) for pool in pools}
-    last = {row.guid: row for row in PoolDay.objects.filter(ended=False).exclude(guid__in=here)}
+    today, last = timezone.now().date(), dict[str, PoolDay]()
+    for row in PoolDay.objects.filter(ended=False).exclude(guid__in=here):
+        if row.day <= today or row.guid not in last:  # a later day was stored while the clock was ahead
+            last[row.guid] = row
     missing = []
     for guid, row in last.items():
-        begin = datetime.combine(row.day, datetime.min.time(), timezone.now().tzinfo)
+        begin = datetime.combine(min(row.day, today), datetime.min.time(), timezone.now().tzinfo)
         told = Event.objects.filter(kind__in=["sysevent.fs.zfs.pool_export", "sysevent.fs.zfs.pool_destroy"], subject=row.name, received__gte=begin)  # fmt: skip
         done = Job.objects.filter(kind__in=ENDED, subject=row.name, state=Job.State.DONE, created__gte=begin)
         if told.exists() or done.exists():

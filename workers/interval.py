@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 
 class Interval:
@@ -18,3 +19,13 @@ class Interval:
             return False
         self.last = now
         return True
+
+    def take_turn(self, work: Callable[[], object]) -> None:
+        """Do the work if its turn has come. After work that fails the turn comes again at once, so that its error lasts."""
+        if not self.claim_turn():
+            return
+        try:
+            work()
+        except Exception:
+            self.last = -self.seconds
+            raise

@@ -15,7 +15,7 @@ from appliance.snapshots.policy import AHEAD, next_opening, overdue_grains, unch
 from web.alerts import reconcile
 from web.inventory import store
 from web.pools import maintenance
-from workers import backups, clock, pending_faults, unrecorded_snapshots
+from workers import backups, clock, pending_faults, received_copies, unrecorded_snapshots
 from workers.interval import Interval
 from workers.snapshot_policies import datasets_due, datasets_with_policies
 
@@ -31,9 +31,10 @@ def update_overdue(facts: Facts, now: datetime) -> Iterator[Fault]:
     yield from snapshots.update_faults(facts, now + shift)
     yield from unrecorded_snapshots.unrecorded.update_faults()
     yield from backups.backup_faults(now)
+    yield from received_copies.received_faults(now)
     if shift and datasets_with_policies():
         believed = moment_text((now + shift).astimezone(schedule.box_zone()))
-        yield Fault("clock.doubted", "clock", Message("The clock may be wrong."), Message("By how long the box has been running it is {believed} at the earliest. Snapshots are taken as if it were.", believed=believed))  # fmt: skip
+        yield Fault("clock.doubted", "clock", Message("The clock may be wrong."), Message("Going by the box's uptime, it must be at least {believed}. Snapshots use that time. Check the clock on the System page.", believed=believed))  # fmt: skip
     elif clock.network_clock.is_unset():
         yield Fault("clock.unset", "clock", Message("The clock has not been set from the network for a day."), Message("No time server has answered since the box was started, or none is asked."), "/system/")  # fmt: skip
 
@@ -67,8 +68,8 @@ class OverdueSnapshots:
     def update_faults(self, facts: Facts, now: datetime) -> Iterator[Fault]:
         """One fault for each pool in which snapshots were missed. A pool that has stopped is told as that."""
         # Where they cannot be read nothing is taken either, which is told as what is not read.
-        if store.is_read("snapshots") and self.looks.claim_turn():
-            self.refresh_late(facts, now)
+        if store.is_read("snapshots"):
+            self.looks.take_turn(lambda: self.refresh_late(facts, now))
         for pool in facts.pools:
             names = self.late.get(pool.name, [])
             if names and pool.state != "SUSPENDED":
@@ -82,7 +83,7 @@ class OverdueSnapshots:
         )
         pools = {pool.name: str(pool.guid) for pool in facts.pools}
         before, since = pending_faults.read_pending("snapshots"), dict[str, datetime]()
-        self.late = {}
+        late: dict[str, list[str]] = {}
         for pool, datasets in datasets_with_policies().items():
             for one in datasets_due(datasets, lambda policy, taken: overdue_grains(policy, taken, now, zone)):
                 dataset, policy = one.dataset, one.policy
@@ -93,8 +94,9 @@ class OverdueSnapshots:
                 since[key] = begun if begun <= now + AHEAD else now  # noted while the clock was wrong
                 # What was told stays so until it is taken, also when the worker has begun anew meanwhile.
                 if next_opening(policy, since[key], zone) + SNAPSHOT_AFTER <= now or pools.get(pool) in told:
-                    self.late.setdefault(pool, []).append(dataset.name)
+                    late.setdefault(pool, []).append(dataset.name)
         pending_faults.store_pending("snapshots", {key: begun.timestamp() for key, begun in since.items()})
+        self.late = late
 
 
 snapshots = OverdueSnapshots()

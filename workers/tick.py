@@ -26,6 +26,7 @@ from workers import (
     housekeeping,
     imports,
     maintenance,
+    received_copies,
     selftests,
     snapshot_policies,
     spool,
@@ -115,6 +116,11 @@ def start_backups() -> None:
         backups.start_due_backups()
 
 
+def prune_received() -> None:
+    if received_copies.looks.claim_turn():
+        received_copies.prune_received()
+
+
 def resume_imports() -> None:
     if imports.looks.claim_turn():
         imports.resume_imports()
@@ -139,6 +145,7 @@ STAGES = (
     Stage("tick-self-tests", start_selftests),
     Stage("tick-policies", start_policies),
     Stage("tick-backups", start_backups),
+    Stage("tick-received", prune_received),
     Stage("tick-imports", resume_imports),
     Stage("tick-housekeeping", start_housekeeping),
 )

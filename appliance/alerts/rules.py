@@ -75,6 +75,7 @@ class Space(msgspec.Struct, frozen=True):
     free: int
     days: int | None = None
     days_to_notice: int | None = None
+    received: str = ""  # a sentence on the copies that other boxes bring here
 
     @property
     def forecast_text(self) -> str:
@@ -270,14 +271,17 @@ def scan_faults(seen: AlertInput) -> Iterator[Fault]:
 def space_faults(seen: AlertInput) -> Iterator[Fault]:
     def of_one(space: Space) -> Iterator[Fault]:
         subject = str(space.guid)
+        within = SOON_STILL if ("pool.filling", subject) in seen.open else SOON
+        fast = space.percent < fullness.WARNING and space.days is not None and space.days <= within
+        room = Message("{free} are free.", free=size_text(space.free))
         for mark, kind in FULL_KINDS:
             page = f"/pools/{space.guid}/growth/" if mark == fullness.NOTICE else f"/pools/{space.guid}/"
             if space.percent >= mark or ((kind, subject) in seen.open and space.percent >= mark - HYSTERESIS):
-                yield Fault(kind, subject, Message("{pool} is {percent} % full.", pool=space.pool, percent=space.percent), join_messages([Message("{free} are free.", free=size_text(space.free)), fullness.classify(space.percent).meaning, space.forecast_text]), page)  # fmt: skip
+                said = [fullness.classify(space.percent).meaning, space.received]
+                yield Fault(kind, subject, Message("{pool} is {percent} % full.", pool=space.pool, percent=space.percent), join_messages(said if fast else [room, *said, space.forecast_text]), page)  # fmt: skip
                 break
-        within = SOON_STILL if ("pool.filling", subject) in seen.open else SOON
-        if space.percent < fullness.WARNING and space.days is not None and space.days <= within:
-            yield Fault("pool.filling", subject, Message("{pool} fills up fast.", pool=space.pool), Message("{forecast_text} {free} are free.", forecast_text=space.forecast_text, free=size_text(space.free)), f"/pools/{space.guid}/growth/")  # fmt: skip
+        if fast:
+            yield Fault("pool.filling", subject, Message("{pool} fills up fast.", pool=space.pool), join_messages([space.forecast_text, room]), f"/pools/{space.guid}/growth/")  # fmt: skip
 
     yield from judge_each(seen.spaces, of_one)
 

@@ -47,7 +47,7 @@ def judge_clock(
     boot: str,
     running: float,
     wall: datetime,
-    is_synced: Callable[[], bool],
+    is_synced: Callable[[], bool | None],
 ) -> Clock:
     """How the clock is now, by how it was at the last look, or where there was none by the newest snapshot's date."""
     right = Clock(boot, running, wall)
@@ -78,10 +78,10 @@ def seconds_since_boot() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def is_synced() -> bool:
-    """Whether the network has set the clock, by any time service."""
+def is_synced() -> bool | None:
+    """Whether the network has set the clock, by any time service; None where systemd does not say."""
     try:
         said = command.run(["timedatectl", "show", "--property=NTPSynchronized", "--value"], timeout=10).stdout
     except Failed:
-        return False
+        return None
     return said.strip() == "yes"

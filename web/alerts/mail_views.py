@@ -21,6 +21,11 @@ from web.jobs import queue
 
 PAGE = "alerts/mail.html"
 UNDER_WAY = (Message.State.WAITING, Message.State.SENDING)
+# What a test of each way shows to work.
+DELIVERY = {
+    "mail": ("host", "port", "security", "authority", "user", "sender", "critical", "warning", "notice"),
+    "webhook": ("webhook", "webhook_private"),
+}
 
 
 @require_http_methods(["GET", "POST"])
@@ -37,7 +42,7 @@ def mail_settings(request: HttpRequest) -> HttpResponse:
         return live.respond_to_form(request, PAGE, page_context(form, []))
     save_settings(form)
     if "test" in request.POST:
-        queue_tests([*(["mail"] if row.host else []), *(["webhook"] if row.webhook else [])])
+        queue_tests(row.ways)
     else:
         messages.success(request, gettext("Saved."))
     return redirect("mail_settings")
@@ -58,13 +63,23 @@ def usual_values(request: HttpRequest, row: MailSettings) -> dict[str, Any]:
 
 
 def save_settings(form: MailForm) -> None:
+    """Store the settings, and forget the tests of each way that they change: those said nothing of it as it is now. What
+    waits for a way that is removed is forgotten too."""
+    before = MailSettings.load_row()
     row = form.save(commit=False)
     row.pk = 1
     row.save()
+    changed = {
+        way for way, fields in DELIVERY.items() if any(getattr(row, one) != getattr(before, one) for one in fields)
+    }
     if form.cleaned_data["password"]:
         smtp_password.store_password(form.cleaned_data["password"])
+        changed.add("mail")
     elif form.cleaned_data.get("forget"):
         smtp_password.store_password("")
+        changed.add("mail")
+    outbox.forget_tests(changed)
+    outbox.forget_unsent(DELIVERY.keys() - set(row.ways))
 
 
 def last_tests() -> list[Message]:

@@ -165,9 +165,23 @@ class MailSettings(models.Model):
         return [line.strip() for line in str(getattr(self, severity, "")).splitlines() if line.strip()]
 
     @property
+    def ways(self) -> list[str]:
+        """The ways of sending that are set up."""
+        return [*(["mail"] if self.host else []), *(["webhook"] if self.webhook else [])]
+
+    def ways_for(self, severity: str) -> list[str]:
+        """The ways by which an alert of this severity is sent."""
+        return [way for way in self.ways if way != "mail" or self.recipients_for(severity)]
+
+    @property
     def for_report(self) -> list[str]:
         """The recipients of reports and tests."""
-        return self.recipients_for("notice") or self.recipients_for("critical")
+        return self.recipients_for(self.report_severity)
+
+    @property
+    def report_severity(self) -> str:
+        """The severity whose recipients get reports and tests."""
+        return "notice" if self.recipients_for("notice") else "critical"
 
     @classmethod
     def load_row(cls) -> MailSettings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta, tzinfo
 
 from appliance.schedule import box_zone
@@ -18,21 +19,28 @@ def queue_alert(alert: Alert, event: str, now: datetime, mail: MailSettings, *, 
         alert.kind_info.news or not Message.objects.filter(alert=alert, event="raised").exists()
     ):
         return  # nobody was notified of it, or it is news, which does not end
-    ways = [
-        *(["mail"] if mail.host and mail.recipients_for(alert.severity) else []),
-        *(["webhook"] if mail.webhook else []),
-    ]
     at = send_time(alert.severity, now, mail, box_zone())
-    for way in ways:
+    for way in mail.ways_for(alert.severity):
         key = "-".join(filter(None, [event, str(alert.pk), way, again]))
         Message.objects.get_or_create(
             key=key, defaults={"alert": alert, "event": event, "way": way, "made": now, "next_try": at}
         )
 
 
+def forget_tests(ways: Iterable[str]) -> None:
+    """Delete the tests of these ways, also those under way: their settings are no longer the same."""
+    Message.objects.filter(event="test", way__in=ways).delete()
+
+
+def forget_unsent(ways: Iterable[str]) -> None:
+    """Delete what was to be sent by ways that are no longer set up."""
+    unsent = (Message.State.WAITING, Message.State.SENDING)
+    Message.objects.filter(way__in=ways, state__in=unsent).delete()
+
+
 def queue_test(way: str, now: datetime) -> Message:
     """Queue a test message by mail or webhook; it replaces the last one."""
-    Message.objects.filter(event="test", way=way).delete()
+    forget_tests([way])
     return Message.objects.create(key=f"test-{way}-{now.timestamp()}", event="test", way=way, made=now, next_try=now)
 
 

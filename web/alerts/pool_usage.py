@@ -19,7 +19,8 @@ def usage_of_pools(pools: Iterable[Pool], now: datetime) -> Iterator[Space]:
     pools = list(pools)
     roots = store.top_datasets(pool.name for pool in pools)
     history: dict[str, list[tuple[datetime, int]]] = {}
-    for row in PoolDay.objects.filter(guid__in=[str(pool.guid) for pool in pools], day__gt=(now - WEEKS).date()):
+    days = PoolDay.objects.filter(day__gt=(now - WEEKS).date(), day__lte=now.date())
+    for row in days.filter(guid__in=[str(pool.guid) for pool in pools]):
         history.setdefault(row.guid, []).append((datetime.combine(row.day, datetime.min.time(), now.tzinfo), row.used))
     for pool in pools:
         if (root := roots.get(pool.name)) and root.used + root.available:

@@ -28,17 +28,18 @@ def open_keys() -> frozenset[tuple[str, str]]:
 
 
 def reconcile_alerts(
-    found: Iterable[Fault], now: datetime, *, unread: Iterable[str] = (), unheard: Iterable[str] = (), complete: bool = True
+    found: Iterable[Fault], now: datetime, *,
+    unread: Iterable[str] = (), unheard: Iterable[str] = (), missing: Iterable[str] = (), complete: bool = True
 ) -> bool:  # fmt: skip
     """Open, update and clear alerts to match the faults; whether anything changed.
 
-    Nothing clears whose source could not be read (``unread``), of a disk that has said nothing of itself (``unheard``), nor
-    where a rule broke (not ``complete``): not to see a fault is not its end. Rows and messages change together or not at
-    all, so a crash loses none and doubles none. One alert that cannot be written stops no other: PartlyWritten is raised
-    after the last. Raises DatabaseError where none can be written.
+    Nothing clears whose source could not be read (``unread``), of a disk that has said nothing of itself (``unheard``), of
+    a pool that is not there (``missing``, its guid), nor where a rule broke (not ``complete``): not to see a fault is not
+    its end. Rows and messages change together or not at all, so a crash loses none and doubles none. One alert that cannot
+    be written stops no other: PartlyWritten is raised after the last. Raises DatabaseError where none can be written.
     """
     wanted = {(fault.kind, fault.subject[:300]): fault for fault in found}
-    unread, unheard, changed = set(unread), set(unheard), False
+    unread, unheard, missing, changed = set(unread), set(unheard), set(missing), False
     odd: list[str] = []
 
     def alone(subject: str, change: Callable[[], bool]) -> bool:
@@ -76,6 +77,7 @@ def reconcile_alerts(
                 complete
                 and not (kind and kind.source in unread)
                 and not (row.kind in SAID_BY_ITSELF and row.subject in unheard)
+                and row.subject.partition("/")[0] not in missing
             ):
                 changed = (
                     alone(row.subject, partial(maybe_clear, row, now, kind.settle if kind else 0, mail)) or changed
@@ -164,7 +166,7 @@ def update_alert(row: Alert, fault: Fault, now: datetime, mail: MailSettings) ->
     if worse:
         row.state = Alert.State.OPEN
         add_note(row, Message("It became worse, so it is open again."), now)
-        outbox.queue_alert(row, "raised", now, mail, again=str(mark))
+        outbox.queue_alert(row, "raised", now, mail, again=f"{mark}-{now:%Y%m%d%H%M%S}")
     elif over and row.state == Alert.State.OPEN:
         add_note(row, Message("The silence is over."), now)
         outbox.queue_alert(row, "raised", now, mail, again=f"{row.quiet_until:%Y%m%d%H%M%S}")

@@ -170,6 +170,21 @@ def test_a_pool_that_will_be_nearly_full_in_two_weeks_is_told_before_it_is():
     assert list(found(spaces=(slower,), open=frozenset({("pool.filling", "1")}))) == ["pool.filling"]
 
 
+def test_d32_pool_that_is_nearly_full_and_fills_up_fast_says_each_fact_in_one_alert():
+    def details(days: int) -> dict[str, str]:
+        space = Space(1, "tank", 82, 100, days=days)
+        return {one.kind: one.detail for one in rules.find_faults(AlertInput(now=NOW, spaces=(space,)))[0]}
+
+    fast, slow = details(9), details(300)
+    assert "90 % full in about 9 days" in fast["pool.filling"]
+    assert "are free" in fast["pool.filling"]
+    assert fast["pool.full80"].startswith("There is room left")
+    assert "days" not in fast["pool.full80"]
+    assert list(slow) == ["pool.full80"]
+    assert "are free" in slow["pool.full80"]
+    assert "% full in about" in slow["pool.full80"]
+
+
 @pytest.mark.parametrize(
     ("percent", "kinds"), [(79, []), (80, ["pool.full80"]), (90, ["pool.full90"]), (96, ["pool.full96"])]
 )

@@ -10,8 +10,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from appliance import command
+from appliance.errors import Failed
 from appliance.snapshots.policy import Policy, Taken, due_grains, overdue_grains
 from appliance.snapshots.retention import expired_snapshots
+from appliance.system import clock
 from appliance.system.clock import Clock, judge_clock
 
 ZONE = ZoneInfo("Europe/Berlin")
@@ -136,3 +139,14 @@ def test_without_a_record_the_newest_snapshot_says_where_time_was():
     assert judged(NOW, last=None) == timedelta()
     assert judged(NOW + timedelta(days=400), last=None, newest=NOW) == timedelta()
     assert judged(NOW - 5 * HOUR, last=None, newest=NOW) == 5 * HOUR
+
+
+@pytest.mark.parametrize(("said", "synced"), [("yes\n", True), ("no\n", False), (None, None)])
+def test_whether_the_network_set_the_clock_is_unknown_where_timedatectl_fails(monkeypatch, said, synced):
+    def run(argv: list[str], **_more: object) -> command.Result:
+        if said is None:
+            raise Failed("timedatectl is not installed.")
+        return command.Result(tuple(argv), 0, said, "", 0.0)
+
+    monkeypatch.setattr(command, "run", run)
+    assert clock.is_synced() is synced

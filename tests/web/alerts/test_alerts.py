@@ -466,6 +466,8 @@ def test_where_a_pool_leads_is_on_its_page_and_that_of_health(web, failing):
         PoolDay.objects.update_or_create(
             guid=str(tank.guid), day=day, defaults={"name": "tank", "used": total * (40 - ago) // 100, "total": total}
         )
+    # A day of while the clock was ahead.
+    PoolDay.objects.create(guid=str(tank.guid), name="tank", day=today + timedelta(days=1500), used=0, total=total)
     says = "At this pace it will be 80 % full in about 40 days and 90 % in about 50 days."
     for url in ("/alerts/", f"/pools/{tank.guid}/"):
         assert says in web.get(url).content.decode(), url

@@ -36,6 +36,52 @@ def test_save_alone_sends_no_test(web, calm):
     assert not Message.objects.exists()
 
 
+WITH_WEBHOOK = {**THREE, "host": "smtp.gmail.com", "sender": "box@gmail.com", "webhook": "https://ntfy.example.org/box"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "left"),
+    [
+        ({}, {"mail", "webhook"}),
+        ({"quiet_from": 22, "quiet_to": 7}, {"mail", "webhook"}),
+        ({"sender": "attic@gmail.com"}, {"webhook"}),
+        ({"critical": "ben@example.org"}, {"webhook"}),
+        ({"password": "another"}, {"webhook"}),
+        ({"webhook": "https://ntfy.example.org/other"}, {"mail"}),
+    ],
+)
+def test_test_counts_only_for_the_settings_it_was_sent_with(web, calm, changes, left):
+    """Otherwise the overview would say that somebody hears of a failure, by a server that no longer is the one."""
+    web.post(PAGE, WITH_WEBHOOK)
+    for way in ("mail", "webhook"):
+        outbox.queue_test(way, timezone.now())
+    Message.objects.update(state=Message.State.SENT)
+    web.post(PAGE, {**WITH_WEBHOOK, "password": "", **changes})
+    assert set(Message.objects.filter(event="test").values_list("way", flat=True)) == left
+
+
+@pytest.mark.parametrize(
+    ("changes", "left"),
+    [
+        ({}, {"mail", "webhook"}),
+        ({"webhook": "https://ntfy.example.org/other"}, {"mail", "webhook"}),
+        ({"webhook": ""}, {"mail"}),
+        ({"preset": "", "host": ""}, {"webhook"}),
+    ],
+)
+def test_what_waits_for_a_way_that_is_removed_is_not_sent_anymore(web, calm, changes, left):
+    web.post(PAGE, WITH_WEBHOOK)
+    now = timezone.now()
+    for way in ("mail", "webhook"):
+        for state in Message.State.values:
+            Message.objects.create(key=f"{state}-{way}", event="raised", way=way, state=state, made=now, next_try=now)
+    reply = web.post(PAGE, {**WITH_WEBHOOK, "password": "", "user": "", **changes})
+    assert reply.status_code == 302
+    unsent = Message.objects.filter(state__in=["waiting", "sending"])
+    assert sorted(unsent.values_list("way", flat=True)) == sorted([*left, *left])
+    assert Message.objects.filter(state__in=["sent", "given-up"]).count() == 4
+
+
 def test_what_follows_a_field_follows_it_until_it_is_changed(web, calm):
     web.post(PAGE, THREE)
     kept = {**THREE, "password": "", "host": "smtp.gmail.com", "sender": "box@gmail.com", "notice": "anna@example.org"}

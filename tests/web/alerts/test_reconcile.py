@@ -105,6 +105,16 @@ def test_an_acknowledged_alert_stays_quiet_until_it_gets_worse():
     assert (Alert.objects.get().state, messages()) == ("open", ["raised", "raised"])
 
 
+def test_what_gets_as_bad_as_once_before_is_told_again():
+    reconcile.reconcile_alerts([FAULT], NOW)
+    for day, (seen, now) in enumerate([(312, 320), (300, 320)]):
+        reconcile.reconcile_alerts([replace(FAULT, mark=seen)], later(days=day, hours=1))
+        Alert.objects.update(state="acknowledged", mark_seen=seen)
+        reconcile.reconcile_alerts([replace(FAULT, mark=now)], later(days=day, hours=2))
+        assert Alert.objects.get().state == "open"
+    assert messages() == ["raised", "raised", "raised"]
+
+
 def test_what_gets_worse_takes_the_place_of_the_lesser_alert_without_an_all_clear():
     reconcile.reconcile_alerts([replace(FAULT, kind="disk.watch")], NOW)
     reconcile.reconcile_alerts([FAULT], later(minutes=5))
@@ -210,6 +220,17 @@ def test_nothing_clears_of_a_disk_that_has_said_nothing_since_the_box_started():
     reconcile.reconcile_alerts([], later(minutes=31))
     reconcile.reconcile_alerts([], later(minutes=42))
     assert Alert.objects.get().state == "cleared"
+
+
+@pytest.mark.parametrize(("kind", "subject"), [("pool.stopped", "12"), ("pool.errors", "12/5"), ("pool.full90", "12"), ("policy.overdue", "12")])  # fmt: skip
+def test_nothing_clears_of_a_pool_that_is_missing(kind, subject):
+    reconcile.reconcile_alerts([Fault(kind, subject, "x"), Fault("pool.degraded", "123", "x")], NOW)
+    for minute in (1, 30):
+        reconcile.reconcile_alerts([], later(minutes=minute), missing=["12"])
+    assert dict(Alert.objects.values_list("kind", "state")) == {kind: "open", "pool.degraded": "cleared"}
+    for minute in (31, 60):
+        reconcile.reconcile_alerts([], later(minutes=minute))
+    assert not Alert.objects.exclude(state="cleared").exists()
 
 
 def test_alerts_and_levels_go_on_under_the_codes_of_today():

@@ -111,6 +111,17 @@ def test_one_broken_source_keeps_what_it_knew_and_silences_no_other(system, monk
     assert [model.objects.count() for model in (PoolRow, DatasetRow, DiskRow, AccountRow)] == counts
 
 
+def test_known_pools_that_could_not_be_read_are_no_fault_once_the_pools_are(system, monkeypatch):
+    collectors.collect_now()
+    with monkeypatch.context() as patch:
+        patch.setattr(status, "read_pools", failing(Failed("zpool said no")))
+        patch.setattr(PoolRow, "fact", property(failing(ValueError("odd"))))
+        collectors.collect_now()
+    assert {"pools", "pools-before"} <= set(errors())
+    collectors.collect_now()
+    assert errors() == {}
+
+
 @pytest.mark.parametrize("tool", ["systemctl", "ip"])
 @pytest.mark.parametrize("output", ["", "{", "{}", "[]", "[1]", "=\n\n=", "\x00"])
 def test_odd_output_of_a_tool_is_no_fault_of_another(system, tool, output):
@@ -143,6 +154,14 @@ def test_while_pools_cannot_be_read_their_disks_stay_taken(system, monkeypatch):
     collectors.collect_now()
     taken = [row.fact for row in DiskRow.objects.all() if row.fact.blocked and row.fact.blocked.kind == "pool"]
     assert len(taken) == 4
+
+
+def test_a_pool_that_cannot_be_decoded_is_replaced_by_the_next_reading(system):
+    collectors.collect_now()
+    PoolRow.objects.update(facts="{")
+    collectors.collect_now()
+    assert errors() == {}
+    assert PoolRow.objects.get().fact == recorded_pool()
 
 
 def test_a_missing_module_is_a_fact_and_the_disks_are_still_read(system, monkeypatch):

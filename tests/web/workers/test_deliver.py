@@ -28,6 +28,7 @@ class Server:
     def __init__(self) -> None:
         self.taken: list[EmailMessage] = []
         self.problem: Exception | None = None
+        self.closed = ""  # a mailbox that refuses everything
         self.signed_in: list[tuple[str, str]] = []
         self.secured = False
 
@@ -45,6 +46,8 @@ class Server:
     def send_message(self, message: EmailMessage, **_more: Any) -> dict[str, Any]:
         if self.problem:
             raise self.problem
+        if message["To"] == self.closed:
+            raise smtplib.SMTPRecipientsRefused({self.closed: (550, b"mailbox closed")})
         self.taken.append(message)
         return {}
 
@@ -146,8 +149,101 @@ def test_mail_that_does_not_go_out_for_long_is_a_fault_and_is_given_up_after_day
     deliver.send_due(NOW)
     assert deliver.delivery_error(NOW + timedelta(minutes=5)) == ""
     assert "Connection refused" in deliver.delivery_error(NOW + timedelta(hours=1))
-    deliver.send_due(NOW + timedelta(days=4))
+    at = NOW
+    while Message.objects.get().state == "waiting":
+        at = Message.objects.get().next_try
+        deliver.send_due(at)
     assert Message.objects.get().state == "given-up"
+    assert timedelta(days=3) < at - NOW < timedelta(days=3, hours=5)
+    assert "Connection refused" in deliver.delivery_error(at)
+
+
+def test_a_clock_that_steps_forward_gives_no_message_up(smtp):
+    """A box without a battery fails once before the network sets its clock."""
+    reconcile.reconcile_alerts([FAULT], NOW)
+    smtp.problem = ConnectionRefusedError("Connection refused")
+    deliver.send_due(NOW)
+    later = NOW + timedelta(days=10)
+    deliver.send_due(later)
+    assert Message.objects.get().state == "waiting"
+    assert "Connection refused" in deliver.delivery_error(later)
+    smtp.problem = None
+    deliver.send_due(later + timedelta(hours=1))
+    assert len(smtp.taken) == 1
+    assert deliver.delivery_error(later + timedelta(hours=1)) == ""
+
+
+def queue(event: str, severity: str, at: datetime, way: str = "mail") -> Message:
+    """A letter that is due: of an alert of this severity, else the weekly report or a test."""
+    alert = None
+    if severity:
+        alert = Alert.objects.create(
+            kind="disk.failing", subject=f"{at}", severity=severity, summary="x", first_seen=at
+        )
+    key = f"{event}-{severity}-{way}-{at}"
+    return Message.objects.create(key=key, alert=alert, event=event, way=way, made=at, next_try=at)
+
+
+@pytest.mark.parametrize(
+    ("event", "severity", "fails"),
+    [
+        ("raised", "critical", False),
+        ("raised", "warning", True),
+        ("raised", "notice", True),
+        ("weekly", "", True),
+        ("test", "", True),
+    ],
+)
+def test_mail_of_one_severity_that_is_refused_is_told_though_other_mail_goes_out(smtp, event, severity, fails):
+    MailSettings.objects.update(critical="closed@example.org")
+    smtp.closed = "closed@example.org"
+    queue("raised", "critical", NOW)
+    deliver.send_due(NOW)
+    assert smtp.taken == []
+    MailSettings.objects.update(critical="ben@example.org")
+    later = NOW + timedelta(seconds=30)
+    queue(event, severity, later)
+    deliver.send_due(later)
+    assert len(smtp.taken) == 1
+    assert ("mailbox closed" in deliver.delivery_error(NOW + timedelta(hours=1))) == fails
+
+
+def test_a_refused_letter_is_told_also_when_a_later_one_by_another_way_waits(smtp, monkeypatch):
+    MailSettings.objects.update(webhook="https://hook.example/topic")
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_more: [(0, 0, 0, "", ("192.168.1.5", 443))])
+    smtp.closed = "anna@example.org"
+    queue("raised", "critical", NOW)
+    queue("raised", "critical", NOW + timedelta(seconds=1), "webhook")
+    deliver.send_due(NOW + timedelta(seconds=1))
+    assert "inside your own network" in deliver.delivery_error(NOW + timedelta(hours=1))
+    MailSettings.objects.update(webhook="")
+    assert "mailbox closed" in deliver.delivery_error(NOW + timedelta(hours=1))
+
+
+@pytest.mark.parametrize("emptied", ["host", "critical"])
+def test_mail_that_is_no_longer_sent_does_not_fail(smtp, emptied):
+    smtp.closed = "anna@example.org"
+    queue("raised", "critical", NOW)
+    deliver.send_due(NOW)
+    assert deliver.delivery_error(NOW + timedelta(hours=1))
+    MailSettings.objects.update(**{emptied: ""})
+    assert deliver.delivery_error(NOW + timedelta(hours=1)) == ""
+
+
+@pytest.mark.parametrize("to", ["notice", "critical"])
+def test_the_report_is_excused_by_later_mail_to_its_recipients(smtp, to):
+    """Without recipients of notices it goes to those of critical alerts."""
+    if to == "critical":
+        MailSettings.objects.update(notice="")
+    smtp.closed = "anna@example.org"
+    queue("weekly", "", NOW)
+    deliver.send_due(NOW)
+    assert deliver.delivery_error(NOW + timedelta(hours=1))
+    smtp.closed = ""
+    later = NOW + timedelta(seconds=30)
+    queue("raised", to, later)
+    deliver.send_due(later)
+    assert deliver.delivery_error(NOW + timedelta(hours=1)) == ""
 
 
 def test_a_worker_that_died_while_sending_does_not_lose_the_message(smtp):

@@ -50,6 +50,7 @@ from workers import (
     maintenance,
     missed_schedules,
     pending_faults,
+    received_copies,
     selftests,
     snapshot_policies,
     spool,
@@ -151,6 +152,7 @@ def due(monkeypatch) -> list[str]:
         ("tick-self-tests", selftests, "begin_due_selftests"),
         ("tick-policies", snapshot_policies, "run_due_policies"),
         ("tick-backups", backups, "start_due_backups"),
+        ("tick-received", received_copies, "prune_received"),
         ("tick-imports", imports, "resume_imports"),
     ):
         monkeypatch.setattr(part, does, note(name))
@@ -172,6 +174,7 @@ BREAKS: dict[str, tuple[Any, str]] = {
     "tick-self-tests": (selftests, "begin_due_selftests"),
     "tick-policies": (snapshot_policies, "run_due_policies"),
     "tick-backups": (backups, "start_due_backups"),
+    "tick-received": (received_copies, "prune_received"),
     "tick-imports": (imports, "resume_imports"),
     "tick-housekeeping": (housekeeping, "run_housekeeping"),
 }
@@ -331,6 +334,48 @@ def test_a_disk_with_an_odd_answer_leaves_the_others_judged(monkeypatch):
     assert disk(2).path.rsplit("/", 1)[-1] in Source.objects.get(name="temperatures").error
     assert "temperatures" in told()
     assert Alert.objects.filter(kind="disk.failing").count() == 2
+
+
+@pytest.mark.parametrize("fault", [OperationalError("database or disk is full"), DatabaseError("malformed")])
+@pytest.mark.parametrize("unwritable", ["store_day", "Accepted"])
+def test_a_failing_disk_is_told_although_its_history_cannot_be_written(monkeypatch, fault, unwritable):
+    rows.put(disks=[disk(1), disk(2)])
+    pending = {"raw": {"value": 300}, "id": 197, "name": "Current_Pending_Sector"}
+    crc = {"raw": {"value": 3}, "id": 199, "name": "UDMA_CRC_Error_Count"}
+    answers = {
+        disk(number).path: {"smart_status": {"passed": True}, "ata_smart_attributes": {"table": table}}
+        for number, table in ((1, [crc, pending]), (2, [crc]))
+    }
+    monkeypatch.setattr(agent_client, "send_request", lambda *_args, **_more: {"facts": answers})
+    if unwritable == "Accepted":
+        monkeypatch.setattr(Accepted.objects, "get_or_create", failing(fault))
+    else:
+        monkeypatch.setattr(smart_history, "store_day", failing(fault))
+    version = Source.objects.get(name="disks").version
+    collectors.collect_temperatures()
+    verdicts = {row.fact.path: row.verdict for row in DiskRow.objects.all()}
+    assert verdicts == {disk(1).path: "failing", disk(2).path: "healthy"}
+    assert not any("silent" in row.reading for row in DiskRow.objects.all())
+    assert Source.objects.get(name="disks").version > version  # pages show it
+    assert type(fault).__name__ in Source.objects.get(name="temperatures").error
+    told()
+    assert Alert.objects.filter(kind="disk.failing").count() == 1
+
+
+def test_a_verdict_that_cannot_be_written_is_no_answer_that_could_not_be_understood(monkeypatch):
+    rows.put(disks=[disk(1), disk(2)])
+    first, second = DiskRow.objects.order_by("pk")
+    write = smart_history.update_row
+
+    def full(row: DiskRow, now: Any) -> bool:
+        if row.key == first.key and now["verdict"] == "failing":
+            raise OperationalError("database or disk is full")
+        return write(row, now)
+
+    monkeypatch.setattr(smart_history, "update_row", full)
+    with pytest.raises(OperationalError):
+        smart_history.store_answers(dict.fromkeys((first, second), smart.Reading(answered=True, passed=False)))
+    assert list(DiskRow.objects.order_by("pk").values_list("verdict", flat=True)) == ["", "failing"]
 
 
 # --- numbers that no column holds -----------------------------------------------------------------------------------
@@ -568,6 +613,18 @@ def test_mail_settings_that_were_read_before_serve_when_they_cannot_be_read(sent
     monkeypatch.setattr(MailSettings, "load_row", failing(DatabaseError("database disk image is malformed")))
     guard.run_guarded("alerts", evaluate_alerts.evaluate_alerts)
     assert "tank has stopped" in sent
+
+
+def test_a_mail_past_the_database_that_failed_is_no_fault_once_alerts_can_be_stored(sent, monkeypatch):
+    stopped_pool()
+    with monkeypatch.context() as patch:
+        patch.setattr(reconcile, "raise_alert", failing(OperationalError("attempt to write a readonly database")))
+        patch.setattr(smtplib, "SMTP", failing(OSError("no route")))
+        guard.run_guarded("alerts", evaluate_alerts.evaluate_alerts)
+    assert Source.objects.get(name="run-straight-mail").error
+    guard.run_guarded("alerts", evaluate_alerts.evaluate_alerts)
+    assert Source.objects.get(name="run-straight-mail").error == ""
+    assert "run-straight-mail" not in guard.failing
 
 
 def test_a_database_that_cannot_be_used_is_one_alert_whatever_else_fails_for_it(sent, monkeypatch):

@@ -18,8 +18,9 @@ from web.alerts import reconcile
 from web.inventory import store
 from web.inventory.models import SnapshotReading
 from web.pools.models import CareSchedule
+from web.snapshots import adoption
 from web.snapshots.models import MadeSnapshot
-from workers import clock, collect_snapshots, missed_schedules
+from workers import clock, collect_snapshots, missed_schedules, unrecorded_snapshots
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
@@ -131,6 +132,40 @@ def test_snapshots_that_cannot_be_read_are_told_as_that_and_not_twice(folder):
         assert missed(folder, day=day, hour=12) == []
 
 
+def test_a_look_that_fails_clears_nothing_and_is_repeated_at_once(folder, monkeypatch):
+    watch = missed_schedules.OverdueSnapshots(seconds=1_000_000)
+    taken(NOW.replace(hour=2))
+    missed(watch, day=11, hour=2)
+    watch.looks.last = -watch.looks.seconds
+    assert missed(watch, day=11, hour=3) == ["One was due of tank/photos."]
+    watch.looks.last = -watch.looks.seconds
+    with monkeypatch.context() as patch:
+        patch.setattr(missed_schedules, "datasets_due", broken)
+        for _evaluation in range(2):
+            with pytest.raises(RuntimeError):
+                missed(watch, day=11, hour=4)
+        assert watch.late == {"tank": ["tank/photos"]}
+    assert missed(watch, day=11, hour=5) == ["One was due of tank/photos."]
+
+
+def broken(*_args: object) -> None:
+    raise RuntimeError("no")
+
+
+def test_a_look_for_snapshots_without_record_that_fails_is_repeated_at_once(folder, monkeypatch):
+    watch = unrecorded_snapshots.UnrecordedSnapshots(seconds=1_000_000)
+    key = str(FOLDER.guid)
+    with monkeypatch.context() as patch:
+        patch.setattr(adoption, "count_unrecorded", broken)
+        for _evaluation in range(2):
+            with pytest.raises(RuntimeError):
+                list(watch.update_faults())
+    monkeypatch.setattr(adoption, "count_unrecorded", lambda _keys: {key: 2})
+    assert [fault.kind for fault in watch.update_faults()] == ["policy.unrecorded"]
+    monkeypatch.setattr(adoption, "count_unrecorded", broken)
+    assert [fault.kind for fault in watch.update_faults()] == ["policy.unrecorded"], "it looks every few minutes"
+
+
 def test_a_clock_that_was_ahead_tells_nothing_once_it_is_back(folder):
     taken(NOW.replace(hour=2))
     assert missed(folder, day=25, hour=1) == []
@@ -142,12 +177,13 @@ class Box:
     """A box that has run for some hours, and whether a time server has answered."""
 
     def __init__(self, monkeypatch) -> None:
-        self.hours, self.synced, self.asked = 0.0, False, 0
+        self.hours, self.asked = 0.0, 0
+        self.synced: bool | None = False  # None: nobody can tell
         monkeypatch.setattr("workers.interval.time.monotonic", lambda: self.hours * 3600)
         monkeypatch.setattr("appliance.system.clock.is_synced", self.is_synced)
         monkeypatch.setattr(clock, "network_clock", clock.NetworkClock())
 
-    def is_synced(self) -> bool:
+    def is_synced(self) -> bool | None:
         self.asked += 1
         return self.synced
 
@@ -166,3 +202,17 @@ def test_a_clock_that_no_server_sets_is_told_after_a_day_and_its_alert_ends(monk
     assert box.told(24.2) == ["clock.unset"]
     assert box.asked == 1, "it is asked once an hour"
     assert box.told(25.2) == []
+
+
+def test_a_clock_of_which_nobody_can_tell_keeps_the_last_answer(monkeypatch):
+    """In a container there is no ``timedatectl``, and on a busy box it may not answer in time."""
+    rows.put(pools=[])
+    box = Box(monkeypatch)
+    box.synced = None
+    assert box.told(24.1) == []
+    box.synced = False
+    assert box.told(25.2) == ["clock.unset"]
+    box.synced = None
+    assert box.told(26.3) == ["clock.unset"]
+    box.synced = True
+    assert box.told(27.4) == []
