@@ -29,7 +29,7 @@ from web.inventory.models import DiskRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.said import said_in
-from workers import background, burn_in_readings
+from workers import background, burn_in_readings, guard
 from workers.burn_in_readings import is_fresh
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,10 @@ def advance_burn_ins() -> None:
         active = BurnIn.objects.filter(state__in=BurnIn.ACTIVE).order_by("created")
         for row in active:
             advance_or_hold(row)
-        if any(map(burn_in_readings.is_due, active.all())) and burn_in_readings.asking.claim_turn():
+        left = list(active.all())
+        if not left:
+            guard.note_outcome("run-burn-in-readings", "")  # nothing is read that could end an error
+        elif any(map(burn_in_readings.is_due, left)) and burn_in_readings.asking.claim_turn():
             background.start_thread("run-burn-in-readings", burn_in_readings.read_due)
     finally:
         _looking.release()
@@ -116,7 +119,7 @@ def awake_reading(row: BurnIn) -> bool:
     if is_fresh(row) and not row.reading.get("asleep"):
         return True
     if abs(timezone.now() - row.wanted) > ANSWER_WITHIN:
-        hold(row, Message("The disk does not tell its figures. Look at its health page, then resume."))
+        hold(row, Message("The disk does not report its health figures. Look at its health page, then resume."))
     return False
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from appliance.alerts.rules import Fault
 from appliance.facts.box import Pool
 from appliance.formatting import about_days, disk_size
-from appliance.message import Message, join_messages
+from appliance.message import Message
 from appliance.pools.growth_plan import PlanState, read_plan
 from web.pools import growth_plans
 from web.pools.models import GrowthPlan
@@ -21,9 +21,9 @@ def follow_plans(pools: Iterable[Pool], now: datetime) -> Iterator[Fault]:
         pool = known.get(plan.pool_guid)
         if pool is None or pool.state == "SUSPENDED":
             continue
-        state = read_plan(pool, plan.guids)
+        state = read_plan(pool, plan.guids, plan.size)
         if state.is_complete and not pool.rebuilding:
-            growth_plans.end_plan(plan, outcome_text(plan, state), now)
+            growth_plans.end_plan(plan, Message("All {count} disks were replaced.", count=state.total), now)
             continue
         note_step(plan, state, now, working=bool(state.running or pool.rebuilding))
         if now - plan.moved > growth_plans.STANDS:
@@ -38,12 +38,3 @@ def note_step(plan: GrowthPlan, state: PlanState, now: datetime, *, working: boo
     if stepped or (working and (now - plan.moved).days >= 1):
         plan.done, plan.moved = state.done, now
         plan.save(update_fields=["done", "moved"])
-
-
-def outcome_text(plan: GrowthPlan, state: PlanState) -> str:
-    """How the plan ended. What somebody put in may be smaller than what was planned."""
-    text = Message("All {count} disks were replaced.", count=state.total)
-    if state.smallest and state.smallest < plan.size * 0.97:
-        smallest = Message("The smallest is {size}, which counts for all.", size=disk_size(state.smallest))
-        return join_messages([text, smallest])
-    return text

@@ -105,6 +105,7 @@ def known_disks(pools: Iterable[Pool], now: datetime) -> list[KnownDisk]:
             short=care.short,
             long=care.long,
             ended=selftest_schedule.hours_since(tests, row.reading.get("hours")),
+            logged=selftest_schedule.last_finished(tests) is not None,
         )
         found.append(KnownDisk(disk, row, care))
     return found

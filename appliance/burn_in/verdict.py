@@ -36,6 +36,7 @@ DOUBTFUL = {
     "crc": Message("transfers damaged on the way"),
     "timeouts": Message("commands not answered in time"),
 }
+COUNTED = {**BAD, **DOUBTFUL}
 WRONG = {
     "write": Message("could not be written"),
     "read": Message("could not be read back"),
@@ -161,7 +162,7 @@ def changed_figures(before: DriveFigures, after: DriveFigures) -> Iterator[Findi
     """What the drive counts more of than before, and what it counts at all that no new drive has."""
     if after.passed is False:
         yield Finding("failed", Message("The drive itself reports that it is failing."))
-    for name, what in {**BAD, **DOUBTFUL}.items():
+    for name, what in COUNTED.items():
         now, then = after.counts.get(name), before.counts.get(name)
         if now is None:
             continue

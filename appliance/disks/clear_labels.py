@@ -66,6 +66,7 @@ def zero_ends(path: str) -> None:
         for start, end in ((0, min(MIB, target.size)), (max(target.size // LABEL * LABEL - MIB, 0), target.size)):
             for _done in target.write_zeros(start, end):
                 pass
+        target.require_written()
 
 
 def lost_use(disk: Disk, use: Use) -> Loss:

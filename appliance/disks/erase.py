@@ -1,7 +1,6 @@
 """Erase a disk: quick clears signatures and both ends, full writes zeros to every sector.
 
-A full erase also resolves pending sectors: a drive remaps or clears such a sector when it is written. SMART counts are noted
-before and after.
+A full erase also resolves pending sectors: a drive remaps or clears such a sector when it is written. SMART counts are noted.
 """
 
 from __future__ import annotations
@@ -177,9 +176,9 @@ class EraseDisk(Operation, tag="erase-disk"):
         with ExclusiveDisk(self.disk) as target:
             size = target.size
             for start, end in ((0, min(ENDS, size)), (max(size - ENDS, 0), size)):
-                for _done in target.write_zeros(start, end):
-                    pass
+                list(target.write_zeros(start, end))
         reread_disks([self.disk])
+        target.require_written()
         work.note(Message("The tables at both ends are cleared"))
 
     def write_zeros(self, work: Work) -> None:
@@ -194,8 +193,7 @@ class EraseDisk(Operation, tag="erase-disk"):
             for offset in target.bad:
                 work.note(Message("The sector at byte {offset} could not be written", offset=offset))
         reread_disks([self.disk])
-        if target.bad:
-            raise Failed(Message("{count} sectors could not be written even once. Do not use this disk again", count=len(target.bad)))  # fmt: skip
+        target.require_written()
         work.note(Message("Every sector was written"))
 
     def note_counts(self, work: Work, when: str) -> None:
@@ -284,9 +282,9 @@ class ExclusiveDisk:
         try:
             self.handle = self.open_direct(flags)
         except OSError as error:
-            if error.errno == errno.EBUSY:
-                raise Failed(Message("Something has begun to use this disk. Nothing more was written to it"), str(error)) from error  # fmt: skip
-            raise Failed(Message("The disk could not be opened"), str(error)) from error
+            busy = Message("Something has begun to use this disk. Nothing more was written to it")
+            unopened = Message("The disk could not be opened")
+            raise Failed(busy if error.errno == errno.EBUSY else unopened, str(error)) from error
         try:
             self.size = self.size_of(self.handle)
         except OSError as error:
@@ -352,6 +350,11 @@ class ExclusiveDisk:
             self.bad.append(offset)
             if len(self.bad) >= MOST_BAD:
                 raise Failed(Message("{most_bad} sectors could not be written; the disk is failing. Do not use it again", most_bad=MOST_BAD))  # fmt: skip
+
+    def require_written(self) -> None:
+        """Raises Failed where a sector kept what it held."""
+        if self.bad:
+            raise Failed(Message("{count} sectors could not be written even once. Do not use this disk again", count=len(self.bad)))  # fmt: skip
 
     def sync_range(self, start: int, end: int) -> None:
         try:

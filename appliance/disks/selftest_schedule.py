@@ -36,7 +36,7 @@ class SelfTestSchedule(msgspec.Struct, frozen=True):
 
 class SelfTestCandidate(msgspec.Struct, frozen=True):
     """A disk as the schedule sees it. ``group``: its vdev; ``short`` and ``long``: when the schedule last started one;
-    ``ended``: hours of use since the last finished long test."""
+    ``logged``: whether its log has a finished long test; ``ended``: hours of use since then, None where that is unknown."""
 
     key: str
     group: str
@@ -46,6 +46,7 @@ class SelfTestCandidate(msgspec.Struct, frozen=True):
     short: datetime | None = None
     long: datetime | None = None
     ended: int | None = None
+    logged: bool = False
 
 
 def choose_tests(disks: Iterable[SelfTestCandidate], plan: SelfTestSchedule, now: datetime, zone: tzinfo, busy: Iterable[str] = ()) -> list[tuple[str, Kind]]:  # fmt: skip
@@ -99,9 +100,14 @@ def is_due(began: datetime | None, ended: int | None, period: timedelta | None, 
     return ended is not None and not fresh and now - began >= AGAIN
 
 
+def last_finished(tests: Iterable[SelfTest], kind: Kind = "long") -> SelfTest | None:
+    """The last test of a kind that passed or failed."""
+    return next((test for test in tests if test.kind == kind and test.passed is not None), None)
+
+
 def hours_since(tests: Iterable[SelfTest], hours: int | None, kind: Kind = "long") -> int | None:
-    """Hours of use since the last finished test of a kind, passed or failed; None where the log has none."""
-    done = next((test for test in tests if test.kind == kind and test.passed is not None), None)
+    """Hours of use since the last finished test of a kind; None where the log has none or does not tell."""
+    done = last_finished(tests, kind)
     if done is None or done.hours is None or hours is None:
         return None
     return hours - (hours_at(done.hours, hours) or 0)
@@ -124,5 +130,7 @@ def overdue_text(disk: SelfTestCandidate, plan: SelfTestSchedule, since: datetim
     if disk.ended is not None and timedelta(hours=disk.ended) < LATE_AFTER * period:
         return ""
     if disk.ended is None:
+        if disk.logged:  # some drives never report their hours, so the age of their tests is unknown
+            return ""
         return Message("No long test is in its log, though one should have ended by now.")
     return Message("Its last long test ended {ended} days of use ago.", ended=disk.ended // 24)

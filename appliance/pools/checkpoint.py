@@ -203,7 +203,7 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
                 *steps,
                 Step(
                     "rewind",
-                    Message("Bring {pool} in as it was then", pool=self.pool),
+                    Message("Import {pool} as it was then", pool=self.pool),
                     shlex.join(self.argv()),
                     self.rewind,
                     (self.pool,),
@@ -238,10 +238,11 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
         try:
             command.run(self.argv(), timeout=900)
         except command.CommandFailed as failed:
-            raise Failed(
-                Message("{pool} could not be put back; it is exported and keeps its checkpoint", pool=self.pool),
-                failed.said,
-            ) from failed
+            if "checkpoint does not exist" in failed.said:  # planned again after a power cut that came after it
+                what = Message("{pool} has no checkpoint: it was put back already", pool=self.pool)
+            else:
+                what = Message("{pool} could not be put back", pool=self.pool)
+            raise Failed(what, failed.said) from failed
 
     def remember_argv(self) -> list[str]:
         return ["zpool", "set", f"cachefile={CACHE}", self.pool]
@@ -275,8 +276,9 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         pool = facts.pool_of(self.guid)
         if pool is None:
+            # ZFS goes back for good while it imports, and after a power cut nothing imports it by itself.
             return Message(
-                "{pool} is exported and keeps its checkpoint. Plan this again to go on, or bring the pool in as it was.",
+                "{pool} is not in use, and only an import shows whether it was put back. Import it: without a checkpoint, it was put back. With one, plan this again.",
                 pool=self.pool,
             )
         if pool.checkpoint:
@@ -285,6 +287,6 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
                 pool=self.pool,
             )
         return Message(
-            "{pool} was put back to its checkpoint. Look whether its folders are mounted and its shares are on.",
+            "{pool} was put back to its checkpoint. Check whether its folders are mounted and its shares are on.",
             pool=self.pool,
         )

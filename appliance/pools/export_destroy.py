@@ -52,7 +52,7 @@ def export_step(pool: str) -> Step:
         shlex.join(argv),
         act,
         (pool,),
-        Message("Bring {pool} in again", pool=pool),
+        Message("Import {pool} again", pool=pool),
     )
 
 
@@ -93,7 +93,7 @@ class ExportPool(PoolOperation, tag="export-pool"):
             if shares
             else (),
             undo=Message(
-                "Bring it in again at any time, here or on another system. Its shares are then offered, not switched on."
+                "Import it again at any time, here or on another system. Its shares are then offered, not switched on."
             ),
             details=connection_facts(self.pool, facts),
         )
@@ -137,6 +137,13 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
         if system_datasets.carries_system(self.pool, facts.datasets):
             yield Reason(
                 "pool-of-system", "This box's own system is on {pool}. Larder does not destroy it.", pool=self.pool
+            )
+        # ZFS would export it, write nothing to its disks, and report success (spa_export_common).
+        if (detail := facts.detail(self.guid)) and detail.read_only:
+            yield Reason(
+                "pool-imported-read-only",
+                "{pool} was imported read-only, so it cannot be destroyed. Export it instead.",
+                pool=self.pool,
             )
 
     def plan(self, facts: Facts) -> Plan:

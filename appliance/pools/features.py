@@ -49,7 +49,13 @@ def detail_from(guid: int, listing: object, snapshots: int) -> PoolDetail:
     values = {str(key): str((raw or {}).get("value", "")) for key, raw in properties.items() if isinstance(raw, dict)}
     compatibility = values.get("compatibility") or "off"
     off = [key.partition("@")[2] for key, value in values.items() if key.startswith("feature@") and value == "disabled"]
-    return PoolDetail(guid, snapshots, compatibility, features_to_enable(compatibility, off))
+    return PoolDetail(
+        guid,
+        snapshots,
+        compatibility,
+        features_to_enable(compatibility, off),
+        read_only=values.get("readonly") == "on",
+    )
 
 
 def read_pool_detail(pool: Pool) -> PoolDetail:

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import msgspec
 
 from appliance.facts.box import Pool, Vdev
-from appliance.layout.growth import part_size, read_group
+from appliance.layout.growth import read_group
 from appliance.pools.vdevs.expand import autoexpand_gain, data_groups
+from appliance.zfs.vdev_tree import partition_bytes
+
+LARGE_ENOUGH = 0.97  # of the planned size: disks that are sold as one size differ by a little
 
 
 class PlanState(msgspec.Struct, frozen=True):
@@ -19,7 +22,6 @@ class PlanState(msgspec.Struct, frozen=True):
     left: tuple[int, ...]
     running: int = 0
     grows: int = 0
-    smallest: int = 0  # bytes of the smallest partition for data
     unused: bool = (
         False  # a group has less space than its disks, which ZFS may tell a moment later than that they are there
     )
@@ -38,21 +40,26 @@ class PlanState(msgspec.Struct, frozen=True):
         return not (self.left or self.running or self.grows or self.unused)
 
 
-def read_plan(pool: Pool, targets: Sequence[int]) -> PlanState:
-    """How far the plan is that is to replace the disks with these guids.
+def read_plan(pool: Pool, targets: Sequence[int], size: int) -> PlanState:
+    """How far the plan is that is to replace the disks with these guids by ones of ``size`` bytes.
 
-    A disk is replaced once the pool has it no more: what came in its place has another guid.
+    A disk is replaced once the pool has it no more, and what came in its place is as large as planned: that has another
+    guid. When a plan begins, every disk that is too small is one of its targets; so one that is too small later, and is no
+    target, came in the place of a target that is gone.
     """
     groups = data_groups(pool)
-    present = {device.guid for group in groups for device in group.devices()}
-    under_way = {
-        member.children[0].guid for group in groups for member in members_of(group) if member.kind == "replacing"
-    }
-    left = tuple(guid for guid in targets if guid in present)
+    members = [member for group in groups for member in members_of(group)]
+    present = {device.guid for member in members for device in member.devices()}
+    under_way = {member.children[0].guid for member in members if member.kind == "replacing"}
+    waiting = [guid for guid in targets if guid in present]
+    disks = [next(member.devices()) for member in members]  # of a replacement the old one, of a spare the one it is for
+    needed = partition_bytes(size) * LARGE_ENOUGH
+    small = (disk for disk in disks if disk.kind in {"disk", "file"} and disk.size < needed)
+    too_small = [disk.guid for disk in small if disk.guid not in targets]
+    left = (*waiting, *too_small[: len(targets) - len(waiting)])
     running = next((guid for guid in left if guid in under_way), 0)
     grows = 0 if pool.rebuilding else next((group.guid for group in groups if autoexpand_gain(group)), 0)
-    sizes = [size for group in groups for member in members_of(group) if (size := part_size(member))]
-    return PlanState(len(targets), left, running, grows, min(sizes, default=0), any(map(has_unused_space, groups)))
+    return PlanState(len(targets), left, running, grows, any(map(has_unused_space, groups)))
 
 
 def has_unused_space(vdev: Vdev) -> bool:

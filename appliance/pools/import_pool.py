@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from appliance import command, names
 from appliance.errors import Failed, Reason, Refused
-from appliance.facts.box import Facts, Pool
+from appliance.facts.box import Facts
 from appliance.facts.importable import Importable
 from appliance.message import Message, join_messages
 from appliance.operation import Loss, Operation, Plan, Step, Work, if_lost
@@ -180,11 +180,8 @@ class ImportPool(Operation, tag="import-pool"):
 
     def argv(self) -> list[str]:
         flags = ["-N", *(["-D"] if self.destroyed else []), *(["-f"] if self.force or self.destroyed else [])]
-        flags += [
-            *(["-F"] if self.goes_back else []),
-            *(["-X"] if self.last_resort else []),
-            *(["-m"] if self.without_log else []),
-        ]
+        flags += [*(["-F"] if self.goes_back else []), *(["-X"] if self.last_resort else [])]
+        flags += ["-m"] if self.without_log else []
         settings = ["-o", "cachefile=none"]
         if self.read_only:
             # Below a root of its own nothing that it wants to mount can reach a folder of the system.
@@ -271,7 +268,7 @@ class ImportPool(Operation, tag="import-pool"):
             steps.append(
                 Step(
                     "keep",
-                    Message("Bring it in again at each start of the box"),
+                    Message("Import it again at each start of the box"),
                     shlex.join(self.remember_argv()),
                     self.import_at_start,
                 )
@@ -326,10 +323,9 @@ class ImportPool(Operation, tag="import-pool"):
         try:
             result = command.run(self.argv(), timeout=LONGEST_SEARCH if self.last_resort else 900)
         except command.CommandFailed as failed:
-            said = failed.said
-            if "previously in use from another system" in said or "may be in use" in said:
+            if "previously in use from another system" in failed.said or "may be in use" in failed.said:
                 raise Refused(used_by_other_system()) from failed
-            raise Failed(Message("{name} could not be imported", name=self.name), said) from failed
+            raise Failed(Message("{name} could not be imported", name=self.name), failed.said) from failed
         for line in (result.stdout + result.stderr).splitlines():
             work.note(line)
         # It may carry the guid of a folder that was agreed to here: the agreement was not about this disk.
@@ -364,7 +360,8 @@ class ImportPool(Operation, tag="import-pool"):
         if step == "import":
             return True
         if step == "keep":
-            return read_cachefile(pool) != "none"
+            argv = ["zpool", "get", "-H", "-o", "value", "cachefile", pool.name]
+            return command.run(argv, timeout=60).stdout.strip() != "none"
         try:
             found = zfs_mount.foreign_properties(pool.name)
         except Failed:
@@ -383,6 +380,11 @@ class ImportPool(Operation, tag="import-pool"):
                 "{pool} is in use, but not all of its folders are where they belong, and it is not imported again at the next start. Export it, then import it again.",
                 pool=pool.name,
             )
+        if self.goes_back and not self.read_only:
+            return Message(
+                "{name} is not in use, but it may have gone back already. Search for pools again, then import it.",
+                name=self.name,
+            )
         return Message(
             "{name} is not in use, and its disks are as they were. Search for pools again, then import it.",
             name=self.name,
@@ -394,7 +396,3 @@ def pool_guid(guid: int) -> int:
     if not 0 < guid <= LARGEST_GUID:
         raise Refused(Reason("pool-guid-malformed", "That is not a pool's number.", field="pool"))
     return guid
-
-
-def read_cachefile(pool: Pool) -> str:
-    return command.run(["zpool", "get", "-H", "-o", "value", "cachefile", pool.name], timeout=60).stdout.strip()

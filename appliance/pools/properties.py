@@ -35,7 +35,7 @@ KNOWN: dict[str, PoolPropertyWords] = {
     "autotrim": PoolPropertyWords(
         Message("Trim as files are deleted"),
         Message(
-            "Solid state disks stay fast when they learn which blocks are free. On cheap ones this costs speed; a trim once a month does nearly as well. Hard disks need neither."
+            "Solid-state disks stay fast when they learn which blocks are free. On cheap ones this costs speed; a trim once a month does nearly as well. Hard disks need neither."
         ),
         {"on": Message("on"), "off": Message("off")},
     ),

@@ -15,6 +15,8 @@ LABEL_STEP = 256 * 2**10  # vdev_open() counts a device in whole labels
 # zpool_label_disk(): the start of the first partition, the small ninth one, and the step in which the first ends.
 START, RESERVED, END_STEP = 2048, 16384, 2048  # sectors
 TABLE = 16384  # bytes of partition entries at each end of the disk
+# The end of the path of a disk that an erased one takes the place of under its name (spa_vdev_attach).
+REPLACED = "/old"
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -59,17 +61,19 @@ def find_vdev(pool: Pool | None, guid: int) -> Place | None:
 
 
 def find_disk(pool: Pool | None, path: str) -> Place | None:
-    """The place that a disk has in a pool, by its by-id path; where it works comes before where it waits as a spare."""
+    """The place that a disk has in a pool, by its by-id path.
+
+    Where it works comes before where it waits as a spare, and before what it was until it was put back erased.
+    """
     if pool is None:
         return None
     found = [place for place in list_places(pool) if place.leaf and link_of(place.vdev) == Path(path).name]
-    return min(found, key=lambda place: place.role == "spare", default=None)
+    return min(found, key=lambda place: (place.role == "spare", place.vdev.path.endswith(REPLACED)), default=None)
 
 
 def link_of(device: Vdev) -> str:
     """The by-id name of the whole disk behind a device."""
-    # An in-place replacement leaves the old one with this ending (spa_vdev_attach), so that nothing opens it any more.
-    name = (device.path.removesuffix("/old") or device.name).rpartition("/")[2]
+    name = (device.path.removesuffix(REPLACED) or device.name).rpartition("/")[2]
     return name.rsplit("-part", 1)[0] if "-part" in name else name
 
 
@@ -81,7 +85,7 @@ def is_rotational(pool: Pool, disks: Iterable[Disk]) -> bool:
 
 def disk_of(device: Vdev, facts: Facts) -> Disk | None:
     """The disk behind a device, where it is in the box now."""
-    if device.path.endswith("/old"):
+    if device.path.endswith(REPLACED):
         return None
     link = link_of(device)
     return next((disk for disk in facts.disks if disk.path and Path(disk.path).name == link), None)

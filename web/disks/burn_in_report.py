@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from msgspec.structs import replace
 
 from appliance.burn_in.regions import Region, RegionResult, span_text
-from appliance.burn_in.verdict import BAD, DOUBTFUL, WRONG, find_slow
+from appliance.burn_in.verdict import COUNTED, WRONG, find_slow
 from appliance.formatting import capitalize_opening, rate_text
 from web.disks.models import BurnIn
 from web.inventory.bays import Bay
@@ -108,8 +108,27 @@ def list_changes(row: BurnIn) -> list[tuple[str, str, str]]:
     before, after = row.before.get("counts", {}), row.reading.get("counts", {})
     return [
         (capitalize_opening(what), str(before.get(name, gettext("not reported"))), str(after[name]))
-        for name, what in {**BAD, **DOUBTFUL}.items()
+        for name, what in COUNTED.items()
         if name in after
+    ]
+
+
+def describe_clean(row: BurnIn) -> list[str]:
+    """What was tested of a disk without findings, a sentence each: only what really gave a result."""
+    passed = sum(bool(test.get("passed")) for test in row.tests.values())
+    before, after = row.before.get("counts", {}), row.reading.get("counts", {})
+    return [
+        gettext("Every sector was written and came back unchanged.")
+        if row.writes
+        else gettext("It was not written to."),
+        gettext("The self-tests gave no result.")
+        if not passed
+        else gettext("The self-tests passed.")
+        if passed == len(row.tests)
+        else gettext("One self-test passed, the other gave no result."),
+        gettext("The drive counts no new faults.")
+        if any(name in before and name in after for name in COUNTED)
+        else gettext("The drive reports no figures that could be compared."),
     ]
 
 

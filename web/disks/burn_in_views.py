@@ -188,6 +188,7 @@ def show_burn_in(request: HttpRequest, pk: str) -> HttpResponse:
             "state": burn_in_report.STATES.get(row.verdict, ""),
             "word": burn_in_report.WORDS.get(row.verdict, ""),
             "headline": burn_in_report.HEADLINES.get(row.verdict, ""),
+            "tested_well": burn_in_report.describe_clean(row),
             "stage": burn_in_report.STAGES[row.stage],
             "progress": Progress.objects.filter(job=row.job).first() if row.job else None,
             "left": row.reading.get("left"),

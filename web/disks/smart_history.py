@@ -18,6 +18,8 @@ from appliance.message import Message, join_messages, shorten
 from appliance.schedule import box_zone
 from web import row_retention
 from web.alerts.models import LARGEST, Accepted, DiskDay
+from web.database import is_unusable
+from web.inventory import store
 from web.inventory.models import DiskRow
 from web.said import said_in
 
@@ -26,33 +28,55 @@ KNOWN = ("healthy", "watch", "failing")
 WANDERING = ("temperature", "latency")
 FIGURE = "figure "  # before the name of what is kept for its graph alone
 NO_ANSWER = Message("It does not answer.")
-NO_FIGURES = Message("It tells none of the figures any more by which it is judged.")
+NO_FIGURES = Message("The disk no longer reports the figures that show its health.")
 log = logging.getLogger(__name__)
 
 
 def store_answers(answers: Mapping[DiskRow, Reading]) -> bool:
     """Judge and store the answers; whether a page shows anything new. A sleeping disk keeps its last values.
 
-    An answer that cannot be judged or stored leaves no other disk unjudged.
+    An answer that cannot be judged or stored leaves no other disk unjudged. What the databases did not take is raised after
+    the last disk: the verdicts are written first, in memory, so a full system disk hides none.
     """
     accepted = accepted_of([row.key for row in answers])
-    changed = False
-    for row, reading in answers.items():
+    changed, problems = False, list[Exception]()
+    for row, answer in answers.items():
+        own = accepted.get(row.key, {})
         try:
-            with transaction.atomic():
-                changed = judge_and_store(row, limit_counts(reading), accepted.get(row.key, {})) or changed
-        except Exception:
-            log.exception("what %s answered could not be judged or kept", row.key)
+            reading = limit_counts(answer)
+            changed = update_row(row, columns_of(row, reading, own)) or changed
+        except Exception as problem:
+            if is_unusable(problem):
+                problems.append(problem)
+                continue
+            log.exception("what %s answered could not be judged", row.key)
             changed = update_row(row, not_understood(row)) or changed
+            continue
+        try:
+            store_history(row.key, reading, own)
+        except Exception as problem:
+            problems.append(problem)
+    if problems:
+        if changed:
+            store.touch("disks")  # an exception does not tell the caller
+        raise problems[0]
     return changed
 
 
-def judge_and_store(row: DiskRow, reading: Reading, accepted: Mapping[str, int]) -> bool:
+def columns_of(row: DiskRow, reading: Reading, accepted: Mapping[str, int]) -> dict[str, object]:
     if reading.asleep:
-        return update_row(row, {"asleep": True})
-    columns = judged_columns(row, reading, accept_first_counts(row.key, reading, accepted))
-    store_day(row.key, reading)
-    return update_row(row, columns)
+        return {"asleep": True}
+    return judged_columns(row, reading, {**first_counts(reading, accepted), **accepted})
+
+
+def store_history(key: str, reading: Reading, accepted: Mapping[str, int]) -> None:
+    """Write what outlasts a restart: the counts as first seen, and the day's row."""
+    if reading.asleep:
+        return
+    with transaction.atomic():
+        for name, value in first_counts(reading, accepted).items():
+            Accepted.objects.get_or_create(disk=key, count=name, defaults={"value": value})
+        store_day(key, reading)
 
 
 def update_row(row: DiskRow, now: Mapping[str, object]) -> bool:
@@ -99,8 +123,12 @@ def silent_columns(row: DiskRow, reading: Reading, verdict: DiskHealth) -> dict[
 
 
 def carry_over(before: Mapping[str, Any], reading: Reading) -> dict[str, object]:
-    """Parts of the earlier answer that this one leaves out: the log of self-tests, and whether the disk supports them."""
-    told = {"tests": reading.logged or reading.tests, "able": reading.able or reading.unable}
+    """Parts of the earlier answer that this one leaves out: hours of use, the self-tests, and whether the disk supports them."""
+    told = {
+        "tests": reading.logged or reading.tests,
+        "able": reading.able or reading.unable,
+        "hours": reading.hours is not None,
+    }
     return {name: before[name] for name, found in told.items() if not found and name in before}
 
 
@@ -160,14 +188,9 @@ def accepted_of(keys: list[str]) -> dict[str, dict[str, int]]:
     return found
 
 
-def accept_first_counts(key: str, reading: Reading, known: Mapping[str, int]) -> dict[str, int]:
-    """The accepted values of a disk. Counts that mean little alone are accepted as first seen."""
-    own = dict(known)
-    for name in SINCE_FIRST_SEEN:
-        if name in reading.counts and name not in own:
-            own[name] = reading.counts[name]
-            Accepted.objects.get_or_create(disk=key, count=name, defaults={"value": own[name]})
-    return own
+def first_counts(reading: Reading, accepted: Mapping[str, int]) -> dict[str, int]:
+    """Counts that mean little alone and have no accepted value yet; they are accepted as first seen."""
+    return {name: reading.counts[name] for name in SINCE_FIRST_SEEN if name in reading.counts and name not in accepted}
 
 
 def acceptable_values(row: DiskRow) -> list[tuple[str, int]]:

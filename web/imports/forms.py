@@ -177,7 +177,7 @@ class SmbImportForm(AddImportForm):
     def label_fields(self) -> None:
         self.label("host", gettext("Name or address of the computer or NAS"), gettext("For example nas.lan or 192.168.1.20."))  # fmt: skip
         self.fields["user"].required = False
-        self.fields["user"].help_text = gettext("Best one who may only read. Its password is asked for in the next step. Leave it out for a share without a password.")  # fmt: skip
+        self.fields["user"].help_text = gettext("Preferably a user with read-only access. The next step asks for the password. Leave empty for a share without one.")  # fmt: skip
         self.label("path", gettext("Share there"), gettext("Its name, for example photos, or a folder in it: photos/2019."))  # fmt: skip
 
 

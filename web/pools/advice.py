@@ -173,7 +173,7 @@ def device_advice(pool: Pool, place: Place, facts: Facts, name: str, bay: Bay | 
 def missing_device_advice(
     pool: Pool, place: Place, facts: Facts, name: str, *, spare_stands_in: bool
 ) -> Iterator[Advice]:
-    """What to do about a disk that ZFS does not use."""
+    """What to do about a disk that ZFS does not use. What happened to it is said once, by the notice above."""
     vdev, parent = place.vdev, place.parent
     headline = text_of(vdev_state.say(name, vdev.state))
     replace_page = replace_url(pool, vdev.guid)
@@ -187,14 +187,14 @@ def missing_device_advice(
                 gettext("Stop replacing"),
             )
     elif not online_offline.is_surely_gone(vdev, facts) and vdev.state != "FAULTED":
-        text = (
-            gettext(
-                "It is in the box again. If it was pulled out, ZFS uses it again automatically within a minute. Otherwise bring it online."
-            )
-            if vdev.state != "OFFLINE"
-            else gettext("It is in the box and stays offline until you bring it online.")
-        )
-        yield Advice("attention", f"{headline}.", text, act_url(pool, vdev.guid, "online"), gettext("Bring it online"))
+        bring_page, bring = act_url(pool, vdev.guid, "online"), gettext("Bring it online")
+        if vdev.state == "OFFLINE":
+            headline = gettext("{name} stays offline until you bring it online.").format(name=name)
+            yield Advice("attention", headline, "", bring_page, bring)
+        else:
+            text = gettext("If it was pulled out, ZFS uses it again automatically within a minute. Otherwise bring it online.")  # fmt: skip
+            headline = gettext("{name} is in the box again.").format(name=name)
+            yield Advice("attention", headline, text, bring_page, bring)
         yield Advice("attention", gettext("Do you want to replace that disk?"), "", replace_page, gettext("Replace it"))
     elif spare_stands_in:
         yield Advice(
@@ -207,5 +207,7 @@ def missing_device_advice(
             gettext("Replace it"),
         )
     else:
+        missing = vdev.state in vdev_state.ABSENT
+        headline = (gettext("{name} is missing.") if missing else gettext("{name} is not in use.")).format(name=name)
         text = gettext("Put it back, or put another one in its place.")
-        yield Advice("attention", f"{headline}.", text, replace_page, gettext("Replace it"))
+        yield Advice("attention", headline, text, replace_page, gettext("Replace it"))

@@ -68,7 +68,7 @@ def end_plan(plan: GrowthPlan, outcome: str, now: datetime) -> None:
 
 def describe_plan(plan: GrowthPlan, pool: Pool, box: Box, now: datetime) -> PlanProgress:
     """How far a plan is, and what is next. One query."""
-    state = read_plan(pool, plan.guids)
+    state = read_plan(pool, plan.guids, plan.size)
     count = gettext("{done} of {total} disks are replaced by ones of {size}.").format(
         done=state.done, total=state.total, size=text_of(disk_size(plan.size))
     )

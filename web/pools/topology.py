@@ -14,7 +14,8 @@ from appliance.facts.box import Facts, Pool
 from appliance.formatting import capitalize_opening, disk_size
 from appliance.pools import health
 from appliance.pools.vdevs import clear_errors, online_offline
-from appliance.pools.vdevs.expand import autoexpand_gain, data_groups
+from appliance.pools.vdevs.expand import autoexpand_gain, data_groups, has_parity
+from appliance.pools.vdevs.remove import moves_data
 from appliance.pools.vdevs.replace import REPLACEABLE
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
@@ -126,9 +127,8 @@ def vdev_actions(pool: Pool, place: Place, facts: Facts, *, failing: bool = Fals
     if not place.above:
         if autoexpand_gain(place.vdev) and place.role == "normal":
             yield Action(gettext("Use the larger disks completely"), act_url(pool, place.vdev.guid, "grow"), "plus")
-        if place.role != "normal" or (
-            len(data_groups(pool)) > 1 and not any(group.kind == "raidz" for group in data_groups(pool))
-        ):
+        last = place.role == "normal" and len(data_groups(pool)) == 1
+        if not moves_data(place) or (not last and not has_parity(pool)):
             yield Action(
                 gettext("Take it out")
                 if place.role == "normal"

@@ -162,7 +162,7 @@ class VdevOperation(Operation):
     def verify_new_disks(self, work: Work) -> None:
         pool = read_back(self.pool)
         for path in self.new_disks:
-            place = vdev_tree.find_disk(pool, path)
+            place = self.find_new_disk(pool, path)
             if place is None:
                 raise Failed(Message("{path} is not part of {pool}", path=path.rsplit("/", 1)[-1], pool=self.pool))
             if place.vdev.state not in vdev_state.HEALTHY:
@@ -176,10 +176,14 @@ class VdevOperation(Operation):
                 )
             work.note(Message("{vdev} is part of {pool}", vdev=place.vdev.name, pool=self.pool))
 
+    def find_new_disk(self, pool: Pool | None, path: str) -> Place | None:
+        """The place that a chosen disk has got in the pool."""
+        return vdev_tree.find_disk(pool, path)
+
     def has_new_disks(self, facts: Facts) -> bool:
         """Whether every chosen disk is in the pool."""
         pool = facts.pool(self.pool)
-        return bool(self.new_disks) and all(vdev_tree.find_disk(pool, path) is not None for path in self.new_disks)
+        return bool(self.new_disks) and all(self.find_new_disk(pool, path) is not None for path in self.new_disks)
 
     def probe(self, step: str, facts: Facts) -> bool:
         if step == "erase":

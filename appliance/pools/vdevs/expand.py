@@ -36,6 +36,11 @@ def data_groups(pool: Pool) -> list[Vdev]:
     return [vdev for vdev in pool.vdevs if vdev.role == "normal"]
 
 
+def has_parity(pool: Pool) -> bool:
+    """Whether a group of the pool is a raidz or draid: then ZFS can remove no group with data from it."""
+    return any(group.kind in {"raidz", "draid"} for group in pool.vdevs)
+
+
 def group_layout(group: Vdev) -> str:
     """A group's layout as CreatePool names it: ``raidz2``, ``mirror``, ``stripe``."""
     if group.kind in {"mirror", "spare", "replacing"}:
@@ -59,7 +64,7 @@ def group_width(group: Vdev) -> int:
 
 
 class AddVdev(VdevOperation, tag="add-vdev"):
-    """Add a group of disks (vdev) for data. It cannot be removed again from a pool that has a raidz.
+    """Add a group of disks (vdev) for data. It cannot be removed again from a pool that has a raidz or draid.
 
     ``less_protection``: the user was warned and agrees that the pool will survive fewer failures.
     """
@@ -161,14 +166,14 @@ class AddVdev(VdevOperation, tag="add-vdev"):
             },
         )
 
+    def is_for_good(self, pool: Pool | None) -> bool:
+        """Whether the group can never be removed again: only a pool without parity lets it go (zpool-remove(8))."""
+        return self.layout.startswith("raidz") or (pool is not None and has_parity(pool))
+
     def undo_text(self, pool: Pool | None) -> str:
-        """Whether the group can be removed again: only from a pool without raidz (zpool-remove(8))."""
-        raidz = self.layout.startswith("raidz") or (
-            pool is not None and any(group.kind == "raidz" for group in data_groups(pool))
-        )
         return (
             Message("The group cannot be removed again: the pool keeps these disks for good.")
-            if raidz
+            if self.is_for_good(pool)
             else Message("The group can be removed again as long as the others have room for its data.")
         )
 
@@ -180,8 +185,8 @@ class AddVdev(VdevOperation, tag="add-vdev"):
                 survived=describe_survival(least_parity(pool)),
                 survived_2=describe_survival(self.new_parity()),
             )
-        if (pool and any(group.kind == "raidz" for group in data_groups(pool))) or self.layout.startswith("raidz"):
-            yield Message("This is for good: no group can be removed from a pool that has a raidz.")
+        if self.is_for_good(pool):
+            yield Message("This is for good: no group can be removed from a pool that has a raidz or draid.")
         yield from sector_warning(self.chosen_disks(facts), ashift)
 
 

@@ -11,12 +11,12 @@ from appliance.layout.geometry import slop_bytes
 from appliance.message import Message
 from appliance.operation import Plan, command_step, never
 from appliance.pools.vdevs.base import VdevChange, check_not_rebuilding
-from appliance.pools.vdevs.expand import data_groups
+from appliance.pools.vdevs.expand import data_groups, has_parity
 from appliance.zfs import vdev_tree
 
 
 class RemoveVdev(VdevChange, tag="remove-vdev"):
-    """Remove a spare, a log, a cache, or a group of data disks from a pool without raidz."""
+    """Remove a spare, a log, a cache, or from a pool without parity a group of disks for data, special or dedup."""
 
     needs_proof = never
 
@@ -41,13 +41,13 @@ class RemoveVdev(VdevChange, tag="remove-vdev"):
             )
         elif place.vdev.removing:
             yield Reason("vdev-removing", "This group is being removed already.", field="vdev")
-        elif place.role == "normal":
+        elif moves_data(place):
             yield from check_data_group(pool, place.vdev)
 
     def plan(self, facts: Facts) -> Plan:
         place = self.find_place(facts)
         group = place.vdev if place else Vdev("", "disk", self.vdev, "UNKNOWN")
-        has_data = place is not None and place.role == "normal"
+        has_data = place is not None and moves_data(place)
         name = vdev_tree.group_label(group) if group.children else vdev_tree.vdev_label(group, facts)
         return Plan(
             summary=Message(
@@ -92,17 +92,22 @@ class RemoveVdev(VdevChange, tag="remove-vdev"):
         return Message("It is still part of {pool}. Look at the pool's page, then start again.", pool=self.pool)
 
 
-def check_data_group(pool: Pool, group: Vdev) -> Iterator[Reason]:
-    """Whether ZFS can remove a data group (zpool-remove(8)).
+def moves_data(place: vdev_tree.Place) -> bool:
+    """Whether ZFS has to move what is there first: a special or dedup group holds the only copy of it too."""
+    return place.role not in {"log", "cache", "spare"}
 
-    The pool must have no raidz and one sector size. The other groups must have room for the data and, besides, for
-    twice the space that ZFS reserves (``spa_vdev_remove_top_check`` in ``vdev_removal.c``).
+
+def check_data_group(pool: Pool, group: Vdev) -> Iterator[Reason]:
+    """Whether ZFS can remove a group for data, special or dedup (zpool-remove(8)).
+
+    The pool must have no parity and one sector size. The other groups must have room for the data and, where the group
+    is one of those for data, for twice the space that ZFS reserves (``spa_vdev_remove_top_check`` in ``vdev_removal.c``).
     """
-    groups = data_groups(pool)
-    others = [other for other in groups if other.guid != group.guid]
-    reserve = 2 * slop_bytes(sum(vdev.space for vdev in groups))
-    if any(vdev.kind in {"raidz", "draid"} for vdev in groups):
-        yield Reason("pool-has-raidz", "ZFS cannot remove a group from a pool that has a raidz.", field="vdev")
+    groups = [vdev for vdev in pool.vdevs if vdev.role in {"normal", group.role}]
+    others = [other for other in data_groups(pool) if other.guid != group.guid]
+    reserve = 2 * slop_bytes(sum(vdev.space for vdev in groups)) if group.role == "normal" else 0
+    if has_parity(pool):
+        yield Reason("pool-has-raidz", "ZFS cannot remove a group from a pool that has a raidz or draid.", field="vdev")
     elif not others:
         yield Reason(
             "vdev-last", "This is the only group of the pool. To free its disks, destroy the pool.", field="vdev"
@@ -110,7 +115,7 @@ def check_data_group(pool: Pool, group: Vdev) -> Iterator[Reason]:
     elif len({vdev.ashift for vdev in groups if vdev.ashift}) > 1:
         yield Reason(
             "sectors-differ",
-            "The groups of this pool have different sector sizes, so ZFS can remove none of them.",
+            "The groups of this pool have different sector sizes, so ZFS cannot remove this one.",
             field="vdev",
         )
     elif any(device.state != "ONLINE" for vdev in groups for device in vdev.devices()):

@@ -35,6 +35,11 @@ class ReplaceDisk(VdevChange, tag="replace-disk"):
     def title(self) -> str:
         return Message("Replace a disk of {pool}", pool=self.pool)
 
+    def find_new_disk(self, pool: Pool | None, path: str) -> Place | None:
+        """A disk that goes back erased into its own place is new only once ZFS gave it another guid."""
+        place = vdev_tree.find_disk(pool, path)
+        return place if place and place.vdev.guid != self.vdev else None
+
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if not place.leaf:
             yield Reason("vdev-not-disk", "Choose a single disk.", field="vdev")
@@ -94,7 +99,7 @@ class ReplaceDisk(VdevChange, tag="replace-disk"):
         old, new = vdev_tree.disk_of(place.vdev, facts), facts.disk(self.disk)
         if old and new and old.rotational != new.rotational:
             yield Message(
-                "One of the two disks is a hard disk and the other solid state. That works, at the speed of the slower one."
+                "One of the two disks is a hard disk and the other a solid-state disk. That works, at the speed of the slower one."
             )
         if place.parent and place.parent.kind == "spare":
             yield Message(

@@ -1,9 +1,12 @@
-"""Retry zpool commands when a disk briefly disappears.
+"""Run zpool commands that partition disks, and retry them when a disk briefly disappears.
 
 When the last writer closes a disk, udev makes the kernel read its partition table again, and for that instant the
-partition that ``zpool`` has just created is missing. ZFS waits a second for it (``zfs_vdev_open_timeout_ms``); a slow box
-needs longer. The command then fails while it opens the disks, before anything is written to them (``spa_vdev_add`` and
-``spa_create`` open the vdevs first), so a retry is safe.
+partition that ``zpool`` has just created is missing. OpenZFS 2.3.9 does not wait for it: since it opens disks with the rights of
+the caller, ``vdev_disk_open`` leaves its loop after the first ENOENT, whatever ``zfs_vdev_open_timeout_ms`` says. The command
+then fails while it opens the disks, before anything is written to them (``spa_vdev_add`` and ``spa_create`` open the
+vdevs first), so a retry is safe.
+
+Each retry writes the partition tables anew, so udev takes them away anew: on a very slow box three attempts were too few.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ AWAY = "one or more devices is currently unavailable"
 GONE = "no such pool or dataset"  # zpool's text for ENOENT; while a pool is created, it is the disk that is missing
 UNSEEN = "failed to detect device partitions"  # udev took longer than libzfs waits for the partition it has just made
 BRIEF = (AWAY, GONE, UNSEEN)
-TIMES = 3
+TIMES = 8
 
 
 def run_with_udev_retry(argv: Sequence[str], *, timeout: float, given: str | bytes | None = None) -> command.Result:

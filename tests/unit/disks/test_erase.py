@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from appliance.agent.registry import decode_operation
+from appliance.disks import clear_labels
 from appliance.disks import erase as disk_erase
 from appliance.disks.erase import EraseDisk, ExclusiveDisk
 from appliance.errors import Bug, Cancelled, Failed, Refused
@@ -216,6 +217,18 @@ def test_a_sector_that_cannot_be_written_is_found_and_the_rest_is_written(target
     assert data.count(b"\xff") == 4096
 
 
+def test_ends_that_could_not_be_cleared_are_told(target, monkeypatch):
+    monkeypatch.setattr(disk_erase, "device_size", size_of)
+    monkeypatch.setattr(disk_erase, "reread_disks", lambda _disks: None)
+    monkeypatch.setattr(disk_erase, "ExclusiveDisk", lambda _path: ExclusiveDisk(str(target)))
+    for clear in (clear_labels.zero_ends, lambda path: erase().clear_ends(Working())):
+        clear(path_of(1))
+        with monkeypatch.context() as patch:
+            failing_at(patch, 4096)
+            with pytest.raises(Failed, match="could not be written even once"):
+                clear(path_of(1))
+
+
 def test_a_disk_with_many_bad_sectors_is_given_up(target, monkeypatch):
     failing_at(monkeypatch, *range(0, MIB, 4096))
     with pytest.raises(Failed, match="the disk is failing"), ExclusiveDisk(str(target), size_of) as opened:
@@ -280,7 +293,7 @@ def test_a_whole_wipe_tells_its_end_and_has_the_system_look_again(own_disk, comm
 def test_sectors_that_never_took_a_write_fail_the_job(own_disk, commands, monkeypatch):
     failing_at(monkeypatch, 0)
     work = Working()
-    with pytest.raises(Failed, match="1 sectors could not be written"):
+    with pytest.raises(Failed, match="could not be written even once"):
         erase("full").write_zeros(work)
     assert work.notes == ["The sector at byte 0 could not be written"]
 

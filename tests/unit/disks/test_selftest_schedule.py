@@ -97,6 +97,8 @@ def test_a_disk_that_should_have_tested_itself_is_told_and_a_new_one_is_not():
     assert "80 days of use ago" in overdue_text(replace(disk, ended=80 * 24), PLAN, long_ago, NIGHT)
     for well in (replace(disk, ended=100), replace(disk, running=True), replace(disk, able=False)):
         assert overdue_text(well, PLAN, long_ago, NIGHT) == ""
+    assert overdue_text(replace(disk, logged=True), PLAN, long_ago, NIGHT) == ""  # how old its test is nobody knows
+    assert overdue_text(replace(disk, logged=True, ended=80 * 24), PLAN, long_ago, NIGHT)
     assert overdue_text(disk, PLAN, NIGHT - timedelta(days=5), NIGHT) == ""
     assert overdue_text(disk, SelfTestSchedule(long="never"), long_ago, NIGHT) == ""
 

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
+from appliance.facts.box import Pool
 from appliance.formatting import size_text
 from appliance.layout.geometry import usable_bytes
 from appliance.operation import checked_plan
@@ -30,6 +33,15 @@ def test_a_group_like_the_one_that_is_there_is_added_without_force():
     assert plan.steps[0].command_text == f"zpool add -o ashift=12 -- tank mirror {path_of(5)} {path_of(6)}"
     assert plan.warnings == ()
     assert "can be removed again" in plan.undo
+
+
+def test_a_group_is_for_good_beside_a_draid_or_a_special_group_with_parity():
+    draid = shapes.pool(shapes.group("draid1-0", *map(shapes.leaf, (1, 2, 3)), kind="draid"))
+    special = shapes.pool(*shapes.mirror().vdevs, shapes.group("raidz1-1", shapes.leaf(3), role="special", guid=51))
+    for found in (draid, special):
+        plan = checked_plan(add("mirror", 5, 6), shapes.facts(found))
+        assert any("for good" in warning for warning in plan.warnings)
+        assert "cannot be removed again" in plan.undo
 
 
 def test_a_group_that_protects_less_is_refused_until_that_is_agreed():
@@ -138,6 +150,51 @@ def test_a_group_stays_where_the_others_have_no_room_beside_the_reserve_of_zfs(u
     second = shapes.group("mirror-1", shapes.leaf(3), shapes.leaf(4), guid=51, space=10**10, used=10**9)
     facts = shapes.facts(shapes.pool(first, second))  # of 20 GB, ZFS wants a sixteenth to be free afterwards
     assert ("vdev-no-room" not in refusals(RemoveVdev(pool="tank", vdev=51), facts)) is enough
+
+
+def with_special(role: str = "special", **changes: Any) -> Pool:
+    """Two mirrors: one for data, one for the metadata or the dedup table."""
+    made: dict[str, Any] = {"role": role, "guid": 52, "space": 10**10, "used": 10**9, **changes}
+    return shapes.pool(
+        shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2), space=10**10, used=10**9),
+        shapes.group("mirror-1", shapes.leaf(3, role=role), shapes.leaf(4, role=role), **made),
+    )
+
+
+@pytest.mark.parametrize("role", ["special", "dedup"])
+def test_a_special_or_dedup_group_is_emptied_before_it_goes(role):
+    plan = checked_plan(RemoveVdev(pool="tank", vdev=52), shapes.facts(with_special(role)))
+    assert "moves the data" in plan.summary
+    assert "becomes smaller" in plan.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"used": 9 * 10**9}, []),  # ZFS wants no reserve besides: it never counted that space as free
+        ({"used": 9 * 10**9 + 1}, ["vdev-no-room"]),
+        ({"ashift": 9}, ["sectors-differ"]),
+        ({"kind": "raidz"}, ["pool-has-raidz"]),
+    ],
+)
+def test_a_special_group_stays_where_zfs_cannot_empty_it(changes, reason):
+    found = shapes.facts(with_special(**changes))
+    assert refusals(RemoveVdev(pool="tank", vdev=52), found) == reason
+
+
+def test_a_special_group_stays_beside_a_raidz_or_a_failed_disk():
+    special = with_special().vdevs[1]
+    remove = RemoveVdev(pool="tank", vdev=52)
+    assert refusals(remove, shapes.facts(shapes.pool(*shapes.raidz2().vdevs, special))) == ["pool-has-raidz"]
+    weak = shapes.pool(*shapes.mirror("ONLINE", "FAULTED").vdevs, special)
+    assert refusals(remove, shapes.facts(weak)) == ["pool-incomplete"]
+
+
+def test_a_mirror_stays_beside_a_special_group_with_parity():
+    special = with_special(kind="raidz").vdevs[1]
+    pair = shapes.group("mirror-1", shapes.leaf(5), shapes.leaf(6), guid=51)
+    found = shapes.facts(shapes.pool(*shapes.mirror().vdevs, pair, special))
+    assert refusals(RemoveVdev(pool="tank", vdev=51), found) == ["pool-has-raidz"]
 
 
 def test_probe_sees_a_group_that_is_being_removed():

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from appliance.facts.box import Checkpoint, LongWork, Pool
+from appliance.facts.box import Checkpoint, LongWork, Pool, Vdev
 from appliance.facts.cleanup import Cleanup
 from appliance.layout.geometry import expanded_bytes, usable_bytes
 from appliance.layout.growth import pool_bytes, read_groups
@@ -17,6 +18,7 @@ from appliance.pools.growth_disks import disk_choices, gather_disks, usual_disk,
 from appliance.pools.growth_plan import read_plan
 from appliance.pools.growth_way import GrowthFacts, Way
 from appliance.zfs import kernel_module
+from appliance.zfs.vdev_tree import partition_bytes
 from tests.unit.made import recorded_pool
 from tests.unit.pools import shapes
 
@@ -236,29 +238,64 @@ def test_no_way_loses_room_and_none_frees_more_than_is_used(size, free, held):
 
 
 # --- the plan ------------------------------------------------------------------------------------------------------
+def large(number: int, **changes: Any) -> Vdev:
+    return shapes.leaf(number, size=partition_bytes(4 * TB), **changes)
+
+
+def used(number: int) -> Vdev:
+    """A large disk that its group uses completely."""
+    return large(number, replace_size=partition_bytes(4 * TB))
+
+
 def test_a_plan_advances_by_what_zfs_shows():
-    targets = (101, 102)
-    begun = read_plan(shapes.mirror(), targets)
+    targets, size = (101, 102), 4 * TB
+    begun = read_plan(shapes.mirror(), targets, size)
     assert (begun.done, begun.next, begun.is_complete) == (0, 101, False)
-    change = shapes.group("replacing-0", shapes.leaf(1), shapes.leaf(5), guid=61, kind="replacing")
-    under_way = read_plan(shapes.pool(shapes.group("mirror-0", change, shapes.leaf(2)), scan=shapes.RESILVER), targets)
+    change = shapes.group("replacing-0", shapes.leaf(1), large(5), guid=61, kind="replacing")
+    pool = shapes.pool(shapes.group("mirror-0", change, shapes.leaf(2)), scan=shapes.RESILVER)
+    under_way = read_plan(pool, targets, size)
     assert (under_way.done, under_way.running, under_way.next) == (0, 101, 0)
-    once = read_plan(shapes.pool(shapes.group("mirror-0", shapes.leaf(5), shapes.leaf(2))), targets)
+    once = read_plan(shapes.pool(shapes.group("mirror-0", large(5), shapes.leaf(2))), targets, size)
     assert (once.done, once.next) == (1, 102)
-    both = shapes.group("mirror-0", shapes.leaf(5), shapes.leaf(6), expandable=TB)
-    grows = read_plan(shapes.pool(both), targets)
+    both = shapes.group("mirror-0", large(5), large(6), expandable=TB)
+    grows = read_plan(shapes.pool(both), targets, size)
     assert (grows.done, grows.next, grows.grows, grows.is_complete) == (2, 0, 50, False)
-    assert read_plan(shapes.pool(replace(both, expandable=0)), targets).is_complete
+    assert read_plan(shapes.pool(shapes.group("mirror-0", used(5), used(6), space=0)), targets, size).is_complete
+
+
+def test_a_disk_replaced_by_one_as_small_is_still_to_be_replaced():
+    targets, size = (101, 102), 4 * TB
+    failed = read_plan(shapes.pool(shapes.group("mirror-0", shapes.leaf(5), shapes.leaf(2))), targets, size)
+    assert (failed.done, failed.left, failed.next) == (0, (102, 105), 102)
+    other = read_plan(shapes.pool(shapes.group("mirror-0", shapes.leaf(5), large(6), space=0)), targets, size)
+    assert (other.done, other.next, other.is_complete) == (1, 105, False)
+    change = shapes.group("replacing-0", shapes.leaf(5), large(3), guid=61, kind="replacing")
+    pool = shapes.pool(shapes.group("mirror-0", change, large(6)), scan=shapes.RESILVER)
+    assert read_plan(pool, targets, size).running == 105
+    both = shapes.pool(shapes.group("mirror-0", used(3), used(6), space=0))
+    assert read_plan(both, targets, size).is_complete
+
+
+def test_a_spare_that_stands_in_for_a_large_disk_takes_no_step_back():
+    standing = shapes.group("spare-0", large(5), shapes.leaf(3), guid=60, kind="spare")
+    pool = shapes.pool(shapes.group("mirror-0", standing, shapes.leaf(2)))
+    assert read_plan(pool, (101, 102), 4 * TB).left == (102,)
+
+
+def test_a_disk_of_the_same_size_from_another_maker_counts_as_replaced():
+    close = shapes.leaf(5, size=partition_bytes(4 * TB - 10**9, 4096))
+    state = read_plan(shapes.pool(shapes.group("mirror-0", close, shapes.leaf(2))), (101, 102), 4 * TB)
+    assert state.left == (102,)
 
 
 def test_a_plan_is_not_complete_before_zfs_uses_the_new_space():
     group = RAIDZ2.vdevs[0]
-    assert read_plan(RAIDZ2, (1, 2)).is_complete
     larger = tuple(replace(child, size=4 * TB) for child in group.children)
-    early = read_plan(replace(RAIDZ2, vdevs=(replace(group, children=larger),)), (1, 2))
+    early = read_plan(replace(RAIDZ2, vdevs=(replace(group, children=larger),)), (1, 2), 4 * TB)
     assert (early.unused, early.is_complete) == (True, False)
+    assert read_plan(RAIDZ2, (1, 2), min(child.size for child in group.children)).is_complete
 
 
 def test_a_single_disk_that_is_being_replaced_is_part_of_a_plan_too():
     change = shapes.group("replacing-0", shapes.leaf(1), shapes.leaf(5), guid=61, kind="replacing")
-    assert read_plan(shapes.pool(change), (101,)).running == 101
+    assert read_plan(shapes.pool(change), (101,), 4 * TB).running == 101

@@ -271,7 +271,10 @@ def test_the_probes_tell_how_far_it_came(commands, monkeypatch):
     assert operation.probe("tame", known)
     assert operation.probe("mount", known)
     assert "Export it, then import it again" in operation.recovery_hint("tame", known)
-    assert "not in use" in operation.recovery_hint("import", box())
+    assert "as they were" in operation.recovery_hint("import", box())
+    assert "as they were" in bring_in(rewind=True, read_only=True).recovery_hint("import", box())
+    for back in (bring_in(rewind=True), bring_in(last_resort=True)):
+        assert "may have gone back" in back.recovery_hint("import", box())
 
 
 def test_the_plan_is_json_that_the_agent_takes():

@@ -110,6 +110,21 @@ def test_verifying_fails_where_the_disk_did_not_get_in(monkeypatch):
         swap().verify_new_disks(Working())
 
 
+def test_disk_that_goes_back_erased_is_new_only_under_its_new_guid(monkeypatch):
+    """ZFS keeps what it was beside it, with another end of its path, until it is rebuilt (spa_vdev_attach)."""
+    same = swap(new=1)
+    offline = shapes.pool(shapes.group("raidz2-0", shapes.leaf(1, "OFFLINE"), *map(shapes.leaf, (2, 3, 4))))
+    assert [same.probe(step, shapes.facts(offline)) for step in ("replace", "verify")] == [False, False]
+    assert "has not changed" in same.recovery_hint("replace", shapes.facts(offline))
+    before = replace(shapes.leaf(1, "OFFLINE"), path=f"{path_of(1)}-part1/old")
+    new = replace(shapes.leaf(1, processed=10), guid=901)
+    change = shapes.group("replacing-0", before, new, guid=61, kind="replacing", state="DEGRADED")
+    pool = shapes.pool(shapes.group("raidz2-0", change, *map(shapes.leaf, (2, 3, 4))), scan=shapes.RESILVER)
+    assert [same.probe(step, shapes.facts(pool)) for step in ("erase", "replace", "verify")] == [True, True, True]
+    monkeypatch.setattr(status, "read_pools", lambda: (pool,))
+    same.verify_new_disks(Working())
+
+
 def test_the_digest_changes_with_the_shape_of_the_pool_and_not_with_its_state():
     facts = shapes.facts(shapes.raidz2())
     weak = shapes.facts(shapes.raidz2("ONLINE", "ONLINE", "ONLINE", "FAULTED"))

@@ -106,3 +106,9 @@ def test_a_group_that_is_being_rebuilt_survives_one_failure_less():
     assert shapes.replacing(scan=None).failures_left == 2
     assert shapes.spared(scan=shapes.RESILVER).failures_left == 0
     assert shapes.spared().failures_left == 1
+
+
+def test_disk_that_came_back_counts_only_once_what_it_missed_is_written():
+    pair = shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2, processed=10))
+    assert shapes.pool(pair, scan=shapes.RESILVER).failures_left == 0
+    assert shapes.pool(pair).failures_left == 1  # what was repaired on it lies behind

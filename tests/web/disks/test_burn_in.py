@@ -149,6 +149,52 @@ def test_report_of_a_clean_disk(web):
     assert "Resume" not in page
 
 
+PASSED, UNABLE = (
+    {"passed": True, "text": ""},
+    {"passed": None, "able": False, "text": "It does not support self-tests."},
+)
+BOTH, NEITHER = {"short": PASSED, "long": PASSED}, {"short": UNABLE, "long": UNABLE}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {},
+            "Every sector was written and came back unchanged. The self-tests passed. The drive counts no new faults.",
+        ),
+        ({"tests": NEITHER}, "came back unchanged. The self-tests gave no result. The drive counts no new faults."),
+        ({"before": {}}, "The self-tests passed. The drive reports no figures that could be compared."),
+        (
+            {"before": {"counts": {"crc": 3}}, "reading": {"counts": {"pending": 0}}},
+            "no figures that could be compared.",
+        ),
+        (
+            {"tests": NEITHER, "before": {}, "reading": {"counts": {}}},
+            "came back unchanged. The self-tests gave no result. The drive reports no figures that could be compared.",
+        ),
+        (
+            {"tests": {"short": PASSED, "long": UNABLE}},
+            "One self-test passed, the other gave no result. The drive counts no new faults.",
+        ),
+        (
+            {"writes": False, "results": []},
+            "It was not written to. The self-tests passed. The drive counts no new faults.",
+        ),
+        (
+            {"writes": False, "results": [], "before": {}},
+            "It was not written to. The self-tests passed. The drive reports no figures that could be compared.",
+        ),
+    ],
+)
+def test_report_of_a_clean_disk_says_only_what_was_tested(web, changes, said):
+    burn_ins_made.finished(**changes)
+    verdict = text(web.get(f"/disks/burn-ins/{BURN_IN}/")).split('id="verdict"')[1].split("</section>")[0]
+    assert said in verdict
+    assert ("self-tests passed" in verdict) == (changes.get("tests", BOTH) == BOTH)
+    assert ("no new faults" in verdict) == ("before" not in changes)
+
+
 def test_report_of_a_bad_disk_names_and_draws_its_regions(web):
     bad = RegionResult(number=30, problem="read", at=400 * 10**9)
     slow = RegionResult(number=60, written=20 * 10**6, read=155 * 10**6)

@@ -112,3 +112,17 @@ def test_a_disk_that_has_not_tested_itself_for_long_is_told_until_it_has(box):
     store.checked("temperatures", changed=True)
     evaluate_alerts.evaluate_alerts()
     assert Alert.objects.get(kind="test.overdue", subject=DISK).state == "cleared"
+
+
+@pytest.mark.parametrize(("before", "hours"), [(40000, 40000), (None, None)])
+def test_an_answer_without_hours_of_use_makes_no_test_overdue(box, before, hours):
+    DiskRow.objects.update(reading={})
+    tested = replace(WELL, hours=before, tests=(SelfTest("long", True, "Completed", 39990),))
+    for answer in (tested, replace(tested, hours=None)):
+        smart_history.store_answers(dict.fromkeys(DiskRow.objects.all(), answer))
+    store.checked("temperatures", changed=True)
+    evaluate_alerts.evaluate_alerts()
+    DiskCare.objects.update(since=timezone.now() - timedelta(days=100))
+    evaluate_alerts.evaluate_alerts()
+    assert not Alert.objects.filter(kind="test.overdue").exists()
+    assert DiskRow.objects.get(key=DISK).reading["hours"] == hours

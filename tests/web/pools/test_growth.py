@@ -9,10 +9,11 @@ import pytest
 from django.utils import timezone
 from msgspec.structs import replace
 
-from appliance.facts.box import Disk, Pool, PoolDetail, Use
+from appliance.facts.box import Disk, Pool, PoolDetail, Use, Vdev
 from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Dataset, Property, Snapshot
 from appliance.layout.growth import pool_bytes, read_groups
+from appliance.zfs.vdev_tree import partition_bytes
 from tests.unit.made import dataset, disk, recorded_pool
 from tests.unit.pools import shapes
 from tests.web import rows
@@ -323,6 +324,10 @@ def pool_with(*numbers: int, **changes: Any) -> Pool:
     return shapes.pool(shapes.group("mirror-0", *(shapes.leaf(number) for number in numbers), **changes))
 
 
+def large(number: int, **changes: Any) -> Vdev:
+    return shapes.leaf(number, size=partition_bytes(4 * TB), **changes)
+
+
 def begin(web) -> GrowthPlan:
     put(pool_with(1, 2))
     web.post("/pools/7/growth/plan/", {"size": str(4 * TB)})
@@ -350,19 +355,36 @@ def test_a_plan_for_disks_that_are_not_larger_is_refused(web, calm):
 def test_a_plan_follows_what_zfs_shows_and_closes_itself(web, calm):
     begin(web)
     later = timezone.now() + timedelta(days=3)
-    assert list(growth_plans.follow_plans([pool_with(5, 2)], later)) == []
+    once = shapes.pool(shapes.group("mirror-0", large(5), shapes.leaf(2)))
+    assert list(growth_plans.follow_plans([once], later)) == []
     plan = GrowthPlan.objects.get()
     assert (plan.done, plan.moved) == (1, later)
-    grown = pool_with(5, 6, expandable=2 * TB)
+    grown = shapes.pool(shapes.group("mirror-0", large(5), large(6), expandable=2 * TB))
     assert list(growth_plans.follow_plans([grown], later)) == []
     assert GrowthPlan.objects.get().ended is None  # its room is not used yet
     put(grown)
     assert "Use them whole" in text_of(web.get(PAGE))
-    assert list(growth_plans.follow_plans([pool_with(5, 6)], later)) == []
+    full = {"replace_size": partition_bytes(4 * TB)}
+    used = shapes.pool(shapes.group("mirror-0", large(5, **full), large(6, **full), space=0))
+    assert list(growth_plans.follow_plans([used], later)) == []
     plan = GrowthPlan.objects.get()
     assert plan.ended == later
-    assert plan.outcome == "All 2 disks were replaced. The smallest is 2 TB, which counts for all."
+    assert plan.outcome == "All 2 disks were replaced."
     assert "The plan" not in text_of(web.get(PAGE))
+
+
+def test_a_plan_stays_open_while_a_disk_was_replaced_by_one_as_small(web, calm):
+    begin(web)
+    put(pool_with(5, 2))
+    assert "0 of 2 disks are replaced by ones of 4 TB." in text_of(web.get(PAGE))
+    mixed_sizes = shapes.pool(shapes.group("mirror-0", shapes.leaf(5), large(6), space=0))
+    assert list(growth_plans.follow_plans([mixed_sizes], timezone.now())) == []
+    assert GrowthPlan.objects.get().ended is None
+    put(mixed_sizes)
+    page = web.get(PAGE)
+    assert "1 of 2 disks are replaced by ones of 4 TB." in text_of(page)
+    assert "Next to be replaced by a larger disk: bay 5" in text_of(page)
+    assert "/pools/7/replace/?vdev=105" in {found.get("href") for _tag, found in Page(page).elements}
 
 
 def test_a_plan_that_stands_still_is_reminded_of_gently(web, calm):

@@ -67,6 +67,17 @@ def test_a_spare_that_stands_in_can_go_back_or_stay(web, calm):
     assert "spare stands in" in text_of(web.get(POOL))
 
 
+@pytest.mark.parametrize(("kind", "offered"), [("mirror", True), ("raidz", False), ("draid", False)])
+def test_a_special_group_is_offered_to_be_taken_out_only_of_a_pool_without_parity(web, calm, kind, offered):
+    special = shapes.group("mirror-1", shapes.leaf(3), shapes.leaf(4), role="special", guid=52)
+    log = shapes.leaf(5, role="log", guid=300)
+    put(shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2), kind=kind), special, log))
+    found = links(Page(web.get(POOL)))
+    assert (f"{POOL}vdev/52/remove/" in found) is offered
+    assert f"{POOL}vdev/300/remove/" in found
+    assert f"{POOL}vdev/50/remove/" not in found
+
+
 def test_every_link_of_every_menu_leads_somewhere(web, calm):
     log = shapes.leaf(6, role="log", guid=300, checksum_errors=1)
     pair = shapes.group("mirror-1", shapes.leaf(3), shapes.leaf(4, size=3 * 10**12), guid=51, expandable=10**12)
@@ -201,8 +212,16 @@ def test_a_disk_that_is_back_can_be_brought_online_with_one_click(web, calm):
     assert "Bring it online" not in text_of(web.get(POOL))
     put(shapes.raidz2("ONLINE", "REMOVED", "ONLINE", "ONLINE"))
     page = Page(web.get(POOL))
-    assert "It is in the box again" in page.text
+    assert "is in the box again. If it was pulled out" in page.text
     assert f"{POOL}vdev/102/online/" in links(page)
+
+
+@pytest.mark.parametrize(("state", "advised"), [("REMOVED", "is missing."), ("FAULTED", "is not in use.")])
+def test_d32_pool_page_says_once_what_happened_to_a_disk(web, calm, state, advised):
+    put(shapes.raidz2("ONLINE", state, "ONLINE", "ONLINE"), 2)
+    text = text_of(web.get(POOL))
+    assert text.count("was pulled out." if state == "REMOVED" else "failed and was taken out of use.") == 1
+    assert text.count(f"{advised} Put it back, or put another one in its place.") == 1
 
 
 def test_error_counts_are_explained_on_the_pool_page(web, calm):

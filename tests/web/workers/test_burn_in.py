@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from appliance import agent_client
 from appliance.burn_in.regions import RegionResult
+from appliance.errors import Failed
 from tests.unit.made import OLD, disk, path_of, recorded
 from tests.web import rows
 from tests.web.disks import burn_ins_made
@@ -19,6 +20,7 @@ from web.inventory import store
 from web.inventory.models import DiskRow, Source
 from web.jobs.models import Job
 from workers import burn_in, burn_in_readings
+from workers.interval import Interval
 from workers.run_job import is_long
 
 State = BurnIn.State
@@ -277,6 +279,26 @@ def test_readings_are_kept_with_the_first_of_them_and_the_temperatures(monkeypat
     assert not burn_in_readings.is_due(row)
     row.wanted = timezone.now()
     assert burn_in_readings.is_due(row)
+
+
+def test_readings_that_failed_are_no_fault_once_no_burn_in_asks_for_any(monkeypatch):
+    def no_agent() -> None:
+        raise Failed("The agent does not answer")
+
+    def noted() -> str:
+        return Source.objects.get(name="run-burn-in-readings").error
+
+    monkeypatch.setattr(burn_in_readings, "read_due", no_agent)
+    monkeypatch.setattr(burn_in_readings, "asking", Interval(0))
+    row = burn_ins_made.made()
+    advance(row)
+    assert noted()
+    monkeypatch.setattr(burn_in_readings, "asking", Interval(1_000_000, after=float("inf")))
+    advance(row)
+    assert noted(), "it is asked again a little later"
+    BurnIn.objects.update(state=State.PAUSED)
+    advance(row)
+    assert noted() == ""
 
 
 def test_a_curve_over_days_stays_small_and_keeps_its_peak():
