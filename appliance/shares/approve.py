@@ -160,7 +160,7 @@ class ApproveShares(Operation, tag="approve-shares"):
             steps=(
                 Step(
                     "serve",
-                    Message("Have them served, and ask the daemons whether they are"),
+                    Message("Serve them and check that it works"),
                     "\n".join(written_by(one) for one in protocols),
                     lambda work: self.serve(work, offers, protocols),
                     tuple(said),
@@ -180,8 +180,8 @@ class ApproveShares(Operation, tag="approve-shares"):
         for protocol, called in CALLED.items():
             part = getattr(setting, protocol)
             if part:
-                people = [*getattr(part, "write", ()), *getattr(part, "read", ()), *getattr(part, "hosts", ())]
-                people += getattr(part, "initiators", ())
+                users = () if protocol == "nfs" else (*getattr(part, "write", ()), *getattr(part, "read", ()))
+                people = [*users, *getattr(part, "hosts", ()), *getattr(part, "initiators", ())]
                 name = getattr(part, "name", "")
                 served = Message("{protocol} as {name}", protocol=called, name=name) if name else called
                 yield Message("{share} for {users}", share=served, users=", ".join(people)) if people else served

@@ -22,6 +22,6 @@ def set_approved(guid: int, *, share: bool) -> None:
     """Remember or forget the agreement for one dataset, durably."""
     FILE.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # Held for a moment only, and nothing else is waited for meanwhile, so whoever holds a pool may take it.
-    with locks.hold_locks([str(FILE)], lambda _name: None):
+    with locks.hold_locks([str(FILE)]):
         now = read_approved() | {guid} if share else read_approved() - {guid}
         atomic_file.write_atomically(FILE, "".join(f"{known}\n" for known in sorted(now)).encode())

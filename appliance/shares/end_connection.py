@@ -72,4 +72,4 @@ class EndConnection(Operation, tag="end-connection"):
         return self.found() is None
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return Message("The page of who is connected shows who still is.")
+        return Message("The Connected clients page shows who is still connected.")

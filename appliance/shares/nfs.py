@@ -155,7 +155,7 @@ class NfsServing(msgspec.Struct, frozen=True):
         if part.root:
             yield Message("Root on those computers is root in this folder: it can read and change every file.")
         if not part.sync:
-            yield Message("Writes are told to be done before they are on disk: a power cut can lose the last seconds.")
+            yield Message("Writes are confirmed before they are on disk: a power cut can lose the last seconds.")
         yield from (
             Message("{host} reaches beyond your home.", host=host)
             for host in part.hosts

@@ -132,32 +132,60 @@ def publish_shares(
     """Write these protocols' files from the facts, reload the daemons, close former shares and announce the rest. Volumes
     have no file: the kernel's own tree is changed.
 
-    Raises Refused on a hand edit, Failed; a file that its daemon does not serve as it says is put back before that.
+    Raises Refused on a hand edit, Failed; a file that its daemon does not serve as it says is put back before that, and with
+    ``insist`` so are the files of the protocols before it.
     ``over`` is the fingerprint of a hand edit that may be written over; it is put back, too, where what replaces it fails.
     Without ``insist`` a share that is not served is only noted: what matters then is that others are no longer. ``changed``
     are the places of the folders that this is about: of all others, too, it is only noted. So is a share whose clients
     nobody knows by name now, unless it is among the changed: the computer may be switched off.
     """
-    for protocol, one in SERVING.items():
-        if protocol not in protocols:
-            continue
-        before, wanted = one.configured(), one.shares(facts)
-        if not before and not wanted and not (over and one.owned.fingerprint() == over):
-            continue
-        one.owned.write(one.render(facts), over=over)
-        try:
+    serve_protocols(facts, protocols, insist=insist, changed=changed, over=over, note=note)
+    tell_network(note, facts)
+
+
+def serve_protocols(
+    facts: Facts,
+    protocols: Iterable[str],
+    *,
+    insist: bool,
+    changed: Collection[str] | None = None,
+    over: str = "",
+    note: Callable[[str], None],
+) -> None:
+    """As ``publish_shares``, but nothing is announced."""
+    written: list[Serving] = []  # to be put back where something fails
+    try:
+        for protocol, one in SERVING.items():
+            if protocol not in protocols:
+                continue
+            before, wanted = one.configured(), one.shares(facts)
+            if not before and not wanted and not (over and one.owned.fingerprint() == over):
+                continue
+            one.owned.write(one.render(facts), over=over)
+            written.append(one)
             one.take_up(wanted)
             insist_on(one, wanted, changed, insist=insist, note=note)
-        except Failed:
-            one.owned.roll_back()
-            one.take_up(one.configured())
-            raise
-        one.close(share for share in before if share not in wanted)
-        if protocol == "smb" and smb_security.read_security() != facts.smb_policy:
-            smb_security.store_security(facts.smb_policy)
-    if ISCSI in protocols:
-        serve.serve_volumes(facts, insist=insist, changed=changed, note=note)
-    tell_network(note, facts)
+            if not insist:
+                # Nothing else is put back then: a user who was removed must stay removed where another protocol fails.
+                written.clear()
+            one.close(share for share in before if share not in wanted)
+            if protocol == "smb" and smb_security.read_security() != facts.smb_policy:
+                smb_security.store_security(facts.smb_policy)
+        if ISCSI in protocols:
+            serve.serve_volumes(facts, insist=insist, changed=changed, note=note)
+    except LarderError:
+        for one in reversed(written):
+            serve_previous(one, note)
+        raise
+
+
+def serve_previous(one: Serving, note: Callable[[str], None]) -> None:
+    """Put the previous version of a protocol's file back. What is reported is why, so trouble here is only noted."""
+    one.owned.roll_back()
+    try:
+        one.take_up(one.configured())
+    except LarderError as error:
+        note(explain_error(error))
 
 
 def insist_on(
@@ -196,11 +224,22 @@ def tell_network(note: Callable[[str], None], facts: Facts | None = None) -> Non
 
 def republish_quietly(work: Work) -> None:
     """Have served what can be served now, after folders were opened or mounted. They are open whatever becomes of their
-    shares, so trouble is only noted."""
+    shares, so trouble is only noted, and one protocol's trouble stops no other."""
     try:
-        publish_shares(agreed_facts(), insist=False, note=work.note)
+        facts = agreed_facts()
     except LarderError as error:
-        work.note(Message("Its shares may not be on: {explain_error}", explain_error=explain_error(error)))
+        work.note(may_be_off(error))
+        return
+    for protocol in (*PROTOCOLS, ISCSI):
+        try:
+            serve_protocols(facts, [protocol], insist=False, note=work.note)
+        except LarderError as error:
+            work.note(may_be_off(error))
+    tell_network(work.note, facts)
+
+
+def may_be_off(error: LarderError) -> str:
+    return Message("Its shares may not be on: {explain_error}", explain_error=explain_error(error))
 
 
 def missing_in_time(one: Serving, wanted: tuple[Share, ...]) -> set[Share]:

@@ -7,7 +7,7 @@ what it serves. A switch is on only when that answer names the share; otherwise 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -16,10 +16,12 @@ from appliance.errors import Failed, LarderError, Reason, Refused
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
+from appliance.formatting import list_with_and
 from appliance.message import Message, message_template
 from appliance.operation import Operation, Plan, Step, Work
 from appliance.shares import approved, publish
 from appliance.shares.settings import (
+    PROTOCOLS,
     SPOKEN,
     Afp,
     Nfs,
@@ -144,7 +146,10 @@ class SetShare(Operation, tag="set-share"):
 
     def plan(self, facts: Facts) -> Plan:
         dataset, one = facts.dataset(self.dataset), publish.SERVING[self.protocol]
-        keep = self.set_argv(dataset, self.setting(dataset))
+        unused = self.unused_parts(facts)
+        # This process may not be able to read the approvals; of an approved folder something is served.
+        assumed = None if unused else dataset
+        keep = self.set_argv(dataset, self.setting(assumed))
         name = getattr(self.part, "name", "")
         return Plan(
             summary=Message(
@@ -169,7 +174,7 @@ class SetShare(Operation, tag="set-share"):
                 ),
                 Step(
                     "serve",
-                    Message("Have {spoken} served as it says, and ask whether it is", spoken=self.spoken),
+                    Message("Apply the {spoken} setting and check that it works", spoken=self.spoken),
                     Message(
                         "write {path}, checked by its own daemon\nreload {names}",
                         path=one.owned.path,
@@ -180,9 +185,20 @@ class SetShare(Operation, tag="set-share"):
                 ),
             ),
             identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
-            warnings=tuple(self.warnings(dataset)),
+            warnings=(*self.warnings(assumed), *unused_warnings(unused)),
             undo=Message("Switch it back at any time."),
         )
+
+    def unused_parts(self, facts: Facts) -> list[str]:
+        """The other protocols that the folder has settings for, where no protocol serves it."""
+        dataset = facts.dataset(self.dataset)
+        setting = setting_of(dataset) if dataset else None
+        if dataset is None or setting is None:
+            return []
+        source = facts.dataset(dataset.share_from) if dataset.share_source == "inherited" else dataset
+        if source and any(share.path == source.mountpoint for share in facts.shares):
+            return []
+        return [SPOKEN[one] for one in PROTOCOLS if one != self.protocol and setting.part(one)]
 
     def warnings(self, dataset: Dataset | None) -> Iterator[str]:
         if self.part:
@@ -199,9 +215,9 @@ class SetShare(Operation, tag="set-share"):
         also: list[Protocol] = ["smb"] if self.protocol == "afp" and setting and setting.smb else []
         return [*also, self.protocol]
 
-    def now(self) -> Dataset:
-        """The dataset as it is at this moment. Raises Refused where it is gone."""
-        for dataset in status.read_datasets():
+    def find_in(self, datasets: Iterable[Dataset]) -> Dataset:
+        """The dataset among those that are here at this moment. Raises Refused where it is gone."""
+        for dataset in datasets:
             if dataset.name == self.dataset:
                 return dataset
         raise Refused(Reason("folder-missing", "The folder {folder} is no longer there.", folder=self.dataset))
@@ -209,17 +225,19 @@ class SetShare(Operation, tag="set-share"):
     def keep(self, work: Work, before: Dataset | None) -> None:
         one = publish.SERVING[self.protocol]
         one.owned.refuse_drift()
-        command.run(self.set_argv(before, self.agreed_setting(self.now())), timeout=60)
+        datasets = status.read_datasets()
+        self.find_in(datasets)  # refuses where it is gone
+        command.run(self.set_argv(before, self.agreed_setting(datasets)), timeout=60)
 
     def set_argv(self, before: Dataset | None, setting: ShareSetting) -> list[str]:
         """The command that stores a setting with the folder, with the limit that belongs to it."""
         return ["zfs", "set", *self.set_too(before), f"{user_properties.SHARE}={setting.text()}", self.dataset]
 
-    def agreed_setting(self, dataset: Dataset) -> ShareSetting:
-        """What the dataset will ask for; what came with the disks and nobody here agreed to does not come on along."""
-        if dataset.share_source == "received" and dataset.guid not in approved.read_approved():
-            return ShareSetting().with_part(self.protocol, self.part)
-        return self.setting(dataset)
+    def agreed_setting(self, datasets: Iterable[Dataset]) -> ShareSetting:
+        """What the dataset will ask for, given all that are here. The parts that came with the disks are left out unless
+        somebody approved them here: the approval is for the whole setting."""
+        agreed = publish.only_agreed(Facts(datasets=tuple(datasets)), approved.read_approved())
+        return self.setting(agreed.dataset(self.dataset))
 
     def set_too(self, before: Dataset | None) -> list[str]:
         """The limit of Time Machine is also the file system's, since a Mac that miscounts must not fill the pool; without
@@ -230,7 +248,7 @@ class SetShare(Operation, tag="set-share"):
         return ["refquota=none"] if now and now.limit and before and before.share_source != "inherited" else []
 
     def serve(self, work: Work, before: Dataset | None) -> None:
-        dataset, was_agreed = self.now(), approved.read_approved()
+        dataset, was_agreed = self.find_in(status.read_datasets()), approved.read_approved()
         approved.set_approved(dataset.guid, share=bool((found := setting_of(dataset)) and found.anything))
         try:
             facts = publish.agreed_facts()
@@ -288,3 +306,11 @@ class SetShare(Operation, tag="set-share"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return Message("The switch shows what is really served. Move it again if it is not as you want it.")
+
+
+def unused_warnings(protocols: Sequence[str]) -> Iterator[str]:
+    if protocols:
+        yield Message(
+            "The folder also has settings for {protocols} that are not in use. If they were never approved on this box, they are removed.",
+            protocols=list_with_and(protocols),
+        )

@@ -94,4 +94,4 @@ class SetSmbSecurity(Operation, tag="set-smb-security"):
         return publish.smb_policy() == self.policy and (unused or one.owned.says(one.render(wanted)))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return Message("The page of protection shows what is chosen. Choose again if it is not as you want it.")
+        return Message("The SMB security page shows the current choice. Choose again if it is wrong.")

@@ -207,10 +207,7 @@ def setting_of(dataset: Dataset) -> ShareSetting | None:
     if dataset.share_source not in {"local", "received", "inherited"}:
         return None
     found = parse_setting(dataset.share)
-    try:
-        return inherited_setting(found, dataset) if found and dataset.share_source == "inherited" else found
-    except Refused:
-        return None
+    return inherited_setting(found, dataset) if found and dataset.share_source == "inherited" else found
 
 
 def parse_setting(text: str) -> ShareSetting | None:
@@ -222,15 +219,21 @@ def parse_setting(text: str) -> ShareSetting | None:
 
 
 def inherited_setting(setting: ShareSetting, dataset: Dataset) -> ShareSetting | None:
-    """An inherited setting with names of the dataset's own. Raises Refused where such a name is none."""
+    """An inherited setting with names of the dataset's own, without the parts for which such a name is none."""
     above = f"{dataset.share_from}/"
     if not dataset.share_from or not dataset.name.startswith(above):
         return None
     way = dataset.name.removeprefix(above).replace("/", "-")
-    change = msgspec.structs.replace
-    smb = setting.smb and change(setting.smb, name=f"{setting.smb.name}-{way}", hidden=True, time_machine=0)
-    afp = setting.afp and change(setting.afp, name=f"{setting.afp.name}-{way}", time_machine=0)
-    return ShareSetting(smb=smb, nfs=setting.nfs, afp=afp)
+    smb, afp = inherited_part(setting.smb, way), inherited_part(setting.afp, way)
+    return ShareSetting(smb=smb and msgspec.structs.replace(smb, hidden=True), nfs=setting.nfs, afp=afp)
+
+
+def inherited_part(part: Listed | None, way: str) -> Listed | None:
+    """The part under a name that ends in the way down; None where that is no name, being too long for example."""
+    try:
+        return part and msgspec.structs.replace(part, name=f"{part.name}-{way}", time_machine=0)
+    except Refused:
+        return None
 
 
 def is_servable(dataset: Dataset) -> bool:

@@ -82,16 +82,16 @@ def capacity(url: str) -> str:
     return said
 
 
-# Logs in and then only answers what the box asks from time to time, as an idle computer does. Ends with its input.
+# Logs in and then only answers what the box asks from time to time, as an idle computer does; without answers LIO ends the
+# session after 45 seconds. A line of its input has it say how large the disk is by now. Ends with its input.
 IDLE = """
-import ctypes, ctypes.util, select, sys
-lib = ctypes.CDLL(ctypes.util.find_library("iscsi"))
-lib.iscsi_create_context.restype = ctypes.c_void_p
-lib.iscsi_get_error.restype = ctypes.c_char_p
+import ctypes, select, sys
+from tests.system.iscsi_disk import NORMAL, Disk, library
+lib = library()
 initiator, target, portal = (word.encode() for word in sys.argv[1:])
 session = ctypes.c_void_p(lib.iscsi_create_context(initiator))
 lib.iscsi_set_targetname(session, target)
-lib.iscsi_set_session_type(session, 2)
+lib.iscsi_set_session_type(session, NORMAL)
 lib.iscsi_set_noautoreconnect(session, 1)
 if lib.iscsi_full_connect_sync(session, portal, 0):
     sys.exit(lib.iscsi_get_error(session).decode())
@@ -102,7 +102,9 @@ while True:
     poll.register(handle, lib.iscsi_which_events(session))
     found = dict(poll.poll(1000))
     if sys.stdin.fileno() in found:
-        break
+        if not sys.stdin.readline():
+            break
+        print(Disk(session, 4096).capacity(), flush=True)
     if handle in found and lib.iscsi_service(session, found[handle]) < 0:
         sys.exit("disconnected")
 """
@@ -120,6 +122,15 @@ def connected(appliance: Machine, name: str) -> Iterator[subprocess.Popen[bytes]
     finally:
         client.kill()
         client.communicate(timeout=30)
+
+
+def capacity_seen(client: subprocess.Popen[bytes]) -> int:
+    """The bytes of the disk as the computer that has it open sees it now."""
+    assert client.stdin
+    assert client.stdout
+    client.stdin.write(b"capacity\n")
+    client.stdin.flush()
+    return int(client.stdout.readline())
 
 
 def left_in_kernel(appliance: Machine) -> list[str]:

@@ -40,6 +40,7 @@ def library() -> Any:
         "write10_sync",
         "read10_iov_sync",
         "synchronizecache10_sync",
+        "unmap_sync",
         "readcapacity16_sync",
         "scsi_command_sync",
     ):
@@ -49,17 +50,25 @@ def library() -> Any:
     return found
 
 
+class Range(ctypes.Structure):
+    """libiscsi's ``struct unmap_list``: sectors from the first on."""
+
+    _fields_ = (("first", ctypes.c_uint64), ("count", ctypes.c_uint32))
+
+
 class Disk:
     """One session with the disk of a volume. Blocks are counted and written as ``size`` bytes, whole sectors."""
 
-    def __init__(self, session: ctypes.c_void_p, size: int) -> None:
-        self.session, self.size = session, size
+    def __init__(self, session: ctypes.c_void_p, size: int, sector: int = SECTOR) -> None:
+        self.session, self.size, self.sector = session, size, sector
 
     def write(self, block: int, data: bytes) -> None:
         """Raises DiskError."""
         assert len(data) == self.size
-        lba = block * self.size // SECTOR
-        self.carried_out(library().iscsi_write10_sync(self.session, 0, lba, data, len(data), SECTOR, 0, 0, 0, 0, 0))
+        lba = block * self.size // self.sector
+        self.carried_out(
+            library().iscsi_write10_sync(self.session, 0, lba, data, len(data), self.sector, 0, 0, 0, 0, 0)
+        )
 
     def flush(self) -> None:
         """Have everything that was written so far made lasting, as fsync of a file on the disk does. Raises DiskError."""
@@ -69,13 +78,18 @@ class Disk:
         """Raises DiskError."""
         data = ctypes.create_string_buffer(self.size)
         into = Extent(ctypes.cast(data, ctypes.c_void_p), self.size)
-        lba = block * self.size // SECTOR
+        lba = block * self.size // self.sector
         self.carried_out(
             library().iscsi_read10_iov_sync(
-                self.session, 0, lba, self.size, SECTOR, 0, 0, 0, 0, 0, ctypes.byref(into), 1
+                self.session, 0, lba, self.size, self.sector, 0, 0, 0, 0, 0, ctypes.byref(into), 1
             )
         )
         return data.raw
+
+    def unmap(self, block: int) -> None:
+        """Say that a block is no longer used, as fstrim on that computer does. Raises DiskError."""
+        one = Range(block * self.size // self.sector, self.size // self.sector)
+        self.carried_out(library().iscsi_unmap_sync(self.session, 0, 0, 0, ctypes.byref(one), 1))
 
     def capacity(self) -> int:
         """The bytes of the disk, asked anew in this session (READ CAPACITY (16), SBC-3, 5.16). Raises DiskError."""
@@ -106,7 +120,7 @@ class Disk:
 
 
 @contextmanager
-def opened(appliance: Machine, name: str, *, size: int = 4096) -> Iterator[Disk]:
+def opened(appliance: Machine, name: str, *, size: int = 4096, sector: int = SECTOR) -> Iterator[Disk]:
     """The disk of a volume that is shared under this name. A connection that breaks stays broken."""
     lib = library()
     session = ctypes.c_void_p(lib.iscsi_create_context(initiators.INITIATOR.encode()))
@@ -117,6 +131,6 @@ def opened(appliance: Machine, name: str, *, size: int = 4096) -> Iterator[Disk]
         lib.iscsi_set_timeout(session, SECONDS_TO_ANSWER)
         if lib.iscsi_full_connect_sync(session, initiators.portal(appliance).encode(), 0):
             raise DiskError(lib.iscsi_get_error(session).decode())
-        yield Disk(session, size)
+        yield Disk(session, size, sector)
     finally:
         lib.iscsi_destroy_context(session)

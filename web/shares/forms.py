@@ -209,7 +209,11 @@ class NfsForm(forms.Form):
                 "everybody_as": initial.everybody_as,
             }
         super().__init__(data, initial=shown)  # type: ignore[arg-type]  # Django takes a QueryDict here
+        known = {"", *(one.name for one in accounts)}
+        self.gone = str(shown["everybody_as"]) if shown["everybody_as"] not in known else ""
         self.fields["everybody_as"].choices = [  # type: ignore[attr-defined]
+            # A value that is not among the choices would have the browser select the first user.
+            *([(self.gone, gettext("Choose a user"))] if self.gone else []),
             *(
                 (
                     one.name,
@@ -225,6 +229,13 @@ class NfsForm(forms.Form):
             return nfs_export_rules.check_clients(tuple(re.split(r"[\s,]+", self.cleaned_data["hosts"].strip())))
         except Refused as refusal:
             raise validation_error(refusal.reasons) from refusal
+
+    def clean_everybody_as(self) -> str:
+        """Refuse a user who is no longer on this box."""
+        chosen = str(self.cleaned_data["everybody_as"])
+        if chosen and chosen == self.gone:
+            raise forms.ValidationError(gettext("Choose a user."), code="required")
+        return chosen
 
     def part(self) -> Nfs:
         return Nfs(**self.cleaned_data)

@@ -22,7 +22,8 @@ from web.shares.box_address import BoxAddress
 from web.translation import lazy_text, text_of
 
 NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_. -]")
-TURNING = ("set-share", "share-folder", "republish-share")  # the kinds of jobs that turn a switch
+SWITCHING = ("set-share", "share-folder")  # the kinds of jobs that turn a switch on or off
+TURNING = (*SWITCHING, "republish-share")  # those whose bad end its switch tells
 MOST_FAILED = 100
 # The page behind each switch.
 DETAILS: dict[Protocol, str] = {"smb": "share_folder", "nfs": "share_nfs", "afp": "share_afp"}
@@ -131,7 +132,7 @@ class SwitchesState(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, box: BoxAddress | None = None, *, failures: bool = False) -> SwitchesState:
-        found = Job.objects.filter(state__in=Job.OPEN, kind="set-share").defer("plan", "log")
+        found = Job.objects.filter(state__in=Job.OPEN, kind__in=SWITCHING).defer("plan", "log")
         jobs: dict[tuple[str, str], Job] = {
             (job.subject, protocol): job for job in found for protocol in SERVING if is_about(job, protocol)
         }

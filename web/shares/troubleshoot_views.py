@@ -58,9 +58,11 @@ def show_addresses(request: HttpRequest, key: str, protocol: str) -> HttpRespons
     context = {"dataset": dataset, "key": key, "protocol": known, "protocol_name": SPOKEN[known], "ways": found}
     context["other_numbers"] = box.other_numbers
     if known == "nfs" and setting and setting.nfs:
+        facts, client = read_user_facts(), setting.nfs.everybody_as
         context |= {
-            "client_as": setting.nfs.everybody_as,
-            "users": read_user_facts().accounts,
+            "client_as": client,
+            "client_gone": bool(client) and not facts.account(client),
+            "users": facts.accounts,
             "people_gid": people_number(),
         }
     return render(request, "shares/addresses.html", context)

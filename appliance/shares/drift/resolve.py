@@ -95,7 +95,7 @@ class DriftDecision(Operation):
             raise Refused(changed_since())
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return Message("The page of what was changed by hand shows the file as it is now. Decide again there.")
+        return Message("Open the Manual changes page and decide again.")
 
 
 class OverwriteDrift(DriftDecision, tag="overwrite-drift"):
@@ -242,7 +242,7 @@ class AdoptDrift(DriftDecision, tag="adopt-drift"):
                     raise Refused(
                         Reason("folder-missing", "The folder {folder} is no longer there.", folder=one.dataset)
                     )
-                setting = one.agreed_setting(dataset)
+                setting = one.agreed_setting(now.values())
                 done.append(one)
                 command.run(one.set_argv(dataset, setting), timeout=60)
                 approved.set_approved(dataset.guid, share=setting.anything)

@@ -78,9 +78,7 @@ class OverwriteTarget(Operation, tag="overwrite-target"):
             steps=(
                 Step(
                     "serve",
-                    Message("Have the kernel serve it as set, and ask whether it does")
-                    if volume
-                    else Message("Stop serving it"),
+                    Message("Serve it as set and check that it works") if volume else Message("Stop serving it"),
                     f"write {configfs.ROOT}",
                     self.serve,
                     (self.target,),
@@ -119,4 +117,4 @@ class OverwriteTarget(Operation, tag="overwrite-target"):
         ) and self.target not in divergence.read_edits(agreed)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return Message("The page of what was changed by hand shows the target as it is now. Decide again there.")
+        return Message("Open the Manual changes page and decide again.")

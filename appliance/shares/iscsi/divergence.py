@@ -75,7 +75,7 @@ def changed_by_hand(names: Iterable[str]) -> Refused:
         *(
             Reason(
                 "target-changed-by-hand",
-                "{target} was changed by hand, so Larder does not change it. The page of manual changes shows the differences and what you can do.",
+                "{target} was changed by hand, so Larder does not change it. The Manual changes page shows the differences and what you can do.",
                 target=tidy_name(one),
             )
             for one in sorted(names)

@@ -280,9 +280,12 @@ def person_checks(setting: ShareSetting, seen: Diagnosis) -> Iterator[Check]:
         yield Check("account", "failed", Message("The user {who} is disabled", who=who), Message("Set a password: that enables the user again."), "password")  # fmt: skip
     elif seen.account == "strange":
         text = Message("It has no password for this. Set one: it then holds for SMB and AFP.")
-        yield Check("account", "failed", Message("{service} does not know a password of {who}", service=TITLES[seen.protocol], who=who), text, "password")  # fmt: skip
+        # Samba takes a name that it does not know as a guest.
+        state = "attention" if for_guests(setting, seen) else "failed"
+        yield Check("account", state, Message("{service} does not know a password of {who}", service=TITLES[seen.protocol], who=who), text, "password")  # fmt: skip
     else:
         yield Check("account", "healthy", Message("The user {who} is enabled", who=who))
+    if seen.account == "ready" or for_guests(setting, seen):
         yield from listed_checks(setting, seen)
     if not seen.mounted:
         return
@@ -342,9 +345,17 @@ def client_check(part: Nfs, client: nfs_access.Numbers, who: str) -> Check:
     return Check("permissions", "healthy", Message("{who} can read the folder", who=who))
 
 
+def for_guests(setting: ShareSetting, seen: Diagnosis) -> bool:
+    """Whether the share also takes connections without a password; Samba then has no list of users for it."""
+    return seen.protocol == "smb" and setting.smb is not None and setting.smb.guest != "no"
+
+
 def listed_checks(setting: ShareSetting, seen: Diagnosis) -> Iterator[Check]:
     shared = setting.smb if seen.protocol == "smb" else setting.afp
     if shared is None:
+        return
+    if for_guests(setting, seen):
+        yield Check("listed", "healthy", Message("Everybody in the network may use the share"))
         return
     let_in = {*shared.write, *shared.read}
     if any(who.startswith("@") for who in let_in) and seen.person not in let_in:

@@ -69,7 +69,7 @@ class RepublishShare(Operation, tag="republish-share"):
         steps = [
             Step(
                 "serve",
-                Message("Have it served as it says, and ask whether it is"),
+                Message("Apply the setting and check that it works"),
                 shown,
                 self.serve,
                 (str(one.owned.path),),

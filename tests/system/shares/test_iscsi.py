@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from appliance.shares.iscsi.part import PREFIX
 from deploy.image.machine import wait_for
 from tests.system import canary, initiators, iscsi_disk, moving, sharing
 from tests.system.initiators import INITIATOR, capacity, disk_url, inquiry, listed, share, stop
-from tests.system.iscsi_disk import opened
 from tests.visitor import Visitor
 
 STATE = "pool"
@@ -16,6 +17,7 @@ STATE = "pool"
 BOX = "larder"
 SECRET, BACK, CANARY = "twelve-signs-1", "another-one-22", "zq7canaryzq7"
 MIB = 2**20
+ADDRESS = "10.0.2.15"  # that the box gets from the network of its tests
 
 
 @pytest.fixture(scope="module")
@@ -106,13 +108,40 @@ def test_disk_says_that_it_has_a_write_cache_as_its_volume_has(visitor, applianc
     assert stop(visitor, key).startswith("Done.")
 
 
+def test_sectors_of_4096_bytes_on_a_chosen_address_and_what_is_unmapped_is_free_again(visitor, appliance):
+    key = initiators.make_volume(visitor, appliance, "tank/sectors")
+    assert share(visitor, key, name="sectors", block="4096", addresses=ADDRESS).startswith("Done.")
+    portals = appliance.run("ls", f"{initiators.TREE}/iscsi/{PREFIX}sectors/tpgt_1/np").split()
+    assert portals == [f"{ADDRESS}:3260"]
+    said = capacity(disk_url(appliance, "sectors"))
+    assert "LOGICAL BLOCK LENGTH IN BYTES:4096" in said
+    assert f"Total size:{64 * MIB}" in said
+
+    def used() -> int:
+        appliance.run("zpool", "sync", "tank")
+        return int(appliance.run("zfs", "get", "-Hp", "-o", "value", "referenced", "tank/sectors"))
+
+    empty = used()
+    with iscsi_disk.opened(appliance, "sectors", size=MIB // 8, sector=4096) as disk:
+        for block in range(128):
+            disk.write(block, os.urandom(disk.size))
+        disk.flush()
+        assert used() >= empty + 16 * MIB
+        for block in range(128):
+            disk.unmap(block)
+        disk.flush()
+        wait_for("the space to be free again", lambda: used() < empty + MIB, timeout=120)
+    visitor.wait_until(f"/folders/{key}/", "Connected no computer", timeout=120)
+    assert stop(visitor, key).startswith("Done.")
+
+
 def test_volume_grows_while_a_computer_uses_it_and_is_not_taken_from_it_unseen(visitor, appliance):
     key = initiators.make_volume(visitor, appliance, "tank/grows")
     assert share(visitor, key, name="grows").startswith("Done.")
     quiet = visitor.get(f"/folders/{key}/iscsi/stop/")
     assert INITIATOR not in quiet.words
-    with initiators.connected(appliance, "grows") as client, opened(appliance, "grows") as disk:
-        assert disk.capacity() == 64 * MIB
+    with initiators.connected(appliance, "grows") as client:
+        assert initiators.capacity_seen(client) == 64 * MIB
         # The review was of a volume that nobody used: what it showed is no longer what would happen.
         answer = visitor.send("/jobs/confirm/", quiet.hidden())
         if "/jobs/confirm/" in answer.url:
@@ -126,7 +155,9 @@ def test_volume_grows_while_a_computer_uses_it_and_is_not_taken_from_it_unseen(v
         review = visitor.send(f"/folders/{key}/grow/", {**page.hidden(), "size": "128 MiB"})
         assert visitor.ended(visitor.confirm(review)).startswith("Done.")
         assert f"Total size:{128 * MIB}" in capacity(disk_url(appliance, "grows"))
-        assert disk.capacity() == 128 * MIB, "the computer that has it open sees it when it looks again"
+        assert initiators.capacity_seen(client) == 128 * MIB, (
+            "the computer that has it open sees it when it looks again"
+        )
         assert client.poll() is None, "the computer that uses it stays connected"
 
         loud = visitor.get(f"/folders/{key}/iscsi/stop/")

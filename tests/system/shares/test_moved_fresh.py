@@ -41,11 +41,14 @@ def moved(visitor, appliance, fresh):
     paths = [shapes.disk_link(appliance, serial(disk)) for disk in DISKS]
     create_pool(appliance, "-o", "ashift=12", "-m", "/tank", "tank", "mirror", *paths)
     sharing.make_person(visitor, "anna")
-    for name in NAMES:  # all of them first: a reading in the middle of making one shows it as not mounted yet
+    for name in NAMES:
         appliance.run("zfs", "create", f"tank/{name}")
     for name in NAMES:
         appliance.run("chown", "root:larder-people", f"/tank/{name}")
         appliance.run("chmod", "2770", f"/tank/{name}")
+        # A reading in the middle of making it shows it as not mounted yet.
+        page = f"/folders/{sharing.key_of(appliance, f'tank/{name}')}/"
+        visitor.wait_until(page, f"/tank/{name}", without=("not mounted",), timeout=90)
         said = sharing.set_share(visitor, appliance, f"tank/{name}", name=name, write="anna")
         assert said.startswith("Done."), said
         appliance.put(f"/tank/{name}/here.txt", f"{name}\n")

@@ -98,6 +98,26 @@ def test_a_member_of_a_group_is_not_said_to_be_left_out():
     assert judged(folder=folder)["listed"][0] == "empty"
 
 
+@pytest.mark.parametrize("guest", ["read", "write"])
+@pytest.mark.parametrize("listed", [{}, {"write": ["ben"]}, {"write": ["@family"]}])
+@pytest.mark.parametrize(
+    ("account", "found"),
+    [("ready", ("healthy", "")), ("strange", ("attention", "password")), ("locked", ("failed", "password"))],
+)
+def test_share_for_guests_is_open_to_every_user(guest, listed, account, found):
+    folder = photos(smb={"name": "photos", "guest": guest, **listed})
+    checks = judged(folder=folder, protocol="smb", account=account)
+    assert checks["account"] == found
+    assert checks["listed"] == ("healthy", "")
+
+
+@pytest.mark.parametrize("account", ["ready", "strange"])
+def test_guest_access_over_smb_changes_nothing_for_afp(account):
+    folder = photos(smb={"name": "photos", "guest": "write"}, afp={"name": "photos", "write": ["ben"]})
+    failed = {name for name, (state, _mend) in judged(folder=folder, account=account).items() if state == "failed"}
+    assert failed == {"listed" if account == "ready" else "account"}
+
+
 def test_whether_a_person_may_pass_is_asked_of_the_kernel_as_that_person(monkeypatch):
     class Anna:
         pw_uid, pw_gid = 1001, 990

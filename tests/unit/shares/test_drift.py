@@ -13,16 +13,17 @@ from msgspec.structs import replace
 
 from appliance.agent import registry
 from appliance.errors import Failed, Refused
-from appliance.facts.box import Facts
+from appliance.facts.box import Facts, Pool
 from appliance.facts.sharing import Account, Group
 from appliance.operation import Operation, as_json, checked_plan
 from appliance.shares import afp, approved, discovery, nfs, publish, reconcile, smb
+from appliance.shares.approve import ApproveShares
 from appliance.shares.drift import detect, parse
 from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.publish import SERVING
 from appliance.shares.set_share import SetShare
-from appliance.shares.settings import Nfs, Smb, setting_of
+from appliance.shares.settings import Afp, Nfs, ShareSetting, Smb, setting_of
 from appliance.zfs import status
 from tests.reasons import codes, expect_refusal
 from tests.unit.made import dataset, shared
@@ -277,6 +278,17 @@ def test_an_adopted_share_of_a_folder_that_was_not_shared_is_agreed_to(own_files
     assert setting.nfs == Nfs(hosts=("192.168.1.9",))
 
 
+def test_adopting_one_share_approves_nothing_else_that_an_imported_disk_carries(own_files):
+    theirs = ShareSetting(nfs=Nfs(hosts=("10.0.0.0/8",), root=True))
+    own_files["tank/films"] = replace(own_files["tank/films"], share=theirs.text(), share_source="local")
+    text = afp.render_config(Facts(datasets=(replace(own_files["tank/films"], share=json.dumps({"afp": {"name": "films", "write": ["anna"]}})),), accounts=PEOPLE))  # fmt: skip
+    path = detect.owned_of("afp").path  # type: ignore[union-attr]
+    path.write_text(path.read_text() + text.partition("\n\n")[2])
+    (found,) = detect.detect_drift(detect.facts_now())
+    run(AdoptDrift(file="afp", seen=found.seen, changes=found.changes))
+    assert own_files["tank/films"].share == ShareSetting(afp=Afp(name="films", write=("anna",))).text()
+
+
 def test_comments_alone_can_be_adopted_too(own_files):
     found = edited("afp", "[photos]", "# for the old iMac\n[photos]")
     assert found.adoptable
@@ -418,3 +430,65 @@ def test_daemon_that_fails_at_the_start_stops_no_other(own_files, monkeypatch):
     monkeypatch.setattr(smb.SmbServing, "take_up", fail)
     assert any("smbd could not be started" in note for note in reconcile_now())
     assert SERVING["nfs"].configured() == SERVING["afp"].configured() == ()
+
+
+# --- several protocols at once ----------------------------------------------------------------------------------------
+def test_manual_change_of_one_file_keeps_no_other_protocol_from_being_served(own_files):
+    edited("smb", "[photos]", "[pictures]")
+    more = {"nfs": {"hosts": ["192.168.1.0/24"]}, "afp": {"name": "films", "write": ["anna"]}}
+    own_files["tank/films"] = replace(own_files["tank/films"], share=json.dumps(more), share_source="local")
+    approved.set_approved(own_files["tank/films"].guid, share=True)
+    work = Working()
+    publish.republish_quietly(work)
+    assert [share.name for share in SERVING["smb"].configured()] == ["pictures"]
+    for key in ("nfs", "afp"):
+        assert "/tank/films" in {share.path for share in SERVING[key].configured()}
+    assert (discovery.FOLDER / f"larder-nfs-{own_files['tank/films'].guid}.service").exists()
+    assert len([note for note in work.notes if "larder.smb was changed by hand" in note]) == 1
+
+
+def fail_once(monkeypatch: pytest.MonkeyPatch, kind: type, commands: Any) -> None:
+    """The daemon refuses new settings, and takes the former ones again."""
+    left = [Failed("It does not answer")]
+
+    def take_up(self: Any, _shares: object) -> None:
+        commands.ran.append(["take up", self.name])
+        if left:
+            raise left.pop()
+
+    monkeypatch.setattr(kind, "take_up", take_up)
+
+
+def test_afp_that_cannot_be_turned_on_leaves_the_smb_share_as_it_was(own_files, commands, monkeypatch):
+    own_files["tank/photos"] = replace(own_files["tank/photos"], share=json.dumps({"smb": SETTING["smb"]}))
+    publish.publish_shares(publish.agreed_facts())
+    before = SERVING["smb"].owned.path.read_text()
+    fail_once(monkeypatch, afp.AfpServing, commands)
+    commands.ran.clear()
+    with pytest.raises(Failed, match="does not answer"):
+        run(SetShare.of("tank/photos", "afp", Afp(name="photos", write=("anna",))))
+    assert "fruit:metadata = netatalk" not in before
+    assert SERVING["smb"].owned.path.read_text() == before
+    took_up = [argv[1] for argv in commands.ran if argv[0] == "take up"]
+    assert took_up == ["smb", "afp", "afp", "smb"]
+
+
+def test_user_who_was_removed_stays_out_of_smb_where_nfs_fails(own_files, commands, monkeypatch):
+    without = {**SETTING, "smb": {"name": "photos", "write": ["ben"]}}
+    own_files["tank/photos"] = replace(own_files["tank/photos"], share=json.dumps(without))
+    fail_once(monkeypatch, nfs.NfsServing, commands)
+    with pytest.raises(Failed, match="does not answer"):
+        publish.publish_shares(publish.agreed_facts(), insist=False)
+    assert "anna" not in SERVING["smb"].owned.path.read_text()
+
+
+def test_approved_shares_are_all_off_again_where_one_protocol_fails(own_files, commands, monkeypatch):
+    approved.set_approved(BOX.datasets[0].guid, share=False)
+    publish.publish_shares(publish.agreed_facts())
+    fail_once(monkeypatch, nfs.NfsServing, commands)
+    pool = Pool("tank", 7, "ONLINE")
+    plan = checked_plan(ApproveShares(pool="tank", guid=7), replace(BOX, pools=(pool,)))
+    with pytest.raises(Failed, match="does not answer"):
+        plan.steps[0].run(Working())
+    assert approved.read_approved() == frozenset()
+    assert all(one.configured() == () for one in SERVING.values())

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from appliance import command
 from appliance.errors import Failed, Refused
-from appliance.facts.sharing import Account
+from appliance.facts.sharing import Account, Share
 from appliance.operation import checked_plan
 from appliance.shares import approved, publish, smb
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.publish import SERVING
 from appliance.shares.set_share import SetShare
-from appliance.shares.settings import Nfs, ShareSetting, Smb, setting_of
+from appliance.shares.settings import Afp, Nfs, ShareSetting, Smb, setting_of
 from appliance.zfs import status
 from tests.unit.made import ANNA, box, dataset, samba_knows, shared
 from tests.unit.pools.test_create import Working
@@ -111,7 +111,9 @@ def samba(tmp_path, monkeypatch, commands):
 
     def on_run(argv: list[str]) -> None:
         if argv[:2] == ["zfs", "set"]:
-            found.update(share=argv[2].partition("=")[2], source="local")
+            for word in argv[2:-1]:
+                name, _, value = word.partition("=")
+                found.update({"share": value, "source": "local"} if name == "larder:share" else {name: value})
         if argv[:2] == ["zfs", "inherit"]:
             found.update(share="", source="none")
         text = config.read_text() if config.exists() else ""
@@ -124,7 +126,7 @@ def samba(tmp_path, monkeypatch, commands):
 
 def run(operation: SetShare) -> Working:
     work = Working()
-    for step in checked_plan(operation, box(datasets=(dataset(),), accounts=(ANNA,))).steps:
+    for step in checked_plan(operation, box(datasets=status.read_datasets(), accounts=(ANNA,))).steps:
         step.run(work)
     return work
 
@@ -143,6 +145,53 @@ def test_switching_off_throws_out_who_still_has_it_open(samba, commands):
     run(OFF)
     assert smb.parse_sections(samba.read_text()) == {}
     assert ["smbcontrol", "smbd", "close-share", "photos"] in commands.ran
+
+
+FOREIGN = ShareSetting(
+    smb=Smb(name="theirs", guest="write"), nfs=Nfs(hosts=("10.0.0.0/8",), root=True), afp=Afp(name="theirs")
+)
+
+
+@pytest.mark.parametrize("source", ["local", "received"])
+def test_one_switch_does_not_approve_what_else_an_imported_disk_carries(samba, commands, source):
+    commands.found.update(share=FOREIGN.text(), source=source)
+    run(on())
+    assert commands.found["share"] == ShareSetting(smb=on().smb).text()
+
+
+def test_stopping_a_share_of_an_imported_disk_approves_none_of_the_others(samba, commands):
+    commands.found.update(share=FOREIGN.text(), source="local")
+    run(OFF)
+    assert commands.found["share"] == ShareSetting().text()
+    assert approved.read_approved() == frozenset()
+
+
+def test_what_was_approved_here_stays_when_one_switch_moves(samba, commands):
+    commands.found.update(share=ShareSetting(nfs=FOREIGN.nfs).text(), source="local")
+    approved.set_approved(dataset().guid, share=True)
+    run(on())
+    assert commands.found["share"] == ShareSetting(smb=on().smb, nfs=FOREIGN.nfs).text()
+
+
+@pytest.mark.parametrize("agreed", [True, False])
+def test_subfolder_keeps_what_it_inherits_only_from_an_approved_folder(samba, monkeypatch, agreed):
+    above = dataset("tank", share=FOREIGN.text(), share_source="local")
+    below = dataset(share=FOREIGN.text(), share_source="inherited", share_from="tank")
+    approved.set_approved(above.guid, share=agreed)
+    kept = on().agreed_setting((above, below))
+    assert kept.smb == on().smb
+    assert kept.nfs == (FOREIGN.nfs if agreed else None)
+
+
+def test_review_says_that_settings_which_were_never_approved_are_removed():
+    found = dataset(share=FOREIGN.text(), share_source="local")
+    served = Share("nfs", "/tank/photos", "/tank/photos")
+    review = checked_plan(on(), box(datasets=(found,), accounts=(ANNA,)))
+    assert "settings for NFS and AFP that are not in use" in " ".join(review.warnings)
+    assert "10.0.0.0/8" not in review.steps[0].command_text
+    review = checked_plan(on(), box(datasets=(found,), accounts=(ANNA,), shares=(served,)))
+    assert "not in use" not in " ".join(review.warnings)
+    assert "10.0.0.0/8" in review.steps[0].command_text
 
 
 def test_a_share_that_samba_does_not_serve_is_taken_back(samba, commands, monkeypatch):

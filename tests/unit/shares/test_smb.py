@@ -13,7 +13,7 @@ from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Account, Group
 from appliance.shares import samba_defaults, smb
 from appliance.shares.drift import parse
-from appliance.shares.settings import Afp, ShareSetting, Smb
+from appliance.shares.settings import PROTOCOLS, Afp, Nfs, ShareSetting, Smb, setting_of
 from appliance.zfs import status
 from tests.reasons import expect_refusal
 from tests.unit.made import ANNA, box, dataset, recorded, recorded_text, shared
@@ -318,6 +318,22 @@ def test_an_inherited_share_has_a_name_of_its_own_is_hidden_and_takes_no_name_aw
     assert found["photos-2024"]["browseable"] == "no"
     assert "fruit:time machine" not in found["photos-2024"]
     assert sections(render([child, other], ["anna"]))["photos-2024"]["path"] == "/tank/z"
+
+
+@pytest.mark.parametrize(("short", "kept"), [("smb", {"nfs", "afp"}), ("afp", {"nfs", "smb"}), ("", {"nfs"})])
+def test_inherited_share_with_too_long_a_name_keeps_the_other_protocols(short, kept):
+    """``short`` is the protocol whose name becomes too long, empty: both."""
+    lengths = {protocol: "n" * (58 if short in {protocol, ""} else 20) for protocol in ("smb", "afp")}
+    setting = ShareSetting(
+        smb=Smb(name=lengths["smb"], write=("anna",)),
+        nfs=Nfs(hosts=("10.0.0.0/8",)),
+        afp=Afp(name=lengths["afp"], write=("anna",)),
+    )
+    child = shared("tank/photos/2024", share=setting.text(), share_source="inherited", share_from="tank/photos")
+    found = setting_of(child)
+    assert found
+    assert {protocol for protocol in PROTOCOLS if found.part(protocol)} == kept
+    assert found.nfs == setting.nfs
 
 
 # What Debian's smb.conf offers without being asked

@@ -55,7 +55,8 @@ def test_page_of_a_volume_says_that_it_is_off_and_has_no_switches_of_folders(web
     response = web.get(AT)
     assert_nothing_inline(response)
     text = text_of(response)
-    assert "Disk for another computer (iSCSI) off" in text
+    assert "Disk for another computer (iSCSI)" in text
+    assert '<span class="switch switch-off">off</span>' in response.content.decode()
     assert "Windows and Mac (SMB)" not in text
 
 
@@ -67,7 +68,7 @@ def test_page_of_a_served_volume_says_how_to_reach_it_and_who_is_connected(web, 
     assert "every computer that reaches this box" in text
     assert "off: no secret is asked for" in text
     put(SHARED)
-    assert "(iSCSI) not served" in text_of(web.get(AT))
+    assert '<span class="switch switch-off">not served</span>' in web.get(AT).content.decode()
     put(replace(SHARED, key_status="unavailable", encryption="on", encryption_root="tank/disk1"))
     assert "until it is unlocked" in text_of(web.get(AT))
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
 
 from appliance.facts.sharing import Group
+from appliance.shares.settings import NOBODY
 from appliance.shares.troubleshoot import diagnose
 from tests.unit.made import dataset
 from tests.web import rows
@@ -31,7 +33,7 @@ def box_with_people(calm) -> None:
     )
 
 
-def made() -> dict[str, object]:
+def made() -> dict[str, Any]:
     return json.loads(Job.objects.get().operation)
 
 
@@ -130,6 +132,37 @@ def test_an_export_by_number_stays_by_number(web, calm):
     shared = dataset(share=json.dumps({"nfs": {"hosts": ["10.0.0.0/8"]}}), share_source="local")
     rows.put(pools=[], datasets=[shared], accounts=["anna"], disks=[], shares=[])
     assert Page(web.get(f"{HERE}/nfs/")).form(of="everybody_as").data["everybody_as"] == ""
+
+
+@pytest.mark.parametrize("gone", [NOBODY, "eve"])
+def test_export_for_a_removed_user_asks_for_a_user(web, calm, gone):
+    share = json.dumps({"nfs": {"hosts": ["10.0.0.0/8"], "everybody_as": gone}})
+    shared = dataset(share=share, share_source="local")
+    rows.put(pools=[], datasets=[shared], accounts=["anna"], disks=[], shares=[])
+    page = Page(web.get(f"{HERE}/nfs/"))
+    assert "Choose a user" in page.text
+    chosen = {**page.form(of="everybody_as").data, "hosts": "10.0.0.0/8"}
+    response = web.post(f"{HERE}/nfs/", chosen)
+    assert response.status_code == 400
+    assert [one.code for one in response.context["form"].errors.as_data()["everybody_as"]] == ["required"]
+    assert not Job.objects.exists()
+    web.post(f"{HERE}/nfs/", {**chosen, "everybody_as": "anna"})
+    assert made()["nfs"]["everybody_as"] == "anna"
+
+
+def test_addresses_of_an_export_for_a_removed_user_say_so(web, calm):
+    def text_for(who: str) -> str:
+        share = json.dumps({"nfs": {"hosts": ["10.0.0.0/8"], "everybody_as": who}})
+        shared = dataset(share=share, share_source="local")
+        rows.put(pools=[], datasets=[shared], accounts=["anna"], disks=[], shares=[])
+        return text_of(web.get(f"{HERE}/nfs/ways/"))
+
+    asks = "Nobody can use it until you choose a user."
+    assert asks in text_for(NOBODY)
+    assert NOBODY not in text_for(NOBODY)
+    assert asks in text_for("eve")
+    assert asks not in text_for("anna")
+    assert asks not in text_for("")
 
 
 def test_root_for_everybody_as_one_user_is_refused_at_its_field(web, box_with_people):
