@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from appliance import command, names
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
-from appliance.facts.datasets import Dataset, DatasetDetail, SpaceUse
+from appliance.facts.datasets import Dataset, DatasetDetail, SpaceUse, names_above
 from appliance.request import Request
 from appliance.zfs import status
 
@@ -68,8 +68,18 @@ def parse_snapshots(lines: Iterable[bytes]) -> SnapshotListing:
     return found
 
 
+def find_topmost(datasets: Iterable[str]) -> Iterator[str]:
+    """Those of these datasets that are below no other of them."""
+    every = set(datasets)
+    return (name for name in sorted(every) if every.isdisjoint(names_above(name)))
+
+
 def read_detail(dataset: Dataset) -> DatasetDetail:
     """Read the details of one dataset. Only root may read the space used by users. Raises Failed."""
+    dry = ["zfs", "destroy", "-n", "-v", "-p", "-R", "--", dataset.name]
+    clones: tuple[str, ...] = ()
+    if "/" in dataset.name:  # a pool's top dataset cannot be destroyed as a dataset
+        clones = parse_clones(command.run(dry, timeout=300).stdout.splitlines(), dataset.name)
     listing = [
         "zfs",
         "list",
@@ -83,12 +93,9 @@ def read_detail(dataset: Dataset) -> DatasetDetail:
         "creation",
         "--",
         dataset.name,
+        *find_topmost(clones),  # destroying the clones too takes snapshots of their own
     ]
     snapshots = parse_snapshots(command.read_lines(listing, silence=300))
-    dry = ["zfs", "destroy", "-n", "-v", "-p", "-R", "--", dataset.name]
-    clones: tuple[str, ...] = ()
-    if "/" in dataset.name:  # a pool's top dataset cannot be destroyed as a dataset
-        clones = parse_clones(command.run(dry, timeout=300, accept=range(256)).stdout.splitlines(), dataset.name)
     uses: list[SpaceUse] = []
     if dataset.kind == "filesystem" and not dataset.locked:
         for kind, verb in SPACES.items():

@@ -84,7 +84,7 @@ class MountDataset(DatasetOperation, tag="mount-dataset"):
         return dataset is not None and dataset.mounted
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return Message("It is not mounted. Look whether something else is at its mountpoint.")
+        return Message("It is not mounted. Check whether something else is at its mountpoint.")
 
 
 class UnmountDataset(DatasetOperation, tag="unmount-dataset"):

@@ -269,14 +269,17 @@ def apply_to_entry(
 ) -> None:
     """Apply ACL, group and (if demoted) owner to one file or folder.
 
-    The ACL comes first, so that access is never wider in between than before and after. It sets the mode as well. Setting
-    the group clears the set-id bits of files.
+    A demoted owner loses the file first: as its owner he could change the rules again in between. Then comes the ACL, so that
+    access is never wider in between than before and after. It sets the mode as well. Setting the group clears the set-id
+    bits of files.
     """
     mode = entry.status.st_mode
+    if entry.status.st_uid in demoted:
+        os.chown(entry.link, 0, -1)
     os.setxattr(entry.link, ACCESS, encoded[entry.is_folder or bool(mode & ENTER_BITS)])
     if entry.is_folder:
         os.setxattr(entry.link, DEFAULT, encoded[True])
-    os.chown(entry.link, 0 if entry.status.st_uid in demoted else -1, people)
+    os.chown(entry.link, -1, people)
     if entry.is_folder and stat.S_IMODE(mode) != FOLDER_MODE:
         Path(entry.link).chmod(FOLDER_MODE)
 

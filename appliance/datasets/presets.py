@@ -73,7 +73,9 @@ PRESETS: dict[str, Preset] = {
             PresetProperty(
                 "sync",
                 "standard",
-                Message("What a machine wants on disk is on disk before it goes on: a power cut harms none."),
+                Message(
+                    "A virtual machine waits until the writes that it must not lose are on disk, so a power cut does not damage it."
+                ),
             ),
         ),
     ),

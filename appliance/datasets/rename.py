@@ -119,7 +119,7 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
         if dataset is None or dataset.policy_source in policy.OWN:
             return dataset is None
         then = policy.parent_policy(facts.dataset(self.parent))
-        return retention.may_lose(facts.below(self.dataset), policy.policy_of(dataset), then)
+        return retention.may_lose([dataset, *policy.inheriting_datasets(dataset, facts.datasets)], then)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -169,6 +169,13 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
             None,
         ):
             yield refused
+        if copied := next((one for one in facts.below(self.dataset) if one.copy_of), None):
+            # At another place a backup that keeps fewer snapshots would find it by its mark, and prune it.
+            yield Reason(
+                "copy-not-renamed",
+                "{dataset} belongs to the copies that backups made, so it keeps its name and its place.",
+                dataset=copied.name,
+            )
         place = self.new_mountpoint(dataset, parent)
         if place and (against := zfs_mount.reason_against(self.target, place, facts.datasets)):
             yield against.with_field("parent")
@@ -273,6 +280,6 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
         now = facts.dataset_of(self.guid)
         if now is None:
             return Message("{dataset} is no longer there.", dataset=self.dataset)
-        shares = Message(" Look whether its shares are on.") if step != "rename" else ""
+        shares = Message(" Check whether its shares are on.") if step != "rename" else ""
         mounted = "" if now.mounted or not now.can_mount else Message(" It is not mounted: mount it.")
         return Message("It is called {now} now.{mounted}{shares}", now=now.name, mounted=mounted, shares=shares)

@@ -30,6 +30,7 @@ from appliance.snapshots.hold_clone import SnapshotOperation
 from appliance.zfs import libzfs, list_snapshots, status, system_datasets
 
 SHOWN = 20
+NOTHING_DESTROYED = Message("Nothing was destroyed, and the files are as they were")
 
 
 class RollBack(SnapshotOperation, tag="roll-back"):
@@ -54,6 +55,11 @@ class RollBack(SnapshotOperation, tag="roll-back"):
     def newer_snapshots(self, facts: Facts) -> list[Snapshot]:
         found = self.find_snapshot(facts)
         return [snapshot for snapshot in facts.snapshots_of(self.dataset) if found and snapshot.txg > found.txg]
+
+    def newer_bookmarks(self, facts: Facts) -> list[str]:
+        """The short names of the newer bookmarks that the facts know."""
+        found = self.find_snapshot(facts)
+        return [one.short for one in facts.bookmarks if found and one.dataset == self.dataset and one.txg > found.txg]
 
     def checkpoint_operation(self, facts: Facts) -> TakeCheckpoint | None:
         pool = facts.pool(self.dataset.split("/", 1)[0])
@@ -170,6 +176,13 @@ class RollBack(SnapshotOperation, tag="roll-back"):
                 "Its shares pause meanwhile. Clients that have a file of it open are disconnected. Save open files elsewhere first."
             )
             yield from teardown.disk_warnings(shares)
+        if later := self.newer_bookmarks(facts):
+            listed = ", ".join(later[:SHOWN])
+            # No loss of the review, which the agent compares with its own: pages know bookmarks only some minutes later.
+            yield Message(
+                "Bookmarks that are newer go too: {names}. No backup can continue from them.",
+                names=Message("{names} and more", names=listed) if len(later) > SHOWN else listed,
+            )
         dataset = facts.dataset(self.dataset)
         if dataset and read_note(dataset):
             yield Message(
@@ -236,11 +249,15 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         """Check everything that could make the rollback fail before the newer snapshots are destroyed."""
         bookmarks = self.check_newer(newer)
         work.progress(40, Message("Destroying {count} newer snapshots", count=len(newer)))
-        if left := libzfs.destroy_snapshots([snapshot.name for snapshot in newer]):
+        # All or none: one that is in use would otherwise cost the others, and the rollback would fail all the same.
+        if left := libzfs.destroy_all_or_none([snapshot.name for snapshot in newer]):
             raise Failed(
-                Message("A newer snapshot could not be destroyed"),
+                Message("A newer snapshot cannot be destroyed. {nothing}", nothing=NOTHING_DESTROYED),
                 libzfs.explain_left(left[:5]),
             )
+        if newer:
+            names = list_names([snapshot.short for snapshot in newer])
+            work.note(Message("Newer snapshots destroyed: {names}", names=names))
         for name in bookmarks:
             libzfs.destroy_bookmark(name)
             work.note(Message("The bookmark {name} was newer and is gone", name=name))
@@ -253,13 +270,14 @@ class RollBack(SnapshotOperation, tag="roll-back"):
 
     def check_newer(self, newer: list[Snapshot]) -> list[str]:
         """Return the newer bookmarks. Raises Failed if the snapshot is gone, or a newer one appeared or cannot be destroyed."""
-        nothing = Message("Nothing was destroyed, and the files are as they were")
         every = list(list_snapshots.list_snapshots([self.dataset]))
         found = next((snapshot for snapshot in every if snapshot.guid == self.guid), None)
         if found is None:
             raise Failed(
                 Message(
-                    "The snapshot {snapshot} is no longer there. {nothing}", snapshot=self.snapshot, nothing=nothing
+                    "The snapshot {snapshot} is no longer there. {nothing}",
+                    snapshot=self.snapshot,
+                    nothing=NOTHING_DESTROYED,
                 )
             )
         now = [snapshot for snapshot in every if snapshot.txg > found.txg]
@@ -269,12 +287,13 @@ class RollBack(SnapshotOperation, tag="roll-back"):
                 Message(
                     "{more} was taken meanwhile. {nothing}. Look at what would be lost, and roll back again",
                     more=more[0],
-                    nothing=nothing,
+                    nothing=NOTHING_DESTROYED,
                 )
             )
         if said := describe_blocks(now):
             raise Failed(
-                Message("A newer snapshot cannot be destroyed. {nothing}", nothing=nothing), "; ".join(said[:5])
+                Message("A newer snapshot cannot be destroyed. {nothing}", nothing=NOTHING_DESTROYED),
+                "; ".join(said[:5]),
             )
         return libzfs.newer_bookmarks(self.dataset, found.txg)
 

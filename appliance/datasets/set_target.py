@@ -132,9 +132,7 @@ class SetTarget(DatasetOperation, tag="set-target"):
                 ),
                 Step(
                     "serve",
-                    Message("Have the kernel serve it, and ask whether it does")
-                    if self.iscsi
-                    else Message("Stop serving it"),
+                    Message("Serve it and check that it works") if self.iscsi else Message("Stop serving it"),
                     f"write {configfs.ROOT}",
                     lambda work: self.serve(work, volume, former),
                     (device_of(self.dataset),),
@@ -252,7 +250,7 @@ class SetTarget(DatasetOperation, tag="set-target"):
         return ((ISCSI, device_of(self.dataset)) in here) == (self.iscsi is not None)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return Message("The page of the volume shows whether it is served. Set it again if that is not as you want it.")
+        return Message("The volume's page shows whether it is served. Set it again if that is wrong.")
 
 
 def chap_text(part: Iscsi) -> Message:

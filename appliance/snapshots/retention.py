@@ -70,6 +70,11 @@ def keeps_less(now: Policy | None, then: Policy | None) -> bool:
     return now is None or any(then.kept_count(grain) < now.kept_count(grain) for grain in snapshot_names.GRAINS)
 
 
-def may_lose(datasets: Iterable[Dataset], now: Policy | None, then: Policy | None) -> bool:
-    """Whether changing the policy of these folders may destroy snapshots that they have."""
-    return keeps_less(now, then) and any(dataset.snapshots_changed or dataset.used_by_snapshots for dataset in datasets)
+def may_lose(datasets: Iterable[Dataset], then: Policy | None) -> bool:
+    """Whether any of these folders may lose snapshots that it has once it follows ``then``. A copy follows no policy."""
+    return any(
+        not one.copy_of
+        and bool(one.snapshots_changed or one.used_by_snapshots)
+        and keeps_less(snapshot_policy.policy_of(one), then)
+        for one in datasets
+    )

@@ -26,16 +26,15 @@ class SetSnapshotPolicy(Operation, tag="set-snapshot-policy"):
     policy: Policy | None = None
 
     def needs_proof(self, facts: Facts, plan: Plan) -> bool:
-        """Whether it keeps less than now: the snapshots above the new numbers are then destroyed without a review."""
+        """Whether the folder, or one below that follows it, keeps less than now: the snapshots above the new numbers are
+        then destroyed without a review."""
         dataset = facts.dataset(self.dataset)
         if dataset is None:
             return True
         then = self.policy or snapshot_policy.parent_policy(facts.dataset(self.dataset.rpartition("/")[0]))
-        return retention.may_lose(
-            [dataset, *snapshot_policy.inheriting_datasets(dataset, facts.datasets)],
-            snapshot_policy.policy_of(dataset),
-            then,
-        )
+        # Those below may have followed another policy than this folder, or none: what each loses is its own question.
+        below = snapshot_policy.inheriting_datasets(dataset, facts.datasets)
+        return retention.may_lose([dataset], then) or retention.may_lose(below, then if then and then.below else None)
 
     def __post_init__(self) -> None:
         names.existing_dataset(self.dataset)

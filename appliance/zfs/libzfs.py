@@ -169,6 +169,12 @@ def destroy_snapshots(
     return tuple(left)
 
 
+def destroy_all_or_none(names: Iterable[str]) -> tuple[Left, ...]:
+    """Destroy all of these (one pool) in one call, or none: then the ones in the way are told. Already gone is fine."""
+    wanted = [name.encode() for name in names]
+    return tuple(try_destroy(wanted)) if wanted else ()
+
+
 def try_destroy(batch: list[bytes]) -> list[Left]:
     """Destroy the batch; the ones that kept it from happening, empty where all are gone. Raises Failed."""
     try:

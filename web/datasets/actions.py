@@ -28,11 +28,12 @@ FRESH = timedelta(seconds=10)
 
 
 class ActionLink(msgspec.Struct, frozen=True):
-    """A link in the menu of a dataset's page."""
+    """A link on a dataset's page. ``seldom``: behind "More"."""
 
     words: str
     url: str
     icon: str
+    seldom: bool = False
     danger: bool = False
 
 
@@ -43,8 +44,10 @@ def find_row(key: str) -> DatasetRow:
 def list_actions(key: str, dataset: Dataset) -> Iterator[ActionLink]:
     """The actions that are possible now."""
 
-    def link_to(name: str, words: str, icon: str, *, danger: bool = False, **more: str) -> ActionLink:
-        return ActionLink(words, reverse(name, kwargs={"key": key, **more}), icon, danger)
+    def link_to(
+        name: str, words: str, icon: str, *, seldom: bool = False, danger: bool = False, **more: str
+    ) -> ActionLink:
+        return ActionLink(words, reverse(name, kwargs={"key": key, **more}), icon, seldom or danger, danger)
 
     volume, top = dataset.kind == "volume", "/" not in dataset.name
     if not volume:
@@ -58,12 +61,12 @@ def list_actions(key: str, dataset: Dataset) -> Iterator[ActionLink]:
         yield link_to("grow_volume", gettext("Make it larger"), "plus")
     else:
         yield link_to("folder_people", gettext("Space by user"), "users")
-    if not top:
-        yield link_to("rename_folder", gettext("Rename or move"), "folder")
+    if not top and not dataset.copy_of:
+        yield link_to("rename_folder", gettext("Rename or move"), "folder", seldom=True)
     if dataset.origin:
-        yield link_to("folder_act", gettext("Make it independent"), "repair", act="promote")
+        yield link_to("folder_act", gettext("Make it independent"), "repair", seldom=True, act="promote")
     if dataset.mounted:
-        yield link_to("folder_act", gettext("Unmount"), "x", act="unmount")
+        yield link_to("folder_act", gettext("Unmount"), "x", seldom=True, act="unmount")
     elif not volume and not dataset.locked:
         yield link_to("folder_act", gettext("Mount"), "plus", act="mount")
     if dataset.encryption != "off" and not dataset.locked:
@@ -77,8 +80,10 @@ def folder_context(row: DatasetRow) -> dict[str, object]:
     dataset: Dataset = row.fact
     preset = dataset.properties.get(user_properties.PRESET)
     known = PRESETS.get(preset.value) if preset and preset.source in {"local", "inherited"} else None
+    acts = list(list_actions(row.key, dataset))
     return {
-        "acts": list(list_actions(row.key, dataset)),
+        "acts": acts,
+        "seldom": any(act.seldom for act in acts),
         "picture": space_bar.draw_space(dataset),
         "preset": known,
         "keeps_key": key_store.is_marked(dataset),

@@ -32,6 +32,7 @@ def test_a_folder_is_made_edited_and_destroyed(page, appliance):
     expect(page.get_by_role("button", name="Inherit for Compression")).to_be_visible(timeout=60_000)
 
     page.get_by_role("link", name="Back", exact=True).click()
+    page.locator("#folder-more > summary").click()
     page.get_by_role("link", name="Destroy").click()
     expect(page.get_by_text("This is what would be destroyed")).to_be_visible(timeout=60_000)
     page.get_by_role("button", name="Review").click()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, get_args
 
 import pytest
 from msgspec.structs import replace
 
+from appliance import command
 from appliance.command import CommandFailed, Result
 from appliance.datasets import dataset_detail, property_words
 from appliance.datasets.destroy import DestroyDataset
@@ -18,6 +20,7 @@ from appliance.datasets.user_quotas import SetUserQuota
 from appliance.datasets.volumes import CreateVolume, GrowVolume
 from appliance.errors import Failed, Refused
 from appliance.facts.box import Facts
+from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import DatasetDetail, Property, SpaceUse
 from appliance.facts.sharing import Share
 from appliance.formatting import size_text
@@ -243,6 +246,15 @@ def test_rename_refuses_invalid_name(name):
         of(RenameDataset, parent="tank", name=name)
 
 
+@pytest.mark.parametrize("copied", ["tank/photos", "tank/photos/deep"])
+@pytest.mark.parametrize("guid", [0, 7])
+def test_rename_refuses_copies_and_what_holds_them(copied, guid):
+    """At another place, a backup with other numbers could take a copy for its own and prune it."""
+    mark = CopyMark(guid, raw=False).text
+    found = (replace(one, copy_of=mark) if one.name == copied else one for one in ALL)
+    assert refusals(of(RenameDataset, parent="tank", name="pictures"), facts(*found)) == ["copy-not-renamed"]
+
+
 def test_rename_refuses_to_leave_encryption_root():
     inside = replace(PHOTOS, encryption="aes-256-gcm", encryption_root="tank")
     moved = of(RenameDataset, parent="tank/x", name="y")
@@ -311,6 +323,71 @@ def test_parse_clones_reads_recorded_dry_run():
     listed = dataset_detail.parse_snapshots(text.encode().splitlines())
     every, held = list(listed.newest), listed.held
     assert (len(every), held) == (2, ["datasetsp/films@monday"])
+
+
+# ``zfs list -H -t snapshot -o name,userrefs,guid,larder:run -s creation``, of all that is in the pool.
+SNAPSHOTS = """\
+tank/photos@x	0	11	3f1a
+tank/copy@keep	1	12	-
+tank/copy@mine	0	13	-
+tank/copy/sub@mine	0	14	-
+tank/copyright@mine	0	15	-
+"""
+CLONES = ("tank/copy/sub", "tank/copy")
+
+
+@pytest.fixture
+def zfs(monkeypatch):
+    """Answers as ZFS does: ``destroy -nvp -R`` with everything that goes, ``list -r`` with what the datasets named contain."""
+    told = Zfs()
+    monkeypatch.setattr(command, "run", told.run)
+    monkeypatch.setattr(command, "read_lines", lambda argv, **_more: iter(told.list_snapshots(argv)))
+    return told
+
+
+class Zfs:
+    clones: tuple[str, ...] = CLONES
+    dry_fails = False
+
+    def run(self, argv: list[str], *, accept: Collection[int] = (0,), **_more: Any) -> Result:
+        if argv[1] != "destroy":
+            return Result(tuple(argv), 0, "", "", 0.0)
+        assert argv[2:] == ["-n", "-v", "-p", "-R", "--", "tank/photos"]
+        going = [*self.clones, "tank/photos@x", "tank/photos"]
+        result = Result(tuple(argv), int(self.dry_fails), "".join(f"destroy\t{name}\n" for name in going), "", 0.0)
+        if result.status not in accept:
+            raise CommandFailed(result)
+        return result
+
+    def list_snapshots(self, argv: list[str]) -> list[bytes]:
+        named = argv[argv.index("--") + 1 :]
+        assert argv[: argv.index("--")] == [
+            *("zfs", "list", "-H", "-t", "snapshot", "-r", "-o", "name,userrefs,guid,larder:run", "-s", "creation")
+        ]
+        lines = SNAPSHOTS.splitlines()
+        return [line.encode() for line in lines if any(line.startswith((f"{one}@", f"{one}/")) for one in named)]
+
+
+def test_detail_covers_snapshots_of_clones(zfs):
+    found = dataset_detail.read_detail(PHOTOS)
+    assert found.clones == ("tank/copy", "tank/copy/sub")
+    assert found.snapshots == 4
+    assert found.named == ("tank/copy/sub@mine", "tank/copy@mine", "tank/copy@keep", "tank/photos@x")
+    assert found.held == ("tank/copy@keep",)
+    assert found.chosen == f"3 {12 + 13 + 14:x}"
+    assert "snapshots-protected" in refusals(of(DestroyDataset, clones=True), facts(dataset_details=(found,)))
+
+
+def test_detail_without_clones_lists_only_own_snapshots(zfs):
+    zfs.clones = ()
+    found = dataset_detail.read_detail(PHOTOS)
+    assert (found.clones, found.named, found.held, found.chosen) == ((), ("tank/photos@x",), (), "")
+
+
+def test_detail_is_not_read_if_dry_run_fails(zfs):
+    zfs.dry_fails = True
+    with pytest.raises(Failed):
+        dataset_detail.read_detail(PHOTOS)
 
 
 def test_destroy_lists_losses_and_asks_for_name(commands):

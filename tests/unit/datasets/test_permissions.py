@@ -78,7 +78,13 @@ def tree(tmp_path, monkeypatch):
     monkeypatch.setattr(traversal, "dataset_of", lambda _handle: "tank/photos")
     monkeypatch.setattr(permissions, "group_number", lambda: 990)
     given: dict[int, tuple[int, int]] = {}
-    monkeypatch.setattr("os.chown", lambda path, uid, gid: given.__setitem__(Path(path).stat().st_ino, (uid, gid)))
+
+    def chown(path: str, uid: int, gid: int) -> None:
+        inode = Path(path).stat().st_ino
+        before = given.get(inode, (-1, -1))
+        given[inode] = (before[0] if uid == -1 else uid, before[1] if gid == -1 else gid)
+
+    monkeypatch.setattr("os.chown", chown)
     return top, outside, given
 
 
@@ -121,6 +127,19 @@ def test_files_of_demoted_users_go_to_root(tree):
     top, _outside, given = tree
     carry_out(top, demoted=frozenset({os.getuid()}))
     assert set(given.values()) == {(0, 990)}
+
+
+def test_demoted_owner_has_lost_a_file_before_its_rules_change(tree, monkeypatch):
+    """He could put his rights back in between."""
+    top, _outside, given = tree
+    real = os.setxattr
+
+    def setxattr(path: str, name: str, value: bytes) -> None:
+        assert given[Path(path).stat().st_ino] == (0, -1)
+        real(path, name, value)
+
+    monkeypatch.setattr("os.setxattr", setxattr)
+    carry_out(top, demoted=frozenset({os.getuid()}))
 
 
 def test_another_file_system_is_not_entered(tree, monkeypatch):

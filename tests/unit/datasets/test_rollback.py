@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -14,7 +15,7 @@ from appliance.datasets.rollback import RollBack
 from appliance.errors import Failed, Refused
 from appliance.facts.box import Checkpoint, Facts
 from appliance.facts.copy_mark import CopyMark
-from appliance.facts.datasets import Property
+from appliance.facts.datasets import Bookmark, Property
 from appliance.facts.sharing import Share
 from appliance.operation import checked_plan
 from appliance.shares import teardown
@@ -23,7 +24,7 @@ from appliance.snapshots.space import measure_space
 from appliance.zfs import libzfs, list_snapshots, status
 from tests.reasons import expect_refusal
 from tests.unit.pools.test_create import Working
-from tests.unit.zfs.test_list_snapshots import facts, snap
+from tests.unit.zfs.test_list_snapshots import Library, facts, snap
 
 SHARE = Share("smb", "photos", "/tank/photos")
 
@@ -109,7 +110,7 @@ def done(monkeypatch):
         teardown, "close_shares", lambda shares: order.append(f"close {' '.join(one.name for one in shares)}")
     )
     monkeypatch.setattr(libzfs, "take_checkpoint", lambda pool: order.append(f"checkpoint {pool}"))
-    monkeypatch.setattr(libzfs, "destroy_snapshots", lambda names: order.append(f"destroy {' '.join(names)}") or ())
+    monkeypatch.setattr(libzfs, "destroy_all_or_none", lambda names: order.append(f"destroy {' '.join(names)}") or ())
     monkeypatch.setattr(libzfs, "newer_bookmarks", lambda _dataset, _txg: ["tank/photos#b"])
     monkeypatch.setattr(libzfs, "destroy_bookmark", lambda name: order.append(f"destroy {name}"))
     monkeypatch.setattr(libzfs, "rollback_to", lambda dataset, name: order.append(f"rollback {dataset} {name}"))
@@ -178,6 +179,52 @@ def test_rollback_that_cannot_succeed_destroys_nothing(done, monkeypatch, now, s
         checked_plan(roll(), shared(1, 2)).steps[0].run(Working())
     assert "Nothing was destroyed" in str(failed.value)
     assert not any(one.startswith(("destroy", "rollback")) for one in done)
+
+
+class NoBookmarks(Library):
+    def lzc_get_bookmarks(self, _dataset, _properties):
+        return {}
+
+
+def test_newer_snapshot_in_use_stops_rollback_before_anything_is_destroyed(monkeypatch):
+    """Such as one that somebody copies a file out of: no hold and no clone says so beforehand, only ZFS does."""
+    every = [
+        replace(snap(1), name=f"tank/photos@s{number}", guid=snap(1).guid + number - 1, txg=number)
+        for number in range(1, 401)
+    ]
+    library = NoBookmarks()
+    library.there = {one.name.encode() for one in every}
+    library.held = {b"tank/photos@s300"}
+    monkeypatch.setattr(libzfs, "load_library", lambda: library)
+    monkeypatch.setattr(list_snapshots, "list_snapshots", lambda _names: iter(every))
+    with pytest.raises(Failed, match="Nothing was destroyed") as failed:
+        roll().restore_snapshot(Working(), every[1:])
+    assert "tank/photos@s300" in failed.value.said
+    assert library.there == {one.name.encode() for one in every}
+
+
+def test_rollback_notes_which_newer_snapshots_are_destroyed_before_it_fails(done, monkeypatch):
+    def fail(*_arguments: object) -> None:
+        raise Failed("no")
+
+    monkeypatch.setattr(libzfs, "rollback_to", fail)
+    work = Working()
+    with pytest.raises(Failed):
+        checked_plan(roll(), shared(1, 2)).steps[0].run(work)
+    assert "Newer snapshots destroyed: s2" in work.notes
+
+
+def test_rollback_names_newer_bookmarks():
+    def warnings(*marks: tuple[str, int]) -> list[str]:
+        found = tuple(Bookmark(name, 5, txg, datetime(2026, 11, 1, tzinfo=UTC)) for name, txg in marks)
+        plan = checked_plan(roll(2), replace(shared(1, 2, 3), bookmarks=found))
+        return [text for text in plan.warnings if "ookmark" in text]
+
+    (said,) = warnings(
+        ("tank/photos#old", 1), ("tank/photos#then", 2), ("tank/photos#later", 3), ("tank/copy#other", 3)
+    )
+    assert said == "Bookmarks that are newer go too: later. No backup can continue from them."
+    assert warnings(("tank/photos#then", 2)) == []
 
 
 def test_unreadable_bookmarks_stop_rollback_before_anything_is_destroyed(done, monkeypatch):

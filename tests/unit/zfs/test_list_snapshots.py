@@ -11,8 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from appliance import command, snapshot_names
+from appliance.datasets.rename import RenameDataset
 from appliance.errors import Cancelled, Failed, Refused
 from appliance.facts.box import Facts, Pool
+from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Snapshot, Span
 from appliance.operation import checked_plan
 from appliance.snapshots.destroy import DestroySnapshots, PruneSnapshots
@@ -275,6 +277,54 @@ def test_a_policy_that_keeps_less_needs_a_proof():
     first = SetSnapshotPolicy(dataset="tank/photos", policy=less)
     bare = replace(facts(), datasets=(dataset("tank/photos", snapshots_changed=5),))
     assert first.needs_proof(bare, first.plan(bare))
+
+
+BELOW, ALONE = Policy(hourly=24), Policy(hourly=24, below=False)
+
+
+def following(now: Policy, **changes: Any) -> Facts:
+    """tank/photos has a schedule and no snapshot yet; tank/photos/old below has snapshots."""
+    text = msgspec.json.encode(now).decode()
+    photos = dataset("tank/photos", policy=text, policy_source="local")
+    old = {"policy": text, "policy_source": "inherited", "snapshots_changed": 5, **changes}
+    return replace(facts(), datasets=(dataset("tank"), photos, dataset("tank/photos/old", **old)))
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "needed"),
+    [
+        (ALONE, BELOW, True),  # the folder below, which kept everything, follows it from now on
+        (ALONE, Policy(hourly=1, below=False), False),
+        (BELOW, Policy(hourly=1), True),
+        (BELOW, Policy(hourly=1, below=False), False),  # the folder below keeps everything from now on
+        (BELOW, Policy(hourly=48), False),
+        (BELOW, None, False),
+    ],
+)
+def test_a_proof_is_needed_where_any_folder_that_follows_a_schedule_keeps_less(now, then, needed):
+    wanted = SetSnapshotPolicy(dataset="tank/photos", policy=then)
+    here = following(now)
+    assert wanted.needs_proof(here, wanted.plan(here)) is needed
+
+
+def test_a_folder_that_follows_no_schedule_before_or_after_needs_no_proof():
+    wanted = SetSnapshotPolicy(dataset="tank/photos", policy=Policy(hourly=48))
+    copy = following(BELOW, copy_of=CopyMark(5, raw=False).text)
+    own = following(BELOW, policy_source="local")
+    assert not wanted.needs_proof(copy, wanted.plan(copy))
+    assert not wanted.needs_proof(own, wanted.plan(own))
+
+
+def test_a_move_needs_a_proof_where_a_folder_that_follows_the_new_place_keeps_less():
+    less = msgspec.json.encode(Policy(hourly=1)).decode()
+    strict = dataset("tank/strict", policy=less, policy_source="local")
+    for source, needed in (("none", True), ("local", False)):
+        below = dataset("tank/photos/old", policy=less, policy_source=source, snapshots_changed=5)
+        here = replace(facts(), datasets=(dataset("tank"), dataset("tank/photos"), below, strict))
+        moved = RenameDataset(
+            dataset="tank/photos", guid=dataset("tank/photos").guid, parent="tank/strict", name="photos"
+        )
+        assert moved.needs_proof(here, moved.plan(here)) is needed
 
 
 def test_a_run_takes_what_is_still_the_same_dataset(library):

@@ -178,7 +178,7 @@ def test_folder_pages_make_as_many_queries_in_large_box(web, folders):
     assert [len(queries(web, page)) for page in pages] == small
 
 
-def test_folder_and_volume_offer_a_snapshot_and_a_continued_copy_does_not(web, calm):
+def test_folder_and_volume_offer_a_snapshot_and_a_new_name_and_a_continued_copy_does_not(web, calm):
     copied = CopyMark(7, raw=False).text
     found = (
         dataset("tank/photos"),
@@ -190,6 +190,7 @@ def test_folder_and_volume_offer_a_snapshot_and_a_continued_copy_does_not(web, c
         page = web.get(f"/folders/{one.guid}/").content.decode()
         offered = f'href="/snapshots/of/{one.guid}/take/"' in page
         assert offered is (one.name != "tank/copy"), one.name
+        assert (f'href="/folders/{one.guid}/rename/"' in page) is (one.name != "tank/copy"), one.name
 
 
 # --- block sizes of a volume -----------------------------------------------------------------------------------------

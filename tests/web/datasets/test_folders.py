@@ -280,6 +280,17 @@ def test_switch_shows_running_job(web, served):
     assert "turning off" in text_of(web.get("/folders/"))
 
 
+def test_switches_show_that_the_form_that_shares_a_folder_turns_them(web, folders):
+    rows.job(
+        kind="share-folder",
+        subject="tank/photos",
+        operation='{"kind":"share-folder","dataset":"tank/photos","people":{"nfs":"read"},"smb":{"name":"photos"}}',
+        state=Job.State.RUNNING,
+    )
+    folder = web.get(f"/folders/{PHOTOS.guid}/").context["folder"]
+    assert [(switch.protocol, switch.turning) for switch in folder.switches if switch.turning] == [("smb", "on")]
+
+
 def test_switch_works_without_scripts(web, served):
     page = Page(web.get("/folders/"))
     assert f"/folders/{PHOTOS.guid}/switch/smb/off/" in switches(page)
