@@ -40,7 +40,7 @@ def limit_path() -> Path:
 
 def hold_lock() -> AbstractContextManager[None]:
     """Lock against other processes: cases on different disks may start and end at the same time."""
-    return locks.hold_locks(("ZFS's memory",), lambda _name: None)
+    return locks.hold_locks(("ZFS's memory",))
 
 
 def limit_arc(token: str, size: int) -> int:

@@ -4,8 +4,8 @@ The rule, for each direction. A ceiling is the speed of one part alone: the pool
 loopback of the box, which includes the pool), the network (bare TCP), the other computer (moving data within itself).
 
 1. What was read faster than the network carries came from the other computer's memory: no answer.
-2. The other computer is the limit where its program kept a processor busy, or where the network was measured no slower
-   than what that computer can move at all.
+2. The other computer is the limit where its program kept a processor busy, or where the folder reached about what that
+   computer can move at all, and the network and each other part are about as fast as that.
 3. Otherwise the lowest ceiling is the limit if the folder reached ``NEAR`` of it. The protocol counts as a ceiling of its
    own only if it is clearly slower than the pool.
 4. If the two lowest are as good as equal, both are named.
@@ -93,9 +93,10 @@ def judge_direction(
         return verdict(("client",), Message("the other computer is the limit. Its program kept a processor busy at {speed}.", speed=rate_text(round(reached))))  # fmt: skip
     if wire and client and wire >= NEAR * client and reached <= client / NEAR:
         lower = [one for one in (ceilings.pool, ceilings.protocol) if one and one < NEAR * client]
-        if not lower:
+        if lower:
+            wire = None  # it was measured through that computer, and may be faster
+        elif NEAR * client <= reached:
             return verdict(("client",), Message("the other computer is the limit. By itself it moves no more than {speed}, and the network kept up with that.", speed=rate_text(round(client))))  # fmt: skip
-        wire = None  # it was measured through that computer, and may be faster
     return judge_ceilings(verdict, reached, lowest_first(ceilings, wire, cached=cached), ceilings)
 
 

@@ -52,7 +52,7 @@ def compare_rows(one: CaseFigures, other: CaseFigures) -> Difference:
 def explain_no_winner(reasons: Sequence[Difference]) -> str:
     """Explain why no winner is named, from several comparisons."""
     if "single" in reasons:
-        return Message("and one run of each does not tell a difference from chance")
+        return Message("and with one run each, the difference may be chance")
     if "near" not in reasons:
         return Message("and their runs overlap")
     # Even if runs do not overlap, their medians can be too close to matter.
@@ -242,8 +242,8 @@ def count_invalid(blocks: Iterable[Block]) -> Iterator[str]:
     every = [row for block in blocks for row in block.rows if row.measured.state in {"done", "failed"}]
     count = sum(row.summary is None for row in every)
     if count == 1:
-        yield Message("1 of {total} cases does not count. The reason stands with it.", total=len(every))
+        yield Message("1 of {total} cases does not count. The reason is shown beside it.", total=len(every))
     elif count:
         yield Message(
-            "{count} of {total} cases do not count. The reason stands with each.", count=count, total=len(every)
+            "{count} of {total} cases do not count. The reason is shown beside each.", count=count, total=len(every)
         )

@@ -56,7 +56,7 @@ def invalid_reasons(case: Case, figures: Figures, around: Circumstances) -> Iter
     if case.sample:
         stored = around.kept / around.deduped
         if case.dedup and around.sample < case.size:
-            yield Message("The sample holds only {sample} and was repeated until it was {size}: dedup finds what is not so in your files. Choose a larger folder, or less data.", sample=binary_text(around.sample), size=binary_text(case.size))  # fmt: skip
+            yield Message("The sample holds only {sample} and was repeated until it was {size}, so dedup looks better than it would on your files. Choose a larger folder, or less data.", sample=binary_text(around.sample), size=binary_text(case.size))  # fmt: skip
     for template, logical, physical in (
         (READ_FROM_MEMORY, figures.read, around.read),
         (WRITTEN_TO_MEMORY, figures.written, around.written),

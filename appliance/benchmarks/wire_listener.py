@@ -62,8 +62,9 @@ def answer(connection: socket.socket, key: bytes, ends: float, most: int) -> int
     asked = receive_exactly(connection, KEY_BYTES + 1, time.monotonic() + SECONDS_TO_ASK)
     if not hmac.compare_digest(asked[:KEY_BYTES], key) or asked[KEY_BYTES:] not in {SEND, RECEIVE}:
         return 0
+    block = os.urandom(BLOCK)  # before the other side starts its clock
     connection.sendall(b"+")
-    return count(connection, ends, most) if asked[KEY_BYTES:] == SEND else pour(connection, ends, most)
+    return count(connection, ends, most) if asked[KEY_BYTES:] == SEND else pour(connection, ends, most, block)
 
 
 def receive_exactly(connection: socket.socket, size: int, ends: float) -> bytes:
@@ -90,9 +91,9 @@ def count(connection: socket.socket, ends: float, most: int) -> int:
     return got
 
 
-def pour(connection: socket.socket, ends: float, most: int) -> int:
-    """Send until the other side has had enough; the bytes that it was sent."""
-    block, sent = os.urandom(BLOCK), 0
+def pour(connection: socket.socket, ends: float, most: int, block: bytes) -> int:
+    """Send the block again and again until the other side has had enough; the bytes that it was sent."""
+    sent = 0
     try:
         while sent < most and (left := ends - time.monotonic()) > 0:
             connection.settimeout(left)

@@ -18,7 +18,6 @@ from appliance.shares.settings import SPOKEN
 from web.benchmarks.settings_trials import LEAST_RUNS, change_of_setting
 from web.translation import lazy_text, text_of
 
-PROTOCOLS = ("smb", "nfs")  # AFP has no client that a script could use
 LEAST, MOST = 16 * MIB, 64 * GIB
 USUAL = GIB
 
@@ -55,6 +54,11 @@ class ClientRunForm(forms.Form):
         if isinstance(tried, forms.ChoiceField):
             offered = [(one.tag, change_of_setting(one.tag, one.value, one.tried)) for one in settings if one.tried]
             tried.choices = [("", gettext("No, only measure")), *offered]
+            if not settings:  # one that cannot be tried is read as well, so none means that the agent did not answer
+                unread = gettext(
+                    "The box did not say in time what its settings are. To choose one, load this page again."
+                )
+                tried.help_text = tried.error_messages["invalid_choice"] = unread
 
     def size_advice(self) -> str:
         removed = gettext("Each run writes that much into the shared folder. It is removed at the end.")
@@ -96,7 +100,7 @@ class ClientRunForm(forms.Form):
             "dataset_key": str(dataset.guid),
             "pool": dataset.name.split("/")[0],
             "protocol": share.protocol,
-            "share": share.name if share.protocol == "smb" else share.path,
+            "share": share.path if share.protocol == "nfs" else share.name,
             "size": size,
             "runs": self.cleaned_data["runs"],
             "setting": self.cleaned_data["setting"],
@@ -110,5 +114,5 @@ def find_targets(facts: Facts) -> dict[str, tuple[Dataset, Share]]:
     return {
         f"{share.protocol}-{dataset.guid}": (dataset, share)
         for share in facts.shares
-        if share.protocol in PROTOCOLS and (dataset := by_place.get(share.path))
+        if share.protocol in SPOKEN and (dataset := by_place.get(share.path))
     }

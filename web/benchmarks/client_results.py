@@ -5,19 +5,27 @@ from __future__ import annotations
 from datetime import timedelta
 
 import msgspec
+from django.db.models import Q, prefetch_related_objects
 from django.utils import timezone
 from django.utils.translation import gettext
+from msgspec.structs import fields
 
 from appliance.benchmarks.bottleneck import Bottleneck, judge
+from appliance.benchmarks.case import Case
 from appliance.benchmarks.client_report import ClientFigures, LoopbackFigures
+from appliance.benchmarks.layout_results import lacks_read_ahead
 from appliance.benchmarks.results import span_text, value_text
 from appliance.benchmarks.workloads import Unit
 from web.benchmarks.client_models import ClientRunRow
 from web.benchmarks.models import CaseRow
 from web.translation import lazy_text, text_of
 
-RECENT = timedelta(days=60)
+RECENT, SHORTLY = timedelta(days=60), timedelta(days=1)  # before and after the end of a run
 MOST_CASES = 60
+# Settings of a benchmark that have to be the usual ones, so that it shows what a share can do.
+OF_SHARE = {
+    "recordsize", "compression", "dedup", "sync", "volblocksize", "writers", "compressible", "zeros", "gentle", "sample",
+}  # fmt: skip
 PARTS = (
     (lazy_text("In the pool itself"), "pool"),
     (lazy_text("Over the protocol, in the box"), "protocol"),
@@ -35,20 +43,46 @@ class ResultLine(msgspec.Struct, frozen=True):
     limits: bool = False
 
 
-def find_loopback(row: ClientRunRow) -> LoopbackFigures:
-    """The newest figures of the run's pool and protocol that benchmarks in the box have measured."""
-    cases = CaseRow.objects.filter(
-        state=CaseRow.State.DONE, finished__gt=timezone.now() - RECENT, spec__contains='"where":"dataset"'
+def has_share_settings(case: Case) -> bool:
+    """Whether a case was measured with the settings of an ordinary share, so that its result applies to one."""
+    return not lacks_read_ahead(case) and all(
+        getattr(case, field.name) == field.default for field in fields(Case) if field.name in OF_SHARE
     )
+
+
+def find_loopback(row: ClientRunRow) -> LoopbackFigures:
+    """The figures of the run's pool and protocol that benchmarks in the box have measured nearest to its end.
+
+    A later benchmark must not change what a stored result says, so only those before it and shortly after it count.
+    """
+    end = row.finished or timezone.now()
+    around = CaseRow.objects.filter(
+        # What is stored is compared as text first, so that few of the cases of two months have to be read.
+        Q(spec__contains='"workload":"seq-write"') | Q(spec__contains='"workload":"seq-read"'),
+        state=CaseRow.State.DONE,
+        finished__gt=end - RECENT,
+        finished__lt=end + SHORTLY,
+        spec__contains='"where":"dataset"',
+    )
+    known = ((one.case, one) for one in around)
+    usual = [
+        (case, one)
+        for case, one in known
+        if case.pool == row.pool and case.protocol in {"", row.protocol} and has_share_settings(case)
+    ]
+    nearest = sorted(usual, key=lambda pair: abs((pair[1].finished or end) - end))[:MOST_CASES]
+    prefetch_related_objects([one for _case, one in nearest], "results")
     found: dict[str, float] = {}
-    for one in cases.order_by("-finished").prefetch_related("results")[:MOST_CASES]:
-        case, summary = one.case, one.measured.summary
-        if case.pool != row.pool or case.protocol not in {"", row.protocol} or not summary:
-            continue
-        if case.workload in {"seq-write", "seq-read"}:
+    for case, one in nearest:
+        if summary := one.measured.summary:
             name = f"{'protocol' if case.protocol else 'pool'}_{case.workload.removeprefix('seq-')}"
             found.setdefault(name, summary.median)
     return LoopbackFigures(**found)
+
+
+def is_final(row: ClientRunRow) -> bool:
+    """Whether the run ended so long ago that a benchmark in the box, made now, would not count for it."""
+    return row.finished is not None and timezone.now() >= row.finished + SHORTLY
 
 
 def verdicts_of(row: ClientRunRow) -> tuple[Bottleneck, ...]:

@@ -7,6 +7,7 @@ of what it is to measure, and a port for a minute.
 from __future__ import annotations
 
 import logging
+import shlex
 import ssl
 from functools import cache
 from hashlib import sha256
@@ -112,13 +113,18 @@ def code_context(request: HttpRequest, row: ClientRunRow, code: str) -> dict[str
         "spoken": SPOKEN[row.protocol],
         "fetch": f"curl -k -o larder-client.py {box}{reverse('client_script')}",
         "run": run,
-        "mounted": f"{run} --folder /mnt/photos",
+        "mounted": f"{run} --folder {example_place(row)}",
         "script_sum": sha256(script_text()).hexdigest(),
         "port": PORT,
         "setting": SETTINGS[row.setting].name if row.setting else "",
         "warning": SETTINGS[row.setting].warning if row.setting else "",
         "script_lines": script_text().count(b"\n"),
     }
+
+
+def example_place(row: ClientRunRow) -> str:
+    """Where the other computer may have the shared folder: a Mac says it by its name."""
+    return shlex.quote(f"/Volumes/{row.share}") if row.protocol == "afp" else "/mnt/photos"
 
 
 @require_GET
@@ -142,6 +148,7 @@ def show_client_run(request: HttpRequest, pk: str) -> HttpResponse:
             "tried": settings_trials.judge(row),
             "switched": settings_trials.find_tried(row),
             "loopback_missing": any(one.ceilings.protocol is None for one in verdicts),
+            "is_final": client_results.is_final(row),
             "live_ended": not row.open,
         }
 

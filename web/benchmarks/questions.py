@@ -9,7 +9,7 @@ from django.utils.translation import gettext, ngettext
 
 from appliance.benchmarks.presets import PRESETS, BenchmarkPreset
 from appliance.facts.box import Disk
-from web.benchmarks.client_forms import PROTOCOLS
+from appliance.shares.settings import SPOKEN
 from web.inventory.models import DiskRow, PoolRow, ShareRow
 
 
@@ -51,5 +51,5 @@ def list_questions() -> Iterator[Question]:
 
 def lacking_for_client() -> str:
     """The same for a measurement from another computer, which needs a share. One query."""
-    shared = any(row.fact.protocol in PROTOCOLS for row in ShareRow.objects.all())
+    shared = any(row.fact.protocol in SPOKEN for row in ShareRow.objects.all())
     return "" if shared else gettext("No shared folder to measure")

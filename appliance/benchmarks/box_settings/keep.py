@@ -156,7 +156,9 @@ class PutSettingBack(SettingOperation, tag="put-setting-back"):
     def back(self, work: Work) -> None:
         self.refuse_other()
         setting = self.known
-        if setting.read_former() not in {self.value, ""}:
+        # Nothing is kept where an interrupted attempt has got as far as the file; any other value is not the former one.
+        former = setting.read_former() or setting.read()
+        if former != self.value:
             raise Refused(Reason("setting-changed-since", "The setting has changed since it was measured. Measure it again."))  # fmt: skip
         switch.set_value(self.setting, self.value)
         setting.file.unlink(missing_ok=True)

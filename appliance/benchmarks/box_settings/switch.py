@@ -34,7 +34,7 @@ class SwitchedSetting(msgspec.Struct, frozen=True):
 
 def hold_lock() -> AbstractContextManager[None]:
     """Lock against other processes of the agent, also those that try another MTU."""
-    return locks.hold_locks((LOCK, NETWORK_LOCK), lambda _name: None)
+    return locks.hold_locks((LOCK, NETWORK_LOCK))
 
 
 def load_trial() -> SettingTrial | None:

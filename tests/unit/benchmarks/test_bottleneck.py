@@ -43,6 +43,18 @@ def test_computer_that_cannot_move_more_than_the_network_carried_is_the_limit():
     assert limit(5, pool=300, protocol=200, network=5.1, client=5.2).limit == "client"
 
 
+def test_computer_is_not_blamed_for_a_folder_far_slower_than_it():
+    found = limit(40, network=290, client=400)
+    assert found.parts == ()
+    assert "Pool and protocol were not measured and may be the limit" in found.sentence
+
+
+def test_no_answer_where_every_part_alone_is_far_faster():
+    found = limit(40, pool=500, protocol=450, network=290, client=400)
+    assert found.parts == ()
+    assert "less than each measured part alone can do (at least 290 MB/s)" in found.sentence
+
+
 def test_slow_pool_is_named_also_where_the_network_was_not_measured_to_its_end():
     assert limit(4, pool=4, protocol=4, network=19, client=20).limit == "pool"
 

@@ -318,6 +318,16 @@ def test_kept_setting_is_set_at_each_start_until_it_is_put_back(ran, settings):
     assert BACK.probe("back", box())
 
 
+def test_only_the_former_value_is_put_back(ran):
+    """Without anything kept, any value would be set, with no timer to take it back."""
+    with pytest.raises(Refused, match="changed since"):
+        do(PutSettingBack(setting="nfs-threads", value="64", former="16"))
+    do(KeepSetting(setting="nfs-threads", value="32", former="16"))
+    do(PutSettingBack(setting="nfs-threads", value="16", former="32"))
+    do(PutSettingBack(setting="nfs-threads", value="16", former="32"))  # again, after an interruption
+    assert read_setting("nfs-threads").value == "16"
+
+
 def test_setting_kept_twice_goes_back_to_what_it_was_at_first(ran):
     do(KeepSetting(setting="nfs-threads", value="32", former="16"))
     do(KeepSetting(setting="nfs-threads", value="64", former="32"))

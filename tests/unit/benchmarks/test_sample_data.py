@@ -378,7 +378,7 @@ def test_repeated_sample_is_marked_and_invalid_for_dedup():
     assert invalid == ""
     assert remarks == "256 MiB of the sample were repeated until it was 1 GiB."
     invalid, remarks = told(Circumstances(read=GIB // 4, sample=GIB // 4, deduped=4.0), dedup=True)
-    assert "dedup finds what is not so in your files" in invalid
+    assert "dedup looks better than it would on your files" in invalid
     assert "Dedup met each block 4.00 times." in remarks
     assert told(Circumstances(read=GIB // 2, sample=GIB, deduped=2.0), dedup=True)[0] == ""
 
@@ -407,7 +407,7 @@ def test_run_with_a_sample_records_its_unique_bytes(tree, commands, monkeypatch)
     monkeypatch.setattr(CaseRunner, "prepare_run", lambda _self, _work: None)
     run = CaseRunner(sampled(dedup=True).target, ("fio",), Prefill(10 * MIB)).measure_run(Working(), 1)
     assert run.around.sample == 10 * MIB
-    assert "dedup finds what is not so" in " ".join(run.invalid)
+    assert "dedup looks better than it would" in " ".join(run.invalid)
 
 
 def test_conclusions_say_what_compression_and_dedup_save():

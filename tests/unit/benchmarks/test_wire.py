@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import socket
 import sys
 import threading
@@ -51,6 +52,46 @@ def test_script_imports_the_standard_library_alone():
 def test_script_measures_the_wire_both_ways(script, served, way):
     found = script.measure_wire(script.Data(), "127.0.0.1", served[0], KEY.hex(), 0.2, way)
     assert found > 1e5
+
+
+class LateWire:
+    """A connection to a box that needs a second to get ready, and then sends 100 bytes every tenth of a second."""
+
+    def __init__(self) -> None:
+        self.now, self.begun = 0.0, False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error) -> None:
+        pass
+
+    def sendall(self, _data: bytes) -> None:
+        pass
+
+    def recv(self, _size: int) -> bytes:
+        return b"+"
+
+    def recv_into(self, _buffer: bytearray) -> int:
+        self.now += 0.1 if self.begun else 1.0
+        self.begun = True
+        return 100
+
+
+def test_wire_is_not_called_slow_for_the_time_that_the_box_needs_to_get_ready(script, monkeypatch):
+    wire = LateWire()
+    monkeypatch.setattr(script.socket, "create_connection", lambda *_args, **_more: wire)
+    monkeypatch.setattr(script.time, "perf_counter", lambda: wire.now)
+    assert script.measure_wire(script.Data(), "box", 1, KEY.hex(), 2, b"R") == pytest.approx(1000, rel=0.01)
+
+
+def test_afp_is_measured_in_a_connected_folder_alone(script, tmp_path):
+    asked = {"protocol": "afp", "share": "photos"}
+    options = argparse.Namespace(folder="")
+    with pytest.raises(script.Stop, match="connect the shared folder"):
+        script.open_target(options, asked, "box")
+    options.folder = str(tmp_path)
+    assert isinstance(script.open_target(options, asked, "box"), script.Folder)
 
 
 def test_wrong_key_moves_nothing(served):

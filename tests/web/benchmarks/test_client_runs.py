@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
 from appliance.errors import Failed
 from appliance.facts.sharing import Share
-from appliance.layout.geometry import GIB, MIB
+from appliance.layout.geometry import GIB, KIB, MIB
 from tests.web.benchmarks import client_runs_made, sweeps_made
 from tests.web.reading import text_of
 from tests.web.routes import PHOTOS
 from web import agent
-from web.benchmarks import client_views
+from web.benchmarks import client_views, create
 from web.benchmarks.client_models import LONGEST_RUN, MOST_KEPT, VALID, ClientRunRow, make_run
-from web.benchmarks.models import SweepRow
+from web.benchmarks.client_results import find_loopback
+from web.benchmarks.models import CaseRow, ResultRow, SweepRow
 from web.inventory import store
 from web.inventory.models import DatasetRow, ShareRow
 
@@ -65,6 +68,16 @@ def test_form_offers_what_is_shared_and_the_page_shows_the_code_once(web, shared
     assert code not in stored
     assert code.replace("-", "") not in stored
     assert code not in web.get(f"/benchmarks/client/{row.pk}/").content.decode()
+
+
+def test_folder_over_afp_is_measured_where_a_mac_has_connected_it(web, box):
+    store.replace(ShareRow, [Share("afp", "Old photos", "/tank/photos")], lambda share: share.key)
+    answer = web.post(FORM, {"share": f"afp-{PHOTOS}", "size": "64 MiB", "runs": 2})
+    assert "for tank/photos over AFP" in text_of(answer)
+    assert answer.context["mounted"].endswith("--folder '/Volumes/Old photos'")
+    page = answer.content.decode()
+    assert 'id="mounted"' in page and 'id="run"' not in page
+    assert ClientRunRow.objects.get(state=State.WAITING).share == "Old photos"
 
 
 @pytest.mark.parametrize(
@@ -175,6 +188,94 @@ def test_result_uses_the_newest_benchmark_of_pool_and_protocol(web, box):
     page = text_of(web.get(f"/benchmarks/client/{ClientRunRow.objects.get(state=State.DONE).pk}/"))
     assert "the pool and the network are the limit together" in page
     assert "Pool and protocol have not been measured" not in page
+
+
+def measure_in_the_box(rate: float, days: float = 0, **changes: Any) -> None:
+    """A sweep of tank in the box, with and without SMB, that ended so many days from now."""
+    cases = {"where": "dataset", "pool": "tank", "guid": 1, "disks": [], "layouts": ["stripe"], "ashifts": [12], "protocols": ["", "smb"], "workloads": ["seq-write"]}  # fmt: skip
+    sweep = create.store_sweep(sweeps_made.spec(**{**cases, **changes}), title="Pool", preset="protocols", pk=str(uuid.uuid4()), user="admin")  # fmt: skip
+    for case in sweep.cases.all():
+        told = msgspec.json.encode(sweeps_made.run(1, rate * MIB)).decode()
+        ResultRow.objects.create(case=case, number=1, told=told)
+    sweep.cases.update(state=CaseRow.State.DONE, finished=timezone.now() + timedelta(days=days))
+
+
+def ceilings(**changes: Any) -> tuple[int, int]:
+    """What the pool and the protocol give by themselves, in MiB/s, as a run is judged by; 0 where not measured."""
+    ClientRunRow.objects.all().delete()
+    found = find_loopback(client_runs_made.finished(**changes))
+    return round((found.pool_write or 0) / MIB), round((found.protocol_write or 0) / MIB)
+
+
+@pytest.fixture
+def no_sweeps(box) -> None:
+    SweepRow.objects.all().delete()
+
+
+@pytest.mark.parametrize(
+    "unusual",
+    [
+        {"syncs": ["always"]}, {"recordsizes": [16 * KIB]}, {"compressions": ["zstd"]}, {"dedups": [True]}, {"writers": 8},
+        {"compressible": 50}, {"gentle": True},
+        {"volblocksizes": [16 * KIB], "protocols": [""]},
+    ],
+)  # fmt: skip
+def test_benchmark_with_unusual_settings_is_no_ceiling_of_a_share(no_sweeps, unusual):
+    measure_in_the_box(30.0, **unusual)
+    assert ceilings() == (0, 0)
+    measure_in_the_box(200.0, -1)
+    assert ceilings() == (200, 200)
+
+
+def test_reads_without_the_memory_cache_are_no_ceiling_and_writes_are(no_sweeps):
+    """They miss the read-ahead of daily use."""
+    measure_in_the_box(200.0, aside=True, workloads=["seq-write", "seq-read"])
+    ClientRunRow.objects.all().delete()
+    found = find_loopback(client_runs_made.finished())
+    assert (found.pool_write, found.protocol_write) == (200 * MIB, 200 * MIB)
+    assert (found.pool_read, found.protocol_read) == (None, None)
+
+
+def test_last_case_of_a_sweep_over_settings_is_no_ceiling(no_sweeps):
+    measure_in_the_box(200.0)
+    slow = CaseRow.objects.filter(spec__contains='"protocol":""').get()
+    always = msgspec.structs.replace(slow.case, sync="always")
+    later = CaseRow.objects.create(sweep=slow.sweep, number=9, spec=msgspec.json.encode(always).decode(), state="done", finished=timezone.now())  # fmt: skip
+    ResultRow.objects.create(case=later, number=1, told=msgspec.json.encode(sweeps_made.run(1, 30.0 * MIB)).decode())
+    assert ceilings() == (200, 200)
+
+
+def test_stored_result_keeps_the_benchmarks_of_its_time(no_sweeps):
+    ended = timezone.now() - timedelta(days=100)
+    measure_in_the_box(300.0)
+    measure_in_the_box(290.0, -98)
+    assert ceilings(finished=ended) == (0, 0)
+    measure_in_the_box(200.0, -110)
+    measure_in_the_box(150.0, -150)
+    measure_in_the_box(90.0, -161)
+    assert ceilings(finished=ended) == (200, 200)
+    measure_in_the_box(220.0, -99.5)
+    assert ceilings(finished=ended) == (220, 220)
+    assert ceilings(state="running", finished=None) == (300, 300)
+
+
+def test_nearest_benchmark_counts_among_many(no_sweeps):
+    ended = timezone.now() - timedelta(days=10)
+    for hour in range(31):
+        measure_in_the_box(50.0, -10 + (12 + hour / 4) / 24)
+    measure_in_the_box(200.0, -10.1)
+    assert ceilings(finished=ended) == (200, 200)
+
+
+def test_old_result_is_not_completed_by_a_new_benchmark(web, no_sweeps):
+    row = ClientRunRow.objects.get(state=State.DONE)
+    page = f"/benchmarks/client/{row.pk}/"
+    assert "then open this page again" in text_of(web.get(page))
+    ClientRunRow.objects.filter(pk=row.pk).update(finished=timezone.now() - timedelta(days=2))
+    said = text_of(web.get(page))
+    assert "in the 60 days before this benchmark" in said
+    assert "then run this benchmark again" in said
+    assert "open this page again" not in said
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from tests.reasons import codes_on_page
 from tests.web.benchmarks import client_runs_made
 from tests.web.benchmarks.test_client_runs import FORM, State, ask, new_run, shared  # noqa: F401  # a fixture
 from tests.web.reading import text_of
+from tests.web.routes import PHOTOS
 from web import agent
 from web.benchmarks import settings_trials
 from web.benchmarks.client_models import MOST_SWITCHES, ClientRunRow
@@ -377,7 +378,8 @@ def test_setting_of_a_port_that_is_gone_is_told_and_can_be_forgotten(web, shared
     ]
     page = web.get(FORM)
     assert text_of(page).count("it is kept for the network port enp3s0, which is no longer there under that name") == 2
-    assert text_of(page).count("Measure it again for enp5s0, or forget it.") == 1
+    assert text_of(page).count("Measure it again for enp5s0, or forget it") == 1
+    assert text_of(page).lower().count("forget it") == 2  # once in each of the two notices
     assert "/system/ports/enp5s0/mtu/" in page.content.decode()
     assert "Settings that you kept" not in text_of(page)
     for tag in ("interrupts", "mtu"):
@@ -385,3 +387,16 @@ def test_setting_of_a_port_that_is_gone_is_told_and_can_be_forgotten(web, shared
         assert address in page.content.decode()
         assert "What is kept for the network port enp3s0 is deleted" in text_of(web.get(address))
     assert codes_on_page(web.get("/benchmarks/client/settings/mtu/forget/..x/")) == ["port-name-invalid"]
+
+
+@pytest.mark.usefixtures("shared")
+def test_form_says_where_the_box_did_not_tell_its_settings_in_time(web, answering):
+    answering.error = Failed("The box did not answer in time.")
+    unread = "The box did not say in time what its settings are."
+    assert unread in text_of(web.get(FORM))
+    answer = web.post(FORM, {"share": f"smb-{PHOTOS}", "size": "64 MiB", "runs": 3, "setting": TAG})
+    assert answer.status_code == 400
+    assert unread in text_of(answer)
+    assert "valid choice" not in text_of(answer)
+    answering.error = None
+    assert unread not in text_of(web.get(FORM))
