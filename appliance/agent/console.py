@@ -41,8 +41,12 @@ def run(words: list[str], look_up: Callable[[str], str] = str) -> str:
 
 
 def cancel(job: str) -> str:
-    if delayed_jobs.cancel(job):
-        return Message("{job}: cancelled", job=job)
+    """Never raises: the jobs after it have to be cancelled as well."""
+    try:
+        if delayed_jobs.cancel(job):
+            return Message("{job}: cancelled", job=job)
+    except (OSError, LarderError, ValueError) as error:
+        return Message("{job}: could not be cancelled ({problem})", job=job, problem=str(error))
     return Message("{job}: is not waiting", job=job)
 
 

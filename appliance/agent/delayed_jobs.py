@@ -6,6 +6,7 @@ that nobody can set (CLOCK_BOOTTIME), and begins anew after a restart of the box
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -118,7 +119,8 @@ def cancel(job: str) -> bool:
         time.sleep(SECONDS_BETWEEN_TRIES)
     else:
         return False
-    (paths.SECRETS / job).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # the web process may have put something else in its place
+        (paths.SECRETS / job).unlink(missing_ok=True)
     drop(job)
     return True
 
@@ -164,7 +166,7 @@ def waiting_jobs() -> tuple[Waiting, ...]:
 
 def announce(*, new: str = "") -> None:
     """Have pages, mail and the console tell what waits now. What cannot be told in one place is told in the others."""
-    with locks.hold_locks([str(told_file())], lambda _name: None):
+    with locks.hold_locks([str(told_file())]):
         found = read_waiting()
         rows = [{"job": one.job, **as_told(one.title, one.subject, one.until)} for one in found]
         look_up = language.box_catalogue()
@@ -199,6 +201,8 @@ def issue(found: list[Waiting], look_up: Callable[[str], str] = str) -> str:
     lines = [
         Message("at {time}: {title}", time=one.at, title=plain(words_of(one.title, look_up))) for one in found[:10]
     ]
+    if more := len(found) - len(lines):
+        lines.append(Message("{count} more: {command}", count=more, command="sudo larder-jobs"))
     stop = Message("To stop it: {command}", command=COMMAND)
     said = "".join(f"  {words_of(line, look_up)}\n" for line in lines)
     return f"\n{words_of(head, look_up)}\n{said}{words_of(stop, look_up)}\n\n"

@@ -56,7 +56,7 @@ def store_hash(password: str, old: str = "") -> None:
                 Reason("password-exists", "There is a password already. Change it with the old one.", field="password")
             )
         check(old)
-    with locks.hold_locks([str(hash_file())], lambda _name: None):
+    with locks.hold_locks([str(hash_file())]):
         # Looked at once more where nobody else is: of two who come first, one is.
         if is_set() and not old:
             raise Refused(
@@ -87,7 +87,7 @@ def hashed(password: str, salt: bytes, *, n: int, r: int, p: int) -> bytes:
 
 def check(password: str) -> None:
     """Return where the password is right. Raises Refused where it is wrong, was wrong too often, or none is set."""
-    with locks.hold_locks([str(hash_file())], lambda _name: None):
+    with locks.hold_locks([str(hash_file())]):
         failed, until = tries()
         left = min(until - time.time(), LONGEST_DELAY)  # a clock that was put back keeps nobody out for longer
         if left > 0:

@@ -9,8 +9,11 @@ from appliance.backups.discard_received import DiscardReceived
 from appliance.backups.drill import DrillBackup
 from appliance.backups.drill_scratch import RemoveDrill
 from appliance.backups.pairing.pair_box import PairBox
+from appliance.backups.pairing.prune_received import PruneReceived
 from appliance.backups.pairing.receive_copies import ReceiveCopies
 from appliance.backups.pairing.remove_receiver import RemoveReceiver
+from appliance.backups.pairing.set_retention import SetReceivedRetention
+from appliance.backups.remote.drill_remote import DrillRemote
 from appliance.backups.remote.restore_remote import RestoreRemote
 from appliance.backups.remote.send_backup import SendBackup
 from appliance.backups.remote.set_up import AddRemote, ConfirmHostKey, RemoveRemote, TestRemote
@@ -98,6 +101,7 @@ Registered = (
     | VerifyBackup
     | CheckBackupKeys
     | DrillBackup
+    | DrillRemote
     | RemoveDrill
     | DiscardReceived
     | AddRemote
@@ -107,6 +111,8 @@ Registered = (
     | PairBox
     | ReceiveCopies
     | RemoveReceiver
+    | SetReceivedRetention
+    | PruneReceived
     | AddImport
     | ConfirmImportKey
     | SetImportPassword

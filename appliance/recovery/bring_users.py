@@ -137,7 +137,7 @@ def bring_passwords(record: BoxRecord, secrets: BoxSecrets, work: Work) -> None:
             ["systemctl", "try-restart", "smbd.service"], timeout=SECONDS
         )  # it read the former one at its start
     elif record.samba_sid and others:
-        work.note(Message("This box stays another one for Windows, since it has users of its own"))
+        work.note(Message("Windows will treat this as a different computer, because it already had users"))
     failed: list[str] = []
     for one in secrets.users:
         user = users.get(one.name)

@@ -46,7 +46,7 @@ def may_replace(known: BoxSettings | None, new: BoxSettings) -> bool:
 def keep_settings(new: BoxSettings, *, former: int = 0) -> KeptSettings:
     """Store the settings unless those of another database are stored. ``former``: the one that these take the place of, as
     somebody has decided; 0: none. Raises OSError, Refused for too many."""
-    with locks.hold_locks([LOCK], lambda _name: None):
+    with locks.hold_locks([LOCK]):
         known = read_kept()
         if known and not may_replace(known, new) and known.made != former:
             return KeptSettings(kept=False, written=known.written)

@@ -66,7 +66,7 @@ def open_records(pool: str, *, write: bool = False) -> Iterator[int]:
     """A descriptor of the folder that the records of a pool lie in. Raises Failed."""
     flags = private_mount.WRITABLE if write else private_mount.SAFELY
     with (
-        locks.hold_locks([f"the records of {pool}"], lambda _name: None),  # ZFS mounts it in one way at a time
+        locks.hold_locks([f"the records of {pool}"]),  # ZFS mounts it in one way at a time
         private_mount.root_of(record_dataset(pool), flags) as root,
     ):
         yield root

@@ -94,14 +94,14 @@ def read_state() -> RecoveryState | None:
 
 def add_key(recipient: str) -> RecoveryState:
     """A new phrase was made: secrets are sealed for it, and for the last one that was typed back. Raises OSError."""
-    with locks.hold_locks([LOCK], lambda _name: None):
+    with locks.hold_locks([LOCK]):
         confirmed = tuple(one for one in read_keys().keys if one.confirmed)[-1:]
         return store_keys((*confirmed, RecoveryKey(recipient=recipient, made=int(time.time()))))
 
 
 def confirm_key(recipient: str) -> RecoveryState:
     """The newest phrase was typed back: what is sealed from now on, no earlier one opens. Raises Refused."""
-    with locks.hold_locks([LOCK], lambda _name: None):
+    with locks.hold_locks([LOCK]):
         keys = read_keys().keys
         if not keys:
             raise Refused(Reason("phrase-not-made", "There is no recovery phrase yet. Make one first.", field="phrase"))

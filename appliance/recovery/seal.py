@@ -44,7 +44,7 @@ def open_sealed(sealed: bytes, phrase: str, *, field: str = "phrase") -> bytes:
         raise Refused(
             Reason(
                 "phrase-does-not-open",
-                "This recovery phrase does not open the secrets of that box, or they are damaged. Look whether the paper is of that box.",
+                "This recovery phrase does not open the secrets of that box, or they are damaged. Check whether the paper is of that box.",
                 field=field,
             )
         )

@@ -190,20 +190,24 @@ class TakePlace(Operation, tag="take-place"):
 
     def bring_keys(self, record: BoxRecord, opened: Opened, work: Work) -> None:
         """Store what unlocks folders that are here, and those that a restore will bring out of their copies; and the secrets of
-        the iSCSI targets that are here."""
+        the iSCSI targets that are here. What this box stores already may be newer than the record, and stays."""
         if opened.secrets is None:
             return
         here = {str(one.guid): one for one in status.read_datasets() if not one.copy_of}
         for guid, key in opened.secrets.keys.items():
-            if one := here.get(guid):
+            one = here.get(guid)
+            if one and key_store.has_key(one.guid) and key_store.read_key(one.guid) != key:
+                work.note(Message("{name} keeps the key that is stored here, which is another one", name=one.name))
+            elif one:
                 key_store.keep_key(one.name, one.guid, key)
                 work.note(Message("The key of {name} is stored. Unlock it on its page", name=one.name))
         for original, key in keys_of_absent(record, opened.secrets.keys, here):
-            key_store.store_key(original, key)
+            if not key_store.has_key(original):
+                key_store.store_key(original, key)
         if opened.secrets.mail:
             self.bring_mail_password(opened.secrets.mail, work)
         for guid, text in opened.secrets.chap.items():
-            if guid in here:
+            if guid in here and chap.read_secrets(int(guid)) is None:
                 chap.store_secrets(int(guid), chap.parse_secrets(text))
 
     def bring_mail_password(self, password: str, work: Work) -> None:

@@ -51,7 +51,7 @@ def locks_above(name: str) -> Iterator[str]:
 
 @contextmanager
 def hold_locks(
-    names: Iterable[str], waiting: Callable[[str], None], *, shared: Iterable[str] = (), who: str = ""
+    names: Iterable[str], waiting: Callable[[str], None] | None = None, *, shared: Iterable[str] = (), who: str = ""
 ) -> Iterator[None]:
     """Hold the locks of all names, those of ``shared`` together with others who share them.
 
@@ -76,7 +76,8 @@ def hold_locks(
                 yield
                 return
         refuse_where_it_hangs(name, orphaned)
-        waiting(name)
+        if waiting:
+            waiting(name)
         time.sleep(SECONDS_BETWEEN_TRIES)
 
 

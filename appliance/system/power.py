@@ -6,19 +6,41 @@ Pools stay imported, as ZFS means it: an exported pool leaves the cache file and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from appliance import command
 from appliance.errors import Reason, Refused
-from appliance.facts.box import Facts
-from appliance.message import Message
+from appliance.facts.box import Facts, Pool
+from appliance.message import Message, message_template
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.system.clock import boot_id
 
 BOOT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+# Of the kernel's work, which carries on by itself once its pool is imported at the start.
+UNFINISHED = {
+    "scrub": message_template("A scrub of {working} is not finished. It continues after the start."),
+    "resilver": message_template("A rebuild of {working} is not finished. It continues after the start."),
+    "trim": message_template("A trim of {working} is not finished. It continues after the start."),
+    "expand": message_template("The expansion of {working} is not finished. It continues after the start."),
+    "remove": message_template("The removal of a device from {working} is not finished. It continues after the start."),
+    "initialize": message_template(
+        "Writing through the free space of {working} is not finished. It continues after the start."
+    ),
+}
+OTHER_WORK = message_template("Work on {working} is not finished. It continues after the start.")
 # The job ends, and its page says so, before the box does.
 IN_A_MOMENT = ("systemd-run", "--quiet", "--on-active=3s", "--timer-property=AccuracySec=100ms")
+
+
+def warn_unfinished(pools: Iterable[Pool]) -> Iterator[Message]:
+    """What is not finished, with its pools; one sentence for each kind. Paused work stays paused and is left out."""
+    found: dict[str, dict[str, None]] = {}
+    for pool in pools:
+        for work in pool.work:
+            if work.under_way and work.state != "paused":
+                found.setdefault(UNFINISHED.get(work.kind, OTHER_WORK), {})[pool.name] = None
+    yield from (Message(text, working=", ".join(names)) for text, names in found.items())
 
 
 class PowerOperation(Operation):
@@ -57,15 +79,12 @@ class PowerOperation(Operation):
             " ".join(self.argv),
             self.ask_systemd,
         )
-        working = [pool.name for pool in facts.pools for work in pool.work if work.under_way]
         return Plan(
             summary=self.meaning,
             steps=(step,),
             identity={"kind": self.argv[-1], "boot": self.boot},
             undo=Message("No. Once it has begun it cannot be stopped."),
-            warnings=(Message("Long work on {working} goes on after the start.", working=", ".join(working)),)
-            if working
-            else (),
+            warnings=tuple(warn_unfinished(facts.pools)),
         )
 
     def ask_systemd(self, work: Work) -> None:

@@ -191,7 +191,7 @@ class RemoveGroup(GroupOperation, tag="remove-group"):
             ),
             {"operation": msgspec.to_builtins(self), "gid": group.gid if (group := facts.group(self.name)) else 0},
             warnings=(Message("It has access to {used}.", used=", ".join(used)),) if used else (),
-            undo=Message("A new group of that name is another group, without access to anything."),
+            undo=Message("No. A new group with this name starts without any access."),
         )
 
     def drop_from_rules(self, facts: Facts, work: Work) -> None:

@@ -146,7 +146,7 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
             steps=tuple(steps),
             identity={"operation": msgspec.to_builtins(self), "uid": uid, "heir": heir},
             warnings=tuple(warn_left_alone(self.name, facts)),
-            undo=Message("A new user of that name is another user, who owns none of these files."),
+            undo=Message("No. A new user with this name owns none of these files."),
         )
 
     def hand_over(self, uid: int, heir: int, facts: Facts, work: Work) -> None:
@@ -240,7 +240,7 @@ def warn_left_alone(name: str, facts: Facts) -> Iterator[str]:
         setting = setting_of(dataset)
         if setting and setting.people == {name}:
             yield Message(
-                "{name} is the only one who may use the share of {dataset}. Nobody can use it then, until you give somebody access.",
+                "{name} is the only one who may use the share of {dataset}: nobody can use it then, until you give somebody access.",
                 name=name,
                 dataset=dataset.name,
             )

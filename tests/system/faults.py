@@ -41,7 +41,7 @@ GROUPS = (
     ("snapshots", "services", "edits", "caching", "imports", "tick-backups", "tick-burn-ins"),
     ("shares", "smb-policy", "reports", "alerts", "disk-alerts", "tick-self-tests"),
     ("tick-facts", "tick-jobs", "run-temperatures"),
-    ("run-facts", "tick-temperatures", "tick-housekeeping"),
+    ("run-facts", "tick-temperatures", "tick-housekeeping", "tick-received"),
     ("tick-events", "run-alerts", "tick-mail", "run-housekeeping"),
     ("tick-alerts", "run-mail"),
 )

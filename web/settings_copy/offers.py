@@ -161,14 +161,38 @@ def pool_name(guid: str) -> str:
 
 
 def describe_mail(one: Notifications) -> str:
-    recipients = ", ".join(dict.fromkeys((*one.critical, *one.warning, *one.notice))) or gettext("nobody")
+    """Everything that decides who hears of what, and whom the box believes: each of these could be made up."""
     how = {"none": gettext("not encrypted")}.get(one.security, one.security.upper())
     server = (
         f"{one.host}:{one.port} ({', '.join(filter(None, (how, one.user)))})" if one.host else gettext("no mail server")
     )
-    return gettext("To {recipients}, through {server}; quiet from {first} to {last}, daily summary at {hour}").format(
-        recipients=recipients, server=server, first=f"{one.quiet_from}:00", last=f"{one.quiet_to}:00", hour=f"{one.digest_hour}:00"
-    )  # fmt: skip
+    parts = [
+        describe_recipients(one),
+        gettext("through {server}").format(server=server),
+        gettext("quiet from {first} to {last}, daily summary at {hour}").format(
+            first=f"{one.quiet_from}:00", last=f"{one.quiet_to}:00", hour=f"{one.digest_hour}:00"
+        ),
+        gettext("with a weekly report") if one.weekly else "",
+        gettext("sent as {address}").format(address=one.sender) if one.sender else "",
+        gettext("links to {address}").format(address=one.address) if one.address else "",
+        gettext("also trusting the certificate {sum}").format(sum=short_sum(one.authority)) if one.authority else "",
+    ]
+    return "; ".join(filter(None, parts))
+
+
+def describe_recipients(one: Notifications) -> str:
+    critical, warning, notice = (
+        ", ".join(level) or gettext("nobody") for level in (one.critical, one.warning, one.notice)
+    )
+    if critical == warning == notice:
+        return gettext("To {recipients}").format(recipients=critical)
+    return gettext("Critical alerts to {critical}, warnings to {warning}, notices to {notice}").format(
+        critical=critical, warning=warning, notice=notice
+    )
+
+
+def short_sum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def language_name(code: str) -> str:

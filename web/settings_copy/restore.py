@@ -24,24 +24,27 @@ from web.settings_copy.current import MAIL_FIELDS, RECIPIENTS
 from web.settings_copy.offers import GroupOffer
 from web.snapshots.models import MadeSnapshot
 
+TRUSTED = ("host", "port", "security", "authority")  # by these the box knows the server that gets its password
+
 
 def bring_back(groups: Iterable[GroupOffer], *, by: str, box: str, own: bool) -> int:
     """Write these groups; how many entries that were. ``own``: they are those of this very box."""
     chosen = list(groups)
     mail = next((one.entries[0] for one in chosen if one.group == "notifications"), None)
-    former_host = MailSettings.load_row().host
+    former = MailSettings.load_row()
     with transaction.atomic():
         for one in chosen:
             WRITERS[one.group](one.entries, by)
     if mail:
-        settle_password(mail, former_host, box=box, own=own)
+        settle_password(mail, former, box=box, own=own)
     for name in ("alerts", "disks", "pools", "snapshots"):
         store.touch(name)
     return sum(one.count for one in chosen)
 
 
-def settle_password(mail: Notifications, former_host: str, *, box: str, own: bool) -> None:
-    """Use the password that came with the record; one that is stored here is never sent to another server."""
+def settle_password(mail: Notifications, former: MailSettings, *, box: str, own: bool) -> None:
+    """Use the password that came with the record; one that is stored here is never sent to another server, nor to one that
+    proves itself in another way."""
     left = mail_password.left_file(box)
     try:
         password = left.read_text()
@@ -50,7 +53,7 @@ def settle_password(mail: Notifications, former_host: str, *, box: str, own: boo
     if password:
         smtp_password.store_password(password)
         left.unlink(missing_ok=True)
-    elif mail.host != former_host and (former_host or not own):
+    elif any(getattr(mail, name) != getattr(former, name) for name in TRUSTED) and (former.host or not own):
         smtp_password.store_password("")
 
 

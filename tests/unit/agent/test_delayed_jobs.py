@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import stat
 import typing
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -249,6 +250,38 @@ def test_root_lists_and_cancels_at_the_console(clock):
     pass_by(clock, 100)
     assert {run(JOB)["state"], run(OTHER_JOB)["state"]} == {"cancelled"}
     assert done == []
+
+
+def test_nothing_that_lies_where_a_secret_would_keeps_root_from_cancelling():
+    run(JOB)
+    run(OTHER_JOB)
+    (paths.SECRETS / JOB).mkdir(parents=True)
+    assert console.run(["cancel"]).count("cancelled") == 2
+    assert delayed_jobs.waiting_jobs() == ()
+
+
+def test_job_that_cannot_be_cancelled_keeps_no_other_waiting(monkeypatch):
+    run(JOB)
+    run(OTHER_JOB)
+    real = delayed_jobs.cancel
+
+    def cancel(job: str) -> bool:
+        if job == JOB:
+            raise OSError("Read-only file system")
+        return real(job)
+
+    monkeypatch.setattr(delayed_jobs, "cancel", cancel)
+    said = console.run(["cancel"])
+    assert f"{JOB}: could not be cancelled (Read-only file system)" in said
+    assert f"{OTHER_JOB}: cancelled" in said
+
+
+def test_sign_in_prompt_says_how_many_more_jobs_wait():
+    waiting = [delayed_jobs.waiting(JOB, delayed_jobs.as_told(f"Errand {n}", "", datetime.now(UTC))) for n in range(12)]
+    said = delayed_jobs.issue(waiting)
+    assert said.count("Errand") == 10
+    assert "2 more: sudo larder-jobs\n" in said
+    assert "more" not in delayed_jobs.issue(waiting[:10])
 
 
 def test_root_can_have_the_password_forgotten_and_nobody_else_through_the_agent():

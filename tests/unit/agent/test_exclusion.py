@@ -175,6 +175,8 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "pair-box": ({"remote": "0badcafe", "host": "attic.lan"}, set()),
     "receive-copies": ({"receiver": "0badcafe", "pool": "tank", "name": "attic"}, {"pool"}),
     "remove-receiver": ({"receiver": "0badcafe"}, set()),
+    "set-received-retention": ({"receiver": "0badcafe"}, set()),
+    "prune-received": ({"receiver": "0badcafe", "snapshots": [["tank/backups/attic/a@s", 5]]}, {"pool"}),
     "add-import": (
         {
             "task": "0badcafe",
@@ -202,6 +204,10 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "drill-backup": (
         {"dataset": "tank/a", "key": "0123abcd", "target": "safe/backups/a", "pool": "tank"},
         {"uses tank/a", "uses safe/backups/a", "uses tank/drill-0123abcd"},
+    ),
+    "drill-remote": (
+        {"dataset": "tank/a", "key": "0123abcd", "remote": "0badcafe", "pool": "tank"},
+        {"uses tank/a", "uses tank/drill-0123abcd"},
     ),
     "remove-drill": ({"scratch": "tank/drill-0123abcd", "guid": 5}, {"pool", "takes tank/drill-0123abcd"}),
     "discard-received": ({"copy": "safe/backups/a", "guid": 5}, {"uses safe/backups/a"}),

@@ -217,6 +217,20 @@ def test_keys_are_stored_for_folders_that_are_here(commands, monkeypatch, folder
     assert commands.ran == [["zfs", "set", f"larder:unlock={NEW}", "safe/vault"]]
 
 
+def test_key_that_is_stored_here_already_stays(commands, monkeypatch, folders):
+    """It may have been changed since the record was written: the old one would open nothing."""
+    monkeypatch.setattr(status, "read_datasets", lambda: (dataset("safe/vault", guid=66),))
+    key_store.store_key(66, "the newer passphrase")
+    work = Working()
+    taken().bring_keys(record(), take_place.Opened(SECRETS), work)
+    assert key_store.read_key(66) == "the newer passphrase"
+    assert "safe/vault keeps the key that is stored here" in str(work.notes)
+    assert commands.ran == []
+    key_store.store_key(66, "the passphrase of the vault")  # an interrupted attempt goes on
+    taken().bring_keys(record(), take_place.Opened(SECRETS), Working())
+    assert commands.ran == [["zfs", "set", f"larder:unlock={NEW}", "safe/vault"]]
+
+
 def test_key_of_a_folder_that_is_only_a_copy_is_stored_for_its_restore(commands, monkeypatch, folders):
     """A restored folder has a guid of its own, and the copy of a folder below an encrypted one is locked by itself."""
     names = {"tank/vault": 66, "tank/vault/inner": 67, "tank/open": 68, "tank/other": 69}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from appliance.errors import Refused
+from appliance.facts.box import LongWork, Pool
 from appliance.operation import checked_plan
 from appliance.system import power
 from appliance.system.power import RestartBox, ShutDownBox
@@ -53,3 +54,18 @@ def test_boot_id_has_its_grammar(boot):
 def test_plans_of_two_starts_differ():
     assert RestartBox(boot=NOW).plan(box()).digest() != RestartBox(boot=BEFORE).plan(box()).digest()
     assert RestartBox(boot=NOW).plan(box()).digest() != ShutDownBox(boot=NOW).plan(box()).digest()
+
+
+def test_warnings_name_what_continues_after_the_start():
+    def working(pool, *works):
+        under_way = tuple(LongWork(kind, state, None, None, 1, 2) for kind, state in works)
+        return Pool(name=pool, guid=1, state="ONLINE", work=under_way)
+
+    pools = (
+        working("tank", ("scrub", "running"), ("trim", "paused"), ("remove", "finished")),
+        working("safe", ("scrub", "waiting"), ("expand", "running")),
+    )
+    assert RestartBox(boot=NOW).plan(box(pools=pools)).warnings == (
+        "A scrub of tank, safe is not finished. It continues after the start.",
+        "The expansion of safe is not finished. It continues after the start.",
+    )

@@ -12,7 +12,7 @@ from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import get_language, gettext, ngettext
 
 from appliance import formatting
 from appliance.alerts import kinds
@@ -151,6 +151,14 @@ def severity_word(severity: str) -> str:
 def capfirst(text: str) -> str:
     """Django's, for messages of ``appliance/`` too."""
     return defaultfilters.capfirst(text_of(text))
+
+
+@register.filter(expects_localtime=True, is_safe=False)
+def date(at: datetime | None, pattern: str | None = None) -> str:
+    """Django's, with abbreviated months as the language writes them: ``17 Jan``, but ``17 jan`` in Dutch."""
+    if pattern and not (get_language() or "en").startswith("en"):
+        pattern = pattern.replace("M", "b")  # M has a capital in every language
+    return str(defaultfilters.date(at, pattern))
 
 
 @register.filter
