@@ -94,6 +94,8 @@ def check_folder_name(name: str, *, field: str = "name") -> str:
                 field=field,
             )
         )
+    if re.fullmatch(r"(restoring|drill)-[0-9a-f]{8}", name):  # what has such a name may be removed without being asked
+        raise Refused(Reason("folder-name-reserved", "Names like {name} are those of restores and their tests. Choose another name.", field=field, name=name))  # fmt: skip
     if len(name) > 60:
         raise Refused(
             Reason(

@@ -24,12 +24,15 @@ class UnrecordedSnapshots:
 
     def update_faults(self) -> Iterator[Fault]:
         """The notice, naming the folders whose schedule leaves snapshots alone; nothing where there are none."""
-        if store.is_read("snapshots") and self.looks.claim_turn():
-            every = [dataset for datasets in datasets_with_policies().values() for dataset, _policy in datasets]
-            found = adoption.count_unrecorded(str(dataset.guid) for dataset in every)
-            self.counts = {one.name: found[str(one.guid)] for one in every if str(one.guid) in found}
+        if store.is_read("snapshots"):
+            self.looks.take_turn(self.refresh_counts)
         if self.counts:
             yield Fault("policy.unrecorded", "snapshots", Message("Snapshot schedules leave some automatic snapshots alone."), Message("{count} in {names}: taken by another Larder box, for another folder, or before this box lost its settings.", count=sum(self.counts.values()), names=names_text(sorted(self.counts), MOST_NAMED)), "/snapshots/policies/")  # fmt: skip
+
+    def refresh_counts(self) -> None:
+        every = [dataset for datasets in datasets_with_policies().values() for dataset, _policy in datasets]
+        found = adoption.count_unrecorded(str(dataset.guid) for dataset in every)
+        self.counts = {one.name: found[str(one.guid)] for one in every if str(one.guid) in found}
 
 
 unrecorded = UnrecordedSnapshots()

@@ -153,7 +153,8 @@ class Pool(msgspec.Struct, frozen=True):
         if child.kind in {"replacing", "spare"} and child.children:
             first = child.children[0].state == "ONLINE"
             return first or (not self.rebuilding and any(one.state == "ONLINE" for one in child.children))
-        return child.state in vdev_state.WORKING
+        # One that was away and came back is counted by what the rebuild has written to it: the others are only read.
+        return child.state in vdev_state.WORKING and not (self.rebuilding and child.processed)
 
     @property
     def failures_left(self) -> int:
@@ -251,6 +252,7 @@ class PoolDetail(msgspec.Struct, frozen=True):
     compatibility: str = "off"  # off, legacy, or the feature sets that it keeps to
     features_off: tuple[str, ...] = ()  # what an upgrade would switch on
     content: tuple[str, ...] = ()  # the first files, folders and snapshots in it; read for a rehearsal alone
+    read_only: bool = False  # it was imported so, and ZFS writes nothing to its disks
 
 
 class Facts(msgspec.Struct, frozen=True):

@@ -139,8 +139,8 @@ class DatasetDetail(msgspec.Struct, frozen=True):
 
     name: str
     guid: int
-    snapshots: int = 0
-    named: tuple[str, ...] = ()  # the first of them
+    snapshots: int = 0  # with those of the clones
+    named: tuple[str, ...] = ()  # the newest of them
     held: tuple[str, ...] = ()  # snapshots that something holds
     clones: tuple[str, ...] = ()  # datasets outside of it that need its snapshots
     uses: tuple[SpaceUse, ...] = ()

@@ -14,6 +14,7 @@ ORIGIN = f"{PREFIX}origin"  # what a copy remembers of its original: backups/ori
 COPIED = f"{PREFIX}copied"  # up to when a copy is complete: backups/run_mark.py
 SENT = f"{PREFIX}sent"  # how the streams of a copy are made: backups/copy_dataset.py
 RECEIVES = f"{PREFIX}receives"  # of a folder for the copies of another Larder: backups/pairing/receive_copies.py
+RESTORE = f"{PREFIX}restore"  # of the folder that a restore receives into, its token: backups/staging.py
 DRILL = f"{PREFIX}drill"  # of what a test of a restore has made: backups/drill_scratch.py
 ACCESS = f"{PREFIX}access"  # who may use it, as last set: datasets/access_note.py
 PRESET = f"{PREFIX}preset"  # what it was created for: datasets/presets.py

@@ -359,7 +359,13 @@ class Machine:
         if not path.exists():
             subprocess.run(["qemu-img", "create", "-q", "-f", form, str(path), str(size)], check=True)
         drive = f"file={path}" if unreadable is None else failing_drive(path, unreadable)
-        self.monitor(f"drive_add 0 if=none,id=drive-{name},{drive},cache=unsafe")
+
+        def added() -> bool:
+            self.monitor(f"drive_add 0 if=none,id=drive-{name},{drive},cache=unsafe")
+            return f"drive-{name}" in self.monitor("info block")
+
+        # The name is taken for a moment longer where a disk was unplugged just now.
+        wait_for(f"the image of {name} to be opened", added, timeout=60)
         extra: dict[str, object]
         if kind == "nvme":
             # Only a controller with such a region can warn of it. Its size has to be a power of two.

@@ -15,6 +15,7 @@ from appliance.facts.box_record import BoxMark, BoxMarks
 from appliance.facts.datasets import Dataset, Property, SpaceUse
 from appliance.facts.file_import import Count, FileImport, ImportResult
 from appliance.facts.importable import Importable, ImportablePart
+from appliance.facts.kept_copies import Keep
 from appliance.facts.receiver import Receiver
 from appliance.facts.remote import Remote
 from appliance.facts.sharing import Account, Group
@@ -89,7 +90,7 @@ def cellar(now: datetime, **changes: Any) -> Remote:
 def received_of(now: datetime) -> tuple[Receiver, ...]:
     """Another Larder that brings its backups, one that a code was shown for, and one whose folder is not here."""
     key = f"ssh-ed25519 {'AAAAC3NzaC1lZDI1NTE5AAAAI' + 'z' * 43}"
-    parents = Receiver("0badcafe", "attic/backups/parents", 7_001, now - timedelta(days=90), key, "larder-of-the-parents", now - timedelta(days=90))  # fmt: skip
+    parents = Receiver("0badcafe", "attic/backups/parents", 7_001, now - timedelta(days=90), key, "larder-of-the-parents", now - timedelta(days=90), keep=Keep(), seen=now - timedelta(hours=7))  # fmt: skip
     waits = Receiver("1badcafe", "attic/backups/sister", 7_002, now - timedelta(minutes=3), code_until=now + timedelta(days=900))  # fmt: skip
     gone = replace(parents, id="2badcafe", root="tank/backups/a-box-with-a-long-name.of-a-friend.example.org", guid=7_003, sender="a-box-with-a-long-name.of-a-friend.example.org")  # fmt: skip
     return parents, waits, gone

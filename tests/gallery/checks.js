@@ -135,5 +135,18 @@
         tell("beside the edge of the page", one, `${Math.round(left - edge)} px from it`);
     }
   }
+
+  // No sentence stands in two notices: whoever reads them takes it for two troubles
+  const said = new Map(); // where each was seen first
+  const notices = [...document.querySelectorAll(".attention, .toast, .note, .loss")].filter((one) => !hidden(one));
+  for (const notice of notices.filter((one) => !one.parentElement.closest(".attention, .toast, .note, .loss"))) {
+    const copy = notice.cloneNode(true);
+    for (const one of copy.querySelectorAll("a.button, button, time, svg, form, [popover]")) one.remove();
+    for (const one of copy.querySelectorAll("strong, small, p, li, h2, h3, div, dt, dd, tr")) one.append(". ");
+    for (const words of new Set(copy.textContent.split(/[.!?…]+(?=\s|$)/).map((text) => text.replace(/\s+/g, " ").trim())))
+      if (words.split(" ").length < 4 || /^(It|Its|They|Their) /.test(words)) continue; // of what that notice names
+      else if (said.has(words)) tell("sentence in two notices", notice, `also in ${name(said.get(words))}`, words);
+      else said.set(words, notice);
+  }
   return found;
 }

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from tests.dev import inventory
 from tests.dev.boxes import BOXES
+from web.box.support import SHELF
 
 
 class Gallery:
@@ -29,6 +30,7 @@ class Gallery:
             response = self.get_response(request)
             transaction.set_rollback(True)
             transaction.set_rollback(True, using="inventory")
+        SHELF.discard()  # a support bundle is kept in memory
         return response
 
 

@@ -20,6 +20,7 @@ HEIGHT = 900
 PATIENCE = 300_000  # milliseconds; only the end of it, on a slow computer
 LARGEST_PAGE, LARGEST_VISIT = 60_000, 120_000  # bytes on the wire, with the compression of deploy/nginx/larder.conf
 CHECKS = Path(__file__).with_name("checks.js").read_text()
+FORMS = "main form:has(input:not([type=hidden]), select, textarea)"
 LONG = "a-name-that-somebody-made-as-long-as-it-may-be-" * 5
 # Where things moved once the page was there, without anybody having touched it.
 NOTE_SHIFTS = """
@@ -222,13 +223,17 @@ def size_of(page: Page, url: str) -> int:
 
 def look_at_errors(page: Page, path: str, width: int) -> Iterator[Finding]:
     """The forms of the page, sent empty and with very long answers. The server forgets what they did."""
-    count = page.locator("main form:has(input:not([type=hidden]), select, textarea)").count()
+    forms = page.locator(FORMS)
+    count = forms.count()
     for number in range(count):
         for state, text in (("sent empty", ""), ("with long answers", LONG)):
             if page.url.split("#")[0] != page.url or strip(page.url) != strip(path) or state != "sent empty" or number:
                 page.goto(path)
+            if number >= forms.count():
+                yield Place(path, width, "light", state).finding("form is gone", "", "", "after others were sent")
+                continue
             with page.expect_navigation() as sent:
-                page.evaluate(SEND, [number, text])
+                page.evaluate(SEND, [FORMS, number, text])
             answer = sent.value.status if sent.value else 0
             if answer == 404:
                 continue
@@ -242,8 +247,8 @@ def look_at_errors(page: Page, path: str, width: int) -> Iterator[Finding]:
                 yield from read_by_axe(at, page)
 
 
-SEND = """([number, text]) => {
-  const form = [...document.querySelectorAll("main form:has(input:not([type=hidden]), select, textarea)")][number];
+SEND = """([forms, number, text]) => {
+  const form = document.querySelectorAll(forms)[number];
   for (const one of form.elements)
     if (one.matches("input:not([type=hidden], [type=checkbox], [type=radio], [type=file], [type=number]), textarea")) { one.value = text; }
     else if (!text && one.matches("[type=checkbox], [type=radio]")) one.checked = false;

@@ -14,6 +14,8 @@ from tests.messages import catalogue
 from tests.messages.collect import ROOT, code, in_code, in_template, templates
 
 READ = re.compile(r'(?<![\w-])(?:title|aria-label|placeholder|alt|data-label)="([^"]*)"')
+# Words that a tag of a template joins with a value. Commands are the same in every language.
+JOINED = re.compile(r'(?<!command=)"([^"]*[^\W\d_] )"\|add:')
 # What is the same in every language, or no word.
 NAMES = {
     "C",
@@ -46,8 +48,9 @@ def unmarked(text: str) -> list[str]:
     """Words of a template that are in no message."""
     text = re.sub(r"{% blocktranslate.*?{% endblocktranslate %}|{#.*?#}", " ", text, flags=re.DOTALL)
     text = re.sub(r"<(pre|code|kbd|script|textarea)\b.*?</\1>", " ", text, flags=re.DOTALL)
+    joined = JOINED.findall(text)
     text = re.sub(r"{%.*?%}|{{.*?}}", " ", text, flags=re.DOTALL)
-    read = READ.findall(text)
+    read = [*READ.findall(text), *joined]
     lines = [*re.sub(r"<[^>]*>", "\n", text, flags=re.DOTALL).splitlines(), *read]
     lines = [re.sub(r"&#?\w+;", " ", line).strip() for line in lines]
     return [line for line in lines if set(re.findall(r"[^\W\d_]+", line)) - NAMES]
@@ -93,6 +96,9 @@ def test_message_of_code_is_found(code, message, plural):
 
 def test_words_outside_of_messages_are_found():
     assert unmarked('<p title="A title">{% if a %}Text{% endif %}{{ name }}</p>') == ["Text", "A title"]
+    assert unmarked('{% include "inc/state.html" with word="with "|add:above command="zpool add "|add:disk %}') == [
+        "with"
+    ]
     assert unmarked("<p>{% translate 'Text' %}: {{ name }} °C &middot;</p>") == []
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from appliance import names
 from appliance.errors import Refused
+from tests.reasons import expect_refusal
 
 KINDS = [
     names.check_pool_name,
@@ -123,6 +124,13 @@ def test_pool_name_of_41_characters_is_refused():
 def test_odd_folder_name_is_refused(name):
     with pytest.raises(Refused):
         names.check_folder_name(name)
+
+
+@pytest.mark.parametrize("name", ["restoring-deadbeef", "drill-0123abcd"])
+def test_folder_name_of_a_restore_or_of_its_test_is_refused(name):
+    with expect_refusal("folder-name-reserved"):
+        names.check_folder_name(name)
+    names.check_folder_name(f"{name}0")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Pages, messages and mails use the words that people know: none of these phrases is in what anybody reads."""
+"""Pages, messages, mails, README and CHANGELOG use the words that people know: none of these phrases is in them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,23 @@ FORBIDDEN = (
     # sentences without their subject
     "is so", "what is so", "by themselves", "not told", "it says it is", "remembers itself", "its number is", "made of what",
     # unclear buttons and headings
-    "go on with it", "bring in", "the last look went wrong", "nobody has looked", "move or end", "in ways of their own",
-    "what it says", "how it is", "where from", "it waits for you", "never counted", "what has to be on disk",
+    "go on with it", "bring in", "bring it in", "the last look went wrong", "nobody has looked", "move or end",
+    "in ways of their own", "what it says", "how it is", "where from", "it waits for you", "never counted", "what has to be on disk",
 )  # fmt: skip
-# Second words for a thing that has one: user, scrub, Continue.
+# Second words for a thing that has one: user, scrub, Continue, import, stored, solid-state disk.
 SYNONYMS = (
     r"accounts?", r"persons?", r"people", r"check \(scrub\)", r"(?:being|never|was) checked", r"checking tank", r"checking {pool}",
     r"checked every", r"(?:next|last) check", r"check paused", r"check or rebuild", r"check of(?: {pool})?(?=$| {pool})",
-    r"checks and rebuild\w*", r"^go on",
+    r"checks and rebuild\w*", r"^go on", r"bring(?:s|ing)? (?:{pool}|…|them|the pool|a pool) in", r"set aside", r"solid state",
 )  # fmt: skip
 # What looks like one of them and is right in its place: file, phrase, and why.
 RIGHT: dict[tuple[str, str], str] = {
+    ("README.md", "person"): "a human, whom Larder is made for",
+    ("appliance/backups/set_aside.py", "set aside"): "the name of a copy that stays under another name: Set aside",
     ("appliance/benchmarks/afp_benchmark.py", "account"): "a key of netatalk's file",
     ("appliance/benchmarks/workloads.py", "people"): "people on the internet",
+    ("templates/backups/list.html", "set aside"): "copies that stay under another name: Set aside",
+    ("templates/backups/show.html", "set aside"): "the button for it",
     ("templates/guide/users.html", "person"): "a human, who gets a user",
     ("web/alerts/mail_providers.py", "accounts"): "those of a mail provider",
     ("web/search/entries.py", "account"): "a word that leads to Users",
@@ -37,7 +41,9 @@ RIGHT: dict[tuple[str, str], str] = {
     ("web/search/entries.py", "people"): "a word that leads to Users",
     ("web/search/entries.py", "person"): "a word that leads to Users",
     ("workers/mail_problems.py", "account"): "one of a mail provider",
+    ("workers/spool.py", "set aside"): "the log: an event that cannot be read is moved out of the way",
 }
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md"]
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 CODE = sorted(path for top in ("appliance", "web", "workers") for path in (ROOT / top).rglob("*.py"))
 PHRASES = re.compile(rf"\b({'|'.join(re.escape(words) for words in FORBIDDEN)})\b", re.IGNORECASE)
@@ -85,6 +91,21 @@ def test_messages_use_no_forbidden_phrase():
     assert [(path, found) for path, text in texts if (found := found_in(path, text))] == []
 
 
+def paragraphs(text: str) -> list[str]:
+    """The paragraphs and items of a text in Markdown, each on one line, without code."""
+    text = re.sub(r"```.*?```|`[^`]*`|<!--.*?-->", "…", text, flags=re.DOTALL)
+    return [" ".join(part.split()) for part in re.split(r"\n\s*\n|\n(?=\s*[-*#|] ?)", text)]
+
+
+def said_by_documents() -> Iterator[tuple[str, str]]:
+    yield from ((path.name, text) for path in DOCUMENTS for text in paragraphs(path.read_text()))
+
+
+def test_readme_and_changelog_use_no_forbidden_phrase():
+    found = [(name, words, text) for name, text in said_by_documents() for words in found_in(ROOT / name, text)]
+    assert found == []
+
+
 def said_by_code() -> Iterator[tuple[str, str]]:
     """Each message and each sentence that is none, with its file."""
     yield from ((one.file, f"{one.message}\n{one.plural}") for one in messages())
@@ -97,7 +118,8 @@ def second_words(text: str) -> set[str]:
 
 
 def test_a_thing_has_one_word():
-    found = {(file, words, text) for file, text in said_by_code() for words in second_words(text)}
+    said = (*said_by_code(), *said_by_documents())
+    found = {(file, words, text) for file, text in said for words in second_words(text)}
     assert sorted(one for one in found if one[:2] not in RIGHT) == []
     assert sorted(set(RIGHT) - {one[:2] for one in found}) == []  # what is right there is still there
 
@@ -115,3 +137,5 @@ def test_the_search_itself_finds_what_it_is_for():
     assert second_words("Checking {pool} (scrub)") == {"checking {pool}"}
     assert second_words("Check the cable. Last checked then. It goes on. /account/") == set()
     assert second_words("Go on growing") == {"go on"}
+    assert second_words("Bring {pool} in again, and brings {name} in") == {"bring {pool} in", "brings … in"}
+    assert paragraphs("# One\n\n- two is\n  so, `mend`\n- three") == ["# One", "- two is so, …", "- three"]

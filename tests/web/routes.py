@@ -151,6 +151,7 @@ ROUTES = [
     Route("receivers", "/backups/receiving/", READ),
     Route("receive_copies", "/backups/receiving/new/", BOTH),
     Route("receiver", "/backups/receiving/0badcafe/", READ),
+    Route("received_retention", "/backups/receiving/0badcafe/retention/", BOTH),
     Route("pairing_code", "/backups/receiving/0badcafe/code/", CHANGE),
     Route("withdraw_pairing_code", "/backups/receiving/0badcafe/withdraw/", CHANGE),
     Route("remove_receiver", "/backups/receiving/0badcafe/remove/", READ),

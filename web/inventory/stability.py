@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+import msgspec
 from django.db.models import Max, Q
 
 from appliance.facts.box import Pool
@@ -24,9 +25,17 @@ def replace_pools(found: Iterable[Pool], now: datetime) -> bool:
 
     def troubled(pool: Pool) -> datetime | None:
         old = before.get(str(pool.guid))
-        return now if health.shows_trouble(pool, old.fact if old else None) else old.troubled if old else None
+        return now if health.shows_trouble(pool, known_fact(old)) else old.troubled if old else None
 
     return store.replace(PoolRow, pools, lambda pool: str(pool.guid), troubled=troubled) or bool(rested)
+
+
+def known_fact(row: PoolRow | None) -> Pool | None:
+    """What was read of a pool before; None also where it cannot be decoded, so that the new reading replaces it."""
+    try:
+        return row.fact if row else None
+    except msgspec.MsgspecError:
+        return None
 
 
 def last_read() -> datetime | None:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from django.utils.translation import gettext
 
+from appliance.backups.remote.drill_remote import DrillRemote
 from appliance.backups.remote.restore_remote import RestoreRemote
 from appliance.backups.remote.send_backup import SendBackup
 from appliance.backups.restore_folder import RestoreFolder
@@ -21,6 +22,7 @@ from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.burn_in.burn_in_disk import BurnInDisk
 from appliance.disks.erase import EraseDisk
 from appliance.disks.selftest import StartSelfTest
+from appliance.errors import Refused
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Dataset
 from appliance.formatting import duration_text, rate_text, round_time_left, size_text
@@ -178,6 +180,16 @@ def restored_remote(operation: RestoreRemote, known: EstimateFacts) -> str:
     return text_of(operation.time_text(remote)) if remote else gettext("It depends on the line to the other computer.")
 
 
+def remote_drill(operation: DrillRemote, known: EstimateFacts) -> str:
+    try:
+        fetched = text_of(operation.time_text(known.facts))
+    except Refused:
+        fetched = gettext("It depends on the line to the other computer.")
+    return gettext("{fetched} Then everything is compared: about 3 h for each TB, an estimate for hard disks.").format(
+        fetched=fetched
+    )
+
+
 def snapshots(operation: DestroySnapshots, known: EstimateFacts) -> str:  # noqa: ARG001
     if not operation.lasts():
         return FREES
@@ -203,7 +215,7 @@ DURATIONS: dict[str, str | Estimate] = {
             "release-snapshot", "remove-group", "remove-import", "remove-receiver", "remove-remote", "rename-account", "rename-snapshot",
             "republish-share", "run-snapshot-policies", "set-backup", "set-copy-aside", "set-dataset-property",
             "set-host-name", "set-import-password", "set-members", "set-password", "set-pool-property", "set-share",
-            "set-smb-security", "set-snapshot-policy", "set-target", "set-time-servers", "set-time-zone", "set-user-quota",
+            "set-received-retention", "set-smb-security", "set-snapshot-policy", "set-target", "set-time-servers", "set-time-zone", "set-user-quota",
             "stop-scrub", "stop-trim", "store-key", "take-checkpoint", "take-snapshot", "try-mtu", "upgrade-pool", "write-record",
         ),
         SECONDS,
@@ -222,6 +234,7 @@ DURATIONS: dict[str, str | Estimate] = {
     "share-folder": files_if_many,
     "destroy-snapshots": snapshots,
     "prune-snapshots": snapshots,
+    "prune-received": snapshots,
     "restore-from-snapshot": PER_TB,
     "verify-backup": lazy_text(
         "It depends on how much is compared: about 3 h for each TB, which is read on both sides, an estimate for hard disks."
@@ -229,6 +242,7 @@ DURATIONS: dict[str, str | Estimate] = {
     "drill-backup": lazy_text(
         "It depends on how much there is: about 6 h for each TB, which is restored and then compared, an estimate for hard disks."
     ),
+    "drill-remote": remote_drill,
     "test-import": lazy_text("It depends on how many files there are: the other computer lists all of them."),
     "run-import": lazy_text(
         "It depends on how much there is, and on the network: about 3 h for each TB over one of 1 Gbit/s. Comparing takes as long again."

@@ -14,8 +14,11 @@ from appliance.backups.discard_received import DiscardReceived
 from appliance.backups.drill import DrillBackup
 from appliance.backups.drill_scratch import RemoveDrill
 from appliance.backups.pairing.pair_box import PairBox
+from appliance.backups.pairing.prune_received import PruneReceived
 from appliance.backups.pairing.receive_copies import ReceiveCopies
 from appliance.backups.pairing.remove_receiver import RemoveReceiver
+from appliance.backups.pairing.set_retention import SetReceivedRetention
+from appliance.backups.remote.drill_remote import DrillRemote
 from appliance.backups.remote.restore_remote import RestoreRemote
 from appliance.backups.remote.send_backup import SendBackup
 from appliance.backups.remote.set_up import AddRemote, ConfirmHostKey, RemoveRemote, TestRemote
@@ -213,6 +216,8 @@ UI: dict[type[Operation], OperationUi] = {
     PairBox: replace(REMOTES, secret=PAIRING_CODE),
     ReceiveCopies: replace(RECEIVERS, link=lazy_text("Show the code")),
     RemoveReceiver: RECEIVERS,
+    SetReceivedRetention: RECEIVERS,
+    PruneReceived: RECEIVERS,
     AddImport: replace(IMPORTS, secret=secret_fields.SOURCE_PASSWORD),
     ConfirmImportKey: IMPORTS,
     SetImportPassword: replace(IMPORTS, secret=secret_fields.SOURCE_PASSWORD),
@@ -234,6 +239,7 @@ UI: dict[type[Operation], OperationUi] = {
         ),
     ),
     DrillBackup: BACKUPS,
+    DrillRemote: BACKUPS,
     RemoveDrill: BACKUPS,
     DiscardReceived: BACKUPS,
     EraseDisk: DISKS,

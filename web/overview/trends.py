@@ -34,7 +34,7 @@ def pool_trends(cards: Iterable[PoolCard], now: datetime) -> dict[str, Trend]:
     today = now.date()
     wanted = Q(day__in=[today - timedelta(days=back) for back in range(0, YEAR, EVERY)]) | Q(day__gt=today - WEEKS)
     history: dict[str, list[PoolDay]] = {card.key: [] for card in cards}
-    for row in PoolDay.objects.filter(wanted, guid__in=history):
+    for row in PoolDay.objects.filter(wanted, day__lte=today, guid__in=history):
         history[row.guid].append(row)
     return {card.key: trend_of(card, history[card.key], now) for card in cards}
 

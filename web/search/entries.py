@@ -79,7 +79,7 @@ PAGES = (
     (lazy_text("Protected snapshots"), "snapshot_holds", "snapshot", lazy_text("hold")),
     (lazy_text("Backups"), "backups", "copy", lazy_text("copy replication second")),
     (lazy_text("Other computers for backups"), "remotes", "copy", lazy_text("ssh remote replication")),
-    (lazy_text("Received copies"), "receivers", "copy", lazy_text("backups of another larder")),
+    (lazy_text("Received copies"), "receivers", "copy", lazy_text("backups of another larder retention")),
     (lazy_text("Recovery"), "recovery", "repair", lazy_text("phrase keys lost box disaster settings")),
     (lazy_text("Connected clients"), "connected", "users", lazy_text("computers open files smb nfs afp")),
     (lazy_text("SMB security"), "protection", "lock", lazy_text("signing encryption guest windows")),
@@ -137,8 +137,12 @@ ACTS = (
         "gauge",
         lazy_text("speed client network protocol"),
     ),
-    (lazy_text("Shut down or restart"), "box", "power", lazy_text("reboot off")),
     (lazy_text("Replace a disk"), "disks", "refresh", lazy_text("swap failing drive")),
+)
+# Each leads to its review, which says first who is connected and what runs.
+POWER_ACTS = (
+    (lazy_text("Shut down"), "shut-down", lazy_text("power off switch off box")),
+    (lazy_text("Restart"), "restart", lazy_text("reboot box")),
 )
 POOL_ACTS = (
     (lazy_text("Scrub"), "pool", "scrub", lazy_text("check verify")),
@@ -149,6 +153,8 @@ POOL_ACTS = (
 # With ``?folder=``, the form of sharing leads to the folder itself where it is shared.
 FOLDER_ACTS = (
     (lazy_text("Share {name}"), "share_new_folder", "share", lazy_text("smb nfs afp windows mac linux")),
+    (lazy_text("Take a snapshot of {name}"), "take_snapshot", "plus", lazy_text("now create")),
+    (lazy_text("Back up {name}"), "add_backup", "copy", lazy_text("backup copy replication")),
     (lazy_text("Snapshots of {name}"), "snapshots_of", "snapshot", lazy_text("previous versions history")),
     (lazy_text("Restore files from {name}"), "restore_files", "history", lazy_text("deleted lost find undelete")),
     (lazy_text("Settings of {name}"), "folder_settings", "settings", lazy_text("properties compression")),
@@ -161,7 +167,7 @@ FOLDER_ACTS = (
 )
 VOLUME_ACTS = (
     (lazy_text("Share {name}"), "share_iscsi", "share", "iscsi"),
-    *(act for act in FOLDER_ACTS if act[1] in {"snapshots_of", "folder_settings"}),
+    *(act for act in FOLDER_ACTS if act[1] in {"take_snapshot", "add_backup", "snapshots_of", "folder_settings"}),
 )
 
 
@@ -183,6 +189,9 @@ def list_entries(tokens: list[str]) -> Iterator[Entry]:
     for row in pools:
         yield Entry(row.name, "pool", reverse("pool", args=[row.key]), "pool")
     yield from (Entry(words, "action", reverse(name), icon, more) for words, name, icon, more in ACTS)
+    yield from (
+        Entry(words, "action", reverse("review_power", args=[act]), "power", more) for words, act, more in POWER_ACTS
+    )
     for row in pools:
         for words, name, icon, more in POOL_ACTS:
             yield Entry(f"{words} {row.name}", "action", reverse(name, args=[row.key]), icon, more)

@@ -38,6 +38,11 @@ PIP = """#!/bin/bash
 [ -e "$STUBS/no-network" ] && { echo "Could not fetch" >&2; exit 1; }
 cp "${@: -1}" "$(dirname "$0")/../packages"
 """
+WITHOUT_OWNERS = """#!/bin/bash
+words=()
+while [ $# -gt 0 ]; do case $1 in -o | -g) shift ;; *) words+=("$1") ;; esac; shift; done
+exec /usr/bin/install "${words[@]}"
+"""
 PYTHON_OF_VENV = """#!/bin/bash
 case "$*" in
     *sysconfig*) echo "$(dirname "$0")/../site" ;;
@@ -116,6 +121,17 @@ def test_update_replaces_all_parts_together(box, versions):
     assert box.update(new).returncode == 0
     assert box.parts() == {"new"}
     assert (box.opt / "venv/site/larder.pth").read_text() == f"{box.opt}/app\n"
+
+
+def test_boxes_that_were_paired_before_visits_were_noted_count_as_here_at_the_update(box, tmp_path):
+    box.stub("install", WITHOUT_OWNERS)
+    folder = tmp_path / "receive"
+    folder.mkdir()
+    for name in ("0badcafe", "1badcafe"):
+        (folder / f"{name}.json").write_text("{}")
+        assert box.bash(f"visits {folder}").returncode == 0
+        # Later ones have a moment of their own: when they were paired.
+        assert [one.name for one in (folder / "visits").iterdir()] == ["0badcafe"]
 
 
 def test_update_compiles_the_translations(box, versions):

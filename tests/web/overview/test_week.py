@@ -116,6 +116,8 @@ def test_trend_is_a_line_from_the_first_day_to_today(calm):
     pool = rows.pool_of("tank", 1000)
     rows.put(pools=[pool])
     days_of(pool.guid, [10, 20, 40])
+    ahead = (NOW + 1500 * DAY).date()  # stored while the clock was ahead
+    PoolDay.objects.create(guid=str(pool.guid), name="tank", day=ahead, used=0, total=100)
     trend = pool_trends(box.read_box().cards, NOW)[str(pool.guid)]
     assert trend.points == f"0.0,{HEIGHT * 0.9:.1f} {WIDTH / 2:.1f},{HEIGHT * 0.8:.1f} {WIDTH:.1f},{HEIGHT * 0.6:.1f}"
     assert (trend.percent_then, trend.since) == (10, (NOW - 12 * DAY).date())

@@ -49,6 +49,8 @@ def found(text: str) -> list[str]:
         ("guest", "SMB security"),
         ("smb.conf", "Manual changes"),
         ("pair", "Pair with another Larder"),
+        ("reboot", "Restart"),
+        ("shut down", "Shut down"),
     ],
 )
 def test_pages_and_acts_are_found_by_their_words(box, text, first):
@@ -78,6 +80,8 @@ def test_every_page_without_arguments_has_an_entry():
         ("restore files tank/photos", f"/snapshots/of/{PHOTOS}/restore/"),
         ("photos settings", f"/folders/{PHOTOS}/settings/"),
         ("users photos", f"/folders/{PHOTOS}/access/"),
+        ("snapshot photos now", f"/snapshots/of/{PHOTOS}/take/"),
+        ("back up photos", f"/backups/of/{PHOTOS}/new/"),
         ("iscsi disk1", f"/folders/{VOLUME}/iscsi/"),
     ],
 )
