@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import shlex
 import shutil
 import signal
@@ -30,11 +31,16 @@ MIB, GIB, TB = 2**20, 2**30, 10**12
 RUN = CACHE / "run"
 MEMORY = "4096"
 CPUS = "2"
+LISTENING = range(20000, 32768)
 PORTS = {"ssh": 22, "http": 80, "https": 443, "smb": 445, "nfs": 2049, "iscsi": 3260}
 
 
 class MachineError(RuntimeError):
     """The machine did not do what was asked; the text has its answer."""
+
+
+class PortTaken(MachineError):
+    """Somebody else listens on a port that was free a moment ago."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +91,26 @@ def wait_for(what: str, ready: Callable[[], object], *, timeout: float = 180, ev
     raise MachineError(f"waited {timeout:.0f} s for {what}; last: {last!r}")
 
 
+def free_ports(number: int) -> list[int]:
+    """So many ports that nothing listens on, each another. None is of those that the kernel gives to outgoing connections
+    (ip(7), ``ip_local_port_range``), which might take it before QEMU does."""
+    found: list[int] = []
+    for port in random.sample(LISTENING, len(LISTENING)):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            found.append(port)
+        if len(found) == number:
+            return found
+    raise MachineError(f"{number} free ports were not found")
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return free_ports(1)[0]
+
+
+def new_ports() -> dict[str, int]:
+    """A free port for each that leads into a machine."""
+    return dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
 
 
 def failing_drive(path: Path, at: int) -> str:
@@ -126,7 +148,7 @@ class Machine:
         )
 
     def spawn(self, *extra: str) -> None:
-        """Start QEMU on this folder's ``root.qcow2`` and ``disk*.qcow2``."""
+        """Start QEMU on this folder's ``root.qcow2`` and ``disk*.qcow2``. Raises MachineError with what it said, PortTaken."""
         forwards = ",".join(f"hostfwd=tcp:127.0.0.1:{self.ports[name]}-:{inside}" for name, inside in PORTS.items())
         argv = ["qemu-system-x86_64", "-M", "pc", *self.accel.split(), "-m", MEMORY, "-smp", CPUS]
         argv += ["-nodefaults", "-display", "none", "-no-user-config", "-rtc", "base=utc"]
@@ -154,8 +176,14 @@ class Machine:
         self.pid = process.pid
         self.remember()
         wait_for(
-            "QEMU's control socket", lambda: process.poll() is None and (self.folder / "qmp.sock").exists(), timeout=20
+            "QEMU's control socket",
+            lambda: process.poll() is not None or (self.folder / "qmp.sock").exists(),
+            timeout=60,
         )
+        if process.poll() is not None:
+            said = (self.folder / "qemu.log").read_text(errors="replace")[-2000:]
+            fault = PortTaken if "host forwarding rule" in said else MachineError
+            raise fault(f"QEMU ended with {process.returncode}: {said}")
 
     @staticmethod
     def drive_device(bay: int, disk: DiskModel) -> str:

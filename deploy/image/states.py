@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from deploy.image.build import CACHE, lock_layer, say
-from deploy.image.machine import DISKS, GIB, PORTS, RUN, Machine, free_port, wait_for
+from deploy.image.machine import DISKS, GIB, RUN, Machine, PortTaken, new_ports, wait_for
+
+ATTEMPTS = 3
 
 
 def accelerator() -> str:
@@ -74,9 +76,23 @@ def boot_machine(name: str, layer: Path, *, folder: Path | None = None, ports: d
                 ["qemu-img", "create", "-q", "-f", "qcow2", str(home / f"disk{bay}.qcow2"), str(disk.size)], check=True
             )
     (home / "qmp.sock").unlink(missing_ok=True)
-    machine = Machine(name, home, layer, ports or {key: free_port() for key in PORTS}, accelerator())
-    machine.spawn()
+    machine = Machine(name, home, layer, ports or new_ports(), accelerator())
+    if ports:
+        machine.spawn()
+    else:
+        spawn_on_free_ports(machine)
     return machine
+
+
+def spawn_on_free_ports(machine: Machine, *extra: str) -> None:
+    """Start it, on other ports where another program was quicker to take one."""
+    for _again in range(ATTEMPTS - 1):
+        with contextlib.suppress(PortTaken):
+            machine.spawn(*extra)
+            return
+        (machine.folder / "qemu.log").unlink()
+        machine.ports = new_ports()
+    machine.spawn(*extra)
 
 
 def warm_state(layer: Path) -> Path:
@@ -147,8 +163,8 @@ def restore_machine(name: str, layer: Path, state: Path | None = None) -> Machin
     folder = fresh_folder(name)
     for file in state.glob("*.qcow2"):
         create_overlay(file, folder / file.name)
-    machine = Machine(name, folder, layer, {key: free_port() for key in PORTS}, accelerator())
-    machine.spawn("-incoming", f"exec:cat {shlex.quote(str(state / 'memory'))}")
+    machine = Machine(name, folder, layer, new_ports(), accelerator())
+    spawn_on_free_ports(machine, "-incoming", f"exec:cat {shlex.quote(str(state / 'memory'))}")
     wait_for(
         "the memory to be read",
         lambda: machine.qmp("query-status")["status"] in {"running", "paused", "postmigrate"},
