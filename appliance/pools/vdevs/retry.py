@@ -6,7 +6,8 @@ the caller, ``vdev_disk_open`` leaves its loop after the first ENOENT, whatever 
 then fails while it opens the disks, before anything is written to them (``spa_vdev_add`` and ``spa_create`` open the
 vdevs first), so a retry is safe.
 
-Each retry writes the partition tables anew, so udev takes them away anew: on a very slow box three attempts were too few.
+So udev is kept from rereading these disks meanwhile. Where that is not possible, a retry writes the partition tables anew, and
+udev takes them away anew: on a very slow box three attempts were too few.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ TIMES = 8
 
 def run_with_udev_retry(argv: Sequence[str], *, timeout: float, given: str | bytes | None = None) -> command.Result:
     """Run a command, and retry it when a disk briefly disappears. Raises what ``command.run`` raises."""
-    for _attempt in range(TIMES - 1):
-        try:
-            return command.run(argv, timeout=timeout, given=given)
-        except command.CommandFailed as failed:
-            if not any(text in failed.said for text in BRIEF):
-                raise
-            udev.settle_udev()
-    return command.run(argv, timeout=timeout, given=given)
+    with udev.unwatched([word for word in argv if word.startswith("/dev/")]):
+        for _attempt in range(TIMES - 1):
+            try:
+                return command.run(argv, timeout=timeout, given=given)
+            except command.CommandFailed as failed:
+                if not any(text in failed.said for text in BRIEF):
+                    raise
+                udev.settle_udev()
+        return command.run(argv, timeout=timeout, given=given)
