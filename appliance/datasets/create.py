@@ -20,6 +20,7 @@ from appliance.facts.datasets import Dataset
 from appliance.formatting import continue_sentence, size_text
 from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work, command_step, never
+from appliance.shares import inheritance, teardown
 from appliance.system.accounts import PEOPLE
 from appliance.zfs import mount, mountpoints
 from appliance.zfs.mountpoints import top_step
@@ -64,6 +65,9 @@ class CreateDataset(Operation, tag="create-dataset"):
     @property
     def subject(self) -> str:
         return self.full_name
+
+    def locks(self) -> tuple[str, ...]:
+        return (*super().locks(), "shares")
 
     def wants_secret(self) -> bool:
         return bool(self.key)
@@ -124,6 +128,7 @@ class CreateDataset(Operation, tag="create-dataset"):
                     "group", Message("Let the users of this box use it"), ["chgrp", PEOPLE], self.full_name, place
                 ),
                 top_step("mode", Message("Keep everyone else out"), ["chmod", "2770"], self.full_name, place),
+                *inheritance.serve_new_step(parent, self.full_name),
             ),
             identity={"operation": msgspec.to_builtins(self), "parent": parent.guid if parent else 0},
             undo=Message("It can be destroyed again."),
@@ -161,6 +166,8 @@ class CreateDataset(Operation, tag="create-dataset"):
             return dataset is not None
         if step == "mount":
             return dataset.mounted
+        if step == "serve":
+            return teardown.all_served(facts, [dataset])
         try:
             status = Path(dataset.mountpoint).stat()
             wanted = grp.getgrnam(PEOPLE).gr_gid
@@ -173,6 +180,11 @@ class CreateDataset(Operation, tag="create-dataset"):
         if dataset and not dataset.mounted:
             return Message(
                 "{full_name} is there, but not mounted. Destroy it, look what else is at its mountpoint, and create it again.",
+                full_name=self.full_name,
+            )
+        if dataset and step == "serve":
+            return Message(
+                "{full_name} is there, but its shares may not be on. Its page shows what is served.",
                 full_name=self.full_name,
             )
         if dataset:

@@ -18,7 +18,8 @@ from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share
 from appliance.message import Message
 from appliance.operation import Plan, Step, Work
-from appliance.shares import teardown
+from appliance.shares import inheritance, teardown
+from appliance.shares.settings import lays_open
 from appliance.snapshots import policy, retention
 from appliance.zfs import mount as zfs_mount
 from appliance.zfs import mountpoints, status, system_datasets
@@ -114,8 +115,11 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
     name: str
 
     def needs_proof(self, facts: Facts, plan: Plan) -> bool:
-        """Whether the snapshot schedule of the new parent retains less."""
+        """Whether the snapshot schedule of the new parent retains less, or its share lays everything open."""
         dataset = self.find_dataset(facts)
+        shared = self.share_move(facts)
+        if shared and any(lays_open(part) for _protocol, part in shared.changed_parts()):
+            return True
         if dataset is None or dataset.policy_source in policy.OWN:
             return dataset is None
         then = policy.parent_policy(facts.dataset(self.parent))
@@ -234,6 +238,7 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
         family = facts.below(self.dataset)
         shares = teardown.shares_at(facts, family)
         dataset, parent = self.find_dataset(facts), facts.dataset(self.parent)
+        shared = self.share_move(facts)
         move = DatasetMove(
             self.dataset, self.target, family, self.new_mountpoint(dataset, parent) if dataset and parent else ""
         )
@@ -252,23 +257,44 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
                 target=self.target,
                 number=len(family) - 1,
             ),
-            steps=(*teardown.close_step(shares), moved, *teardown.serve_step(shares)),
+            steps=(*teardown.close_step(shares), moved, *self.serve_steps(shares, shared)),
             identity={
                 **self.plan_identity(),
                 "below": sorted(dataset.guid for dataset in family),
                 **teardown.connected_computers(shares),
+                **({"shared": shared.then.text()} if shared and shared.gains_parts else {}),
             },
-            warnings=tuple(self.list_warnings(facts, shares)),
+            warnings=tuple(self.list_warnings(facts, shares, shared)),
             undo=Message("It can be renamed back at any time."),
             details=teardown.review_facts(facts, shares),
         )
 
-    def list_warnings(self, facts: Facts, shares: list[Share]) -> Iterator[str]:
+    def share_move(self, facts: Facts) -> inheritance.ShareMove | None:
+        """What it changes about the shares that come from the folder above."""
+        dataset = self.find_dataset(facts)
+        return inheritance.find_move(dataset, facts.dataset(self.parent), self.target, facts) if dataset else None
+
+    def serve_steps(self, shares: list[Share], shared: inheritance.ShareMove | None) -> list[Step]:
+        gains = shared is not None and shared.then.anything
+        ends = shared is not None and not gains and {share.path for share in shares} <= shared.places
+        return [teardown.serve_step(stays=not ends)] if shares or gains else []
+
+    def list_warnings(self, facts: Facts, shares: list[Share], shared: inheritance.ShareMove | None) -> Iterator[str]:
         if shares:
-            yield Message("Clients that have a file of it open are disconnected. The shares keep their names.")
+            yield Message("Clients that have a file of it open are disconnected.")
             yield from teardown.disk_warnings(shares)
-        if dataset := self.find_dataset(facts):
-            yield from policy.describe_move(dataset, facts.dataset(self.parent))
+        dataset, parent = self.find_dataset(facts), facts.dataset(self.parent)
+        if dataset is None or parent is None:
+            return
+        own = shared is None or not shared.now_in_use
+        if own and any(share.protocol != "nfs" for share in shares):
+            yield Message("The shares keep their names.")
+        exported = any(share.protocol == "nfs" for share in shares) and not (shared and "nfs" in shared.lost)
+        if exported and (place := self.new_mountpoint(dataset, parent)):
+            yield Message("Its NFS path becomes {place}. Change it on the computers that mount it.", place=place)
+        if shared:
+            yield from shared.describe()
+        yield from policy.describe_move(dataset, parent)
 
     def probe(self, step: str, facts: Facts) -> bool:
         now = facts.dataset_of(self.guid)

@@ -12,7 +12,7 @@ from appliance.errors import Failed, LarderError, Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.pool_reasons import missing_pool
-from appliance.message import Message
+from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work
 from appliance.shares import approved, publish
 from appliance.shares.iscsi import configfs
@@ -24,6 +24,7 @@ from appliance.shares.settings import (
     PROTOCOLS,
     ShareSetting,
     Smb,
+    describe_parts,
     is_servable,
     lays_open,
     setting_of,
@@ -131,7 +132,7 @@ class ApproveShares(Operation, tag="approve-shares"):
 
     def plan(self, facts: Facts) -> Plan:
         offers = offered_shares(facts, self.pool)
-        said = {dataset.name: "; ".join(self.words(setting)) for dataset, setting in offers}
+        said = {dataset.name: join_messages(list(describe_parts(setting)), "; ") for dataset, setting in offers}
         unknown = sorted({who for _dataset, setting in offers for who in missing_users(setting, facts)})
         guests = [d.name for d, setting in offers if isinstance(setting.smb, Smb) and setting.smb.guest != "no"]
         warnings = []
@@ -174,17 +175,6 @@ class ApproveShares(Operation, tag="approve-shares"):
             details=said,
             undo=Message("Each can be switched off at its folder."),
         )
-
-    @staticmethod
-    def words(setting: ShareSetting) -> Iterator[str]:
-        for protocol, called in CALLED.items():
-            part = getattr(setting, protocol)
-            if part:
-                users = () if protocol == "nfs" else (*getattr(part, "write", ()), *getattr(part, "read", ()))
-                people = [*users, *getattr(part, "hosts", ()), *getattr(part, "initiators", ())]
-                name = getattr(part, "name", "")
-                served = Message("{protocol} as {name}", protocol=called, name=name) if name else called
-                yield Message("{share} for {users}", share=served, users=", ".join(people)) if people else served
 
     def serve(self, work: Work, offers: list[Offer], protocols: list[str]) -> None:
         before, now = approved.read_approved(), {one.guid: one for one in status.read_datasets()}

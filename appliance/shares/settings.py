@@ -21,6 +21,7 @@ from appliance import names
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
+from appliance.message import Message, join_messages
 from appliance.shares import nfs_export_rules
 from appliance.shares.iscsi.part import Iscsi
 
@@ -191,6 +192,35 @@ class ShareSetting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 Listed = TypeVar("Listed", Smb, Afp)
+
+
+def describe_parts(setting: ShareSetting) -> Iterator[str]:
+    """Each protocol that a setting switches on, with the name of its share and who may use it."""
+    for protocol, called in CALLED.items():
+        part: Part | Iscsi | None = getattr(setting, protocol)
+        if part is None:
+            continue
+        name = getattr(part, "name", "")
+        served = Message("{protocol} as {name}", protocol=called, name=name) if name else called
+        who = list(users_of(part))
+        yield Message("{share} for {users}", share=served, users=join_messages(who, ", ")) if who else served
+
+
+def users_of(part: Part | Iscsi) -> Iterator[str]:
+    """Who may use a part: users and groups, computers, and guests; those who can only read are marked."""
+    if isinstance(part, Iscsi):
+        yield from part.initiators
+    elif isinstance(part, Nfs):
+        yield from part.hosts if part.write else map(only_reading, part.hosts)
+    else:
+        yield from part.write
+        yield from map(only_reading, part.read)
+        if isinstance(part, Smb) and part.guest != "no":
+            yield Message("guests") if part.guest == "write" else only_reading(Message("guests"))
+
+
+def only_reading(who: str) -> str:
+    return Message("{who} (read only)", who=who)
 
 
 def replace_user(part: Listed | None, who: str, heir: str) -> Listed | None:

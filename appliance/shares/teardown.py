@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from appliance import command
 from appliance.errors import Failed, LarderError
 from appliance.facts.box import Facts
@@ -205,23 +203,27 @@ def stop_pool_step(pool: str, shares: Iterable[Share], *, forget: bool) -> Step:
     return Step("shares", Message("Stop its shares and disconnect who uses them"), shown, act, tuple(closing))
 
 
-def serve_step(shares: Collection[Share]) -> list[Step]:
-    """Serve the folders where they are now, where there was a share."""
+def serve_step(*, stays: bool) -> Step:
+    """Serve the folders where they are now; ``stays``: whether any share of them is left."""
 
     def act(work: Work) -> None:
         serve_datasets(status.read_datasets(), work.note)
 
-    return [Step("serve", Message("Share it from its new place"), "\n".join(publish_commands()), act)] if shares else []
+    title = Message("Share it from its new place") if stays else Message("Stop sharing it")
+    return Step("serve", title, "\n".join(publish_commands()), act)
 
 
 def all_served(facts: Facts, datasets: Iterable[Dataset]) -> bool:
     """Whether each of these datasets that somebody agreed to share has its shares at its place."""
     here = {(share.protocol, share.path) for share in facts.shares}
-    wanted = publish.only_agreed(replace(facts, datasets=tuple(datasets)), approved.read_approved())
-    volumes, _left = wanted_targets(wanted, chap.read_secrets)
-    return all((ISCSI, one.device) in here for one in volumes) and all(
-        (protocol, share.path) in here for protocol, one in publish.SERVING.items() for share in one.shares(wanted)
-    )
+    places = {place_of(one) for one in datasets}
+    # Out of all datasets: one that inherits its setting goes with the one that has it.
+    agreed = publish.only_agreed(facts, approved.read_approved())
+    volumes, _left = wanted_targets(agreed, chap.read_secrets)
+    wanted = {(ISCSI, one.device) for one in volumes} | {
+        (protocol, share.path) for protocol, one in publish.SERVING.items() for share in one.shares(agreed)
+    }
+    return all(one in here for one in wanted if one[1] in places)
 
 
 def programs_using(folders: Iterable[str], proc: Path = Path("/proc")) -> list[str]:

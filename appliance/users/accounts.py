@@ -54,7 +54,7 @@ class CreateAccount(AccountOperation, tag="create-account"):
         return True
 
     def locks(self) -> tuple[str, ...]:
-        return ("accounts", *([self.home.split("/", 1)[0]] if self.home else []))
+        return ("accounts", *([self.home.split("/", 1)[0], "shares"] if self.home else []))
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.account(self.name):
@@ -73,7 +73,7 @@ class CreateAccount(AccountOperation, tag="create-account"):
                 self.make_user,
             ),
             password_step(self.name),
-            *(home_folders.home_steps(self.home, self.name) if self.home else ()),
+            *(home_folders.home_steps(self.home, self.name, facts) if self.home else ()),
         ]
         return Plan(
             summary=join_messages(

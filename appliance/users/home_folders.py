@@ -11,6 +11,7 @@ from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.sharing import Account
 from appliance.operation import Step
+from appliance.shares import inheritance, teardown
 
 FIELD = "home"
 
@@ -40,14 +41,20 @@ def reasons_against(home: str, name: str, facts: Facts) -> Iterator[Reason]:
             yield from (reason.with_field(FIELD) for reason in refusal.reasons)
 
 
-def home_steps(home: str, name: str) -> tuple[Step, ...]:
-    """Create the folder and let only its user in."""
-    return permissions.private_steps(f"{home}/{name}", name)
+def home_steps(home: str, name: str, facts: Facts) -> tuple[Step, ...]:
+    """Create the folder, let only its user in, and serve it where it inherits a share."""
+    folder = f"{home}/{name}"
+    return (
+        *permissions.private_steps(folder, name),
+        *inheritance.serve_new_step(facts.dataset(home), folder),
+    )
 
 
 def probe_home(home: str, account: Account, step: str, facts: Facts) -> bool:
     dataset = facts.dataset(f"{home}/{account.name}")
     if dataset is None or step == "home":
         return dataset is not None and dataset.mounted
+    if step == "serve":
+        return teardown.all_served(facts, [dataset])
     note = access_note.valid_note(dataset, facts)
     return note is not None and note.done and note.people == {account.name: "change"}

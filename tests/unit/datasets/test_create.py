@@ -5,20 +5,22 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from appliance.datasets import presets
 from appliance.datasets.create import CreateDataset
 from appliance.datasets.encryption import key_store
 from appliance.datasets.encryption.unlock import UnlockAll, UnlockDataset
 from appliance.errors import Failed, Refused
-from appliance.facts.datasets import Property
+from appliance.facts.datasets import Dataset, Property
+from appliance.facts.sharing import Share
 from appliance.formatting import size_text
 from appliance.operation import checked_plan
-from appliance.shares import publish
+from appliance.shares import approved, publish
 from appliance.zfs import status
 from tests.reasons import codes, expect_refusal
 from tests.unit.conftest import HANDLE
-from tests.unit.made import box, dataset, recorded
+from tests.unit.made import box, dataset, recorded, shared
 from tests.unit.pools.test_create import CANARY, Working
 
 TANK = dataset("tank")
@@ -62,6 +64,41 @@ def test_create_makes_folder_for_users_below_parent(commands, mounts):
         ["chmod", "2770", "--", f"/proc/self/fd/{HANDLE}/."],
         ["zpool", "sync", "--", "tank"],  # or a power cut takes the mode back, and the job says that it is done
     ]
+
+
+SHARED = shared("tank")
+BELOW = shared("tank/films", share_source="inherited", share_from="tank")
+
+
+def test_folder_created_below_a_shared_one_is_served_at_once(commands, mounts, monkeypatch):
+    again: list[object] = []
+    monkeypatch.setattr(publish, "republish_quietly", again.append)
+    work = Working()
+    plan = checked_plan(create(), box(datasets=(SHARED,)))
+    for step in plan.steps:
+        assert again == []
+        step.run(work)
+    assert again == [work]
+    assert "shares" in create().locks()
+
+
+def test_folder_created_below_one_that_inherits_a_share_is_served_and_elsewhere_not():
+    def steps(parent: Dataset) -> list[str]:
+        return [step.name for step in create(parent=parent.name).plan(box(datasets=(SHARED, BELOW, parent))).steps]
+
+    assert steps(BELOW)[-1] == "serve"
+    only_disk = dataset("tank/plain", share='{"iscsi":{"name":"vm"}}', share_source="local")  # is not inherited
+    for other in (only_disk, dataset("tank/plain", share="{", share_source="local"), dataset("tank/plain")):
+        assert steps(other)[-1] == "mode"
+
+
+def test_create_killed_while_serving_is_done_only_if_its_share_is_there(monkeypatch):
+    made = replace(BELOW, name="tank/photos", guid=7, mountpoint="/tank/photos")
+    monkeypatch.setattr(approved, "read_approved", lambda: frozenset({SHARED.guid}))
+    there = Share("smb", "tank-photos", "/tank/photos")
+    assert not create().probe("serve", box(datasets=(SHARED, made)))
+    assert create().probe("serve", box(datasets=(SHARED, made), shares=(there,)))
+    assert "shares may not be on" in create().recovery_hint("serve", box(datasets=(SHARED, made)))
 
 
 def test_create_derives_mountpoint_from_parent():

@@ -21,14 +21,14 @@ from appliance.datasets.volumes import CreateVolume, GrowVolume
 from appliance.errors import Failed, Refused
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import CopyMark
-from appliance.facts.datasets import DatasetDetail, Property, SpaceUse
+from appliance.facts.datasets import Dataset, DatasetDetail, Property, SpaceUse
 from appliance.facts.sharing import Share
 from appliance.formatting import size_text
 from appliance.operation import Operation, checked_plan
 from appliance.shares import approved, discovery, publish, teardown
 from appliance.zfs import mountpoints
 from tests.reasons import codes
-from tests.unit.made import box, dataset, recorded_text
+from tests.unit.made import box, dataset, recorded_text, shared
 from tests.unit.pools.test_create import Working
 
 TANK, PHOTOS, DEEP = dataset("tank"), dataset("tank/photos", used=5 * 2**20), dataset("tank/photos/deep")
@@ -168,6 +168,107 @@ def test_rename_is_done_only_when_served_from_new_mountpoint(monkeypatch):
     assert operation.probe("rename", before)
     assert not operation.probe("serve", before)
     assert operation.probe("serve", after)
+
+
+MEDIA = shared("tank/media", share='{"smb":{"name":"media","write":["anna"],"read":["ben"],"guest":"read"},"nfs":{"hosts":["10.0.0.0/8"],"write":false}}')  # fmt: skip
+PLAIN = dataset("tank/plain")
+OVER_SMB, OVER_NFS = Share("smb", "media", "/tank/media"), Share("nfs", "/tank/media", "/tank/media")
+
+
+def below_media(name: str) -> Dataset:
+    return replace(
+        MEDIA, name=name, guid=GUID, share_source="inherited", share_from="tank/media", mountpoint=f"/{name}"
+    )
+
+
+def move_to(parent: str, name: str, dataset: str = "tank/photos") -> RenameDataset:
+    return RenameDataset(dataset=dataset, guid=GUID, parent=parent, name=name)
+
+
+def test_review_says_that_a_folder_is_shared_with_whom_at_its_new_place():
+    found = facts(*ALL, MEDIA, shares=(OVER_SMB, OVER_NFS))
+    plan = checked_plan(move_to("tank/media", "photos"), found)
+    said = " ".join(plan.warnings)
+    assert (
+        "In its new place tank/photos is shared like tank/media: "
+        "SMB as media-photos for anna, ben (read only), guests (read only); NFS for 10.0.0.0/8 (read only)."
+    ) in said
+    assert "Everybody in your network may read it, without a password." in said
+    assert "The same goes for the folders below it" in said
+    assert [step.name for step in plan.steps] == ["rename", "serve"]
+    assert "keep their names" not in said
+
+
+def test_review_of_a_move_is_another_one_where_the_share_of_the_new_place_has_changed():
+    changed = replace(MEDIA, share='{"smb":{"name":"media","write":["ben"]}}')
+    digests = {
+        checked_plan(move_to("tank/media", "photos"), facts(*ALL, one, shares=(OVER_SMB,))).digest()
+        for one in (MEDIA, changed)
+    }
+    assert len(digests) == 2
+
+
+def test_move_below_a_share_that_nobody_uses_now_says_what_it_may_become():
+    said = " ".join(checked_plan(move_to("tank/media", "photos"), facts(*ALL, MEDIA)).warnings)
+    assert (
+        "tank/media has share settings that are not in use now. Once they are, tank/photos is shared like it." in said
+    )
+    assert "is shared like tank/media:" not in said
+
+
+def test_review_says_that_a_folder_is_no_longer_shared_at_its_new_place():
+    inner = below_media("tank/media/inner")
+    mine = Share("smb", "media-inner", inner.mountpoint)
+    found = facts(TANK, MEDIA, inner, PLAIN, shares=(OVER_SMB, OVER_NFS, mine))
+    plan = checked_plan(move_to("tank/plain", "inner", inner.name), found)
+    said = " ".join(plan.warnings)
+    assert "tank/media/inner is no longer shared over SMB and NFS: it inherits that from tank/media." in said
+    assert "keep their names" not in said
+    assert "folders below it" not in said
+    assert plan.steps[-1].title == "Stop sharing it"
+
+
+def test_review_of_another_name_below_the_same_share_says_what_its_share_is_called_then():
+    inner = below_media("tank/media/inner")
+    mine = Share("smb", "media-inner", inner.mountpoint)
+    found = facts(TANK, MEDIA, inner, shares=(OVER_SMB, mine))
+    said = " ".join(checked_plan(move_to("tank/media", "outer", inner.name), found).warnings)
+    assert "The SMB share of tank/media/inner gets the name media-outer." in said
+    assert "keep their names" not in said
+    assert "is shared like" not in said
+
+
+def test_review_of_a_folder_with_its_own_setting_says_nothing_about_shares_of_its_new_place():
+    own = shared(guid=GUID)
+    found = facts(TANK, own, MEDIA, shares=(OVER_SMB, Share("smb", "photos", "/tank/photos")))
+    said = " ".join(checked_plan(move_to("tank/media", "photos"), found).warnings)
+    assert "The shares keep their names." in said
+    assert "shared like" not in said
+
+
+def test_review_says_that_an_export_is_mounted_from_another_place_then():
+    own = shared(guid=GUID, share='{"nfs":{"hosts":["10.0.0.7"]}}')
+    found = facts(TANK, own, shares=(Share("nfs", "/tank/photos", "/tank/photos"),))
+    said = " ".join(checked_plan(move_to("tank", "pictures"), found).warnings)
+    assert "Its NFS path becomes /tank/pictures." in said
+    assert "keep their names" not in said
+
+
+def test_move_below_a_share_that_lets_root_in_needs_the_password():
+    for root in (True, False):
+        media = replace(MEDIA, share=f'{{"nfs":{{"hosts":["10.0.0.7"],"root":{str(root).lower()}}}}}')
+        found = facts(*ALL, media, shares=(OVER_NFS,))
+        operation = move_to("tank/media", "photos")
+        assert operation.needs_proof(found, operation.plan(found)) is root
+
+
+def test_moved_folder_that_inherits_is_done_only_when_served(monkeypatch):
+    moved = below_media("tank/media/photos")
+    monkeypatch.setattr(approved, "read_approved", lambda: frozenset({MEDIA.guid}))
+    shares = (OVER_SMB, OVER_NFS)
+    assert not move_to("tank/media", "photos").probe("serve", facts(TANK, MEDIA, moved, shares=shares))
+    mine = tuple(Share(kind, "x", moved.mountpoint) for kind in ("smb", "nfs"))
+    assert move_to("tank/media", "photos").probe("serve", facts(TANK, MEDIA, moved, shares=(*shares, *mine)))
 
 
 def test_rename_disconnects_clients_before_and_serves_shares_after(commands, mounts, monkeypatch):

@@ -251,8 +251,9 @@ def test_a_closed_target_leaves_its_neighbour_alone(kernel, folders):
     serve.serve_volumes(publish.agreed_facts())
     teardown.close_shares([share for share in sessions.read_served() if share.name.endswith(":vm")])
     assert kernel.served == ["other"]
-    assert teardown.all_served(box(datasets=tuple(kernel.volumes.values()), shares=sessions.read_served()), [other])
-    assert not teardown.all_served(box(shares=sessions.read_served()), [kernel.volumes["tank/vm"]])
+    known = box(datasets=tuple(kernel.volumes.values()), shares=sessions.read_served())
+    assert teardown.all_served(known, [other])
+    assert not teardown.all_served(known, [kernel.volumes["tank/vm"]])
 
 
 def test_volumes_that_came_with_a_pool_are_offered_unless_their_secret_stayed_behind():

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from appliance.agent.registry import decode_operation
 from appliance.datasets.access_note import AccessNote, encode_note
 from appliance.errors import Failed, Refused
-from appliance.facts.sharing import Account, Group
+from appliance.facts.sharing import Account, Group, Share
 from appliance.files import traversal
 from appliance.operation import checked_plan
 from appliance.shares import approved, connections, disconnect, publish
@@ -209,6 +209,23 @@ def test_home_folder_is_private():
     assert home.probe("home", box(datasets=(said,), accounts=(account,)))
     assert not home.probe("private", box(datasets=(said,), accounts=(account,)))
     assert home.probe("private", box(datasets=(whole,), accounts=(account,)))
+
+
+def test_home_folder_below_a_shared_one_is_served_at_once_after_it_is_private(monkeypatch):
+    again: list[object] = []
+    monkeypatch.setattr(publish, "republish_quietly", again.append)
+    home = CreateAccount(name="berta", home="tank")
+    plan = checked_plan(home, box(datasets=(shared("tank"),)))
+    assert [step.name for step in plan.steps][-2:] == ["private", "serve"]
+    work = Working()
+    plan.steps[-1].run(work)
+    assert again == [work]
+    assert set(home.locks()) == {"accounts", "tank", "shares"}
+    made = shared("tank/berta", share_source="inherited", share_from="tank")
+    found = box(datasets=(shared("tank"), made), accounts=(Account("berta", 10000),))
+    monkeypatch.setattr(approved, "read_approved", lambda: frozenset({shared("tank").guid}))
+    assert not home.probe("serve", found)
+    assert home.probe("serve", replace(found, shares=(Share("smb", "tank-berta", "/tank/berta"),)))
 
 
 @pytest.mark.parametrize(
