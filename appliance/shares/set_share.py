@@ -16,7 +16,7 @@ from appliance.errors import Failed, LarderError, Reason, Refused
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
-from appliance.formatting import list_with_and
+from appliance.formatting import list_with_and, size_text
 from appliance.message import Message, message_template
 from appliance.operation import Operation, Plan, Step, Work
 from appliance.shares import approved, publish
@@ -169,7 +169,7 @@ class SetShare(Operation, tag="set-share"):
                     "property",
                     Message("Keep the setting with the folder"),
                     shlex.join(keep),
-                    lambda work: self.keep(work, dataset),
+                    self.keep,
                     (self.dataset,),
                 ),
                 Step(
@@ -204,6 +204,11 @@ class SetShare(Operation, tag="set-share"):
         if self.part:
             yield from publish.SERVING[self.protocol].warnings(self.part)
         setting = self.setting(dataset)
+        if dataset and setting.limit != time_machine_limit(dataset) and setting.limit and has_limit_of_owner(dataset):
+            yield Message(
+                "The folder keeps its own limit of {limit}, whatever Time Machine may use.",
+                limit=size_text(own_limit(dataset)),
+            )
         if self.protocol in {"smb", "afp"} and self.part and setting.smb and setting.afp:
             yield Message(
                 "What Macs attach to files (tags, colours) is kept in another way while a folder is shared over both SMB and AFP. What was attached before over SMB alone is not seen meanwhile; the files themselves are."
@@ -222,30 +227,22 @@ class SetShare(Operation, tag="set-share"):
                 return dataset
         raise Refused(Reason("folder-missing", "The folder {folder} is no longer there.", folder=self.dataset))
 
-    def keep(self, work: Work, before: Dataset | None) -> None:
+    def keep(self, _work: Work) -> None:
         one = publish.SERVING[self.protocol]
         one.owned.refuse_drift()
         datasets = status.read_datasets()
-        self.find_in(datasets)  # refuses where it is gone
-        command.run(self.set_argv(before, self.agreed_setting(datasets)), timeout=60)
+        command.run(self.set_argv(self.find_in(datasets), self.agreed_setting(datasets)), timeout=60)
 
     def set_argv(self, before: Dataset | None, setting: ShareSetting) -> list[str]:
         """The command that stores a setting with the folder, with the limit that belongs to it."""
-        return ["zfs", "set", *self.set_too(before), f"{user_properties.SHARE}={setting.text()}", self.dataset]
+        limit = limit_arguments(before, setting) if before else []
+        return ["zfs", "set", *limit, f"{user_properties.SHARE}={setting.text()}", self.dataset]
 
     def agreed_setting(self, datasets: Iterable[Dataset]) -> ShareSetting:
         """What the dataset will ask for, given all that are here. The parts that came with the disks are left out unless
         somebody approved them here: the approval is for the whole setting."""
         agreed = publish.only_agreed(Facts(datasets=tuple(datasets)), approved.read_approved())
         return self.setting(agreed.dataset(self.dataset))
-
-    def set_too(self, before: Dataset | None) -> list[str]:
-        """The limit of Time Machine is also the file system's, since a Mac that miscounts must not fill the pool; without
-        Time Machine it goes again, where it was set with it."""
-        now = setting_of(before) if before else None
-        if limit := self.setting(before).limit:
-            return [f"refquota={limit}"]
-        return ["refquota=none"] if now and now.limit and before and before.share_source != "inherited" else []
 
     def serve(self, work: Work, before: Dataset | None) -> None:
         dataset, was_agreed = self.find_in(status.read_datasets()), approved.read_approved()
@@ -265,25 +262,16 @@ class SetShare(Operation, tag="set-share"):
         return {one.mountpoint for one in facts.datasets if self.dataset in {one.name, one.share_from}}
 
     def put_back(self, before: Dataset | None) -> None:
-        """The property as it was before."""
+        """The property as it was before, and the folder's own limit where Time Machine may have changed it."""
         if before and before.share_source == "local":
-            argv = ["zfs", "set", *self.limit_before(before), f"{user_properties.SHARE}={before.share}", self.dataset]
+            argv = ["zfs", "set", f"{user_properties.SHARE}={before.share}", self.dataset]
         else:
-            argv = [
-                "zfs",
-                "inherit",
-                *(["-S"] if before and before.share_source == "received" else []),
-                user_properties.SHARE,
-            ]
-            argv.append(self.dataset)
+            received = ["-S"] if before and before.share_source == "received" else []
+            argv = ["zfs", "inherit", *received, user_properties.SHARE, self.dataset]
         command.run(argv, timeout=60, accept=range(256))
-        if getattr(self.part, "time_machine", 0) and not (before and before.share_source == "local"):
-            command.run(["zfs", "set", "refquota=none", self.dataset], timeout=60, accept=range(256))
-
-    def limit_before(self, before: Dataset) -> list[str]:
-        found = setting_of(before)
-        limit = found.limit if found else 0
-        return [f"refquota={limit or 'none'}"] if limit or getattr(self.part, "time_machine", 0) else []
+        if before and (time_machine_limit(before) or self.setting(before).limit):
+            argv = ["zfs", "set", f"refquota={own_limit(before) or 'none'}", self.dataset]
+            command.run(argv, timeout=60, accept=range(256))
 
     def probe(self, step: str, facts: Facts) -> bool:
         dataset = facts.dataset(self.dataset)
@@ -306,6 +294,35 @@ class SetShare(Operation, tag="set-share"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return Message("The switch shows what is really served. Move it again if it is not as you want it.")
+
+
+def own_limit(dataset: Dataset) -> int:
+    """What the folder's files may take up, in bytes (refquota); 0: there is no limit."""
+    found = dataset.properties.get("refquota")
+    return int(found.value) if found and found.value.isdecimal() else 0
+
+
+def time_machine_limit(dataset: Dataset) -> int:
+    """What Time Machine may fill of the folder as it is set now, in bytes; 0: it is not for Time Machine."""
+    setting = setting_of(dataset)
+    return setting.limit if setting else 0
+
+
+def has_limit_of_owner(dataset: Dataset) -> bool:
+    """Whether somebody has set the folder's limit himself: it is not the one that was set with Time Machine."""
+    return own_limit(dataset) not in {0, time_machine_limit(dataset)}
+
+
+def limit_arguments(dataset: Dataset, setting: ShareSetting) -> list[str]:
+    """What ``zfs set`` is given so that Time Machine's limit is the file system's too: a Mac that miscounts must not fill
+    the pool. It changes with Time Machine alone and goes with it; one that the owner has set stays, as it guards the pool
+    just as well."""
+    before = time_machine_limit(dataset)
+    # A limit does not come along with a folder that was received.
+    changes = setting.limit != before or (setting.limit and dataset.share_source == "received")
+    if not changes or has_limit_of_owner(dataset) or setting.limit == own_limit(dataset):
+        return []
+    return [f"refquota={setting.limit or 'none'}"]
 
 
 def unused_warnings(protocols: Sequence[str]) -> Iterator[str]:

@@ -41,6 +41,7 @@ FIELDS: dict[type[Operation], dict[str, str]] = {
     SetAccess: {"groups": "people", "": "name"},
     SetShare: {"write": "people", "read": "people", "everybody_as": "people", "": "name"},
 }
+NOT_INHERITED = frozenset({"quota", "refquota", "reservation", "refreservation"})
 FILLED_IN = "\n# A number that is 0 here is known once the steps before have run."
 PLACES = {
     "smb": Message("Windows and Mac (SMB)"),
@@ -296,6 +297,7 @@ def child_of(parent: Dataset, name: str) -> Dataset:
         origin="",
         share_source="inherited" if inherits(parent.share_source) else "none",
         share_from=parent.share_from or parent.name,
+        properties={name: found for name, found in parent.properties.items() if name not in NOT_INHERITED},
         policy_source="waiting"
         if parent.policy_source in {"received", "waiting"}
         else "inherited"

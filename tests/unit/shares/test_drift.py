@@ -170,8 +170,8 @@ def own_files(tmp_path, monkeypatch, commands):
 
     def on_run(argv: list[str]) -> None:
         if argv[:2] == ["zfs", "set"]:
-            share = next(word.partition("=")[2] for word in argv if word.startswith("larder:share="))
-            box[argv[-1]] = replace(box[argv[-1]], share=share, share_source="local")
+            for share in (word.partition("=")[2] for word in argv if word.startswith("larder:share=")):
+                box[argv[-1]] = replace(box[argv[-1]], share=share, share_source="local")
         if argv[:2] == ["zfs", "inherit"]:
             box[argv[-1]] = replace(box[argv[-1]], share="", share_source="none")
 
@@ -258,13 +258,13 @@ def test_adopting_sets_the_folder_and_the_file_is_larders_again(own_files):
 
 
 def test_adopting_shows_the_commands_that_run_with_the_limit_of_time_machine(own_files, commands):
-    found = edited("smb", "[photos]", "[pictures]")
+    found = edited("smb", "max size = 4768M", "max size = 9536M")
     operation = AdoptDrift(file="smb", seen=found.seen, changes=found.changes)
     _keep, adopt = checked_plan(operation, detect.facts_now()).steps
     run(operation)
     ran = [shlex.join(argv) for argv in commands.ran if argv[:2] == ["zfs", "set"]]
     assert len(ran) == 1
-    assert f"refquota={5 * 10**9}" in ran[0]
+    assert f"refquota={9536 * 2**20}" in ran[0]
     assert [line for line in adopt.command_text.splitlines() if line.startswith("zfs ")] == ran
 
 

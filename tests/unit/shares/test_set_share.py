@@ -9,7 +9,9 @@ from msgspec.structs import replace
 
 from appliance import command
 from appliance.errors import Failed, Refused
+from appliance.facts.datasets import Dataset, Property
 from appliance.facts.sharing import Account, Share
+from appliance.formatting import size_text
 from appliance.operation import checked_plan
 from appliance.shares import approved, publish, smb
 from appliance.shares.owned_file import OwnedFile
@@ -100,11 +102,16 @@ def test_switching_one_protocol_leaves_what_the_others_say():
 @pytest.fixture
 def samba(tmp_path, monkeypatch, commands):
     """A box with one dataset whose property follows ``zfs set``, and a Samba that serves what its file says."""
-    found = {"share": "", "source": "none"}
+    found = {"share": "", "source": "none", "refquota": "0"}
     config = tmp_path / "larder.conf"
     monkeypatch.setattr(approved, "FILE", tmp_path / "agreed")
     monkeypatch.setitem(SERVING, "smb", replace(smb.SERVING, owned=OwnedFile(config, smb.check_with_samba)))
-    monkeypatch.setattr(status, "read_datasets", lambda: (dataset(share=found["share"], share_source=found["source"]),))
+
+    def read_datasets() -> tuple[Dataset, ...]:
+        limit = {"refquota": Property(found["refquota"].replace("none", "0"), "local")}
+        return (dataset(share=found["share"], share_source=found["source"], properties=limit),)
+
+    monkeypatch.setattr(status, "read_datasets", read_datasets)
     monkeypatch.setattr("appliance.system.accounts.read_accounts", lambda: (Account("anna", 1001),))
     commands.found = found
     commands.answers["systemctl"] = "active\n"
@@ -235,13 +242,93 @@ def test_it_locks_the_pool_and_all_shares():
     assert set(on().locks()) == {"tank", "shares"}
 
 
+LIMIT = 5 * 10**9
+
+
+def limited(refquota: int, time_machine: int = LIMIT, **changes: Any) -> Dataset:
+    """A folder for Time Machine, or not with 0, that may refer to so many bytes; 0: as many as there are."""
+    setting = on(time_machine=time_machine).setting(None).text()
+    return dataset(
+        **{"share": setting, "share_source": "local", "properties": {"refquota": Property(str(refquota), "local")}, **changes}
+    )  # fmt: skip
+
+
+def limits_set(commands: Any) -> list[str]:
+    return [word for argv in commands.ran for word in argv if word.startswith("refquota=")]
+
+
 def test_the_limit_of_time_machine_is_the_file_systems_too_and_goes_with_it(samba, commands):
-    limited = on(time_machine=5 * 10**9)
-    run(limited)
-    assert next(argv for argv in commands.ran if argv[:2] == ["zfs", "set"])[2] == "refquota=5000000000"
-    found = dataset(share=limited.setting(None).text(), share_source="local")
-    assert OFF.set_too(found) == ["refquota=none"]
-    assert OFF.set_too(dataset()) == on().set_too(dataset()) == []
+    run(on(time_machine=LIMIT))
+    assert limits_set(commands) == ["refquota=5000000000"]
+    run(OFF)
+    assert limits_set(commands) == ["refquota=5000000000", "refquota=none"]
+
+
+@pytest.mark.parametrize("other", [{"guest": "read"}, {"name": "pictures"}, {"read": ("anna",), "write": ()}])
+@pytest.mark.parametrize("own", [0, 10**12])
+def test_a_change_of_anything_else_leaves_the_folders_own_limit(samba, commands, other, own):
+    """Also one that was set or taken away since Time Machine was turned on."""
+    for found in (limited(own), limited(own, time_machine=0)):
+        commands.found.update(share=found.share, source="local", refquota=str(own))
+        time_machine = LIMIT if found.share == limited(own).share else 0
+        run(on(time_machine=time_machine, **other))
+    assert limits_set(commands) == []
+
+
+@pytest.mark.parametrize("own", [10**12, 2 * 10**9])
+def test_a_limit_that_the_owner_set_stays_when_time_machine_is_turned_on_changed_and_off(samba, commands, own):
+    commands.found.update(refquota=str(own))
+    review = checked_plan(on(time_machine=LIMIT), box(datasets=status.read_datasets(), accounts=(ANNA,)))
+    assert f"keeps its own limit of {size_text(own)}" in " ".join(review.warnings)
+    for operation in (on(time_machine=LIMIT), on(time_machine=2 * LIMIT), on(), on(time_machine=LIMIT), OFF):
+        run(operation)
+    assert limits_set(commands) == []
+
+
+def test_the_limit_follows_another_size_for_time_machine(samba, commands):
+    run(on(time_machine=LIMIT))
+    run(on(time_machine=2 * LIMIT))
+    assert limits_set(commands) == ["refquota=5000000000", "refquota=10000000000"]
+
+
+def test_time_machine_that_came_with_a_received_folder_has_its_limit_set_when_it_is_used(samba, commands):
+    commands.found.update(share=limited(0).share, source="received")
+    run(on(time_machine=LIMIT))
+    assert limits_set(commands) == ["refquota=5000000000"]
+
+
+@pytest.mark.parametrize("source", ["local", "none"])
+@pytest.mark.parametrize("own", [0, 10**12])
+def test_a_failure_puts_the_folders_own_limit_back(samba, commands, monkeypatch, source, own):
+    monkeypatch.setattr(publish, "SECONDS_TO_TAKE_UP", 0)
+    if source == "local":
+        commands.found.update(share=on().setting(None).text(), source="local")
+        approved.set_approved(dataset().guid, share=True)
+    commands.found.update(refquota=str(own))
+    follow = commands.on_run
+
+    def forgets(argv: list[str]) -> None:
+        follow(argv)
+        commands.answers["smbclient"] = samba_knows((), argv)
+
+    commands.on_run = forgets
+    before = dict(commands.found)
+    with pytest.raises(Failed, match="is not served"):
+        run(on(time_machine=LIMIT, name="other"))
+    assert commands.found == {**before, "refquota": str(own) if own else "none"}
+
+
+def test_a_failed_end_of_time_machine_puts_its_limit_back(samba, commands, monkeypatch):
+    run(on(time_machine=LIMIT))
+
+    def fail(*_some: Any, **_more: Any) -> None:
+        raise Failed("Samba does not answer")
+
+    monkeypatch.setattr(publish, "publish_shares", fail)
+    with pytest.raises(Failed):
+        run(on())
+    assert limits_set(commands) == ["refquota=5000000000", "refquota=none", "refquota=5000000000"]
+    assert commands.found["share"] == on(time_machine=LIMIT).setting(None).text()
 
 
 def test_a_limit_below_what_is_there_is_refused():

@@ -14,6 +14,7 @@ from appliance.agent.registry import decode_operation
 from appliance.datasets.access_note import AccessNote, encode_note
 from appliance.errors import Failed, Refused
 from appliance.facts.box import Facts
+from appliance.facts.datasets import Property
 from appliance.facts.sharing import Account, Group
 from appliance.operation import Operation, Step, as_json, checked_plan
 from appliance.shares import publish
@@ -148,6 +149,16 @@ def test_new_folder_inherits_what_the_folder_above_shares():
     parent = shared("tank", share='{"smb": {"name": "all", "write": ["anna"]}}')
     child = share_folder.child_of(parent, "tank/photos")
     assert (child.share_source, child.share_from, child.mountpoint) == ("inherited", "tank", "/tank/photos")
+
+
+def test_review_of_a_new_folder_for_time_machine_takes_no_limit_of_the_folder_above_for_its_own():
+    limits = {"refquota": Property("2000000000", "local"), "compression": Property("lz4", "local")}
+    parent = dataset("tank", properties=limits)
+    assert set(share_folder.child_of(parent, "tank/photos").properties) == {"compression"}
+    backups = Smb(name="photos", write=("anna",), time_machine=10**10)
+    plan = asked(people={}, new_users=(), smb=backups).plan(facts(parent))
+    step = next(step for step in plan.steps if step.name == "smb: property")
+    assert "refquota=10000000000" in step.command_text
 
 
 class WithPasswords(Working):
