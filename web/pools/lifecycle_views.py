@@ -25,6 +25,7 @@ from web.inventory import store
 from web.inventory.models import DatasetRow, DetailRow, PoolRow, ShareRow
 from web.jobs import queue
 from web.jobs.refusals import review_act
+from web.shares.switches import DETAILS
 
 DETAILS_FRESH = timedelta(seconds=20)
 ACTS: dict[str, type[Operation]] = {
@@ -52,8 +53,11 @@ class ShareOffer(msgspec.Struct, frozen=True):
 
     @property
     def route(self) -> str:
-        """The page where it is switched on by itself."""
-        return "share_iscsi" if self.dataset.kind == "volume" else "share_folder"
+        """The page where it is switched on by itself: of a folder that asks for several protocols, its own page."""
+        if self.dataset.kind == "volume":
+            return "share_iscsi"
+        pages = [page for protocol, page in DETAILS.items() if self.setting.part(protocol)]
+        return pages[0] if len(pages) == 1 else "folder"
 
     @property
     def people(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -227,6 +229,24 @@ def test_a_checkpoint_is_shown_with_its_age_and_cost(web, tank):
     assert size_text(5 * 2**30) in page.text
     assert {f"{END}discard/", f"{END}rewind/"} <= links
     assert f"{END}checkpoint/" not in links
+
+
+@pytest.mark.parametrize(
+    ("setting", "page"),
+    [
+        ({"smb": {"name": "photos", "write": ["anna"]}}, "/folders/{guid}/share/"),
+        ({"nfs": {"hosts": ["10.0.0.7"]}}, "/shares/{guid}/nfs/"),
+        ({"afp": {"name": "photos", "write": ["anna"]}}, "/shares/{guid}/afp/"),
+        ({"nfs": {"hosts": ["10.0.0.7"]}, "afp": {"name": "photos", "write": ["anna"]}}, "/folders/{guid}/"),
+    ],
+)
+def test_an_offered_share_leads_to_the_page_where_it_is_switched_on(web, tank, setting, page):
+    offered = shared(share=json.dumps(setting), share_source="received")
+    rows.put(pools=[TANK], datasets=[dataset("tank"), offered], shares=[])
+    text = web.get(f"/pools/{TANK.guid}/").content.decode()
+    (link,) = re.findall(r'href="([^"]*)">Look at this share', text)
+    assert link == page.format(guid=offered.guid)
+    assert web.get(link).status_code == 200
 
 
 def test_shares_that_a_pool_brought_along_are_offered_and_not_on(web, tank):
