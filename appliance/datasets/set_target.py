@@ -216,7 +216,7 @@ class SetTarget(DatasetOperation, tag="set-target"):
             approved.set_approved(self.guid, share=was_agreed)
             if former:
                 chap.store_secrets(self.guid, former)
-            self.put_back(before)
+            self.put_back(work, before)
             raise
         if self.iscsi is None:
             chap.delete_secrets(self.guid)
@@ -228,7 +228,7 @@ class SetTarget(DatasetOperation, tag="set-target"):
             )
         )
 
-    def put_back(self, before: Dataset | None) -> None:
+    def put_back(self, work: Work, before: Dataset | None) -> None:
         """The property as it was before, and what was served with it."""
         if before and before.share_source == "local":
             argv = ["zfs", "set", "--", f"{user_properties.SHARE}={before.share}", self.dataset]
@@ -236,7 +236,7 @@ class SetTarget(DatasetOperation, tag="set-target"):
             received = ["-S"] if before and before.share_source == "received" else []
             argv = ["zfs", "inherit", *received, "--", user_properties.SHARE, self.dataset]
         command.run(argv, timeout=60, accept=range(256))
-        publish.publish_shares(publish.agreed_facts(), [ISCSI], insist=False)
+        publish.put_volumes_back(work.note)
 
     def probe(self, step: str, facts: Facts) -> bool:
         volume = self.find_dataset(facts)

@@ -194,6 +194,8 @@ class ApproveShares(Operation, tag="approve-shares"):
         except LarderError:
             for dataset, _setting in offers:
                 approved.set_approved(dataset.guid, share=dataset.guid in before)
+            if ISCSI in protocols:
+                publish.put_volumes_back(work.note)
             raise
         for dataset, _setting in offers:
             work.note(Message("{dataset} is served", dataset=dataset.name))

@@ -188,6 +188,15 @@ def serve_previous(one: Serving, note: Callable[[str], None]) -> None:
         note(explain_error(error))
 
 
+def put_volumes_back(note: Callable[[str], None]) -> None:
+    """Have the kernel serve only the volumes that are agreed to now, after serving others failed: it has no former file to
+    go back to. What is reported is why, so trouble here is only noted."""
+    try:
+        publish_shares(agreed_facts(), [ISCSI], insist=False, note=note)
+    except LarderError as error:
+        note(explain_error(error))
+
+
 def insist_on(
     one: Serving,
     wanted: tuple[Share, ...],

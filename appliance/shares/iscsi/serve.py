@@ -159,8 +159,13 @@ def explain_missing(wanted: Iterable[Target], missing: set[str], failures: dict[
     for one in wanted:
         if f"iscsi/{one.iqn}" in missing:
             said = failures.get(f"iscsi/{one.iqn}", "")
-            found[one.device] = join_messages([Message("{iqn} is not served", iqn=one.iqn), said], ": ")
+            found[one.device] = unserved_text(one, said)
     return found
+
+
+def unserved_text(target: Target, why: str) -> str:
+    """That a target is not served, and why where that is known."""
+    return join_messages([Message("{iqn} is not served", iqn=target.iqn), why], ": ")
 
 
 def prepare_devices(wanted: Iterable[Target], tree: configfs.Tree) -> dict[str, str]:
@@ -175,7 +180,7 @@ def prepare_devices(wanted: Iterable[Target], tree: configfs.Tree) -> dict[str, 
         try:
             open_device(one.device.removeprefix(device_of("")), one.device)
         except LarderError as error:
-            left[one.device] = explain_error(error)
+            left[one.device] = unserved_text(one, explain_error(error))
     return left
 
 

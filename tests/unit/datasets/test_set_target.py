@@ -256,6 +256,67 @@ def test_a_closed_target_leaves_its_neighbour_alone(kernel, folders):
     assert not teardown.all_served(known, [kernel.volumes["tank/vm"]])
 
 
+def brought_along(kernel: Kernel) -> contract.Step:
+    """What serves two volumes that came with a pool."""
+    kernel.volumes = {one.name: one for one in (volume(), volume("tank/other", iscsi={"name": "other"}))}
+    known = box(pools=(TANK,), datasets=(dataset("tank"), *kernel.volumes.values()))
+    (step,) = contract.checked_plan(approve.ApproveShares(pool="tank", guid=TANK.guid), known).steps
+    return step
+
+
+def test_volumes_that_a_pool_brought_along_are_served_all_or_none(kernel, folders):
+    step, work = brought_along(kernel), Working()
+    kernel.refuses = "other/tpgt_1"
+    with pytest.raises(Failed, match=f"{PREFIX}other is not served"):
+        step.run(work)
+    assert (kernel.served, kernel.tree.folders) == ([], frozenset())
+    assert approved.read_approved() == frozenset()
+    assert not any("is served" in note for note in work.notes)
+    kernel.refuses = ""
+    step.run(work)
+    assert kernel.served == ["other", "vm"]
+
+
+def test_volume_that_was_served_before_stays_served_where_those_brought_along_are_put_back(kernel, folders):
+    step, before = brought_along(kernel), volume("tank/before", iscsi={"name": "before"})
+    kernel.volumes[before.name] = before
+    approved.set_approved(before.guid, share=True)
+    serve.serve_volumes(publish.agreed_facts())
+    kernel.refuses = "other/tpgt_1"
+    with pytest.raises(Failed, match=f"{PREFIX}other is not served"):
+        step.run(Working())
+    assert kernel.served == ["before"]
+
+
+@pytest.mark.parametrize("asked", ["offers", "own"])
+def test_trouble_of_putting_back_does_not_hide_why_serving_failed(kernel, folders, monkeypatch, asked):
+    step = brought_along(kernel) if asked == "offers" else None
+    real, work = serve.serve_volumes, Working()
+
+    def fails_again(facts: Any, **more: Any) -> None:
+        if more.get("insist") is False:
+            raise Failed("What is no longer shared is still served")
+        real(facts, **more)
+
+    monkeypatch.setattr(serve, "serve_volumes", fails_again)
+    kernel.refuses = "tpgt_1"
+    with pytest.raises(Failed, match="is not served"):
+        step.run(work) if step else run(of())
+    assert approved.read_approved() == frozenset()
+    assert step is None or "What is no longer shared is still served" in work.notes
+
+
+def test_volume_whose_device_cannot_be_opened_is_named(kernel, folders, monkeypatch):
+    def refuses(volume: str, _device: str) -> None:
+        if volume == "tank/other":
+            raise Failed("The command zfs failed")
+
+    step = brought_along(kernel)
+    monkeypatch.setattr(serve, "open_device", refuses)
+    with pytest.raises(Failed, match=f"{PREFIX}other is not served: The command zfs failed"):
+        step.run(Working())
+
+
 def test_volumes_that_came_with_a_pool_are_offered_unless_their_secret_stayed_behind():
     plain, with_chap = volume(), volume("tank/chap", iscsi={"name": "chap", "user": "desk"})
     known = box(pools=(TANK,), datasets=(dataset("tank"), plain, with_chap))
