@@ -27,7 +27,7 @@ from web.alerts.models import DiskCare, Message
 from web.benchmarks.models import SweepRow
 from web.disks.models import BurnIn
 from web.inventory import source_names, store
-from web.inventory.models import SnapshotRow, Source
+from web.inventory.models import SeenRow, SnapshotRow, Source
 from web.jobs import queue
 from web.jobs.models import Job
 from web.system import service_status
@@ -65,6 +65,8 @@ def send(task: str, *args: str) -> bool:
         case "workers.look_for_pools":
             store.checked(source_names.IMPORTABLE, changed=True)
         case "workers.look_at_share":
+            key = SeenRow.key_of(*args)
+            SeenRow.objects.update_or_create(key=key, defaults={"ended": timezone.now(), "error": SENTENCE})
             store.checked(source_names.SEEN, changed=True, error=SENTENCE)
         case "workers.deliver":
             Message.objects.filter(state="waiting").update(state="given-up", answer=SENTENCE)

@@ -203,7 +203,10 @@ def add_diagnosis() -> None:
                 dataset=row.name, protocol=protocol, person="anna", unit="failed", port=False, mounted=True
             )
             SeenRow.objects.create(
-                key=f"{row.key}:{protocol}:anna", name=row.name, facts=msgspec.json.encode(found).decode()
+                key=f"{row.key}:{protocol}:anna",
+                name=row.name,
+                facts=msgspec.json.encode(found).decode(),
+                checked=timezone.now(),
             )
 
 

@@ -202,10 +202,24 @@ class SnapshotReading(models.Model):
         return self.dataset
 
 
-class SeenRow(Row):
-    """What was found of a share when somebody asked why it cannot be seen. ``key`` is made by ``key_of``."""
+class SeenRow(RowWithMessages, Row):
+    """What was found of a share when somebody asked why it cannot be seen. ``key`` is made by ``key_of``.
 
+    ``requested``: when it was last asked; ``ended``: as of when the last answer or error is; ``error``: why there was no
+    answer. What was found before stays then: ``checked`` is as of when that is.
+    """
+
+    TEXTS = ("error",)
     kind = diagnose.Diagnosis
+    requested = models.DateTimeField(null=True)
+    ended = models.DateTimeField(null=True)
+    checked = models.DateTimeField(null=True)
+    error = models.TextField(default="")
+
+    @property
+    def fact(self) -> Any:
+        """What was found; None while nothing was."""
+        return super().fact if self.facts else None
 
     @staticmethod
     def key_of(dataset: str, protocol: str, person: str) -> str:

@@ -59,7 +59,7 @@ def not_found(key: str, protocol: Protocol) -> tuple[str, ...]:
         return ()
     troubleshoot_views.have_it_looked_at(key, protocol, "")
     row = SeenRow.objects.filter(key=SeenRow.key_of(key, protocol, "")).first()
-    return row.fact.unknown if row else ()
+    return row.fact.unknown if row and row.fact else ()
 
 
 def client_numbers(protocol: Protocol) -> dict[str, object]:

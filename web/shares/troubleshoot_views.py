@@ -22,8 +22,7 @@ from appliance.shares.troubleshoot import diagnose
 from appliance.shares.troubleshoot.fixes import OpenTopFolder, RepublishShare
 from appliance.system.accounts import people_number
 from web import live
-from web.inventory.models import AccountRow, DatasetRow, SeenRow, Source
-from web.inventory.source_names import SEEN
+from web.inventory.models import AccountRow, DatasetRow, SeenRow
 from web.jobs import confirm, queue
 from web.jobs.refusals import refusal_page
 from web.shares import switches
@@ -97,9 +96,7 @@ def troubleshoot_share(request: HttpRequest, key: str, protocol: str) -> HttpRes
 
     def build() -> dict[str, object]:
         row = SeenRow.objects.filter(key=SeenRow.key_of(key, known, person)).first()
-        source = Source.objects.filter(name=SEEN).first()
-        asked, checked = (source.requested, source.checked) if source else (None, None)
-        looking = bool(asked and (not checked or checked < asked) and timezone.now() - asked < LONGEST_LOOK)
+        looking = row is not None and is_looking(row)
         seen: diagnose.Diagnosis | None = row.fact if row else None
         checks = (
             diagnose.explain_diagnosis(dataset, seen, asked_from=request.META.get("HTTP_X_REAL_IP", "")) if seen else ()
@@ -116,16 +113,22 @@ def troubleshoot_share(request: HttpRequest, key: str, protocol: str) -> HttpRes
             "checks": [(check, mend_of(check, key, seen)) for check in checks] if seen else [],
             "bad": sum(check.state == "failed" for check in checks),
             "looking": looking,
-            "looked": checked if seen else None,
-            "trouble": source.error if source and not looking else "",
+            "looked": row.checked if row else None,
+            "trouble": row.error if row and not looking else "",
         }
 
     return live.respond(request, "shares/troubleshoot.html", build)
 
 
+def is_looking(row: SeenRow) -> bool:
+    """Whether what was last asked has no answer yet and may still get one."""
+    asked, ended = row.requested, row.ended
+    return bool(asked and (not ended or ended < asked) and timezone.now() - asked < LONGEST_LOOK)
+
+
 def have_it_looked_at(key: str, protocol: str, person: str) -> None:
     """Send the worker; the page that shows it hears of the end."""
-    Source.objects.update_or_create(name=SEEN, defaults={"requested": timezone.now()})
+    SeenRow.objects.update_or_create(key=SeenRow.key_of(key, protocol, person), defaults={"requested": timezone.now()})
     queue.send("workers.look_at_share", key, protocol, person)
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 from msgspec.structs import replace
 
 from appliance import agent_client
 from appliance.errors import Failed
 from appliance.facts.sharing import Share
+from appliance.message import Message
 from appliance.shares.settings import Protocol
 from appliance.shares.troubleshoot import diagnose
 from tests.unit.made import dataset
@@ -46,6 +49,8 @@ def seen(protocol: Protocol = "nfs", person: str = "", **changes: Any) -> None:
         key=SeenRow.key_of(str(PHOTOS.guid), protocol, person),
         name=PHOTOS.name,
         facts=msgspec.json.encode(found).decode(),
+        checked=(now := timezone.now()),
+        ended=now,
     )
     store.checked(source_names.SEEN, changed=True)
 
@@ -198,3 +203,73 @@ def test_an_agent_out_of_reach_is_told_on_the_page(web, shared, monkeypatch):
     web.post(f"{HERE}/look/", {"person": ""})
     reaching.collect_diagnosis(str(PHOTOS.guid), "nfs", "")
     assert "The check failed" in text_of(web.get(f"{HERE}/why/"))
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, *silent: str) -> None:
+    """An agent that looks at shares, but for these protocols does not answer."""
+
+    def answer(request: dict[str, Any], **_more: Any) -> dict[str, Any]:
+        if request["protocol"] in silent:
+            raise Failed(Message("Larder's agent does not answer"))
+        found = diagnose.Diagnosis(
+            dataset="tank/photos", protocol=request["protocol"], person=request["person"], unit="active", mounted=True
+        )
+        return {"facts": msgspec.to_builtins(found)}
+
+    monkeypatch.setattr(agent_client, "send_request", answer)
+
+
+def checked_on(web: Any, address: str) -> str:
+    """The time at which a page says that it was last checked."""
+    text = web.get(address).content.decode()
+    found = re.findall(r'<p class="muted small">.*?datetime="([^"]*)"', text, re.DOTALL)
+    return found[0] if found else ""
+
+
+ANNA_PAGE = f"/shares/{PHOTOS.guid}/smb/why/?person=anna"
+
+
+def test_each_question_has_the_time_of_its_own_last_check(web, shared, monkeypatch):
+    answering(monkeypatch)
+    times = [datetime(2026, 11, 20, 12, minute, tzinfo=UTC) for minute in (0, 7, 9)]
+    for at, asked in zip(times, (("nfs", ""), ("smb", "anna"), ("smb", "")), strict=True):
+        monkeypatch.setattr(timezone, "now", lambda at=at: at)
+        reaching.collect_diagnosis(str(PHOTOS.guid), *asked)
+    shown = [checked_on(web, one) for one in (f"{HERE}/why/", ANNA_PAGE, f"/shares/{PHOTOS.guid}/smb/why/")]
+    assert [datetime.fromisoformat(one) for one in shown] == times
+
+
+def test_question_that_fails_says_so_on_its_own_page_alone_and_keeps_what_was_found(web, shared, monkeypatch):
+    seen()
+    seen(protocol="smb", person="anna")
+    before = checked_on(web, f"{HERE}/why/")
+    answering(monkeypatch, "nfs")
+    reaching.collect_diagnosis(str(PHOTOS.guid), "nfs", "")
+    text = text_of(web.get(f"{HERE}/why/"))
+    assert "The check failed. Larder's agent does not answer" in text
+    assert "No problem found on this box" in text
+    assert checked_on(web, f"{HERE}/why/") == before
+    assert "The check failed" not in text_of(web.get(ANNA_PAGE))
+    answering(monkeypatch)
+    reaching.collect_diagnosis(str(PHOTOS.guid), "smb", "anna")
+    assert "The check failed" in text_of(web.get(f"{HERE}/why/"))
+    reaching.collect_diagnosis(str(PHOTOS.guid), "nfs", "")
+    assert "The check failed" not in text_of(web.get(f"{HERE}/why/"))
+    assert checked_on(web, f"{HERE}/why/") > before
+
+
+def test_only_the_page_of_the_question_that_was_asked_waits(web, shared):
+    seen(protocol="smb", person="anna")
+    web.post(f"{HERE}/look/", {"person": ""})
+    assert "Checking." in text_of(web.get(f"{HERE}/why/"))
+    assert "Checking." not in text_of(web.get(ANNA_PAGE))
+    web.post(f"/shares/{PHOTOS.guid}/smb/look/", {"person": "anna"})
+    text = text_of(web.get(ANNA_PAGE))
+    assert "Checking." in text
+    assert "Last checked" in text
+
+
+def test_error_of_a_question_is_shown_in_the_language_of_the_reader(web, shared, monkeypatch):
+    answering(monkeypatch, "nfs")
+    reaching.collect_diagnosis(str(PHOTOS.guid), "nfs", "")
+    assert isinstance(SeenRow.objects.get().error, Message)  # plain text could not be put into another language
