@@ -19,6 +19,7 @@ from appliance.errors import Failed, LarderError, Reason, Refused
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.file_import import Count, FileImport, ImportResult
+from appliance.files.leftover import remove_leftover, scratch_folder
 from appliance.formatting import rate_text, size_text, time_left
 from appliance.imports import exit_status, report, rsync
 from appliance.imports.base import ImportOperation, not_confirmed, open_folder, open_session
@@ -29,7 +30,6 @@ from appliance.imports.sources.base import SourceAway
 from appliance.imports.try_import import MOST_SAID, check_target, count_files, explain, note_problem, shown
 from appliance.message import Message, join_messages
 from appliance.operation import Plan, Step, Work, never
-from appliance.snapshots.browse.restore import remove_leftover
 from appliance.snapshots.take import before_step, snapshot_text
 from appliance.zfs import libzfs
 
@@ -306,17 +306,13 @@ def copy_once(task: FileImport, run: ImportRun, before: int, moment: str, work: 
             parts.append(time_left(int((total - done) * passed / transfer.done)))
         work.progress(min(99, done * 100 // max(total, 1)), join_messages(parts, ", "))
 
-    with open_folder(task) as handle:
-        remove_leftover(rsync.SCRATCH.encode(), handle)
-        os.mkdir(rsync.SCRATCH, 0o770, dir_fd=handle)
+    with open_folder(task) as handle, scratch_folder(rsync.SCRATCH.encode(), handle):
         try:
             with open_session(task, handle, writable=True) as session:
                 argv = [*session.words, *rsync.copy_argv(task, moment, run.owners)]
                 result = command.watch(argv, take=transfer.take, look=look, most_said=MOST_SAID)
         except SourceAway as away:
             result = command.Result(("rsync",), exit_status.SILENT, "", str(away), 0.0)
-        finally:
-            remove_leftover(rsync.SCRATCH.encode(), handle)
     return result, transfer.done
 
 

@@ -187,7 +187,7 @@ MAY_IMPORT = {
     "disks": {"layout", "zfs"},
     "facts": set(),
     "files": set(),
-    "imports": {"backups", "datasets", "pools", "snapshots", "zfs"},
+    "imports": {"backups", "datasets", "files", "pools", "snapshots", "zfs"},
     "layout": set(),
     "pools": {"disks", "layout", "shares", "zfs"},
     "recovery": {"datasets", "shares", "users", "zfs"},

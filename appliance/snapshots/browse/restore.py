@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC
 from typing import Literal
 from urllib.parse import unquote
@@ -16,11 +15,13 @@ from appliance import names
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import parse_copy_mark
+from appliance.files import leftover
 from appliance.formatting import printable_text
 from appliance.message import Message
-from appliance.operation import Plan, Step, Work, never
-from appliance.snapshots.browse import listing
+from appliance.operation import Plan, Step, Work, as_json, never
+from appliance.snapshots.browse import listing, restore_record
 from appliance.snapshots.browse.copy_tree import TreeCopy, copy_attributes
+from appliance.snapshots.browse.restore_record import RestoreRecord
 from appliance.snapshots.hold_clone import SnapshotOperation
 from appliance.zfs import pool_sync, private_mount, system_datasets
 
@@ -166,6 +167,8 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
         return f"{snapshot.created.astimezone(UTC):%Y-%m-%d %H.%M.%S} UTC" if snapshot else ""
 
     def restore(self, work: Work, facts: Facts) -> None:
+        if known := facts.dataset(self.folder):
+            restore_record.forget_record(known.guid)  # before anything else: an earlier restore would pass for this one
         dataset = listing.dataset_now(self.folder)
         moment = self.moment_text(facts)
         with private_mount.root_of(self.snapshot) as root, listing.open_live_folder(dataset) as now:
@@ -174,20 +177,16 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
             with self.open_source(root) as source, open_target_folder(root, now, self.parts[:-1], work) as into:
                 copy = TreeCopy(work)
                 copy.count_tree(source)
-                remove_leftover(self.temporary_name, into)
                 try:
-                    copy.copy_entry(source, self.temporary_name, into)
-                    # The name says that the copy is whole, so owners and modes of its folders have to be there before it.
-                    pool_sync.sync_pool_of(self.folder)
-                    name = self.name_copy(into, moment, work)
-                except BaseException as error:
-                    with suppress(OSError):
-                        remove_leftover(self.temporary_name, into)
-                    if isinstance(error, OSError):
-                        raise Failed(
-                            Message("{path_text} was not restored", path_text=self.path_text), error.strerror or ""
-                        ) from error
-                    raise
+                    with leftover.scratch_folder(self.temporary_name, into) as scratch:
+                        copy.copy_entry(source, self.parts[-1], scratch)
+                        # The name says that the copy is whole, so owners and modes of its folders have to be there before it.
+                        pool_sync.sync_pool_of(self.folder)
+                        name = self.name_copy(scratch, into, moment, dataset.guid, work)
+                except OSError as error:
+                    raise Failed(
+                        Message("{path_text} was not restored", path_text=self.path_text), error.strerror or ""
+                    ) from error
         work.note(
             Message(
                 "{printable_name} is restored: {done_files} files and folders",
@@ -221,7 +220,7 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
                 Reason("path-not-in-snapshot", "There is no {path} in this snapshot.", path=self.path_text)
             ) from error
 
-    def name_copy(self, into: int, moment: str, work: Work) -> bytes:
+    def name_copy(self, scratch: int, into: int, moment: str, dataset: int, work: Work) -> bytes:
         """Give the complete copy its name and return it. What has this name already is renamed, never overwritten."""
         own = self.parts[-1]
         if self.place == "beside" or (self.place == "free" and name_exists(into, own)):
@@ -230,29 +229,30 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
             name = own
             if name_exists(into, own):
                 aside = free_name(into, own, f"(replaced {moment})")
-                rename_new(into, own, aside)
+                rename_new(into, own, into, aside)
                 work.note(
                     Message("What was there is called {printable_name} now", printable_name=printable_name(aside))
                 )
-        rename_new(into, self.temporary_name, name)
+        inode = os.stat(own, dir_fd=scratch, follow_symlinks=False).st_ino
+        record = RestoreRecord(as_json(self), names.encode_relative_path([name]), inode)
+        restore_record.write_record(dataset, record)
+        rename_new(scratch, own, into, name)
         os.fsync(into)
         return name
 
     def probe(self, step: str, facts: Facts) -> bool:
-        """Whether the copy exists as it was then: it gets its name last, when it is complete."""
+        """Whether this very copy stands under the name that it was about to get: it gets it last, when it is complete."""
+        dataset = facts.dataset(self.folder)
+        record = restore_record.read_record(dataset.guid) if dataset else None
+        if record is None or record.operation != as_json(self):
+            return False
+        way = (*self.parts[:-1], *names.parse_relative_path(record.name))
         try:
-            dataset = listing.dataset_now(self.folder)
-        except Refused:
-            return False  # gone or locked since
-        own, words = self.parts[-1], f"(from {self.moment_text(facts)})"
-        wanted = {"back": (own,), "beside": (insert_words(own, words),), "free": (insert_words(own, words), own)}
-        try:
-            with private_mount.root_of(self.snapshot) as root, listing.open_live_folder(dataset) as now:
+            with listing.open_live_folder(dataset) as now:
                 if now is None:
-                    return False
-                with private_mount.open_beneath(root, self.parts) as source:
-                    then = os.fstat(source)
-                return any(is_copy(then, now, (*self.parts[:-1], name)) for name in wanted[self.place])
+                    return False  # locked since
+                with private_mount.open_beneath(now, way) as found:
+                    return os.fstat(found).st_ino == record.inode
         except (OSError, Refused, Failed):
             return False
 
@@ -261,17 +261,6 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
         return Message(
             "Nothing that was there is lost. Restore it again; an incomplete copy ({left}) is then removed.", left=left
         )
-
-
-def is_copy(then: os.stat_result, now: int, parts: tuple[bytes, ...]) -> bool:
-    """Whether there is something on that path of the same kind, time and size."""
-    try:
-        with private_mount.open_beneath(now, parts) as handle:
-            found = os.fstat(handle)
-    except (OSError, Refused):
-        return False
-    same = (stat.S_IFMT(then.st_mode), then.st_mtime_ns) == (stat.S_IFMT(found.st_mode), found.st_mtime_ns)
-    return same and (stat.S_ISDIR(then.st_mode) or then.st_size == found.st_size)
 
 
 def printable_name(name: bytes) -> str:
@@ -302,10 +291,10 @@ def name_exists(folder: int, name: bytes) -> bool:
     return True
 
 
-def rename_new(folder: int, name: bytes, to: bytes) -> None:
-    """Rename within a folder without ever overwriting, also in a race (renameat2(2), RENAME_NOREPLACE)."""
+def rename_new(folder: int, name: bytes, into: int, to: bytes) -> None:
+    """Rename without ever overwriting, also in a race (renameat2(2), RENAME_NOREPLACE)."""
     try:
-        private_mount.libc_function("renameat2", folder, name, folder, to, 1)
+        private_mount.libc_function("renameat2", folder, name, into, to, 1)
     except FileExistsError as error:
         raise Failed(
             Message("{printable_name} was created meanwhile. Restore it again", printable_name=printable_name(to))
@@ -318,17 +307,6 @@ def free_name(folder: int, name: bytes, words: str) -> bytes:
         if not name_exists(folder, wanted):
             return wanted
     raise Failed(Message("There are too many copies of it already. Move some of them first"))
-
-
-def remove_leftover(name: bytes, folder: int) -> None:
-    """Remove what an earlier run left. Links are removed, not followed (shutil: rmtree with dir_fd)."""
-    try:
-        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-            shutil.rmtree(name, dir_fd=folder)
-        else:
-            os.unlink(name, dir_fd=folder)
-    except FileNotFoundError:
-        pass
 
 
 @contextmanager

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 
 from appliance.backups.remote import settings
+from appliance.errors import Failed
 from appliance.facts.file_import import FileImport
 from appliance.imports import rsync, run_import
 from appliance.imports.rsync import RsyncListing, RsyncTransfer
@@ -16,6 +20,7 @@ from appliance.imports.settings import check_owners, check_path
 from appliance.system import paths
 from tests.reasons import expect_refusal
 from tests.unit.made import RECORDED
+from tests.unit.pools.test_create import Working
 
 TASK = FileImport(
     "0badcafe", "nas.lan", 2222, "admin", "/volume1/my photos", "tank/photos", 5, host_key="ssh-ed25519 AAAA"
@@ -215,3 +220,25 @@ def test_old_user_that_rsync_would_read_otherwise_is_refused(old):
 def test_owners_are_set_in_an_empty_folder_only():
     with expect_refusal("import-owners-beside"):
         AddImport(task="0badcafe", host="nas.lan", user="admin", path="/a", dataset="tank/photos", guid=5, existing="keep", owners={"ben": "anna"})  # fmt: skip
+
+
+def test_import_leaves_a_folder_that_a_user_gave_its_scratch_name(monkeypatch, tmp_path):
+    theirs = tmp_path / rsync.SCRATCH
+    theirs.mkdir(mode=0o755)
+    (theirs / "thesis.txt").write_text("years of work")
+
+    @contextmanager
+    def open_folder(_task: FileImport) -> Iterator[int]:
+        handle = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+        yield handle
+        os.close(handle)
+
+    monkeypatch.setattr(run_import, "open_folder", open_folder)
+    monkeypatch.setattr(run_import, "find_import", lambda _task: TASK)
+    monkeypatch.setattr(run_import, "count_files", lambda task, _work: task)
+    with pytest.raises(Failed, match=rf"{rsync.SCRATCH} is in the way"):
+        run_import.count_again(TASK, ImportRun(), Working())
+    with pytest.raises(Failed, match=rf"{rsync.SCRATCH} is in the way"):
+        run_import.copy_once(TASK, ImportRun(), 0, "m", Working())
+    RunImport(task=TASK.id, dataset="tank/photos", moment="2026.11.25-19.16.20").clean_up(Working())
+    assert (theirs / "thesis.txt").read_text() == "years of work"

@@ -21,8 +21,9 @@ from appliance import agent_client, command, names
 from appliance.agent import protocol
 from appliance.errors import Failed, Refused
 from appliance.facts.box import Facts, Pool
+from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Snapshot
-from appliance.files import traversal
+from appliance.files import leftover, traversal
 from appliance.operation import checked_plan
 from appliance.snapshots.browse import copy_tree, diff, file_versions, listing
 from appliance.snapshots.browse import restore as snapshot_restore
@@ -71,6 +72,7 @@ def roots(then: Path, now: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[s
         yield handle
         os.close(handle)
 
+    monkeypatch.setattr(paths, "AGENT_STATE", then.parent / "agent")
     monkeypatch.setattr(private_mount, "root_of", root_of)
     monkeypatch.setattr(traversal, "dataset_of", lambda _handle: "tank/photos")
     monkeypatch.setattr(listing, "dataset_now", lambda _name: dataset("tank/photos", mountpoint=str(now)))
@@ -296,6 +298,73 @@ def test_restore_to_a_free_place_is_known_by_its_copy(roots, facts, now):
         assert operation.probe("restore", facts)
 
 
+PLACES = ("back", "free", "beside")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_restore_of_what_is_unchanged_counts_as_done_only_once_it_was_copied(roots, facts, then, now, place):
+    """What was never changed, or was copied by hand, looks as the copy would, and so does a folder changed deep inside."""
+    operation = RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="trip", place=place)
+    for name in ("trip", "trip (from 2026-11-01 12.30.00 UTC)"):
+        shutil.copytree(then / "trip", now / name, copy_function=shutil.copy2)
+        (now / name / "day one/photo.jpg").write_bytes(b"spoilt")
+    assert not operation.probe("restore", facts)
+    restore(facts, "trip", place)
+    assert operation.probe("restore", facts)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_restore_that_is_killed_is_not_done_because_an_earlier_one_was(roots, facts, now, monkeypatch, place):
+    restore(facts, "trip", place)
+    operation = RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="trip", place=place)
+    (step,) = checked_plan(operation, facts).steps
+
+    class Killed(BaseException):
+        pass
+
+    def kill(*_arguments: object) -> None:
+        raise Killed
+
+    monkeypatch.setattr(copy_tree.TreeCopy, "count_tree", kill)
+    with pytest.raises(Killed):
+        step.run(Working())
+    assert not operation.probe("restore", facts)
+
+
+def test_restore_out_of_a_copy_is_known_by_its_copy_in_the_original(roots, facts, then, now):
+    """Files in a received copy have the numbers (inodes) of the original, so equal or not they prove nothing."""
+    shutil.copy2(then / "a.txt", now / "a.txt")
+    mark = CopyMark(facts.datasets[0].guid, raw=False).text
+    copy = dataset("tank/backups/photos", mountpoint="none", mounted=False, copy_of=mark)
+    then_in_copy = replace(SNAP, name="tank/backups/photos@s1")
+    box = replace(facts, datasets=(*facts.datasets, copy), snapshots=(then_in_copy,))
+    operation = RestoreFromSnapshot(
+        snapshot=then_in_copy.name, guid=SNAP.guid, path="a.txt", place="back", into="tank/photos"
+    )
+    assert not operation.probe("restore", box)
+    checked_plan(operation, box).steps[0].run(Working())
+    assert operation.probe("restore", box)
+
+
+def test_restore_in_place_is_not_done_between_its_two_renames(roots, facts, then, now, monkeypatch):
+    """What was there has its other name, and the copy has not got its own yet."""
+    shutil.copy2(then / "a.txt", now / "a.txt")
+    operation = RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="a.txt", place="back")
+    rename, renamed = private_mount.libc_function, list[str]()
+
+    def killed_at_second(name: str, *arguments: object) -> None:
+        renamed.append(name)
+        if len(renamed) == 2:
+            raise KeyboardInterrupt
+        rename(name, *arguments)
+
+    monkeypatch.setattr(private_mount, "libc_function", killed_at_second)
+    with pytest.raises(KeyboardInterrupt):
+        checked_plan(operation, facts).steps[0].run(Working())
+    assert not operation.probe("restore", facts)
+    assert sorted(one.name for one in now.iterdir()) == ["a (replaced 2026-11-01 12.30.00 UTC).txt"]
+
+
 def test_restore_in_place_renames_current_file(roots, facts, now):
     work = restore(facts, "a.txt", "back")
     assert (now / "a.txt").read_text() == "old"
@@ -381,7 +450,8 @@ def test_restore_says_what_is_done_and_shows_no_command_that_does_not_run(facts,
 def test_restore_removes_leftovers_and_leaves_nothing_after_failure(roots, facts, now, monkeypatch):
     operation = RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="trip", place="back")
     left = now / operation.temporary_name.decode()
-    (left / "sub").mkdir(parents=True)
+    left.mkdir(mode=0o700)
+    (left / "sub/below").mkdir(parents=True)
     (left / "link").symlink_to("/etc")
     (step,) = checked_plan(operation, facts).steps
     step.run(Working())
@@ -395,6 +465,33 @@ def test_restore_removes_leftovers_and_leaves_nothing_after_failure(roots, facts
     with pytest.raises(Failed, match="No space"):
         checked_plan(replace_path(operation, "a.txt"), facts).steps[0].run(Working())
     assert sorted(one.name for one in now.iterdir()) == ["a.txt", "trip"]
+
+
+def test_restore_leaves_what_a_user_put_under_its_temporary_name(roots, facts, now):
+    operation = RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="trip", place="back")
+    theirs = now / operation.temporary_name.decode()
+    theirs.mkdir(mode=0o755)
+    (theirs / "thesis.txt").write_text("years of work")
+    with pytest.raises(Failed, match=rf"{theirs.name} is in the way.*Rename or remove it"):
+        checked_plan(operation, facts).steps[0].run(Working())
+    assert (theirs / "thesis.txt").read_text() == "years of work"
+    assert not (now / "trip").exists()
+
+
+def test_copy_that_is_whole_is_still_known_as_a_leftover(roots, facts, then, now, monkeypatch):
+    """Killed after it got its owner and mode and before it got its name."""
+    (then / "trip").chmod(0o755)
+    operation = RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="trip", place="back")
+    (step,) = checked_plan(operation, facts).steps
+    left = now / operation.temporary_name.decode()
+    with monkeypatch.context() as cut:
+        cut.setattr(leftover, "remove_leftover", lambda *_arguments: None)
+        cut.setattr(RestoreFromSnapshot, "name_copy", lambda *_arguments: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            step.run(Working())
+    assert left.exists()
+    step.run(Working())
+    assert (sorted(one.name for one in now.iterdir()), left.exists()) == (["a.txt", "trip"], False)
 
 
 def replace_path(operation: RestoreFromSnapshot, path: str) -> RestoreFromSnapshot:
