@@ -239,6 +239,31 @@ def check_not_rebuilding(pool: Pool) -> Iterator[Reason]:
         )
 
 
+def check_not_removing(pool: Pool) -> Iterator[Reason]:
+    """Refuse a change while a group of the pool is emptied (``spa_vdev_removal`` in ``spa.c``)."""
+    if any(vdev.removing for vdev in pool.vdevs):
+        yield Reason("pool-removing", "A part of {pool} is being removed. Wait until that has ended.", pool=pool.name)
+
+
+def check_no_checkpoint(pool: Pool) -> Iterator[Reason]:
+    """Refuse to remove, attach or detach anything while the pool has a checkpoint, or is still discarding one.
+
+    ZFS would refuse it at the command, a spare, log or cache included (``spa_vdev_remove``, ``_attach``, ``_detach``).
+    """
+    if pool.checkpoint and pool.checkpoint.state == "exists":
+        yield Reason(
+            "checkpoint-in-the-way",
+            "{pool} has a checkpoint, and while it is kept ZFS neither replaces nor removes disks, nor adds any to a group. Discard it first.",
+            pool=pool.name,
+        )
+    elif pool.checkpoint:
+        yield Reason(
+            "checkpoint-being-discarded",
+            "{pool} is still discarding its last checkpoint. Wait until that has ended.",
+            pool=pool.name,
+        )
+
+
 def missing_vdev(pool: str) -> Reason:
     """The reason against changing a vdev that the pool no longer has."""
     return Reason(

@@ -20,7 +20,9 @@ from appliance.pools.vdevs.base import (
     VdevChange,
     VdevOperation,
     ashift_option,
+    check_no_checkpoint,
     check_not_rebuilding,
+    check_not_removing,
     check_sector_size,
     sector_warning,
 )
@@ -100,10 +102,7 @@ class AddVdev(VdevOperation, tag="add-vdev"):
             yield Reason("disks-too-many", "Choose at most {count} disks.", field="disks", count=MOST_DISKS)
         for disk in self.chosen_disks(facts):
             yield from check_sector_size(disk, usual_ashift(pool))
-        if any(vdev.removing for vdev in pool.vdevs):
-            yield Reason(
-                "pool-removing", "A part of {pool} is being removed. Wait until that has ended.", pool=self.pool
-            )
+        yield from check_not_removing(pool)
         if self.lowers_protection(pool) and not self.less_protection:
             yield Reason(
                 "protection-lowered",
@@ -213,6 +212,7 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
                 field="vdev",
             )
             return
+        yield from check_no_checkpoint(pool)
         if any(child.state not in vdev_state.WORKING or child.children for child in place.vdev.children):
             yield Reason(
                 "raidz-incomplete",

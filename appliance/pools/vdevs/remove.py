@@ -10,7 +10,7 @@ from appliance.formatting import binary_text, size_text
 from appliance.layout.geometry import slop_bytes
 from appliance.message import Message
 from appliance.operation import Plan, command_step, never
-from appliance.pools.vdevs.base import VdevChange, check_not_rebuilding
+from appliance.pools.vdevs.base import VdevChange, check_no_checkpoint, check_not_rebuilding, check_not_removing
 from appliance.pools.vdevs.expand import data_groups, has_parity
 from appliance.zfs import vdev_tree
 
@@ -25,6 +25,7 @@ class RemoveVdev(VdevChange, tag="remove-vdev"):
         return Message("Take a part out of {pool}", pool=self.pool)
 
     def check_place(self, facts: Facts, pool: Pool, place: vdev_tree.Place) -> Iterator[Reason]:
+        yield from check_no_checkpoint(pool)
         if (
             place.parent
             and place.parent.kind == "spare"
@@ -42,7 +43,8 @@ class RemoveVdev(VdevChange, tag="remove-vdev"):
         elif place.vdev.removing:
             yield Reason("vdev-removing", "This group is being removed already.", field="vdev")
         elif moves_data(place):
-            yield from check_data_group(pool, place.vdev)
+            # Before the rest: what the other groups have room for is known only when the first is empty.
+            yield from list(check_not_removing(pool)) or check_data_group(pool, place.vdev)
 
     def plan(self, facts: Facts) -> Plan:
         place = self.find_place(facts)

@@ -12,7 +12,13 @@ from appliance.formatting import disk_label
 from appliance.message import Message
 from appliance.operation import Plan, command_step, if_lost, never
 from appliance.pools.vdevs import retry
-from appliance.pools.vdevs.base import VdevChange, ashift_option, sector_warning
+from appliance.pools.vdevs.base import (
+    VdevChange,
+    ashift_option,
+    check_no_checkpoint,
+    check_not_removing,
+    sector_warning,
+)
 from appliance.pools.vdevs.online_offline import can_do_without
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
@@ -41,6 +47,8 @@ class ReplaceDisk(VdevChange, tag="replace-disk"):
         return place if place and place.vdev.guid != self.vdev else None
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
+        yield from check_no_checkpoint(pool)
+        yield from check_not_removing(pool)
         if not place.leaf:
             yield Reason("vdev-not-disk", "Choose a single disk.", field="vdev")
         elif place.role not in REPLACEABLE:
@@ -137,6 +145,8 @@ class AttachDisk(VdevChange, tag="attach-disk"):
         )
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
+        yield from check_no_checkpoint(pool)
+        yield from check_not_removing(pool)
         source = self.source_place(facts)
         if source is None:
             yield Reason(
@@ -202,6 +212,7 @@ class DetachDisk(VdevChange, tag="detach-disk"):
         if place.role == "spare" and place.vdev.state == "AVAIL":
             yield Reason("spare-waiting", "This spare is waiting again already.", field="vdev")
             return
+        yield from check_no_checkpoint(pool)
         if not place.leaf or place.parent is None or place.parent.kind not in {"mirror", "replacing", "spare"}:
             yield Reason(
                 "disk-not-copy",

@@ -5,14 +5,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from appliance.facts.box import Pool
+from appliance.facts.box import Checkpoint, Facts, Pool
 from appliance.formatting import size_text
 from appliance.layout.geometry import usable_bytes
 from appliance.operation import checked_plan
 from appliance.pools.vdevs.aux_vdevs import AddCache, AddLog, AddSpare
 from appliance.pools.vdevs.expand import AddVdev, AutoexpandVdev, ExpandRaidz, expansion_sizes
+from appliance.pools.vdevs.online_offline import OfflineDisk
 from appliance.pools.vdevs.remove import RemoveVdev
-from tests.unit.made import disk, path_of
+from appliance.pools.vdevs.replace import AttachDisk, DetachDisk, ReplaceDisk
+from tests.unit.made import disk, path_of, recorded_pool
 from tests.unit.pools import shapes
 from tests.unit.pools.shapes import refusals
 
@@ -195,6 +197,62 @@ def test_a_mirror_stays_beside_a_special_group_with_parity():
     pair = shapes.group("mirror-1", shapes.leaf(5), shapes.leaf(6), guid=51)
     found = shapes.facts(shapes.pool(*shapes.mirror().vdevs, pair, special))
     assert refusals(RemoveVdev(pool="tank", vdev=51), found) == ["pool-has-raidz"]
+
+
+def by_name(found: Pool, name: str) -> int:
+    """The guid of a recorded pool's group, or of the first of its disks in that role."""
+    return next(vdev.guid for vdev in found.vdevs if name in {vdev.name, vdev.role})
+
+
+@pytest.mark.parametrize("part", ["mirror-0", "log", "cache", "spare"])
+def test_nothing_is_removed_from_a_pool_with_a_checkpoint(part):
+    """ZFS would refuse each of them at the command (spa_vdev_remove)."""
+    found = recorded_pool("zpool-status-checkpoint-2.3.9.json")
+    remove = RemoveVdev(pool=found.name, vdev=by_name(found, part))
+    assert "checkpoint-in-the-way" in refusals(remove, Facts((found,)))
+    assert "checkpoint-in-the-way" not in refusals(remove, Facts((replace(found, checkpoint=None),)))
+    (said,) = [one.text for one in remove.check(Facts((found,))) if one.code == "checkpoint-in-the-way"]
+    assert "Discard it first" in said
+    going = replace(found, checkpoint=Checkpoint("discarding", None))
+    assert "checkpoint-being-discarded" in refusals(remove, Facts((going,)))
+
+
+def test_disks_of_a_mirror_stay_as_they_are_while_there_is_a_checkpoint():
+    """The same in spa_vdev_attach and spa_vdev_detach."""
+    pool = replace(shapes.mirror(), checkpoint=Checkpoint("exists", None))
+    raidz = replace(shapes.raidz2(), checkpoint=Checkpoint("exists", None))
+    for found, change in (
+        (pool, ReplaceDisk(pool="tank", vdev=101, disk=path_of(5))),
+        (pool, AttachDisk(pool="tank", vdev=101, disk=path_of(5))),
+        (pool, DetachDisk(pool="tank", vdev=101)),
+        (raidz, ExpandRaidz(pool="tank", vdev=50, disk=path_of(5))),
+    ):
+        assert refusals(change, shapes.facts(found)) == ["checkpoint-in-the-way"]
+        assert refusals(change, shapes.facts(replace(found, checkpoint=None))) == []
+    assert refusals(OfflineDisk(pool="tank", vdev=101), shapes.facts(pool)) == []  # that may always be
+
+
+def test_one_group_at_a_time_is_removed():
+    found = recorded_pool("zpool-status-remove-running-2.3.9.json")
+    other, same = by_name(found, "mirror-0"), by_name(found, "mirror-1")
+    assert refusals(RemoveVdev(pool="rem", vdev=other), Facts((found,))) == ["pool-removing"]
+    assert refusals(RemoveVdev(pool="rem", vdev=same), Facts((found,))) == ["vdev-removing"]
+
+
+def test_log_and_spare_are_removed_while_a_group_is_emptied():
+    emptying = shapes.group("mirror-1", shapes.leaf(3), shapes.leaf(4), guid=51, removing=True)
+    log, spare = shapes.leaf(5, role="log", guid=300), shapes.leaf(6, "AVAIL", role="spare", guid=301)
+    facts = shapes.facts(shapes.pool(*shapes.mirror().vdevs, emptying, log, spare))
+    for guid in (300, 301):
+        assert refusals(RemoveVdev(pool="tank", vdev=guid), facts) == []
+
+
+def test_no_disk_comes_while_a_group_is_emptied():
+    emptying = shapes.group("mirror-1", shapes.leaf(3), shapes.leaf(4), guid=51, removing=True)
+    facts = shapes.facts(shapes.pool(*shapes.mirror().vdevs, emptying))
+    for change in (ReplaceDisk, AttachDisk):
+        assert refusals(change(pool="tank", vdev=101, disk=path_of(5)), facts) == ["pool-removing"]
+    assert refusals(DetachDisk(pool="tank", vdev=101), facts) == []
 
 
 def test_probe_sees_a_group_that_is_being_removed():
