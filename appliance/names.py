@@ -18,6 +18,8 @@ from appliance.system import paths
 
 # zpoolconcepts(7) and zpool-create(8): reserved words and beginnings.
 RESERVED_POOLS = ("mirror", "raidz", "draid", "spare")
+# What has such a name, of a restore or of a test of one, may be removed without being asked.
+RESTORE_FOLDER, DRILL_FOLDER = re.compile(r"restoring-([0-9a-f]{8})"), re.compile(r"drill-([0-9a-f]{8})")
 RESERVED_SHARES = {"global", "homes", "printers", "print$", "ipc$", "admin$", "netlogon", "sysvol", "profiles"}
 SHORTEST_PASSPHRASE, LONGEST_PASSPHRASE = 8, 512  # bytes; zfs-load-key(8)
 LONGEST_DATASET = 200  # of ZFS's 255 bytes, leaving room for a snapshot's name
@@ -94,7 +96,7 @@ def check_folder_name(name: str, *, field: str = "name") -> str:
                 field=field,
             )
         )
-    if re.fullmatch(r"(restoring|drill)-[0-9a-f]{8}", name):  # what has such a name may be removed without being asked
+    if RESTORE_FOLDER.fullmatch(name) or DRILL_FOLDER.fullmatch(name):
         raise Refused(Reason("folder-name-reserved", "Names like {name} are those of restores and their tests. Choose another name.", field=field, name=name))  # fmt: skip
     if len(name) > 60:
         raise Refused(

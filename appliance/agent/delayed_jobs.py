@@ -6,7 +6,6 @@ that nobody can set (CLOCK_BOOTTIME), and begins anew after a restart of the box
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import time
@@ -119,8 +118,7 @@ def cancel(job: str) -> bool:
         time.sleep(SECONDS_BETWEEN_TRIES)
     else:
         return False
-    with contextlib.suppress(OSError):  # the web process may have put something else in its place
-        (paths.SECRETS / job).unlink(missing_ok=True)
+    atomic_file.remove_if_possible(paths.SECRETS / job)  # the web process may have put something else in its place
     drop(job)
     return True
 

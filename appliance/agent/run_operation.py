@@ -10,7 +10,6 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 import msgspec
 
@@ -24,7 +23,7 @@ from appliance.facts.box import Facts
 from appliance.message import Message, join_messages, messages_by_text, shorten
 from appliance.operation import Operation, Plan, checked_plan
 from appliance.request import Send
-from appliance.system import locks, paths
+from appliance.system import atomic_file, locks, paths
 
 SECONDS_BETWEEN_LOOKS = 0.3
 LARGEST_SECRET = 4096
@@ -69,16 +68,8 @@ def take_secret(job: str, owners: frozenset[int], check: Callable[[str], str] = 
         ) from None
     finally:
         os.close(handle)
-        remove(path)
+        atomic_file.remove_if_possible(path)
     return check(text)
-
-
-def remove(path: Path) -> None:
-    """Remove a file if it is there; what cannot be removed (a folder in its place) is no reason to stop."""
-    try:
-        path.unlink()
-    except OSError:
-        pass
 
 
 class Running:
@@ -131,8 +122,8 @@ class Running:
     def end(self) -> None:
         self.file.unlink(missing_ok=True)
         self.asked.unlink(missing_ok=True)
-        remove(proof.proof_file(self.journal.job))
-        remove(paths.SECRETS / self.journal.job)
+        atomic_file.remove_if_possible(proof.proof_file(self.journal.job))
+        atomic_file.remove_if_possible(paths.SECRETS / self.journal.job)
 
 
 def execute(

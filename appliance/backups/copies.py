@@ -30,6 +30,7 @@ VOLUME_OFF = {"readonly": "on", "volmode": "none"}
 HOME_OFF = {
     key: value for key, value in OFF.items() if key != "readonly"
 }  # a read-only parent would be inherited at a restore
+RESUME = "receive_resume_token"  # the property of a dataset at which a receive was interrupted
 TOKEN_LINE = re.compile(r"^\s*(\w+) = (\S.*)$", re.MULTILINE)
 SECONDS = 120
 
@@ -140,10 +141,10 @@ def read_values(dataset: str, wanted: Iterable[str]) -> dict[str, str]:
 
 def read_copy(name: str) -> Copy:
     """A copy as it is now. Raises Failed."""
-    values = read_values(name, ("guid", "written", "receive_resume_token", user_properties.COPY_OF))
+    values = read_values(name, ("guid", "written", RESUME, user_properties.COPY_OF))
     if not values:
         return Copy(name)
-    token = values.get("receive_resume_token", "")
+    token = values.get(RESUME, "")
     return Copy(
         name,
         exists=True,

@@ -18,12 +18,10 @@ from appliance.message import Message
 from appliance.operation import Loss, Operation, Plan, command_step, never
 from appliance.snapshots.take import dataset_missing
 
-TOKEN = "receive_resume_token"  # noqa: S105  # the name of a property
-
 
 def is_half_received(dataset: Dataset) -> bool:
     """Whether a receive at this dataset was interrupted and can go on."""
-    return TOKEN in dataset.properties
+    return copies.RESUME in dataset.properties
 
 
 def half_received(root: str, facts: Facts) -> list[Dataset]:

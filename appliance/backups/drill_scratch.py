@@ -6,7 +6,6 @@ made, and nothing else is ever removed with it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import msgspec
@@ -25,10 +24,8 @@ from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.snapshots.take import dataset_missing
 from appliance.zfs import list_snapshots
 
-NAME = re.compile(r"drill-([0-9a-f]{8})")
 SPARE = 2**20  # bytes that even an empty folder needs
 KEPT_FREE = 10  # percent of a pool, so that nobody who writes meanwhile finds it full
-TOKEN = "receive_resume_token"  # noqa: S105  # the name of a property
 
 
 class Rehearsed(Restored, frozen=True):
@@ -52,7 +49,7 @@ def scratch_of(pool: str, key: str) -> str:
 
 def key_of(name: str) -> str:
     """The key of the backup whose drill restores to this dataset; empty where it has another name."""
-    found = NAME.fullmatch(name.partition("/")[2])
+    found = names.DRILL_FOLDER.fullmatch(name.partition("/")[2])
     return found[1] if found else ""
 
 
@@ -76,13 +73,13 @@ def room(pool: Dataset | None, scratch: Dataset | None) -> int:
 
 def remove_scratch(name: str, work: Work) -> None:
     """Destroy what a drill has restored, if it is there. Raises Failed where anything else lies in it."""
-    found = unchanged.read_below(name, ("guid", user_properties.DRILL, TOKEN))
+    found = unchanged.read_below(name, ("guid", user_properties.DRILL, copies.RESUME))
     if not found:
         return
     key = key_of(name)
     for one, values in found.items():
         # An interrupted first receive may not have its properties yet, and has no snapshot.
-        is_half_made = one != name and TOKEN in values and not any(list_snapshots.list_snapshots([one]))
+        is_half_made = one != name and copies.RESUME in values and not any(list_snapshots.list_snapshots([one]))
         if not key or (values.get(user_properties.DRILL) != key and not is_half_made):
             raise Failed(
                 Message("{name} was not removed", name=name),

@@ -7,12 +7,11 @@ mark; what a restore has made is known by ``larder:restore``, which says its tok
 
 from __future__ import annotations
 
-import re
 import shlex
 
 import msgspec
 
-from appliance import command
+from appliance import command, names
 from appliance.backups import copies
 from appliance.backups.origin import Origin, parse_origin
 from appliance.backups.stored_keys import unlock_restored
@@ -29,9 +28,7 @@ from appliance.snapshots.policy import Policy
 from appliance.zfs import list_snapshots, mount, mountpoints
 
 SECONDS = 300
-NAME = re.compile(r"restoring-([0-9a-f]{8})")
 MARK = CopyMark(0, raw=False).text  # a copy of nothing
-RESUME = "receive_resume_token"
 QUIET = {user_properties.SHARE: ShareSetting().text(), user_properties.POLICY: Policy().fingerprint}  # of what is in it
 SECONDS_TO_DESTROY = 3600.0  # many blocks have to be freed
 
@@ -203,7 +200,7 @@ def create_argv(name: str, noted: dict[str, str] | None = None) -> list[str]:
 
 def token_of(name: str) -> str:
     """The token of the restore that receives into this folder; empty where it has another name."""
-    found = NAME.fullmatch(name.rpartition("/")[2])
+    found = names.RESTORE_FOLDER.fullmatch(name.rpartition("/")[2])
     return found[1] if found else ""
 
 
@@ -237,9 +234,9 @@ def remove_stage(name: str, made: set[str], work: Work) -> None:
 
 def was_received(name: str) -> bool:
     """Whether what lies in a folder to receive into was received there: folders of somebody could be moved to its name."""
-    values = copies.read_values(name, (user_properties.COPY_OF, RESUME))
+    values = copies.read_values(name, (user_properties.COPY_OF, copies.RESUME))
     # An interrupted first receive may not have its properties yet, and has no snapshot.
-    is_half_made = RESUME in values and not any(list_snapshots.list_snapshots([name]))
+    is_half_made = copies.RESUME in values and not any(list_snapshots.list_snapshots([name]))
     return is_half_made or is_continued(values.get(user_properties.COPY_OF, ""))
 
 

@@ -17,7 +17,7 @@ from appliance.message import Message
 from appliance.operation import Work
 from appliance.zfs import libzfs, list_snapshots
 
-LOOKED_AT = ("written", "receive_resume_token")
+LOOKED_AT = ("written", copies.RESUME)
 SECONDS = 300
 
 
@@ -55,7 +55,7 @@ def is_unchanged(one: Dataset, snapshots: Sequence[Snapshot], newest: int, copy:
     """
     if one.encryption != "off":
         return False
-    is_as_left = copy.get("written") == "0" and not copy.get("receive_resume_token")
+    is_as_left = copy.get("written") == "0" and not copy.get(copies.RESUME)
     is_settled = all(copy.get(key) == value for key, value in copies.properties_of(one).items())
     return is_as_left and is_settled and has_nothing_new(snapshots, newest)
 

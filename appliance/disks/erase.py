@@ -1,6 +1,6 @@
 """Erase a disk: quick clears signatures and both ends, full writes zeros to every sector.
 
-A full erase also resolves pending sectors: a drive remaps or clears such a sector when it is written. SMART counts are noted.
+A full erase resolves pending sectors too: a drive remaps or clears one when written. SMART is read before and after.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -21,6 +22,12 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o600) -> None:
         os.fsync(new.fileno())
     beside.replace(path)
     sync_folder(path.parent)
+
+
+def remove_if_possible(path: Path) -> None:
+    """Remove a file if it is there; what cannot be removed (a folder in its place) is no reason to stop."""
+    with suppress(OSError):
+        path.unlink()
 
 
 def sync_folder(folder: Path) -> None:

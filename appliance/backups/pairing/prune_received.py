@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 
 from appliance import schedule
 from appliance.backups import copies
-from appliance.backups.discard_received import TOKEN
 from appliance.backups.pairing import receivers
 from appliance.backups.remote import settings
 from appliance.backups.retention import expired_received
@@ -113,14 +112,14 @@ class PruneReceived(DestroySnapshots, tag="prune-received"):
 
 def prune_copy(work: Work, receiver: Receiver, keep: Keep, copy: str, chosen: Sequence[Snapshot]) -> int:
     """Destroy those of the chosen snapshots that may still go; how many did. Raises Failed."""
-    values = copies.read_values(copy, (TOKEN, user_properties.COPY_OF))
+    values = copies.read_values(copy, (copies.RESUME, user_properties.COPY_OF))
     if not is_continued(values.get(user_properties.COPY_OF, "")):
         return 0  # it was destroyed or set aside meanwhile
     if copy in receivers.copies_in_use(receiver):
         work.note(Message("{copy} is in use by the other box just now. Its snapshots stay until later.", copy=copy))
         return 0
     needed: set[int] = set()
-    if text := values.get(TOKEN, ""):
+    if text := values.get(copies.RESUME, ""):
         token = copies.read_token(text)
         if not token.to_guid:
             work.note(Message("{copy} is half received, and ZFS does not say from which snapshot it goes on. Its snapshots stay.", copy=copy))  # fmt: skip

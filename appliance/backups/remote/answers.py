@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from appliance.backups import copies
 from appliance.backups.remote import settings
 from appliance.errors import Failed, Reason
 from appliance.facts import user_properties
@@ -208,7 +209,7 @@ class RemoteCopy(msgspec.Struct):
     @property
     def is_partial(self) -> bool:
         """Whether an interrupted receive has left something."""
-        return bool(self.values.get("receive_resume_token"))
+        return bool(self.values.get(copies.RESUME))
 
     @property
     def open_properties(self) -> dict[str, str]:
