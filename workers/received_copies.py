@@ -9,12 +9,13 @@ from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
 
+import msgspec
 from django.utils import timezone
 from msgspec.structs import replace
 
-from appliance import schedule
+from appliance import agent_client, schedule
 from appliance.alerts.rules import Fault, Space
-from appliance.backups.pairing.prune_received import PruneReceived
+from appliance.backups.pairing.prune_received import CopiesInUse, PruneReceived
 from appliance.backups.retention import expired_received
 from appliance.errors import Refused
 from appliance.facts.copy_mark import is_continued
@@ -33,6 +34,7 @@ from workers.interval import Interval
 
 log = logging.getLogger(__name__)
 KIND = "prune-received"
+NOTHING = CopiesInUse()
 looks = Interval(300.0)
 
 
@@ -54,10 +56,12 @@ def prune_received() -> None:
 def start_prune(receiver: Receiver, now: datetime) -> Job | None:
     if not DatasetRow.objects.filter(name=receiver.root, key=str(receiver.guid)).exists():
         return None
-    expired = find_expired(receiver, now)
-    if not expired:
+    if not find_expired(receiver, now):
         return None
     try:
+        expired = find_expired(receiver, now, read_in_use(receiver))
+        if not expired:
+            return None  # all of it is in use: a copy may take days to arrive
         chosen = tuple(Chosen(one.name, one.guid) for one in expired)
         operation = PruneReceived(receiver=receiver.id, snapshots=chosen)
         return confirm.start_without_review(operation, user=BY_SCHEDULE)
@@ -66,9 +70,15 @@ def start_prune(receiver: Receiver, now: datetime) -> Job | None:
         return None
 
 
-def find_expired(receiver: Receiver, now: datetime) -> list[Snapshot]:
-    """What the retention lets go, as far as the inventory tells, of one folder after the other: a sender may have sent very
-    many snapshots."""
+def read_in_use(receiver: Receiver) -> CopiesInUse:
+    """What has to stay for now: this process sees neither those of another user nor what a token says. Raises Refused, Failed."""
+    request = {"verb": "read-copies-in-use", "receiver": receiver.id}
+    return msgspec.convert(agent_client.send_request(request, silence=180).get("facts", {}), CopiesInUse)
+
+
+def find_expired(receiver: Receiver, now: datetime, in_use: CopiesInUse = NOTHING) -> list[Snapshot]:
+    """What the retention lets go and nothing uses, as far as the inventory tells, of one folder after the other: a sender
+    may have sent very many snapshots."""
     if receiver.keep is None:
         return []
     below = f"{receiver.root}/"
@@ -77,8 +87,8 @@ def find_expired(receiver: Receiver, now: datetime) -> list[Snapshot]:
     zone, found = schedule.box_zone(), list[Snapshot]()
     snapshots = SnapshotRow.objects.filter(dataset__startswith=below).order_by("dataset").iterator()
     for name, known in groupby(snapshots, key=attrgetter("dataset")):
-        if name in copies:
-            expired = expired_received([row.fact for row in known], receiver.keep, now, zone)
+        if name in copies and name not in in_use.copies:
+            expired = expired_received([row.fact for row in known], receiver.keep, now, zone, in_use.needed)
             found += expired[: MOST - len(found)]
         if len(found) == MOST:
             break

@@ -7,6 +7,7 @@ import msgspec
 from appliance.agent.job_requests import Follow, KeepPassword, Prove, RunJob, Stop
 from appliance.agent.recovery_requests import ConfirmRecoveryPhrase, MakeRecoveryPhrase, ReadBoxRecord, ReadRecovery
 from appliance.agent.settings_requests import KeepBoxSettings, ReadBoxSettings
+from appliance.backups.pairing.prune_received import ReadCopiesInUse
 from appliance.backups.pairing.requests import AcceptPairing, MakePairingCode, WithdrawPairingCode
 from appliance.backups.remote.requests import ListRemoteCopies, ReadRemoteCopy
 from appliance.benchmarks.box_settings.switch import ReadSettings, SwitchSetting
@@ -74,6 +75,7 @@ RegisteredRequest = (
     | MakePairingCode
     | WithdrawPairingCode
     | AcceptPairing
+    | ReadCopiesInUse
     | ListRemoteCopies
     | ReadRemoteCopy
 )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+import msgspec
+
 from appliance import schedule
-from appliance.backups import copies
+from appliance.backups import copies, unchanged
 from appliance.backups.pairing import receivers
 from appliance.backups.remote import settings
 from appliance.backups.retention import expired_received
@@ -20,12 +22,39 @@ from appliance.facts.kept_copies import Keep
 from appliance.facts.receiver import Receiver
 from appliance.message import Message
 from appliance.operation import Loss, Work, never
+from appliance.request import Request
 from appliance.snapshots import space
 from appliance.snapshots.destroy import DestroySnapshots, staying_notes
 from appliance.zfs import libzfs, list_snapshots
 
 NAMED = 5
 PARTS_OF_ROOT = 3  # tank/backups/attic
+
+
+class CopiesInUse(msgspec.Struct, frozen=True):
+    """``copies``: those whose snapshots all stay for now. ``needed``: guids of snapshots from which a half received copy goes on."""
+
+    copies: tuple[str, ...] = ()
+    needed: tuple[int, ...] = ()
+
+
+class ReadCopiesInUse(Request, tag="read-copies-in-use"):
+    """What of a pairing's copies stays for now, so that no job is started that would find nothing to destroy."""
+
+    receiver: str
+
+    def __post_init__(self) -> None:
+        settings.check_key(self.receiver, field="receiver")
+
+    def read(self) -> CopiesInUse:
+        found = receivers.find_receiver(self.receiver)
+        below = unchanged.read_below(found.root, (copies.RESUME,))
+        tokens = {
+            name: copies.read_token(text) for name, values in below.items() if (text := values.get(copies.RESUME))
+        }
+        unknown = {name for name, token in tokens.items() if not token.to_guid}
+        needed = {token.from_guid for token in tokens.values() if token.to_guid}
+        return CopiesInUse(tuple(sorted({*receivers.copies_in_use(found), *unknown})), tuple(sorted(needed)))
 
 
 class PruneReceived(DestroySnapshots, tag="prune-received"):

@@ -9,14 +9,16 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from appliance.agent.registry import decode_operation
-from appliance.backups import copies, match
+from appliance.backups import copies, match, unchanged
 from appliance.backups.pairing import receivers
+from appliance.backups.pairing.prune_received import CopiesInUse, ReadCopiesInUse
 from appliance.backups.pairing.set_retention import SetReceivedRetention, silent_since
 from appliance.backups.retention import expired_copies, expired_received
 from appliance.errors import Failed
@@ -346,6 +348,21 @@ def test_copies_in_use_are_read_from_the_words_of_processes(monkeypatch):
     words = [(1, ["zfs", "receive", "-u", "-s", COPY, ""]), (2, ["zfs", "send", f"{OTHER}@x", ""]), (3, ["sh", ROOT]), (4, ["zfs", "receive", "safe/backups/attic2/x"])]  # fmt: skip
     monkeypatch.setattr(receivers, "running", lambda: iter(words))
     assert receivers.copies_in_use(PAIRED) == {COPY, OTHER}
+
+
+def test_worker_is_told_which_copies_stay_for_now(place, monkeypatch):
+    """Those in use, those of which nobody knows from where they go on, and from where the others do."""
+    tokens = {"1-a": match.Token("1-a", 5, "tank/photos@x", 1001), "1-b": match.Token("1-b", 0, "")}
+    third = f"{ROOT}/third"
+    below = {COPY: {copies.RESUME: "1-a"}, OTHER: {copies.RESUME: "1-b"}, third: {}}
+    monkeypatch.setattr(unchanged, "read_below", lambda root, _wanted: below if root == ROOT else {})
+    monkeypatch.setattr(copies, "read_token", tokens.__getitem__)
+    place.in_use = {third}
+    told = ReadCopiesInUse(receiver=PAIRED.id).read()
+    assert told == CopiesInUse((OTHER, third), (1001,))
+    assert msgspec.convert(msgspec.to_builtins(told), CopiesInUse) == told
+    with expect_refusal("receiver-missing"):
+        ReadCopiesInUse(receiver="1badcafe").read()
 
 
 def test_prune_needs_no_proof_as_the_agent_decides():

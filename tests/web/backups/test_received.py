@@ -12,7 +12,7 @@ import time_machine
 from django.utils import timezone
 from msgspec.structs import replace
 
-from appliance import schedule
+from appliance import agent_client, schedule
 from appliance.agent.registry import decode_operation
 from appliance.alerts import rules
 from appliance.alerts.rules import AlertInput, Space
@@ -38,6 +38,15 @@ TWO_DAYS = Keep(hourly=0, daily=2, weekly=0, monthly=0)
 KEPT = replace(PAIRED, keep=TWO_DAYS, seen=NOW)
 FORM = {"hourly": 1, "daily": 2, "weekly": 3, "monthly": 4, "days": 9}
 OTHER = dataset("tank/backups/attic2/photos", guid=79, copy_of='{"guid":5,"raw":false}')
+
+
+@pytest.fixture(autouse=True)
+def in_use(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
+    """What the agent says must stay for now."""
+    said: dict[str, list[Any]] = {"copies": [], "needed": []}
+    asked = {"verb": "read-copies-in-use", "receiver": KEPT.id}
+    monkeypatch.setattr(agent_client, "send_request", lambda request, **_more: {"facts": said if request == asked else {}})  # fmt: skip
+    return said
 
 
 @pytest.fixture(autouse=True)
@@ -141,6 +150,34 @@ def test_snapshots_beyond_the_retention_are_asked_for_once():
     assert chosen() == [one.name for one in found[:3]]
     (job,) = Job.objects.all()
     assert job.subject == ROOT.name
+
+
+def test_nothing_is_started_while_every_copy_to_be_pruned_is_in_use(in_use):
+    box()
+    found = daily(5)
+    in_use["copies"] = [COPY.name]
+    assert chosen() == []  # a first copy may take days to arrive
+    in_use["copies"] = []
+    assert chosen() == [one.name for one in found[:3]]
+
+
+def test_copies_that_are_free_are_pruned_beside_one_in_use(in_use):
+    second = replace(COPY, name=f"{ROOT.name}/second", guid=81)
+    box()
+    rows.put(datasets=[dataset("tank", guid=1), dataset("tank/backups", guid=2, **MARK), ROOT, COPY, second])
+    daily(5)
+    free = daily(5, second.name, second.guid)
+    in_use["copies"] = [COPY.name]
+    assert chosen() == [one.name for one in free[:3]]
+
+
+def test_nothing_is_started_for_what_a_half_received_copy_goes_on_from(in_use):
+    box()
+    found = daily(3)
+    in_use["needed"] = [found[0].guid]
+    assert chosen() == []
+    in_use["needed"] = [found[1].guid]
+    assert chosen() == [found[0].name]
 
 
 @pytest.mark.parametrize(
