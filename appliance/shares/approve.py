@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import msgspec
 from msgspec.structs import replace
@@ -45,24 +45,21 @@ def offered_shares(facts: Facts, pool: str) -> list[Offer]:
     """The folders of a pool that ask for a share which nobody serves and that could be served now. One that inherits its
     setting comes along with the one it has it from."""
     served = {(share.protocol, share.path) for share in facts.shares}
-    found = []
-    for dataset in facts.datasets:
-        setting = setting_of(dataset) if dataset.pool == pool and dataset.share_source != "inherited" else None
-        if setting and dataset.kind == "volume":
-            # The secrets of CHAP do not travel with the disks: such a volume is switched on again on its own page.
-            ready = setting.iscsi and not setting.iscsi.user and not dataset.locked
-            if ready and (ISCSI, device_of(dataset.name)) not in served:
-                found.append((dataset, setting))
-            continue
-        asked = [one for one in publish.SERVING if setting and setting.part(one)]
-        if (
-            setting
-            and dataset.mounted
-            and is_servable(dataset)
-            and any((one, dataset.mountpoint) not in served for one in asked)
-        ):
-            found.append((dataset, setting))
-    return found
+    asking = [(dataset, setting_of(dataset)) for dataset in facts.datasets if dataset.pool == pool]
+    return [(dataset, setting) for dataset, setting in asking if setting and is_offered(dataset, setting, served)]
+
+
+def is_offered(dataset: Dataset, setting: ShareSetting, served: Collection[tuple[str, str]]) -> bool:
+    """Whether a folder or volume has a setting of its own that could be served now, and is not over each of its protocols.
+    ``served`` are protocols and places of the shares that there are."""
+    if dataset.share_source == "inherited":
+        return False
+    if dataset.kind == "volume":
+        # The secrets of CHAP do not travel with the disks: such a volume is switched on again on its own page.
+        ready = setting.iscsi is not None and not setting.iscsi.user and not dataset.locked
+        return ready and (ISCSI, device_of(dataset.name)) not in served
+    asked = [one for one in publish.SERVING if setting.part(one)]
+    return dataset.mounted and is_servable(dataset) and any((one, dataset.mountpoint) not in served for one in asked)
 
 
 def missing_users(setting: ShareSetting, facts: Facts) -> set[str]:

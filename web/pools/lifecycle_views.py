@@ -18,8 +18,7 @@ from appliance.pools.checkpoint import DiscardCheckpoint, RewindCheckpoint, Take
 from appliance.pools.export_destroy import DestroyPool, ExportPool
 from appliance.pools.upgrade import UpgradePool
 from appliance.rehearsal.rehearse import CleanUpRehearsal
-from appliance.shares.approve import ApproveShares
-from appliance.shares.iscsi.part import place_of
+from appliance.shares.approve import ApproveShares, is_offered
 from appliance.shares.settings import ShareSetting, setting_of
 from web.inventory import store
 from web.inventory.models import DatasetRow, DetailRow, PoolRow, ShareRow
@@ -67,21 +66,14 @@ class ShareOffer(msgspec.Struct, frozen=True):
 
 def share_offers(pool: Pool) -> list[ShareOffer]:
     """Shares that are stored with the folders of a pool but not served; two queries."""
-    served = {row.fact.path for row in ShareRow.objects.all()}
+    served = {(row.fact.protocol, row.fact.path) for row in ShareRow.objects.all()}
     rows = DatasetRow.objects.filter(pool=pool.name, facts__regex='"share_source":"(local|received)"')
     settings = [(row.fact, setting_of(row.fact)) for row in rows.order_by("name")[:50]]
     return [
         ShareOffer(dataset, setting)
         for dataset, setting in settings
-        if setting and can_be_offered(dataset, setting) and place_of(dataset) not in served
+        if setting and is_offered(dataset, setting, served)
     ]
-
-
-def can_be_offered(dataset: Dataset, setting: ShareSetting) -> bool:
-    """Whether it could be served now. A volume with CHAP is not offered: its secret did not travel with it."""
-    if dataset.kind == "volume":
-        return setting.iscsi is not None and not setting.iscsi.user and not dataset.locked
-    return setting.anything and dataset.mounted
 
 
 def lifecycle_context(pool: Pool) -> dict[str, object]:

@@ -249,6 +249,15 @@ def test_an_offered_share_leads_to_the_page_where_it_is_switched_on(web, tank, s
     assert web.get(link).status_code == 200
 
 
+@pytest.mark.parametrize(("protocols", "offered"), [((), True), (("smb",), True), (("smb", "nfs"), False)])
+def test_a_folder_is_offered_until_each_of_its_protocols_is_on(web, tank, protocols, offered):
+    setting = {"smb": {"name": "photos", "write": ["anna"]}, "nfs": {"hosts": ["10.0.0.7"]}}
+    folder = shared(share=json.dumps(setting), share_source="received")
+    served = [Share(protocol, "photos", folder.mountpoint) for protocol in protocols]
+    rows.put(pools=[TANK], datasets=[dataset("tank"), folder], shares=served)
+    assert ("asks to be shared" in text_of(web.get(f"/pools/{TANK.guid}/"))) is offered
+
+
 def test_shares_that_a_pool_brought_along_are_offered_and_not_on(web, tank):
     assert "asks to be shared" not in text_of(web.get(f"/pools/{TANK.guid}/"))
     rows.put(shares=[])
