@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import msgspec
 
 from appliance import command, names
 from appliance.datasets.encryption import key_store
-from appliance.errors import Refused
+from appliance.errors import Failed, Refused
 from appliance.facts import box_record
+from appliance.message import Message
 from appliance.recovery import mail_password
 from appliance.shares.iscsi import chap
 from appliance.strict_struct import StrictStruct
@@ -95,7 +96,8 @@ def parse_secrets(text: bytes) -> BoxSecrets:
 
 # --- reading this box -------------------------------------------------------------------------------------------------
 def read_box_secrets(box: str, users: Iterable[str]) -> BoxSecrets:
-    """What this box has. A tool that is missing leaves its part out. Raises Failed where one does not answer."""
+    """What this box has. A tool that is not installed leaves its part out. Raises Failed where one fails or does not answer, or
+    a file cannot be read: sealed, it would look as if there had been nothing."""
     samba, system, rids = read_samba(), read_shadow(), read_rids()
     found = (
         UserSecret(name=name, nt=samba.get(name, ("", ""))[0], flags=samba.get(name, ("", ""))[1],
@@ -117,10 +119,10 @@ def read_samba() -> dict[str, tuple[str, str]]:
     return parse_samba(ask(["pdbedit", "-L", "-w"]))
 
 
-def ask(argv: list[str]) -> str:
-    """What a tool of Samba's says; nothing where it is not installed or says that it cannot. Raises Failed."""
+def ask(argv: list[str], accept: Collection[int] = (0,)) -> str:
+    """What a tool of Samba's says; nothing where it is not installed. Raises Failed."""
     try:
-        return command.run(argv, timeout=SECONDS, accept=range(256)).stdout
+        return command.run(argv, timeout=SECONDS, accept=accept).stdout
     except command.CommandMissing:
         return ""
 
@@ -152,28 +154,42 @@ def parse_rids(said: str) -> dict[str, int]:
 
 
 def read_shadow() -> dict[str, str]:
-    """By the name of each user the hash that the system keeps, also where it is locked (passwd -l puts a ! before it)."""
+    """By the name of each user the hash that the system keeps, also where it is locked (passwd -l puts a ! before it). Raises
+    Failed."""
     try:
         lines = SHADOW.read_text(errors="replace").splitlines()
-    except OSError:
-        return {}
+    except OSError as error:
+        raise unreadable(SHADOW, error.strerror) from error
     rows = (line.split(":") for line in lines)
     return {row[0]: found for row in rows if len(row) > 1 and CRYPTED.fullmatch(found := row[1].lstrip("!"))}
 
 
 def read_sid() -> str:
     """Who this box is for Windows; empty where Samba does not say."""
-    found = SID_LINE.search(ask(["net", "getlocalsid"]))
+    found = SID_LINE.search(ask(["net", "getlocalsid"], accept=range(256)))
     return found[1] if found else ""
 
 
 def read_files(folder: Path) -> dict[str, str]:
-    """The small files of a folder of root's that are named by a guid."""
+    """The small files of a folder of root's that are named by a guid; none where there is no such folder. Raises Failed."""
     try:
         files = sorted(folder.iterdir())
-    except OSError:
+    except FileNotFoundError:
         return {}
-    return {file.name: file.read_text() for file in files if file.name.isdecimal() and file.is_file()}
+    except OSError as error:
+        raise unreadable(folder, error.strerror) from error
+    found = {}
+    for file in files:
+        if file.name.isdecimal() and file.is_file():
+            try:
+                found[file.name] = file.read_text()
+            except (OSError, UnicodeDecodeError) as error:
+                raise unreadable(file, getattr(error, "strerror", "")) from error
+    return found
+
+
+def unreadable(place: Path, said: str | None) -> Failed:
+    return Failed(Message("{place} cannot be read", place=place), said or "")
 
 
 # --- writing to this box ----------------------------------------------------------------------------------------------

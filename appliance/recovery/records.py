@@ -75,7 +75,8 @@ def open_records(pool: str, *, write: bool = False) -> Iterator[int]:
 def write_record(pool: str, record: BoxRecord, sealed: bytes, settings: BoxSettings | None = None) -> bool:
     """Put the record, its sealed secrets and the settings in place of the former ones: each is whole after a power cut.
 
-    Returns whether the settings that are there now are these, or none were given. Raises Failed.
+    Without ``sealed`` it takes the place of no record that has sealed secrets: a box that has lost its phrase has mostly lost
+    what they are the last copy of. Returns whether the settings that are there now are these, or none were given. Raises Failed.
     """
     written = True
     ensure_dataset(pool)
@@ -90,9 +91,9 @@ def write_record(pool: str, record: BoxRecord, sealed: bytes, settings: BoxSetti
                 # The secrets first: a record that says it has some is never without.
                 if sealed:
                     write_file(folder, SEALED, sealed)
+                elif has_file(folder, SEALED):
+                    raise phrase_lost(pool)
                 write_file(folder, RECORD, record.text)
-                if not sealed:
-                    remove_file(folder, SEALED)
                 if settings and (written := may_write(folder, settings)):
                     write_file(folder, SETTINGS, settings.text)
                 os.fsync(folder)
@@ -104,6 +105,13 @@ def write_record(pool: str, record: BoxRecord, sealed: bytes, settings: BoxSetti
                 Message("The record of this box was not written to {pool}", pool=pool), error.strerror or ""
             ) from error
     return written
+
+
+def phrase_lost(pool: str) -> Failed:
+    return Failed(
+        Message("The passwords and keys in the record on {pool} are sealed for a recovery phrase that this box no longer has, so that record was left as it is", pool=pool),
+        Message("They can be opened with that phrase alone, so keep it. If this box has all its users and keys, make a new recovery phrase on the page Recovery: then the next record takes its place."),
+    )  # fmt: skip
 
 
 def may_write(folder: int, settings: BoxSettings) -> bool:
@@ -126,6 +134,15 @@ def write_file(folder: int, name: str, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def has_file(folder: int, name: str) -> bool:
+    """Whether something has this name. Raises OSError."""
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def remove_file(folder: int, name: str) -> None:

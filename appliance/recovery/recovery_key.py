@@ -12,7 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from appliance.errors import Reason, Refused
+from appliance.errors import Failed, Reason, Refused
+from appliance.message import Message
 from appliance.strict_struct import StrictStruct
 from appliance.system import atomic_file, locks, paths
 
@@ -59,6 +60,19 @@ def read_keys() -> RecoveryKeys:
         return msgspec.json.decode(keys_file().read_bytes(), type=RecoveryKeys)
     except (OSError, msgspec.MsgspecError):
         return RecoveryKeys()
+
+
+def load_keys() -> RecoveryKeys:
+    """The same for who seals: a file that is there and cannot be read is not taken for none. Raises Failed."""
+    try:
+        return msgspec.json.decode(keys_file().read_bytes(), type=RecoveryKeys)
+    except FileNotFoundError:
+        return RecoveryKeys()
+    except (OSError, msgspec.MsgspecError) as error:
+        raise Failed(
+            Message("The note of the recovery phrase on this box cannot be read"),
+            Message("Make a new recovery phrase on the page Recovery."),
+        ) from error
 
 
 def state_of(keys: RecoveryKeys) -> RecoveryState:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from appliance import __version__
 from appliance.datasets.encryption import key_store
-from appliance.errors import LarderError, Reason, explain_error
+from appliance.errors import Failed, LarderError, Reason, explain_error
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.box_record import (
@@ -19,7 +19,7 @@ from appliance.facts.box_record import (
     RecordedUser,
 )
 from appliance.facts.datasets import Dataset
-from appliance.message import Message
+from appliance.message import Message, join_messages
 from appliance.operation import Step, Work
 from appliance.recovery import box_secrets, kept_settings, records, recovery_key, seal
 from appliance.system import accounts
@@ -65,21 +65,29 @@ def read_box(facts: Facts, *, sealed: bool) -> BoxRecord:
 
 
 def write_box(pools: Iterable[str], facts: Facts) -> list[str]:
-    """Write the record of this box to each of the pools, and note it on them. Raises Failed, Refused.
+    """Write the record of this box to each of the pools, and note it on them. A pool that fails leaves the others theirs.
 
-    Returns the pools that keep the settings of a former database, until somebody decides about these.
+    Returns the pools that keep the settings of a former database, until somebody decides about these. Raises Failed, Refused.
     """
-    former = []
-    keys = recovery_key.read_keys()
+    former: list[str] = []
+    failures: list[str] = []
+    keys = recovery_key.load_keys()
     recovery_key.mark(recovery_key.state_of(keys))
     record = read_box(facts, sealed=bool(keys.recipients))
     secrets = box_secrets.read_box_secrets(record.box, (one.name for one in record.users))
     sealed = seal.seal(secrets.text, keys.recipients) if keys.recipients else b""
     settings = kept_settings.read_kept()
     for pool in pools:
-        if not records.write_record(pool, record, sealed, settings):
-            former.append(pool)
-        records.set_mark(pool, records.read_marks(pool), BoxMark(id=record.box, host=record.host, at=record.written))
+        try:
+            if not records.write_record(pool, record, sealed, settings):
+                former.append(pool)
+            records.set_mark(
+                pool, records.read_marks(pool), BoxMark(id=record.box, host=record.host, at=record.written)
+            )
+        except LarderError as error:
+            failures.append(join_messages([pool, explain_error(error)], ": "))
+    if failures:
+        raise Failed(join_messages(failures))
     return former
 
 

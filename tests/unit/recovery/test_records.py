@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from appliance import command
 from appliance.datasets.encryption import key_store
 from appliance.errors import Failed, Refused
 from appliance.facts import box_record
@@ -145,8 +147,16 @@ def test_record_is_written_and_read_back(pools, commands):
     folder = pools / "safe/.larder-box" / BOX
     assert sorted(one.name for one in folder.iterdir()) == ["record.json", "secrets.age"]
     assert all(one.stat().st_mode & 0o077 == 0 for one in folder.iterdir())
-    records.write_record("safe", record(host="cellar"), b"")
-    assert [one.name for one in folder.iterdir()] == ["record.json"]  # no secrets of another time beside it
+
+
+def test_record_without_a_phrase_does_not_take_the_place_of_sealed_secrets(pools, commands):
+    records.write_record("safe", record(sealed=True), b"sealed")
+    with pytest.raises(Failed, match="no longer has"):
+        records.write_record("safe", record(host="cellar"), b"")
+    assert records.read_record("safe", BOX) == record(sealed=True)
+    assert records.read_sealed("safe", BOX) == b"sealed"
+    records.write_record("safe", record(host="cellar", sealed=True), b"for a new phrase")
+    assert records.read_sealed("safe", BOX) == b"for a new phrase"
 
 
 @pytest.mark.parametrize("at", range(4))
@@ -228,6 +238,46 @@ def test_secrets_are_those_of_the_users_of_shares_alone(monkeypatch, tmp_path):
     assert box_secrets.parse_secrets(found.text) == found
 
 
+def test_samba_that_fails_is_not_a_box_without_passwords(monkeypatch):
+    def run(argv: list[str], *, accept: Collection[int] = (0,), **_more: Any) -> command.Result:
+        result = command.Result(tuple(argv), 1, "", "tdb(/var/lib/samba/private/passdb.tdb): tdb_oob len 1", 0.0)
+        if result.status not in accept:
+            raise command.CommandFailed(result)
+        return result
+
+    monkeypatch.setattr(command, "run", run)
+    with pytest.raises(Failed, match="pdbedit"):
+        box_secrets.read_samba()
+    with pytest.raises(Failed, match="pdbedit"):
+        box_secrets.read_rids()
+    assert box_secrets.read_sid() == ""  # what Samba says before it has made one
+
+
+def test_box_without_samba_has_no_passwords_of_it(commands):
+    def missing(argv: list[str]) -> None:
+        raise command.CommandMissing(f"{argv[0]} is not installed on this system")
+
+    commands.on_run = missing
+    assert box_secrets.read_samba() == {} and box_secrets.read_rids() == {}
+
+
+def test_stored_keys_that_cannot_be_read_are_not_none(tmp_path, monkeypatch):
+    keys = tmp_path / "keys"
+    assert box_secrets.read_files(keys) == {}  # no key was ever stored
+    keys.mkdir()
+    (keys / "7").write_text("a passphrase")
+    (keys / ".8.new").write_text("half")
+    assert box_secrets.read_files(keys) == {"7": "a passphrase"}
+    (keys / "7").write_bytes(b"\xff\xfe")
+    with pytest.raises(Failed, match="keys"):
+        box_secrets.read_files(keys)
+    with pytest.raises(Failed, match="7"):
+        box_secrets.read_files(keys / "7")  # no folder
+    monkeypatch.setattr(box_secrets, "SHADOW", keys)
+    with pytest.raises(Failed, match="keys"):
+        box_secrets.read_shadow()
+
+
 @pytest.mark.parametrize(
     "user",
     [
@@ -245,14 +295,58 @@ def test_hostile_secrets_are_refused_without_saying_what_they_are(user):
         box_secrets.parse_secrets(text)
 
 
-@needs_age
-def test_without_a_phrase_there_is_a_record_and_with_one_its_secrets_are_sealed(pools, monkeypatch, tmp_path):
-    made_up_samba(monkeypatch, tmp_path)
+def made_up_pools(monkeypatch) -> list[str]:
+    """Pools that take a record. Returns the marks that are set on them."""
     marked: list[str] = []
     monkeypatch.setattr(key_store, "box_mark", lambda: BOX)
     monkeypatch.setattr(records, "ensure_dataset", lambda _pool: None)
     monkeypatch.setattr(records, "read_marks", lambda _pool: BoxMarks())
     monkeypatch.setattr(records, "set_mark", lambda pool, _marks, mark: marked.append(f"{pool} {mark.id}"))
+    return marked
+
+
+def test_lost_or_damaged_phrase_leaves_the_sealed_secrets_of_every_pool(pools, folders, monkeypatch, tmp_path):
+    made_up_samba(monkeypatch, tmp_path)
+    made_up_pools(monkeypatch)
+    monkeypatch.setattr(seal, "seal", lambda _text, _recipients: b"sealed")
+    recovery_key.add_key(RECIPIENT)
+    refresh.write_box(["tank", "safe"], facts())
+    recovery_key.keys_file().write_bytes(b'{"keys":[{"rec')
+    with pytest.raises(Failed, match="recovery phrase"):
+        refresh.write_box(["tank", "safe"], facts())
+    recovery_key.keys_file().unlink()
+    with pytest.raises(Failed, match=r"tank.*safe"):
+        refresh.write_box(["tank", "safe"], facts())
+    for pool in ("tank", "safe"):
+        assert records.read_record(pool, BOX).sealed and records.read_sealed(pool, BOX) == b"sealed"
+
+
+def test_damaged_phrase_can_be_made_anew(folders):
+    recovery_key.add_key("first")
+    recovery_key.keys_file().write_bytes(b"\0\0\0")
+    assert recovery_key.add_key("second").made
+    assert recovery_key.load_keys().recipients == ["second"]
+
+
+def test_pool_that_takes_no_record_leaves_the_others_theirs(pools, monkeypatch, tmp_path):
+    made_up_samba(monkeypatch, tmp_path)
+    marked, real = made_up_pools(monkeypatch), records.write_record
+
+    def write(pool: str, *given: Any) -> bool:
+        if pool == "tank":
+            raise Failed("The record of this box was not written to tank", "No space left on device")
+        return real(pool, *given)
+
+    monkeypatch.setattr(records, "write_record", write)
+    with pytest.raises(Failed, match="not written to tank: No space left on device"):
+        refresh.write_box(["tank", "safe"], facts())
+    assert records.read_record("safe", BOX).host and marked == [f"safe {BOX}"]
+
+
+@needs_age
+def test_without_a_phrase_there_is_a_record_and_with_one_its_secrets_are_sealed(pools, monkeypatch, tmp_path):
+    made_up_samba(monkeypatch, tmp_path)
+    marked = made_up_pools(monkeypatch)
     refresh.write_box(["tank", "safe"], facts())
     for pool in ("tank", "safe"):
         assert not records.read_record(pool, BOX).sealed
