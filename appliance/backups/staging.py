@@ -8,6 +8,7 @@ mark; what a restore has made is known by ``larder:restore``, which says its tok
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection
 
 import msgspec
 
@@ -17,7 +18,7 @@ from appliance.backups.origin import Origin, parse_origin
 from appliance.backups.stored_keys import unlock_restored
 from appliance.backups.transfer import Transfer
 from appliance.datasets import access_note
-from appliance.errors import Failed
+from appliance.errors import Failed, explain_error
 from appliance.facts import user_properties
 from appliance.facts.copy_mark import CopyMark, is_continued, parse_copy_mark
 from appliance.facts.datasets import names_above
@@ -230,6 +231,19 @@ def remove_stage(name: str, made: set[str], work: Work) -> None:
         )
     command.run(["zfs", "destroy", "-r", "--", name], timeout=SECONDS_TO_DESTROY)
     work.note(Message("{name} was removed, with what had arrived in it", name=name))
+
+
+def discard_part(name: str, made: Collection[str], work: Work) -> None:
+    """Destroy what was received as ``name`` and is not to be kept, with those of ``made`` below it: they can be fetched again.
+    It stays where anything else lies in it, and where ZFS does not destroy it: both are noted."""
+    try:
+        argv = ["zfs", "list", "-H", "-o", "name", "-r", "-t", "filesystem,volume", name]
+        found = command.run(argv, timeout=SECONDS).stdout.splitlines()
+        if other := sorted(one for one in found if one not in made or not was_received(one)):
+            raise Failed(Message("{other} is in it, and this restore has not made it.", other=other[0]))
+        command.run(["zfs", "destroy", "-r", "--", name], timeout=SECONDS_TO_DESTROY)
+    except Failed as error:
+        work.note(Message("{scratch} stays for now: {error}", scratch=name, error=explain_error(error)))
 
 
 def was_received(name: str) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from appliance import command
+from appliance.backups import stream_header
 from appliance.backups.rate_limit import RateLimit, unlimited
 from appliance.errors import Failed
 from appliance.message import Message
@@ -96,6 +97,33 @@ class Stream(msgspec.Struct):
             self.pause = min(max(self.pause, SHORTEST_PAUSE), LONGEST_PAUSE)
         time.sleep(self.pause)
 
+    def check_silence(self, since: float) -> None:
+        """Raises Failed where nothing moves and nothing will."""
+        silence = time.monotonic() - since
+        if silence > SECONDS_BETWEEN_LOOKS and self.stopped():
+            raise Failed(Message("The pool that receives has stopped"), POOL_STOPPED)
+        if silence > SILENCE:
+            raise Failed(Message("The copy stopped moving"), Message("Nothing was read or written for {minutes} minutes. Look at the disks and their cables. If the pool of the copies has stopped, restart the box.", minutes=f"{SILENCE / 60:.0f}"))  # fmt: skip
+
+    def relay_header(self, tell: Callable[[int], None]) -> None:
+        """Let the beginning through where it is that of a single snapshot. Raises Failed, and the receiver has got nothing."""
+        began, header = time.monotonic(), b""
+        while len(header) < stream_header.LENGTH:
+            if not select.select([self.source], [], [], SECONDS_BETWEEN_LOOKS)[0]:
+                self.listen()
+                self.check_silence(began)
+                tell(0)
+            elif part := os.read(self.source, stream_header.LENGTH - len(header)):
+                header += part
+            else:
+                return  # the sender says why
+        if not stream_header.is_single(header):
+            raise Failed(Message("What the other computer sends is not one snapshot alone"), Message("Nothing of it was received. Find out who has changed that computer."))  # fmt: skip
+        try:
+            self.moved += os.write(self.sink, header)  # far less than an empty pipe takes at once
+        except BrokenPipeError:
+            return  # the receiver says why
+
     def relay(self, tell: Callable[[int], None], limit: RateLimit) -> None:
         """Move bytes until the sender has no more or the receiver takes none. Raises Failed after a long silence."""
         last = told = time.monotonic()
@@ -103,11 +131,7 @@ class Stream(msgspec.Struct):
             try:
                 moved = os.splice(self.source, self.sink, PART, flags=os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE)
             except BlockingIOError:
-                silence = time.monotonic() - last
-                if silence > SECONDS_BETWEEN_LOOKS and self.stopped():
-                    raise Failed(Message("The pool that receives has stopped"), POOL_STOPPED) from None
-                if silence > SILENCE:
-                    raise Failed(Message("The copy stopped moving"), Message("Nothing was read or written for {minutes} minutes. Look at the disks and their cables. If the pool of the copies has stopped, restart the box.", minutes=f"{SILENCE / 60:.0f}")) from None  # fmt: skip
+                self.check_silence(last)
                 self.wait_for_room()
                 moved = -1
             except BrokenPipeError:
@@ -142,20 +166,23 @@ def send_stream(
     stopped: Callable[[], bool] = never,
     *,
     may_end: bool = False,
+    foreign: bool = False,
 ) -> int:
     """Run both commands with the stream between them; the bytes that went through.
 
     ``tell`` is called every second with the bytes so far; what it raises stops the sender, lets the receiver keep what it
     has, and goes on to the caller. ``rate``: the most bytes a second at that moment, 0 for any number. ``stopped``: whether the
     pool that receives has stopped: its receiver then sits in the kernel and is not waited for. ``may_end``: whether the
-    receiver is ssh, which is ended where the other side hangs: it would hold the locks of the job for ever. Raises Failed
-    with what ZFS said.
+    receiver is ssh, which is ended where the other side hangs: it would hold the locks of the job for ever. ``foreign``: whether
+    another computer sends, of which only a single snapshot is received. Raises Failed with what ZFS said.
     """
     stream = open_stream(sender, receiver)
     stream.stopped = stopped
     patience = SECONDS_TO_FINISH
     try:
         try:
+            if foreign:
+                stream.relay_header(tell)
             stream.relay(tell, RateLimit(rate))
         except BaseException:
             command.end_process(stream.sender)

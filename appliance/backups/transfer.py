@@ -41,6 +41,11 @@ class Transfer(msgspec.Struct, frozen=True):
         return LOCAL
 
     @property
+    def is_foreign(self) -> bool:
+        """Whether another computer sends the stream, which can make up what it likes."""
+        return False
+
+    @property
     def raw(self) -> bool:
         """Whether it is sent encrypted, as it lies on the disk."""
         return "-w" in self.flags
@@ -167,6 +172,7 @@ def run_stream(work: Work, one: Transfer, decision: match.Decision) -> int:
         one.most_bytes_a_second,
         lambda: there.is_stopped(one.target),
         may_end=there.may_end,
+        foreign=one.is_foreign,
     )
     passed = duration_text(int(time.monotonic() - began))
     work.note(

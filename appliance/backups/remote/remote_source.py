@@ -20,7 +20,7 @@ from appliance.backups.match import Point
 from appliance.backups.remote import answers, connection, settings
 from appliance.backups.remote.answers import Hello, RemoteCopy
 from appliance.backups.remote.remote_place import SECONDS_TO_CHANGE, say_hello
-from appliance.backups.staging import Restored
+from appliance.backups.staging import Restored, discard_part
 from appliance.backups.stream import NotReceived
 from appliance.backups.transfer import read_features, run_transfer, send_flags
 from appliance.errors import Failed, Reason, Refused
@@ -29,6 +29,8 @@ from appliance.message import Message
 from appliance.operation import Work
 from appliance.zfs import list_snapshots
 
+# Of a stream with properties none of these would act: where it is mounted, and who gets it over the network.
+EXCLUDED = ("mountpoint", "sharenfs", "sharesmb")
 LEAST_MEASURED = 10 * 10**6  # bytes of a stream whose pace says something
 
 
@@ -44,6 +46,16 @@ class RemoteRestored(Restored, frozen=True):
     def properties(self) -> dict[str, str]:
         # Files of another computer: none of them runs as root, and none is a device.
         return {**({} if self.is_volume else {"setuid": "off", "devices": "off"}), **super().properties}
+
+    @property
+    def is_foreign(self) -> bool:
+        return True
+
+    def receiver(self, decision: match.Decision) -> list[str]:
+        argv = super().receiver(decision)
+        if self.is_volume or decision.kind != "full":  # ZFS refuses to exclude what a volume does not have
+            return argv
+        return [*argv[:-1], *(word for key in EXCLUDED for word in ("-x", key)), argv[-1]]
 
     @property
     def sending_version(self) -> str:
@@ -105,8 +117,8 @@ class RemoteSource(msgspec.Struct):
         return {one: copy for one, copy in found.items() if one == name or one.startswith(f"{name}/")}
 
     def bring(self, work: Work, one: Restored, planned: Collection[str]) -> int:
-        """Receive one dataset, and say how many bytes were sent. ``planned``: every dataset that may arrive. Raises Refused,
-        Failed, Cancelled."""
+        """Receive one dataset, and say how many bytes were sent. ``planned``: every dataset that may arrive. What is not as it
+        was asked for is destroyed again. Raises Refused, Failed, Cancelled."""
         if not isinstance(one, RemoteRestored):
             raise Failed(Message("That does not come from another computer"))
         there = self.listed[one.source.name.removeprefix(f"{self.remote.root}/")]
@@ -121,7 +133,11 @@ class RemoteSource(msgspec.Struct):
             moved = run_transfer(work, one, one.guid)
         except NotReceived as error:
             raise explain_failure(self.remote, error) from error
-        check_arrived(one, planned)
+        try:
+            check_arrived(one, planned)
+        except Failed:
+            discard_part(one.target, planned, work)
+            raise
         if moved >= LEAST_MEASURED:
             pace = int(moved / max(time.monotonic() - began, 0.1))
             self.remote = replace(settings.find_remote(self.remote.id), pace=pace)

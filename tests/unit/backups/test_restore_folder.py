@@ -235,7 +235,9 @@ class Zfs:
     def list_snapshots(self, names: Sequence[str]) -> list[Snapshot]:
         return [Snapshot(f"{name}@larder-backup-x", guid, guid, AT) for name in names for guid in self.snapshots.get(name, [])]  # fmt: skip
 
-    def send(self, sender: Sequence[str], receiver: Sequence[str], tell: Any, *_more: Any, may_end: bool) -> int:
+    def send(
+        self, sender: Sequence[str], receiver: Sequence[str], tell: Any, *_more: Any, may_end: bool, foreign: bool
+    ) -> int:
         assert not may_end
         self.streams.append((list(sender), list(receiver)))
         target = receiver[-1]

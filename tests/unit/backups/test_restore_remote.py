@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from appliance.backups import transfer
+from appliance.backups.match import Decision
 from appliance.backups.remote import answers, connection, remote_source, settings
 from appliance.backups.remote.restore_remote import RemotePart, RestoreRemote, parts_of
 from appliance.backups.stream import NotReceived
@@ -20,6 +21,7 @@ from tests.unit.backups.test_remote_answers import HELLO
 from tests.unit.backups.test_remote_connection import KEY, OTHER
 from tests.unit.backups.test_restore_folder import Zfs, facts_of, run, zfs  # noqa: F401  # a fixture
 from tests.unit.made import dataset
+from tests.unit.pools.test_create import Working
 
 REMOTE = Remote("0badcafe", "attic.lan", 22, "backup", "safe/attic", host_key=KEY, pace=10**6)
 NEW_HELLO = HELLO.replace("aes\tyes", "script\t2")
@@ -86,7 +88,8 @@ def streams(zfs: Zfs, monkeypatch: pytest.MonkeyPatch, *, brings: Sequence[int] 
     """Stands in for the stream: what was asked there. ``brings``: other snapshots than the one that was asked for."""
     asked: list[str] = []
 
-    def send(sender: Sequence[str], receiver: Sequence[str], *_more: object, may_end: bool) -> int:
+    def send(sender: Sequence[str], receiver: Sequence[str], *_more: object, may_end: bool, foreign: bool) -> int:
+        assert foreign  # it is looked at before it is received
         asked.append(sender[-1])
         if receiver[-1] not in zfs.own:
             zfs.make(list(receiver))
@@ -112,6 +115,29 @@ def test_more_than_was_asked_for_gets_no_name(peer, zfs, monkeypatch):  # noqa: 
     with pytest.raises(Failed):
         run(checked_plan(restore(), facts()))
     assert "tank/photos" not in zfs.own
+    assert list(zfs.below(STAGE)) == [STAGE]  # and it is not kept
+
+
+def test_dataset_that_somebody_moved_there_is_not_destroyed_with_it(peer, zfs, monkeypatch):  # noqa: F811
+    streams(zfs, monkeypatch)
+    connect, prepare, copy, *_rest = checked_plan(restore(), facts()).steps
+    work = Working()
+    connect.run(work)
+    prepare.run(work)
+    zfs.own[f"{STAGE}/photos/diary"] = {}
+    with pytest.raises(Failed, match="sent more of"):
+        copy.run(work)
+    assert f"{STAGE}/photos/diary" in zfs.own and f"{STAGE}/photos" in zfs.own
+    assert "stays for now" in work.notes[-1]
+
+
+def test_folder_is_received_without_what_a_stream_says_of_its_mountpoint(peer, zfs, monkeypatch):  # noqa: F811
+    (photos, *_more) = restore().staging(facts()).parts
+    words = photos.receiver(Decision("full"))
+    assert words[-7:] == ["-x", "mountpoint", "-x", "sharenfs", "-x", "sharesmb", f"{STAGE}/photos"]
+    volume = replace(photos, source=replace(photos.source, kind="volume"))
+    assert "-x" not in volume.receiver(Decision("full"))  # ZFS refuses it of a volume
+    assert "-x" not in photos.receiver(Decision("resume", token="1-abc"))
 
 
 def test_properties_that_came_along_are_refused(peer, zfs, monkeypatch):  # noqa: F811

@@ -28,7 +28,7 @@ class Destination:
     def read_values(self, name: str, _wanted: list[str]) -> dict[str, str]:
         return {"available": str(self.free[name])} if name in self.free else {}
 
-    def send(self, *_how: object, may_end: bool) -> int:
+    def send(self, *_how: object, may_end: bool, foreign: bool) -> int:
         self.sent += 1
         return 0
 

@@ -125,7 +125,7 @@ class There:
                 lines += [f"tank/attic/{name}@{guid}\tguid\t{guid}", f"tank/attic/{name}@{guid}\tcreatetxg\t{at}"]
         return "\n".join([*lines, "end", ""])
 
-    def send(self, sender: list[str], receiver: list[str], *_how: object, may_end: bool) -> int:
+    def send(self, sender: list[str], receiver: list[str], *_how: object, may_end: bool, foreign: bool) -> int:
         words = receiver[-1].split()
         assert words[0] == "receive" and may_end  # ssh, and no receiver of this box
         self.sent.append((sender, receiver[-1]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import struct
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,68 @@ def test_every_byte_arrives(tmp_path):
 
 def test_empty_stream_ends():
     assert send_stream(["true"], ["cat"], quiet) == 0
+
+
+def begin(order: str = "<", *, kind: int = 0, magic: int = 0x2F5BACBAC, version: int = 4 | 1) -> bytes:
+    """Made up: the first record of a stream, as ``zfs_ioctl.h`` of OpenZFS says. ``version``: 1 a snapshot, 2 a package."""
+    return struct.pack(f"{order}IIQQ", kind, 0, magic, version) + bytes(288)
+
+
+def send_foreign(tmp_path: Path, stream: bytes) -> bytes:
+    """What the receiver gets of a stream of another computer."""
+    source, target = tmp_path / "a", tmp_path / "b"
+    source.write_bytes(stream)
+    try:
+        moved = send_stream(["cat", str(source)], ["dd", f"of={target}", "status=none"], quiet, foreign=True)
+        assert moved == len(stream)
+    finally:
+        found = target.read_bytes()
+    return found
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_snapshot_of_another_computer_arrives_whole(tmp_path, order):
+    stream = begin(order) + bytes(range(256)) * 4000
+    assert send_foreign(tmp_path, stream) == stream
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        begin(version=4 | 2),  # a package, which can hold a dataset with mountpoint=/etc/cron.d
+        begin(">", version=2),
+        begin(version=3),
+        begin(version=0),
+        begin(kind=5),
+        begin(magic=0x2F5BACBAD),
+        b"Welcome to this computer, where somebody has changed .bashrc",
+    ],
+)
+def test_package_of_another_computer_does_not_reach_zfs(tmp_path, stream):
+    with pytest.raises(Failed, match="not one snapshot alone"):
+        send_foreign(tmp_path, stream)
+    assert (tmp_path / "b").read_bytes() == b""
+
+
+def test_other_computer_that_sends_nothing_is_told_in_its_words():
+    with pytest.raises(Failed) as failed:
+        send_stream(
+            ["sh", "-c", "echo there is no such snapshot >&2; exit 1"], ["sh", "-c", "cat; exit 1"], quiet, foreign=True
+        )
+    assert "no such snapshot" in failed.value.said
+
+
+def test_other_computer_that_says_nothing_at_all_can_be_stopped(monkeypatch):
+    monkeypatch.setattr(stream, "SECONDS_BETWEEN_LOOKS", 0.05)
+
+    def stop(_moved: int) -> None:
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        send_stream(["sleep", "30"], ["cat"], stop, foreign=True)
+    monkeypatch.setattr(stream, "SILENCE", 0.2)
+    with pytest.raises(Failed, match="stopped moving"):
+        send_stream(["sleep", "30"], ["cat"], quiet, foreign=True)
 
 
 def test_words_of_the_receiver_are_told():
