@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from appliance.backups.pairing.receivers import read_receivers
+from appliance.backups.pairing.receivers import read_known
 from appliance.backups.remote import settings
 from appliance.disks import inventory
 from appliance.errors import Failed
@@ -36,7 +36,7 @@ def read_facts() -> Facts:
             shares=publish.configured_shares(),
             smb_policy=publish.smb_policy(),
             remotes=settings.read_remotes(),
-            receivers=read_receivers(),
+            receivers=read_known(),
             imports=read_imports(),
         )
     pools = status.read_pools()
@@ -50,7 +50,7 @@ def read_facts() -> Facts:
         smb_policy=publish.smb_policy(),
         properties=pool_properties(),
         remotes=settings.read_remotes(),
-        receivers=read_receivers(),
+        receivers=read_known(),
         imports=read_imports(),
     )
 

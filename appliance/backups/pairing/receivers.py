@@ -32,6 +32,7 @@ KEYS = ".ssh/authorized_keys"
 VISITS = "visits"  # the one folder that is theirs: an empty file for each pairing
 # As they are for this user (sshd(8)).
 SHOW_SETTINGS = ("sshd", "-T", "-C", f"user={USER},host=localhost,addr=127.0.0.1,laddr=127.0.0.1,lport=22")
+REMOVING = "removing"
 MOST_RECEIVERS = 16
 SECONDS_TO_END = 20.0
 SECONDS_BETWEEN_LOOKS = 0.2
@@ -44,6 +45,11 @@ def receiver_file(key: str) -> Path:
     return paths.RECEIVE / f"{settings.check_key(key, field='receiver')}.json"
 
 
+def removing_file(key: str) -> Path:
+    """Where the note of a pairing is while it is removed: the key's command looks for it elsewhere."""
+    return paths.RECEIVE / REMOVING / f"{settings.check_key(key, field='receiver')}.json"
+
+
 def keys_file() -> Path:
     return paths.RECEIVE / KEYS
 
@@ -54,9 +60,17 @@ def read_receivers() -> tuple[Receiver, ...]:
     return tuple(sorted(read_records(paths.RECEIVE, Receiver), key=lambda one: (one.root, one.id)))
 
 
+def read_known() -> tuple[Receiver, ...]:
+    """The same with those that are let in no more, and whose removal has not come to its end."""
+    let_in = read_receivers()
+    others = {one.id for one in let_in}
+    going = (one for one in read_records(paths.RECEIVE / REMOVING, Receiver) if one.id not in others)
+    return tuple(sorted((*let_in, *going), key=lambda one: (one.root, one.id)))
+
+
 def read_visits() -> tuple[Receiver, ...]:
     """The same, each with when that box last signed in, as ``receive-copies`` has left it in a file."""
-    return tuple(replace(one, seen=last_visit(one.id)) for one in read_receivers())
+    return tuple(replace(one, seen=last_visit(one.id)) for one in read_known())
 
 
 def last_visit(key: str) -> datetime | None:
@@ -74,6 +88,11 @@ def find_receiver(key: str) -> Receiver:
     if found is None:
         raise Refused(receiver_missing())
     return found
+
+
+def find_known(key: str) -> Receiver:
+    """The same for one whose removal has not come to its end."""
+    return read_record(removing_file(key), Receiver) or find_receiver(key)
 
 
 def receiver_missing() -> Reason:
@@ -154,8 +173,9 @@ def key_line(receiver: Receiver) -> str:
 
 
 def end_access(receiver: Receiver) -> None:
-    """Let the other box in no more, and end what it is doing here. Raises Failed where a process of it does not end."""
-    receiver_file(receiver.id).unlink(missing_ok=True)
+    """Let the other box in no more, and end what it is doing here. It can be done again. Raises Failed where a process of it
+    does not end."""
+    put_aside(receiver.id)
     write_keys()
     until = time.monotonic() + SECONDS_TO_END
     while pids := list(processes_of(receiver)):
@@ -172,6 +192,28 @@ def end_access(receiver: Receiver) -> None:
             except ProcessLookupError:
                 pass
         time.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+def put_aside(key: str) -> None:
+    """Have a pairing let nobody in, and keep its note until the removal has come to its end. Raises Failed."""
+    try:
+        make_folder(removing_file(key).parent)
+        try:
+            receiver_file(key).replace(removing_file(key))
+        except FileNotFoundError:
+            return  # an earlier try has done it
+        atomic_file.sync_folder(removing_file(key).parent)
+        atomic_file.sync_folder(paths.RECEIVE)
+    except OSError as error:
+        raise Failed(Message("The pairing could not be removed"), error.strerror or "") from error
+
+
+def forget_receiver(key: str) -> None:
+    """Drop the note of a pairing that was put aside. Raises Failed."""
+    try:
+        removing_file(key).unlink(missing_ok=True)
+    except OSError as error:
+        raise Failed(Message("The pairing could not be removed"), error.strerror or "") from error
 
 
 def processes_of(receiver: Receiver) -> Iterator[int]:

@@ -32,31 +32,32 @@ class RemoveReceiver(ReceiverOperation, tag="remove-receiver"):
         root = found.root if found else ""
         folder = facts.dataset(root)
         unallow = ["zfs", "unallow", "-u", receivers.USER, root]
-        words = f"rm {receivers.receiver_file(self.receiver)}"
+        words = f"mv {receivers.receiver_file(self.receiver)} {receivers.removing_file(self.receiver)}"
         return Plan(
             title=Message("Remove {found}", found=found.name) if found else self.title,
             summary=Message("The other Larder can no longer sign in, and what it is sending now ends. The copies in {root} stay, with all their snapshots.", root=root),
             steps=(
                 Step("end", Message("End its access"), words, self.end),
                 *([command_step("rights", Message("Take back the rights in its folder"), unallow, affects=[root])] if folder else []),
+                Step("forget", Message("Forget the pairing"), f"rm {receivers.removing_file(self.receiver)}", self.forget),
             ),
             identity={"operation": msgspec.to_builtins(self), "root": root, "key": found.public_key if found else ""},
             undo=Message("Pair it again, with the same folder: the backups go on from the copies in {root}.", root=root),
         )  # fmt: skip
 
     def end(self, work: Work) -> None:
-        found = receivers.find_receiver(self.receiver)
+        found = receivers.find_known(self.receiver)
         pending.withdraw_code(found.id)
         receivers.end_access(found)
         work.note(Message("{found} is no longer let in.", found=found.name))
 
+    def forget(self, _work: Work) -> None:
+        receivers.forget_receiver(self.receiver)
+
     def probe(self, step: str, facts: Facts) -> bool:
-        return step == "end" and facts.receiver(self.receiver) is None
+        return facts.receiver(self.receiver) is None  # the last step, so the others have come to their end
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.receiver(self.receiver) is None:
-            return Message(
-                "The other Larder is no longer let in. {user} may still have rights in the folder, which let nobody in.",
-                user=receivers.USER,
-            )
+            return Message("The other Larder is no longer let in.")
         return Message("Remove it again.")

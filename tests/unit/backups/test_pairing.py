@@ -25,7 +25,7 @@ from appliance.backups.pairing.requests import AcceptPairing, MakePairingCode, W
 from appliance.backups.remote import settings
 from appliance.backups.remote.answers import Hello
 from appliance.errors import Failed, Refused
-from appliance.facts.box import Pool
+from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Property
 from appliance.facts.kept_copies import Keep
 from appliance.facts.receiver import Receiver
@@ -303,7 +303,8 @@ def test_removed_box_is_not_let_in_and_its_processes_are_ended(here, monkeypatch
     plan.steps[0].run(Working())
     assert sorted(killed) == [11, 12, 14, 15]
     assert len(authorized()) == 1 and FOREIGN in authorized()[0]
-    assert [step.name for step in plan.steps] == ["end"]  # its folder is not here: there are no rights to take back
+    # Its folder is not here: there are no rights to take back.
+    assert [step.name for step in plan.steps] == ["end", "forget"]
 
 
 def test_process_that_does_not_end_is_said(here, monkeypatch):
@@ -314,6 +315,43 @@ def test_process_that_does_not_end_is_said(here, monkeypatch):
     with pytest.raises(Failed, match="no longer let in, but"):
         receivers.end_access(RECEIVER)
     assert not receivers.receiver_file("0badcafe").exists()
+
+
+def known_here() -> Facts:
+    """What the agent reads afresh for each job."""
+    return replace(FACTS, receivers=receivers.read_known(), datasets=(*FACTS.datasets, FOLDER))
+
+
+def test_removal_of_a_box_that_did_not_end_can_be_repeated(here, monkeypatch, commands):
+    AcceptPairing(offer=offer(shown())).read()
+    at_work = [11]
+    monkeypatch.setattr(receivers, "SECONDS_TO_END", 0.0)
+    monkeypatch.setattr(receivers, "processes_of", lambda _receiver: iter(at_work))
+    monkeypatch.setattr(os, "kill", lambda _pid, _signal: None)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    remove = RemoveReceiver(receiver="0badcafe")
+    with pytest.raises(Failed, match="Remove it again"):
+        checked_plan(remove, known_here()).steps[0].run(Working())
+    assert authorized() == [] and not receivers.receiver_file("0badcafe").exists()
+    with expect_refusal("receiver-missing"):
+        MakePairingCode(receiver="0badcafe").read()
+    assert [one.id for one in receivers.read_visits()] == ["0badcafe"]  # the page still shows it, to remove it again
+    at_work.clear()
+    steps = checked_plan(remove, known_here()).steps
+    assert [step.name for step in steps] == ["end", "rights", "forget"]
+    steps[0].run(Working())
+    assert not remove.probe("end", known_here())  # killed here, the rights are still to be taken back
+    for step in checked_plan(remove, known_here()).steps:
+        step.run(Working())
+    assert ["zfs", "unallow", "-u", "larder-receive", "safe/backups/attic"] in commands.ran
+    assert receivers.read_known() == ()
+
+
+def test_folder_of_a_box_that_is_being_removed_is_not_given_to_another(here, monkeypatch):
+    monkeypatch.setattr(receivers, "processes_of", lambda _receiver: iter([]))
+    receivers.end_access(RECEIVER)
+    with expect_refusal("receiver-root-used"):
+        checked_plan(replace(RECEIVE, receiver="2badcafe"), known_here())
 
 
 def test_removing_takes_back_the_rights_and_withdraws_the_code(here, commands):
@@ -442,7 +480,8 @@ def test_interrupted_steps_are_known_by_what_is_there():
     assert not any(RECEIVE.probe(step, FACTS) for step in ("folder", "rights", "note"))
     assert "Nothing was created" in RECEIVE.recovery_hint("folder", FACTS)
     gone = RemoveReceiver(receiver="0badcafe")
-    assert gone.probe("end", FACTS) and not gone.probe("end", done) and not gone.probe("rights", FACTS)
+    for step in ("end", "rights", "forget"):  # it is forgotten last
+        assert gone.probe(step, FACTS) and not gone.probe(step, done)
 
 
 # --- the side that sends --------------------------------------------------------------------------------------------
