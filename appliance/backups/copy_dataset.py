@@ -88,7 +88,9 @@ def let_go_here(work: Work, one: DatasetCopy, arrived: int, expired: Iterable[st
     here = list(list_snapshots.list_snapshots([name]))
     at = next((found.txg for found in here if found.guid == arrived), 0)
     mine = [mark for mark in marks if mark.short.startswith(one.bookmark_prefix)]
-    past = [found.name for found in own_snapshots(here, mine) if found.txg < at and found.guid not in bases]
+    past = [
+        found.name for found in own_snapshots(here, mine, one.task.key) if found.txg < at and found.guid not in bases
+    ]
     for going in (past, list(expired)):
         for left in libzfs.destroy_snapshots(going):
             work.note(Message("{left} stays: {why}", left=left.name, why=left.why))
@@ -96,10 +98,15 @@ def let_go_here(work: Work, one: DatasetCopy, arrived: int, expired: Iterable[st
         libzfs.destroy_bookmark(mark.name)
 
 
-def own_snapshots(snapshots: Iterable[Snapshot], marks: Iterable[Bookmark]) -> list[Snapshot]:
-    """The snapshots that runs have taken: they have the name, and a bookmark. One that somebody named like that has none."""
+def own_snapshots(snapshots: Iterable[Snapshot], marks: Iterable[Bookmark], key: str) -> list[Snapshot]:
+    """The snapshots that runs of the task ``key`` have taken: they have the name, and the task in ``larder:task``, which is set
+    with them. Those of before that have a bookmark instead. One that somebody named like that has neither."""
     marked = {mark.guid for mark in marks}
-    return [one for one in snapshots if retention.is_backup(one.short) and one.guid in marked]
+    return [
+        one
+        for one in snapshots
+        if retention.is_backup(one.short) and (one.task == key if one.task else one.guid in marked)
+    ]
 
 
 def withdraw(work: Work, one: DatasetCopy) -> None:
@@ -109,7 +116,11 @@ def withdraw(work: Work, one: DatasetCopy) -> None:
     """
     name = one.source.name
     marks = [mark for mark in read_bookmarks([name]) if mark.short.startswith(one.bookmark_prefix)]
-    mine = [found for found in own_snapshots(list_snapshots.list_snapshots([name]), marks) if found.short == one.short]
+    mine = [
+        found
+        for found in own_snapshots(list_snapshots.list_snapshots([name]), marks, one.task.key)
+        if found.short == one.short
+    ]
     for left in libzfs.destroy_snapshots([found.name for found in mine]):
         work.note(Message("{left} stays: {why}", left=left.name, why=left.why))
     for mark in marks:

@@ -119,9 +119,11 @@ class RunBackup(BackupOperation, tag="run-backup"):
         wanted = [f"{one.name}@{self.short}" for one in tree]
 
         def take(work: Work) -> None:
-            snapshot = take_snapshot(tree, self.short, self.key)
+            snapshot = take_snapshot(work, tree, self.short, self.key)
             run.taken = snapshot.taken
-            run.unchanged = unchanged.find_unchanged(work, tree, targets, snapshot.found, self.target)
+            run.failures |= snapshot.failures(tree)
+            taken = snapshot.members(tree)
+            run.unchanged = unchanged.find_unchanged(work, taken, targets, snapshot.found, self.target)
             snapshot.leave_out(work, tree, run.unchanged)
 
         more = " …" if len(wanted) > NAMED else ""
@@ -132,7 +134,7 @@ class RunBackup(BackupOperation, tag="run-backup"):
         encrypted = self.is_encrypted_at(target, facts)
 
         def send(work: Work) -> None:
-            if one.guid in run.unchanged:
+            if one.guid in run.unchanged or one.guid in run.failures:
                 return
             if kstat.is_stopped(pool.name):  # asked for anything, it would keep the job waiting in the kernel
                 run.failures[one.guid] = Message("{one}: {pool} has stopped.", one=one.name, pool=pool.name)

@@ -9,6 +9,8 @@ import msgspec
 
 from appliance.backups import unchanged
 from appliance.backups.copy_dataset import PREFIX
+from appliance.errors import Failed
+from appliance.facts import user_properties
 from appliance.facts.datasets import Dataset, Snapshot
 from appliance.message import Message
 from appliance.operation import Work
@@ -16,15 +18,29 @@ from appliance.zfs import libzfs, list_snapshots
 
 
 class RunSnapshot(msgspec.Struct, frozen=True):
-    """``mine``: of this run, by their dataset. ``found``: all snapshots of the tree. ``marks``: bookmarks by dataset."""
+    """``mine``: of this run, by their dataset. ``found``: all snapshots of the tree. ``marks``: bookmarks by dataset. ``left``:
+    why a dataset has none, by its name."""
 
     mine: dict[str, Snapshot]
     found: tuple[Snapshot, ...]
     marks: dict[str, str]
+    left: dict[str, str]
 
     @property
     def taken(self) -> datetime | None:
         return min((one.created for one in self.mine.values()), default=None)
+
+    def members(self, tree: Iterable[Dataset]) -> list[Dataset]:
+        """Those of the tree that have a snapshot of this run."""
+        return [one for one in tree if one.name in self.mine]
+
+    def failures(self, tree: Iterable[Dataset]) -> dict[int, str]:
+        """Why the others cannot be copied, by their guid."""
+        return {
+            one.guid: Message("{dataset}: no snapshot could be taken. {why}", dataset=one.name, why=self.left[one.name])
+            for one in tree
+            if one.name in self.left
+        }
 
     def leave_out(self, work: Work, tree: Sequence[Dataset], guids: Iterable[int]) -> None:
         """Take back the snapshots and bookmarks of the folders with these guids: they have nothing new."""
@@ -41,12 +57,20 @@ class RunSnapshot(msgspec.Struct, frozen=True):
             libzfs.destroy_bookmarks([self.marks[name] for name in left_out])
 
 
-def take_snapshot(tree: Sequence[Dataset], short: str, key: str) -> RunSnapshot:
-    """One snapshot of every dataset in one transaction, and bookmarks, which keep the moment even where the snapshot is
-    destroyed before the next run. Raises Failed."""
-    libzfs.take_snapshots([f"{one.name}@{short}" for one in tree], {})
+def take_snapshot(work: Work, tree: Sequence[Dataset], short: str, key: str) -> RunSnapshot:
+    """One snapshot of every dataset in one transaction, without those that ZFS refuses, such as a volume that reserves more
+    than is free; and bookmarks, which keep the moment even where the snapshot is destroyed before the next run. Raises Failed.
+    """
+    refused = libzfs.take_most_snapshots([f"{one.name}@{short}" for one in tree], {user_properties.TASK: key})
     found = tuple(list_snapshots.list_snapshots([one.name for one in tree]))
-    mine = {one.dataset: one for one in found if one.short == short}
+    # Killed before it had its bookmarks, the same run may be there already: ZFS refuses that too.
+    mine = {one.dataset: one for one in found if one.short == short and one.task == key}
+    left = {one.name.partition("@")[0]: one.why for one in refused}
+    left = {one.name: left.get(one.name, "") for one in tree if one.name not in mine}
+    for name, why in left.items():
+        work.note(Message("{failure} was not taken: {why}", failure=f"{name}@{short}", why=why))
+    if not mine:
+        raise Failed(Message("No snapshot was taken"), libzfs.explain_left(refused[:5]))
     marks = {one.dataset: f"{one.dataset}#{PREFIX}{key}-{one.guid}" for one in mine.values()}
     libzfs.create_bookmarks({marks[name]: one.name for name, one in mine.items()})
-    return RunSnapshot(mine, found, marks)
+    return RunSnapshot(mine, found, marks, left)

@@ -159,6 +159,10 @@ class SetBackup(Operation, tag="set-backup"):
     def warnings(self, facts: Facts) -> Iterator[str]:
         """What the owner should know before the first run."""
         dataset, before = facts.dataset(self.dataset), self.before(facts)
+        if set(before) - {task.key for task in self.tasks}:
+            yield Message(
+                "The last snapshot that a removed backup took stays in each folder, and so does the space of files that are deleted from now on. Delete it with the other snapshots when you no longer need it."
+            )
         for task in self.tasks:
             pool = task.find_pool(facts)
             top = facts.dataset(pool.name) if pool else None

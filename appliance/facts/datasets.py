@@ -90,6 +90,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     clones: tuple[str, ...] = ()
     run: str = ""  # the policy's run that made it (larder:run)
     note: str = ""  # hostile text
+    task: str = ""  # the key of the backup whose run made it (larder:task)
 
     @property
     def dataset(self) -> str:

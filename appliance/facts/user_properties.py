@@ -26,4 +26,5 @@ REHEARSAL = (
 )
 # Of snapshots.
 RUN = f"{PREFIX}run"  # the run of a schedule that took it
+TASK = f"{PREFIX}task"  # the key of the backup whose run took it: backups/run_snapshot.py
 NOTE = f"{PREFIX}note"  # what its owner wrote about it

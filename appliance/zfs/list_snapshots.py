@@ -17,7 +17,7 @@ from appliance.zfs.status import parse_json, parse_whole
 # its folder's user properties, and one that was received brings those of another box, which may hold anything, also lines
 # that look like another snapshot.
 NUMBERS = ("guid", "createtxg", "creation", "used", "referenced", "written", "userrefs", "clones")
-OWN = (user_properties.RUN, user_properties.NOTE)
+OWN = (user_properties.RUN, user_properties.TASK, user_properties.NOTE)
 # Datasets a call: their names have to fit a command line.
 AT_ONCE = 50
 # Seconds without a word: it prints nothing before it has all of them.
@@ -57,6 +57,7 @@ def snapshot_of(name: str, values: Mapping[str, str]) -> Snapshot:
         clones=tuple(sorted(filter(None, values.get("clones", "").split(",")))),
         run=values.get(user_properties.RUN, ""),
         note=values.get(user_properties.NOTE, ""),
+        task=values.get(user_properties.TASK, ""),
     )
 
 

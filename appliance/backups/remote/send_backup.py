@@ -201,9 +201,10 @@ class SendBackup(Operation, tag="send-backup"):
         wanted = [f"{one.name}@{self.short}" for one in tree]
 
         def take(work: Work) -> None:
-            snapshot = take_snapshot(tree, self.short, self.key)
+            snapshot = take_snapshot(work, tree, self.short, self.key)
             run.taken = snapshot.taken
-            run.unchanged = find_unchanged(tree, run, snapshot.found)
+            run.failures |= snapshot.failures(tree)
+            run.unchanged = find_unchanged(snapshot.members(tree), run, snapshot.found)
             snapshot.leave_out(work, tree, run.unchanged)
 
         more = " …" if len(wanted) > NAMED else ""
@@ -217,7 +218,7 @@ class SendBackup(Operation, tag="send-backup"):
         raw = one.encryption != "off"
 
         def send(work: Work) -> None:
-            if one.guid in run.unchanged:
+            if one.guid in run.unchanged or one.guid in run.failures:
                 return
             flags = send_flags(dict(run.there.hello.features), raw=raw, into_encrypted=run.there.hello.is_encrypted)
             if (listed := run.listed.get(run.names[one.guid])) and listed.is_sent_plain and not raw:

@@ -108,3 +108,24 @@ def test_run_that_could_not_send_leaves_what_was_there_before(source):
     withdraw(Working(), copy(2))
     assert source.days == [1]
     assert [one.name for one in source.marks] == [mark(1).name, mark(1, OTHER).name]
+
+
+def test_snapshots_of_a_run_that_was_killed_before_it_had_bookmarks_go(source):
+    """The run's own mark is set with them, in the same transaction."""
+    source.snapshots = [snapshot(1, task=KEY), snapshot(2, task=OTHER), snapshot(3), snapshot(4, task=KEY)]
+    source.marks = [mark(4)]
+    let_go(Working(), copy(4), 4, UTC)
+    assert source.days == [2, 3, 4]
+
+
+def test_run_that_could_not_send_withdraws_its_snapshot_without_a_bookmark_too(source):
+    source.snapshots = [snapshot(1, task=KEY), snapshot(2, task=KEY)]
+    withdraw(Working(), copy(2))
+    assert source.days == [1]
+
+
+def test_snapshot_of_another_task_is_not_taken_for_this_ones_by_its_bookmark(source):
+    source.snapshots = [snapshot(1, task=OTHER), snapshot(2, task=KEY)]
+    source.marks = [mark(1), mark(2)]
+    let_go(Working(), copy(2), 2, UTC)
+    assert source.days == [1, 2]

@@ -57,7 +57,7 @@ class There:
         monkeypatch.setattr(transfer, "estimate", lambda _argv: 1000)
         monkeypatch.setattr(settings, "find_remote", lambda _key: REMOTE)
         monkeypatch.setattr(settings, "write_remote", lambda _remote: None)
-        monkeypatch.setattr(libzfs, "take_snapshots", self.take)
+        monkeypatch.setattr(libzfs, "take_most_snapshots", self.take)
         monkeypatch.setattr(libzfs, "create_bookmarks", self.bookmark)
         monkeypatch.setattr(libzfs, "destroy_bookmarks", lambda _names: None)
         monkeypatch.setattr(libzfs, "destroy_bookmark", lambda _name: None)
@@ -68,16 +68,23 @@ class There:
         monkeypatch.setattr(copies, "read_points", lambda name: [Point(one.name, one.guid) for one in self.here.get(name, [])])  # fmt: skip
 
     # --- here
-    def snapshot(self, name: str, guid: int, written: int = 1, short: str = "") -> Snapshot:
+    def snapshot(self, name: str, guid: int, written: int = 1, short: str = "", task: str = "") -> Snapshot:
         at = len(self.here.get(name, [])) + 1
-        made = Snapshot(f"{name}@{short or f'day-{guid}'}", guid, at, START + timedelta(days=at), written=written)
+        made = Snapshot(
+            f"{name}@{short or f'day-{guid}'}", guid, at, START + timedelta(days=at), written=written, task=task
+        )
         self.here.setdefault(name, []).append(made)
         return made
 
-    def take(self, wanted: list[str], _properties: dict[str, str]) -> None:
+    def take(self, wanted: list[str], properties: dict[str, str]) -> tuple[libzfs.Left, ...]:
         for full in wanted:
             name, _at, short = full.partition("@")
-            self.snapshot(name, 1000 + len(self.here.get(name, [])), self.written.get(name, 1), short)
+            if name not in self.thick:
+                guid = 1000 + len(self.here.get(name, []))
+                self.snapshot(name, guid, self.written.get(name, 1), short, properties["larder:task"])
+        return tuple(libzfs.Left(full, "No space.") for full in wanted if full.partition("@")[0] in self.thick)
+
+    thick: frozenset[str] = frozenset()  # volumes that reserve more than is free
 
     written: dict[str, int] = {}  # replaced, never changed
 
@@ -278,6 +285,13 @@ def test_one_folder_that_fails_does_not_keep_the_other_from_being_copied(there):
     assert there.sent[0][1] == "receive photos 5 large"
 
 
+def test_volume_that_zfs_takes_no_snapshot_of_keeps_no_folder_from_being_copied(there):
+    there.thick = frozenset({"tank/photos/trip 2019"})
+    with pytest.raises(Failed, match=r"1 of 2 folders.*tank/photos/trip 2019: .*No space\."):
+        run()
+    assert [words for _sender, words in there.sent] == ["receive photos 5 large"]
+
+
 def test_usable_token_goes_on_and_another_asks_for_help(there, monkeypatch):
     first = there.snapshot("tank/photos", 900)
     there.copies["photos"] = {**OFF, "larder:copy-of": '{"guid":5,"raw":false}', "receive_resume_token": "1-x"}
@@ -386,6 +400,13 @@ def test_backup_to_another_computer_says_who_decides_what_stays():
         checked_plan(wanted, replace(bare, remotes=(replace(REMOTE, host_key=""),)))
     with expect_refusal("remote-missing"):
         checked_plan(wanted, replace(bare, remotes=()))
+
+
+def test_removing_a_backup_says_that_its_last_snapshot_stays():
+    gone = checked_plan(SetBackup(dataset="tank/photos"), FACTS)
+    assert "last snapshot that a removed backup took stays" in " ".join(gone.warnings)
+    same = checked_plan(SetBackup(dataset="tank/photos", tasks=(replace(TASK, hour=5),)), FACTS)
+    assert "stays" not in " ".join(same.warnings)
 
 
 # --- adding, confirming, removing -----------------------------------------------------------------------------------

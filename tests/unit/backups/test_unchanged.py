@@ -92,10 +92,11 @@ class Zfs:
         self.listed: list[int] = []
         self.sent: list[str] = []
         self.refused = ""
+        self.thick: set[str] = set()  # volumes that reserve more than is free
         self.looking_fails = False
         monkeypatch.setattr(command, "run", self.run)
         monkeypatch.setattr(list_snapshots, "list_snapshots", self.list_some)
-        monkeypatch.setattr(libzfs, "take_snapshots", self.take)
+        monkeypatch.setattr(libzfs, "take_most_snapshots", self.take)
         monkeypatch.setattr(libzfs, "create_bookmarks", lambda found: self.marks.update(found))
         monkeypatch.setattr(libzfs, "destroy_bookmarks", lambda found: self.marks.difference_update(found))
         monkeypatch.setattr(libzfs, "destroy_snapshots", self.destroy)
@@ -127,11 +128,16 @@ class Zfs:
         self.listed.append(len(wanted))
         return iter(sorted((one for one in self.snapshots if one.dataset in wanted), key=lambda one: one.txg))
 
-    def take(self, names: Iterable[str], _properties: object) -> None:
+    def take(self, names: Iterable[str], properties: dict[str, str]) -> tuple[libzfs.Left, ...]:
+        left = []
         for number, name in enumerate(names):
             of = name.partition("@")[0]
-            at = START + timedelta(days=2)
-            self.snapshots.append(Snapshot(name, 7000 + number, 2, at, written=self.written.get(of, 0)))
+            if of in self.thick:
+                left.append(libzfs.Left(name, libzfs.SAID["NoSpace"]))
+                continue
+            at, task = START + timedelta(days=2), properties["larder:task"]
+            self.snapshots.append(Snapshot(name, 7000 + number, 2, at, written=self.written.get(of, 0), task=task))
+        return tuple(left)
 
     def destroy(self, names: Iterable[str]) -> tuple[libzfs.Left, ...]:
         gone = set(names)
@@ -180,6 +186,39 @@ def test_nothing_of_the_run_stays_at_folders_that_have_nothing_new(monkeypatch):
     assert [name.partition("#")[0] for name in zfs.marks] == ["tank/photos/001"]
     assert "Nothing new in 2 of 3 folders: their copies are complete." in work.notes
     assert "3 of 3 folders copied." in work.notes
+
+
+def test_volume_that_zfs_takes_no_snapshot_of_keeps_no_folder_from_being_copied(monkeypatch):
+    """Its refreservation has to fit into what is free once more."""
+    zfs = Zfs(monkeypatch, 3)
+    zfs.written, zfs.thick = {"tank/photos": 4096}, {"tank/photos/001"}
+    work = Working()
+    with pytest.raises(Failed, match=r"1 of 3 folders.*tank/photos/001: .*The pool has no space left for it\."):
+        for step in zfs.steps():
+            step.run(work)
+    assert zfs.sent == ["tank/photos"]
+    assert any("tank/photos/001@larder-backup-" in note and "was not taken" in note for note in work.notes)
+    mark = mark_set(zfs)
+    assert mark and mark.complete_since(5) and mark.complete_since(11) is None
+
+
+def test_run_of_which_no_snapshot_can_be_taken_fails_there(monkeypatch):
+    zfs = Zfs(monkeypatch, 2)
+    zfs.thick = {one.name for one in zfs.tree}
+    with pytest.raises(Failed, match=r"No snapshot was taken.*no space left"):
+        zfs.go()
+    assert zfs.sent == [] and not zfs.marks
+
+
+def test_run_that_was_killed_before_it_had_bookmarks_can_be_started_again(monkeypatch):
+    zfs = Zfs(monkeypatch, 2)
+    monkeypatch.setattr(libzfs, "create_bookmarks", lambda found: (_ for _ in ()).throw(SystemExit))
+    with pytest.raises(SystemExit):
+        zfs.go()
+    monkeypatch.setattr(libzfs, "create_bookmarks", lambda found: zfs.marks.update(found))
+    zfs.thick = {one.name for one in zfs.tree}  # as ZFS answers where the name is taken
+    work = zfs.go()
+    assert "2 of 2 folders copied." in work.notes
 
 
 def mark_set(zfs: Zfs) -> run_mark.RunMark | None:

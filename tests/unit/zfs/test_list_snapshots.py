@@ -373,6 +373,7 @@ tank/a b@one\twritten\t8192
 tank/a b@one\tuserrefs\t1
 tank/a b@one\tclones\ttank/copy2,tank/copy
 tank/a b@one\tlarder:run\t3f1a
+tank/a b@one\tlarder:task\t0123abcd
 tank/a b@one\tlarder:note\ttidy\tup
 and more
 tank/a b@one\tguid\t7
@@ -387,6 +388,7 @@ def test_snapshots_are_read_line_by_line():
     first, again, second = list_snapshots.snapshots_from(ONE_AND_TWO.splitlines())
     assert (first.name, first.guid, first.txg, first.used) == ("tank/a b@one", 2**63 + 5, 17, 4096)
     assert (first.holds, first.clones, first.run, first.note) == (1, ("tank/copy", "tank/copy2"), "3f1a", "tidy\tup")
+    assert (first.task, again.task) == ("0123abcd", "")
     assert (again.guid, again.run) == (7, "")
     assert (second.name, second.guid, second.txg, second.clones) == ("tank/a b@two", 8, 18, ())
 
