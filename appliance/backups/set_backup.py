@@ -161,7 +161,7 @@ class SetBackup(Operation, tag="set-backup"):
         dataset, before = facts.dataset(self.dataset), self.before(facts)
         if set(before) - {task.key for task in self.tasks}:
             yield Message(
-                "The last snapshot that a removed backup took stays in each folder, and so does the space of files that are deleted from now on. Delete it with the other snapshots when you no longer need it."
+                "The last snapshot that a removed backup took stays in each folder and keeps the space of files that are deleted from now on. Delete it with the other snapshots when you no longer need it."
             )
         for task in self.tasks:
             pool = task.find_pool(facts)
