@@ -74,8 +74,10 @@ def write_box(pools: Iterable[str], facts: Facts) -> list[str]:
     keys = recovery_key.load_keys()
     recovery_key.mark(recovery_key.state_of(keys))
     record = read_box(facts, sealed=bool(keys.recipients))
-    secrets = box_secrets.read_box_secrets(record.box, (one.name for one in record.users))
-    sealed = seal.seal(secrets.text, keys.recipients) if keys.recipients else b""
+    sealed = b""
+    if keys.recipients:
+        secrets = box_secrets.read_box_secrets(record.box, (one.name for one in record.users))
+        sealed = seal.seal(secrets.text, keys.recipients)
     settings = kept_settings.read_kept()
     for pool in pools:
         try:

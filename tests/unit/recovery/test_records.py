@@ -321,6 +321,21 @@ def test_lost_or_damaged_phrase_leaves_the_sealed_secrets_of_every_pool(pools, f
         assert records.read_record(pool, BOX).sealed and records.read_sealed(pool, BOX) == b"sealed"
 
 
+def test_record_without_a_phrase_needs_no_secrets(pools, monkeypatch, tmp_path):
+    made_up_samba(monkeypatch, tmp_path)
+    made_up_pools(monkeypatch)
+
+    def fail() -> None:
+        raise Failed("pdbedit ended with status 1")
+
+    monkeypatch.setattr(box_secrets, "read_samba", fail)
+    refresh.write_box(["safe"], facts())
+    assert not records.read_record("safe", BOX).sealed
+    recovery_key.add_key(RECIPIENT)
+    with pytest.raises(Failed, match="pdbedit"):
+        refresh.write_box(["safe"], facts())
+
+
 def test_damaged_phrase_can_be_made_anew(folders):
     recovery_key.add_key("first")
     recovery_key.keys_file().write_bytes(b"\0\0\0")
