@@ -30,7 +30,6 @@ from web.jobs import confirm
 from web.jobs.models import Job
 from web.said import said_in
 from workers import background, burn_in_readings, guard
-from workers.burn_in_readings import is_fresh
 
 log = logging.getLogger(__name__)
 State = BurnIn.State
@@ -39,6 +38,7 @@ MOST_BAD = 8  # regions that fail before the rest is not worth the days
 AT_A_TIME = 6  # regions in a job: an hour on 8 TB, so that a job is never long and others get their turn
 AT_ONCE = 4  # jobs of burn-ins: as many as the worker has room for long work
 ANSWER_WITHIN = timedelta(minutes=15)
+SILENT_AFTER = timedelta(minutes=5)  # in a self-test, where the disk is asked every minute
 _looking = threading.Lock()
 
 
@@ -103,7 +103,7 @@ def take_step(row: BurnIn) -> None:
     """Begin what comes next in its stage."""
     if not DiskRow.objects.filter(key=row.disk).exists():
         hold(row, Message("The disk is no longer there. Put it back, then resume."))
-    elif row.stage in {"short", "long"}:
+    elif row.stage in BurnIn.SELF_TESTS:
         test_itself(row)
     elif row.stage == "write":
         write_regions(row)
@@ -116,7 +116,7 @@ def awake_reading(row: BurnIn) -> bool:
     if row.wanted is None:
         change(row, wanted=timezone.now())
         return False
-    if is_fresh(row) and not row.reading.get("asleep"):
+    if row.is_fresh and not row.reading.get("asleep"):
         return True
     if abs(timezone.now() - row.wanted) > ANSWER_WITHIN:
         hold(row, Message("The disk does not report its health figures. Look at its health page, then resume."))
@@ -128,11 +128,13 @@ def test_itself(row: BurnIn) -> None:
     """Start the self-test of this stage, or see how it ended."""
     if not row.wanted:
         change(row, wanted=timezone.now())
-    elif not is_fresh(row):
+    elif not row.is_fresh:
         if abs(timezone.now() - row.wanted) > ANSWER_WITHIN:
             hold(row, Message("The disk does not answer. Look at its cables, then resume."))
-    elif row.reading.get("left") is not None:
-        return  # one is running, ours or another: a later reading says more
+    elif row.left is not None:  # one is running, ours or another: a later reading says more
+        if row.read_at and abs(timezone.now() - row.read_at) > SILENT_AFTER:
+            # Counted from now, because the box may have been off since then.
+            change(row, wanted=timezone.now())
     elif row.attempts and row.reading.get("tests") != row.log and not row.reading.get("asleep"):
         note_test(row, newest(row))
     elif not row.reading.get("able") and not row.reading.get("asleep"):

@@ -20,22 +20,17 @@ MOST_TEMPERATURES = 240  # then every second one goes, so a curve over days has 
 asking = Interval(5.0)
 
 
-def read_at(row: BurnIn) -> datetime | None:
-    """When the newest reading was taken."""
-    told = row.reading.get("at")
-    return datetime.fromisoformat(told) if told else None
-
-
-def is_fresh(row: BurnIn) -> bool:
-    """Whether the newest reading is the one that is waited for."""
-    at = read_at(row)
-    return at is not None and row.wanted is not None and at > row.wanted
-
-
 def is_due(row: BurnIn) -> bool:
-    at = read_at(row)
+    """Whether the disk is to be asked now: at once where a reading is waited for, else every so often."""
+    asked = row.reading.get("asked")
+    last = datetime.fromisoformat(asked) if asked else row.read_at
     every = WHILE_WRITING if row.stage == "write" else EVERY
-    return at is None or abs(timezone.now() - at) > every or (row.wanted is not None and at <= row.wanted)
+    return last is None or is_awaited(row) or abs(timezone.now() - last) > every
+
+
+def is_awaited(row: BurnIn) -> bool:
+    """Whether the burn-in goes on only with a newer reading."""
+    return row.read_at is None or (row.wanted is not None and not row.is_fresh)
 
 
 def read_due() -> None:
@@ -54,12 +49,15 @@ def read_due() -> None:
 
 
 def store_reading(row: BurnIn, found: smart.Reading, at: datetime) -> int:
-    """Keep an answer with its burn-in. One of a sleeping disk, or one without figures, leaves the last ones; of one
-    that hangs nothing is kept."""
-    if found.message.startswith(smart.UNANSWERED):
-        return 0
-    if found.asleep or not (found.answered or found.tests or found.able or found.unable):
-        reading = {**row.reading, "asleep": found.asleep, "at": at.isoformat()}
+    """Keep an answer with its burn-in. One of a sleeping disk, or of one that never tells figures, leaves the last ones.
+    One that lacks what was told before is no reading: whatever waits for one goes on waiting."""
+    if not found.asleep and is_lacking(row, found):
+        if is_awaited(row):
+            return 0
+        return BurnIn.objects.filter(pk=row.pk).update(reading={**row.reading, "asked": at.isoformat()})
+    if found.asleep or not tells_anything(found):
+        reading = {**row.reading, "asleep": found.asleep, "left": None, "at": at.isoformat()}
+        reading.pop("asked", None)
         return BurnIn.objects.filter(pk=row.pk).update(reading=reading)
     told = asdict(found)
     kept = ("asleep", "counts", "passed", "temperature", "limit", "hours", "able")
@@ -74,6 +72,22 @@ def store_reading(row: BurnIn, found: smart.Reading, at: datetime) -> int:
     if found.temperature is not None:
         columns["temperatures"] = thin_out([*row.temperatures, [minutes_since(row, at), found.temperature]])
     return BurnIn.objects.filter(pk=row.pk).update(**columns)
+
+
+def tells_anything(found: smart.Reading) -> bool:
+    return bool(found.answered or found.tests or found.able or found.unable)
+
+
+def is_lacking(row: BurnIn, found: smart.Reading) -> bool:
+    """Whether the disk hangs, or no longer tells what it told at the beginning.
+
+    In a self-test its log and what is left are enough; elsewhere the figures are what matters.
+    """
+    if found.message.startswith(smart.UNANSWERED):
+        return True
+    if row.before.get("counts") and not found.counts:
+        return row.stage not in BurnIn.SELF_TESTS or not (found.tests or found.test_left is not None)
+    return bool(row.before.get("able")) and not tells_anything(found)
 
 
 def minutes_since(row: BurnIn, at: datetime) -> int:

@@ -191,7 +191,7 @@ def show_burn_in(request: HttpRequest, pk: str) -> HttpResponse:
             "tested_well": burn_in_report.describe_clean(row),
             "stage": burn_in_report.STAGES[row.stage],
             "progress": Progress.objects.filter(job=row.job).first() if row.job else None,
-            "left": row.reading.get("left"),
+            "left": row.left,
             "tested": len(results),
             "total": len(regions),
             "percent": len(results) * 100 // max(len(regions), 1),

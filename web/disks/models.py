@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from datetime import datetime
 
 import msgspec
 from django.db import models
@@ -94,6 +95,7 @@ class BurnIn(RowWithMessages):
 
     ACTIVE = (State.RUNNING, State.PAUSING, State.STOPPING)
     OPEN = (*ACTIVE, State.PAUSED)
+    SELF_TESTS = ("short", "long")
 
     TEXTS = ("text", "tests", "findings")
 
@@ -114,7 +116,7 @@ class BurnIn(RowWithMessages):
     wanted = models.DateTimeField(null=True)  # a reading from after this moment is waited for
     reading = models.JSONField(
         default=dict
-    )  # the newest: {"at", "asleep", "counts", "passed", "tests", "left", "able", …}
+    )  # the newest: {"at", "asleep", "counts", "passed", "tests", "left", "able", …}; "asked": of a later one in vain
     before = models.JSONField(default=dict)  # the first one that was not taken asleep
     log = models.JSONField(default=list)  # the drive's log of self-tests when the last one began
     tests = models.JSONField(default=dict)  # by kind: {"passed", "text"}
@@ -142,6 +144,24 @@ class BurnIn(RowWithMessages):
     @property
     def open(self) -> bool:
         return self.state in self.OPEN
+
+    @property
+    def read_at(self) -> datetime | None:
+        """When the newest reading was taken."""
+        told = self.reading.get("at")
+        return datetime.fromisoformat(told) if told else None
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the newest reading is the one that is waited for."""
+        at = self.read_at
+        return at is not None and self.wanted is not None and at > self.wanted
+
+    @property
+    def left(self) -> int | None:
+        """Per cent of the self-test that are left; None where none runs, or nobody knows because the disk is not asked."""
+        known = self.state in self.ACTIVE and self.stage in self.SELF_TESTS and self.is_fresh
+        return self.reading.get("left") if known else None
 
     @property
     def name(self) -> str:

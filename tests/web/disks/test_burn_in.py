@@ -138,6 +138,17 @@ def test_page_says_why_it_waits(web):
     assert "Resume" in page
 
 
+def test_page_says_what_is_left_of_a_selftest_only_while_the_disk_answers(web):
+    row = burn_ins_made.made(stage="long", wanted=timezone.now())
+    burn_ins_made.reading(row, left=90)
+    address = f"/disks/burn-ins/{BURN_IN}/"
+    assert "90 % of the self-test are left." in text(web.get(address))
+    BurnIn.objects.update(wanted=timezone.now())
+    assert "are left" not in text(web.get(address))
+    BurnIn.objects.update(wanted=row.wanted, state=State.PAUSED)
+    assert "are left" not in text(web.get(address))
+
+
 def test_report_of_a_clean_disk(web):
     row = burn_ins_made.finished()
     page = text(web.get(f"/disks/burn-ins/{BURN_IN}/"))

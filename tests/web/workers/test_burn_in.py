@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from appliance import agent_client
 from appliance.burn_in.regions import RegionResult
+from appliance.disks import query, smart
 from appliance.errors import Failed
 from tests.unit.made import OLD, disk, path_of, recorded
 from tests.web import rows
@@ -24,6 +25,11 @@ from workers.interval import Interval
 from workers.run_job import is_long
 
 State = BurnIn.State
+ANSWER = recorded("smartctl-qemu-ata-7.4.json")
+READ_DUE = burn_in_readings.read_due
+FAILING = {"smartctl": {"exit_status": 2, "messages": [{"string": "Smartctl open device failed", "severity": "error"}]}}
+HUNG = smart.no_answer(str(query.Silent(timezone.now())))
+ASLEEP = {"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in STANDBY mode, exit(2)"}]}}
 
 
 @pytest.fixture(autouse=True)
@@ -309,3 +315,122 @@ def test_a_curve_over_days_stays_small_and_keeps_its_peak():
     assert len(thin) <= burn_in_readings.MOST_TEMPERATURES
     assert [333, 60] in thin
     assert thin[-1] == points[-1]
+
+
+# --- a disk that stops answering --------------------------------------------------------------------------------
+@pytest.fixture
+def clock(monkeypatch):
+    """Moves the time on: ``clock(minutes=5)``."""
+    now, passed = timezone.now(), timedelta()
+
+    def move(**step: float) -> None:
+        nonlocal passed
+        passed += timedelta(**step)
+
+    monkeypatch.setattr(timezone, "now", lambda: now + passed)
+    return move
+
+
+@pytest.fixture
+def answers(monkeypatch, clock):
+    """Has every disk that is due answer with this, five seconds later."""
+
+    def answer(what: object) -> None:
+        clock(seconds=5)
+        monkeypatch.setattr(
+            agent_client, "send_request", lambda request, **_more: {"facts": dict.fromkeys(request["disks"], what)}
+        )
+        READ_DUE()
+        clock(seconds=5)
+
+    return answer
+
+
+def answer_with_left(left: int) -> dict:
+    """The disk's answer while it tests itself."""
+    status = {"value": 0xF0 + left // 10, "remaining_percent": left}
+    return {**ANSWER, "ata_smart_data": {**ANSWER["ata_smart_data"], "self_test": {"status": status}}}
+
+
+def in_a_long_test(answers, **changes) -> BurnIn:
+    """A burn-in whose long self-test has begun: 90 % are left."""
+    row = burn_ins_made.made(stage="long", tests={"short": {"passed": True}}, **changes)
+    advance(row)
+    answers(ANSWER)
+    assert asked(advance(row))["test"] == "long"
+    ended(row)
+    advance(row)
+    answers(answer_with_left(90))
+    assert advance(row).left == 90
+    return row
+
+
+@pytest.mark.parametrize("answer", [HUNG, FAILING], ids=["hangs", "fails"])
+def test_a_disk_that_stops_answering_in_its_selftest_is_not_waited_for_for_ever(answers, clock, answer):
+    row = in_a_long_test(answers)
+    for _minute in range(25):
+        clock(minutes=1)
+        answers(answer)
+        advance(row)
+    assert row.state == State.PAUSED
+    assert "does not answer" in row.text
+    assert row.left is None
+    assert Job.objects.count() == 1  # nothing is begun on a disk whose test may still run
+
+
+def test_a_disk_that_fails_to_answer_once_goes_on_with_its_selftest(answers, clock):
+    row = in_a_long_test(answers)
+    clock(minutes=2)
+    answers(FAILING)
+    assert advance(row).state == State.RUNNING
+    clock(minutes=2)
+    answers(answer_with_left(80))
+    assert (advance(row).left, Job.objects.count()) == (80, 1)
+
+
+def test_after_hours_without_power_a_selftest_has_time_to_answer(answers, clock):
+    row = in_a_long_test(answers)
+    clock(hours=9)
+    assert advance(row).state == State.RUNNING
+    answers(answer_with_left(80))
+    assert (advance(row).state, row.left) == (State.RUNNING, 80)
+
+
+def test_a_sleeping_disk_has_no_selftest_under_way(answers, clock):
+    row = in_a_long_test(answers)
+    clock(minutes=2)
+    answers(ASLEEP)
+    row.refresh_from_db()
+    assert row.left is None
+
+
+@pytest.mark.parametrize("last", [[FAILING], [HUNG], [ASLEEP, FAILING], [{**ANSWER, "ata_smart_attributes": {}}]])
+def test_figures_of_the_beginning_are_not_compared_with_themselves(answers, clock, last):
+    """The disk told its figures at first and no longer does: that is no reading that says it counts no new faults."""
+    row = burn_ins_made.made(stage="write")
+    answers(ANSWER)
+    burn_in.change(row, stage="last", wanted=timezone.now())
+    for answer in last:
+        answers(answer)
+        assert advance(row).state == State.RUNNING
+    clock(minutes=16)
+    answers(last[-1])
+    assert (advance(row).state, row.verdict) == (State.PAUSED, "")
+    assert "figures" in row.text
+
+
+def test_a_disk_that_never_told_figures_has_a_verdict_all_the_same(answers):
+    row = burn_ins_made.made(stage="last", tests={"short": {"passed": True}}, wanted=timezone.now())
+    answers(FAILING)
+    assert (advance(row).state, row.verdict) == (State.DONE, "clean")
+
+
+def test_a_disk_whose_figures_fail_while_it_is_written_to_is_not_asked_at_every_tick(answers, clock):
+    row = burn_ins_made.made(stage="write")
+    answers(ANSWER)
+    clock(minutes=6)
+    answers(FAILING)
+    row.refresh_from_db()
+    assert not burn_in_readings.is_due(row)
+    clock(minutes=6)
+    assert burn_in_readings.is_due(row)
