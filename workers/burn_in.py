@@ -278,7 +278,7 @@ def hold(row: BurnIn, text: str) -> None:
         state=State.STOPPED, job=None, finished=timezone.now()
     )
     BurnIn.objects.filter(pk=row.pk, state__in=(State.RUNNING, State.PAUSING)).update(
-        state=State.PAUSED, text=text, job=None, attempts=0, **said_too(row, text)
+        state=State.PAUSED, text=text, job=None, **said_too(row, text)
     )
     row.refresh_from_db()
     store.touch("burn-ins")

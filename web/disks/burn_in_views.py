@@ -8,6 +8,8 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.db import IntegrityError, transaction
+from django.db.models import Case, When
+from django.db.models.functions import Least
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -40,6 +42,11 @@ ACTS: dict[str, tuple[tuple[str, ...], str, str]] = {
     "pause": ((State.RUNNING,), State.PAUSING, lazy_text("It pauses now. A region that is half done is tested again when you resume.")),
     "resume": ((State.PAUSED, State.PAUSING), State.RUNNING, lazy_text("It goes on.")),
     "stop": ((State.RUNNING, State.PAUSING, State.PAUSED), State.STOPPING, lazy_text("It stops. What was found so far stays.")),
+}  # fmt: skip
+# What is said instead while the disk tests itself: Larder only looks on.
+SAID_IN_SELF_TEST = {
+    "pause": lazy_text("It pauses now. A self-test that has begun continues in the disk, and its result counts when you resume."),
+    "stop": lazy_text("It stops. A self-test that has begun continues in the disk. What was found so far stays."),
 }  # fmt: skip
 
 
@@ -192,6 +199,7 @@ def show_burn_in(request: HttpRequest, pk: str) -> HttpResponse:
             "stage": burn_in_report.STAGES[row.stage],
             "progress": Progress.objects.filter(job=row.job).first() if row.job else None,
             "left": row.left,
+            "under_way": row.stage in BurnIn.SELF_TESTS and row.attempts and not row.text,
             "tested": len(results),
             "total": len(regions),
             "percent": len(results) * 100 // max(len(regions), 1),
@@ -215,9 +223,13 @@ def act_burn_in(request: HttpRequest, pk: str, what: str) -> HttpResponse:
         raise Http404
     row = get_object_or_404(BurnIn, pk=pk)
     states, wanted, said = ACTS[what]
+    if row.stage in BurnIn.SELF_TESTS:
+        said = SAID_IN_SELF_TEST.get(what, said)
     values: dict[str, Any] = {"state": wanted}
     if what == "resume":
-        values |= {"text": "", "attempts": 0, "wanted": None}
+        # The tries are counted anew, except that a self-test begun before is looked for: it may have ended meanwhile.
+        begun = Case(When(stage__in=BurnIn.SELF_TESTS, then=Least("attempts", 1)), default=0)
+        values |= {"text": "", "attempts": begun, "wanted": None}
     if BurnIn.objects.filter(pk=row.pk, state__in=states).update(**values):
         messages.success(request, said)
     store.touch("burn-ins")

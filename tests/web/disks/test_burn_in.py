@@ -130,6 +130,37 @@ def test_pause_resume_and_stop_are_requests_to_the_worker(web):
     assert web.post(f"/disks/burn-ins/{row.pk}/act/erase/").status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("stage", "act", "said"),
+    [
+        ("long", "pause", "A self-test that has begun continues in the disk, and its result counts when you resume."),
+        ("long", "stop", "A self-test that has begun continues in the disk."),
+        ("write", "pause", "A region that is half done is tested again when you resume."),
+        ("write", "stop", "It stops. What was found so far stays."),
+    ],
+)
+def test_pause_and_stop_say_what_goes_on_in_the_disk(web, stage, act, said):
+    row = burn_ins_made.made(stage=stage, attempts=1)
+    reply = web.post(f"/disks/burn-ins/{row.pk}/act/{act}/", follow=True)
+    flash = " ".join(str(one) for one in reply.context["messages"])
+    assert said in flash
+    assert ("self-test" in flash) == (stage == "long")
+
+
+@pytest.mark.parametrize(
+    ("changes", "goes_on"),
+    [
+        ({"stage": "long", "attempts": 1}, True),
+        ({"stage": "long", "attempts": 0}, False),
+        ({"stage": "write", "attempts": 1}, False),
+        ({"stage": "long", "attempts": 1, "text": "The disk is no longer there."}, False),
+    ],
+)
+def test_paused_page_says_that_a_selftest_goes_on_in_the_disk(web, changes, goes_on):
+    burn_ins_made.made(state=State.PAUSED, **changes)
+    assert ("continues in the disk" in text(web.get(f"/disks/burn-ins/{BURN_IN}/"))) == goes_on
+
+
 def test_page_says_why_it_waits(web):
     burn_ins_made.made(stage="write", state=State.PAUSED, text="The disk is no longer there. Put it back, then resume.")
     page = text(web.get(f"/disks/burn-ins/{BURN_IN}/"))

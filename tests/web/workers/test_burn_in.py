@@ -434,3 +434,69 @@ def test_a_disk_whose_figures_fail_while_it_is_written_to_is_not_asked_at_every_
     assert not burn_in_readings.is_due(row)
     clock(minutes=6)
     assert burn_in_readings.is_due(row)
+
+
+# --- pausing in a self-test ---------------------------------------------------------------------------------------
+LONG_PASSED = {"type": {"value": 2}, "status": {"value": 0, "string": "Completed without error", "passed": True}}
+TESTED = {**ANSWER, "ata_smart_self_test_log": {"standard": {"table": [LONG_PASSED]}}}
+
+
+def act(web, row: BurnIn, what: str) -> None:
+    assert web.post(f"/disks/burn-ins/{row.pk}/act/{what}/").status_code == 302
+    row.refresh_from_db()
+
+
+def test_a_selftest_that_ends_during_a_pause_counts(web, answers, clock):
+    row = in_a_long_test(answers)
+    act(web, row, "pause")
+    assert advance(row).state == State.PAUSED
+    clock(hours=14)
+    act(web, row, "resume")
+    advance(row)
+    answers(TESTED)
+    assert advance(row).stage == "write"
+    assert row.tests["long"] == {"passed": True, "text": "Completed without error"}
+    assert Job.objects.filter(kind="start-self-test").count() == 1
+
+
+def test_a_selftest_that_still_runs_after_a_pause_is_waited_for(web, answers, clock):
+    row = in_a_long_test(answers)
+    act(web, row, "pause")
+    advance(row)
+    clock(hours=1)
+    act(web, row, "resume")
+    advance(row)
+    answers(answer_with_left(80))
+    assert (advance(row).left, Job.objects.count()) == (80, 1)
+
+
+def test_a_selftest_that_ends_while_the_disk_does_not_answer_counts(web, answers, clock):
+    row = in_a_long_test(answers)
+    for _minute in range(25):
+        clock(minutes=1)
+        answers(HUNG)
+        advance(row)
+    assert row.state == State.PAUSED
+    act(web, row, "resume")
+    advance(row)
+    answers(TESTED)
+    assert advance(row).stage == "write"
+    assert row.tests["long"]["passed"]
+
+
+def test_resume_gives_a_selftest_its_tries_again(web, answers, clock):
+    row = in_a_long_test(answers)
+    BurnIn.objects.update(attempts=burn_in.MOST_ATTEMPTS, state=State.PAUSED)
+    act(web, row, "resume")
+    advance(row)
+    answers(ANSWER)
+    assert asked(advance(row))["kind"] == "start-self-test"
+
+
+def test_resume_gives_regions_their_tries_again(web):
+    row = writing()
+    for _again in range(3):
+        ended(row, "interrupted", text="It was interrupted.")
+        advance(row)
+    act(web, row, "resume")
+    assert (row.state, row.attempts) == (State.RUNNING, 0)
