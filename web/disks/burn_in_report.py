@@ -25,6 +25,7 @@ HEADLINES = {
     "failed": lazy_text("Do not use this disk. Return it if it is under warranty."),
 }
 STATES = {"clean": "healthy", "watch": "attention", "failed": "failed"}
+SEVERITY = {"clean": 0, "watch": 1, "failed": 2}
 WORDS = {"clean": lazy_text("clean"), "watch": lazy_text("watch"), "failed": lazy_text("failed")}
 STAGES = {
     "short": lazy_text("Short self-test"),
@@ -145,32 +146,52 @@ def draw_temperatures(points: Sequence[Sequence[int]]) -> str:
     )
 
 
-def tested_text(row: BurnIn | None) -> str:
-    """Whether a disk was tested here, in a sentence."""
-    if row is None:
+def deciding(rows: Sequence[BurnIn]) -> BurnIn | None:
+    """The burn-in whose verdict counts, of those of one disk from the oldest on: the newest with a verdict. Self-tests alone
+    replace no test that wrote to every sector, unless they found worse. None without any verdict."""
+    newest = {row.writes: row for row in rows if row.verdict}
+    wrote, tests = newest.get(True), newest.get(False)
+    if wrote and tests and (tests.created < wrote.created or SEVERITY[tests.verdict] <= SEVERITY[wrote.verdict]):
+        return wrote
+    return tests or wrote
+
+
+def tested_text(rows: Sequence[BurnIn]) -> str:
+    """Whether a disk was tested here, in a sentence or two, from its burn-ins from the oldest on."""
+    if not rows:
         return gettext("Never tested here.")
-    if row.open:
+    newest, row = rows[-1], deciding(rows)
+    if row is None and newest.open:
         return gettext("Its burn-in has not ended.")
-    day = date_format(timezone.localtime(row.finished or row.created), "j F Y")
     ended = {
         "clean": gettext("clean"),
         "watch": gettext("with something to look at"),
         "failed": gettext("and it failed"),
     }
-    return gettext("Tested {day}, {verdict}.").format(
-        day=day, verdict=ended.get(row.verdict, gettext("but stopped before the end"))
+    shown = row or newest
+    said = (
+        gettext("Tested {day} without writing to it, {verdict}.")
+        if row and not row.writes
+        else gettext("Tested {day}, {verdict}.")
+    ).format(
+        day=date_format(timezone.localtime(shown.finished or shown.created), "j F Y"),
+        verdict=ended.get(shown.verdict, gettext("but stopped before the end")),
     )
+    return f"{said} {gettext('Another burn-in has not ended.')}" if newest.open else said
 
 
 def with_burn_ins(bays: Iterable[Bay]) -> list[Bay]:
     """The bays with what is known of their disks' burn-ins, in one query."""
     bays = list(bays)
-    serials = {serial_of(bay) for bay in bays}
-    newest = {row.serial: row for row in BurnIn.objects.filter(serial__in=serials).order_by("created")}
-    return [
-        replace(bay, tested=tested_text(row := newest.get(serial_of(bay))), test_failed=bool(row and row.verdict == "failed"))
-        for bay in bays
-    ]  # fmt: skip
+    known: dict[str, list[BurnIn]] = {serial_of(bay): [] for bay in bays}
+    for row in BurnIn.objects.filter(serial__in=known).order_by("created"):
+        known[row.serial].append(row)
+    return [with_verdict(bay, known[serial_of(bay)]) for bay in bays]
+
+
+def with_verdict(bay: Bay, rows: Sequence[BurnIn]) -> Bay:
+    row = deciding(rows)
+    return replace(bay, tested=tested_text(rows), test_failed=row is not None and row.verdict == "failed")
 
 
 def serial_of(bay: Bay) -> str:

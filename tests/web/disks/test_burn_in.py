@@ -278,12 +278,39 @@ def test_wizard_says_whether_a_disk_was_tested_and_lets_it_be_used_all_the_same(
     assert "disabled" not in page.split(path_of(2))[1].split("</label>")[0]
 
 
-def test_newest_burn_in_counts(web):
-    burn_ins_made.finished(pk=uuid.uuid4(), verdict="failed")
-    burn_ins_made.finished()
+CLEAN, WATCH, FAILED = ({"verdict": verdict} for verdict in ("clean", "watch", "failed"))
+TESTS_ONLY = {"writes": False, "results": []}
+STOPPED = {"state": State.STOPPED, "verdict": ""}
+RUNNING = {"state": State.RUNNING, "verdict": "", "finished": None}
+
+
+@pytest.mark.parametrize(
+    ("burn_ins", "said"),
+    [
+        ([FAILED, CLEAN], "Tested 3 March 2026, clean."),
+        ([CLEAN, FAILED], "Tested 3 March 2026, and it failed."),
+        ([STOPPED], "Tested 3 March 2026, but stopped before the end."),
+        ([STOPPED, RUNNING], "Its burn-in has not ended."),
+        # One without a verdict takes back no verdict.
+        ([FAILED, STOPPED], "Tested 3 March 2026, and it failed."),
+        ([FAILED, RUNNING], "Tested 3 March 2026, and it failed. Another burn-in has not ended."),
+        # Self-tests alone replace no test that wrote, unless they found worse.
+        ([CLEAN | TESTS_ONLY], "Tested 3 March 2026 without writing to it, clean."),
+        ([FAILED | TESTS_ONLY, CLEAN | TESTS_ONLY], "Tested 3 March 2026 without writing to it, clean."),
+        ([FAILED, CLEAN | TESTS_ONLY], "Tested 3 March 2026, and it failed."),
+        ([CLEAN, CLEAN | TESTS_ONLY], "Tested 3 March 2026, clean."),
+        ([CLEAN, FAILED | TESTS_ONLY], "Tested 3 March 2026 without writing to it, and it failed."),
+        ([FAILED | TESTS_ONLY, CLEAN], "Tested 3 March 2026, clean."),
+    ],
+)
+def test_choice_of_disks_says_the_verdict_that_counts(burn_ins, said):
+    for changes in burn_ins:
+        burn_ins_made.finished(
+            **{"pk": uuid.uuid4(), "finished": timezone.now().replace(year=2026, month=3, day=3, hour=12), **changes}
+        )
     bay = burn_in_report.with_burn_ins(read_box().bays)[0]
-    assert bay.tested.endswith("clean.")
-    assert not bay.test_failed
+    assert bay.tested == said
+    assert bay.test_failed == ("failed" in said)
 
 
 def test_queries_do_not_grow_with_disks(web, django_assert_num_queries):
