@@ -139,7 +139,7 @@ class BurnInDisk(Operation, tag="burn-in-disk"):
                 read, problem, at = self.run_fio(read_command, region, target, seed, work)
             if problem and target.is_gone():
                 raise Failed(GONE)
-        found = RegionResult(number=region.number, written=written, read=read, problem=problem, at=at)
+        found = RegionResult(number=region.number, written=written, read=read, problem=problem, at=at, rate=self.rate)
         work.note(regions.encode_result(found))
 
     def run_fio(

@@ -40,7 +40,8 @@ class Region(msgspec.Struct, frozen=True):
 class RegionResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a region was like: ``written`` and ``read`` in bytes a second, 0 where it did not get so far.
 
-    ``problem`` says what went wrong first, ``at`` which byte of the disk it was.
+    ``problem`` says what went wrong first, ``at`` which byte of the disk it was. ``rate``: the limit of its test in bytes a
+    second, 0 for none.
     """
 
     number: int
@@ -48,6 +49,7 @@ class RegionResult(msgspec.Struct, frozen=True, kw_only=True):
     read: int = 0
     problem: Problem = ""
     at: int = 0
+    rate: int = 0
 
 
 def region_size(size: int) -> int:

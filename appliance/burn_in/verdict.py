@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from statistics import median
 from typing import Literal
 
@@ -177,16 +178,20 @@ def changed_figures(before: DriveFigures, after: DriveFigures) -> Iterator[Findi
 
 
 def find_slow(regions: Sequence[Region], results: Sequence[RegionResult]) -> list[SlowRegion]:
-    """The regions that took at least ``SLOW`` times as long as the median of those around them, and ``LEAST_LOST`` seconds more."""
+    """The regions that took at least ``SLOW`` times as long as the median of those around them, and ``LEAST_LOST`` seconds more.
+
+    The limit of the speed may have changed on the way. A region is not slow because others had a higher one.
+    """
     good = sorted((one for one in results if not one.problem and not regions[one.number].is_edge), key=lambda one: one.number)  # fmt: skip
     if len(good) < FEWEST:
         return []
     found = []
     for at, one in enumerate(good):
-        around = good[max(at - NEIGHBOURS, 0) : at + NEIGHBOURS + 1]
+        around = comparable_results(one, good[max(at - NEIGHBOURS, 0) : at + NEIGHBOURS + 1])
         size = regions[one.number].size
         usual = {
-            reading: median((near.read if reading else near.written) for near in around) for reading in (False, True)
+            reading: min(median((near.read if reading else near.written) for near in around), limit_of(one))
+            for reading in (False, True)
         }
         reading = usual[True] / max(one.read, 1) > usual[False] / max(one.written, 1)
         rate = max(one.read if reading else one.written, 1)
@@ -194,3 +199,14 @@ def find_slow(regions: Sequence[Region], results: Sequence[RegionResult]) -> lis
         if times >= SLOW and lost >= LEAST_LOST:
             found.append(SlowRegion(regions[one.number], times, lost, rate, reading))
     return found
+
+
+def comparable_results(one: RegionResult, around: Sequence[RegionResult]) -> Sequence[RegionResult]:
+    """Those whose limit was not lower, where they are enough for a median; else all, which may hide that it is slow."""
+    free = [near for near in around if limit_of(near) >= limit_of(one)]
+    return free if len(free) >= FEWEST else around
+
+
+def limit_of(result: RegionResult) -> float:
+    """Its limit in bytes a second; infinite without one."""
+    return result.rate or inf

@@ -122,9 +122,9 @@ def fio(monkeypatch: pytest.MonkeyPatch) -> Fio:
     return found
 
 
-def run(count: int = 1, first: int = 1) -> Working:
+def run(count: int = 1, first: int = 1, **changes: int) -> Working:
     work = Working()
-    for step in checked_plan(operation(first, count), box(small())).steps:
+    for step in checked_plan(operation(first, count, **changes), box(small())).steps:
         step.run(work)
     return work
 
@@ -139,6 +139,13 @@ def test_each_region_is_written_then_read_through_the_disk_that_is_held(fio):
         assert f"--filename=/proc/self/fd/{held}" in words
     seeds = [next(word for word in words if word.startswith("--randseed=")) for words in fio.asked]
     assert seeds[0] == seeds[1] != seeds[2]
+
+
+def test_limit_is_noted_with_what_was_measured_under_it(fio):
+    (found,) = decode_results(run(rate=20 * 10**6).notes)
+    assert found.rate == 20 * 10**6
+    (found,) = decode_results(run().notes)
+    assert found.rate == 0
 
 
 def test_bad_region_is_noted_and_the_next_one_is_tested_all_the_same(fio):

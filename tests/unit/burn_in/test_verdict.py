@@ -67,6 +67,33 @@ def test_few_seconds_more_are_no_slow_region_however_many_times_they_are():
     assert [one.region.number for one in find_slow(regions, found)] == [4]
 
 
+def limited(numbers: range, rate: int) -> list[RegionResult]:
+    """The disk where these regions were tested with that limit in MB/s."""
+    limit = rate * 10**6
+    slow = {f"_{number}": RegionResult(number=number, written=limit, read=limit, rate=limit) for number in numbers}
+    return results(**slow)
+
+
+@pytest.mark.parametrize("numbers", [range(50, 53), range(50, 60), range(50, 150), range(50, 200), range(1, 50)])
+def test_limit_that_is_chosen_on_the_way_makes_no_region_slow(numbers):
+    assert find_slow(REGIONS, limited(numbers, 20)) == []
+    assert find_slow(REGIONS, limited(range(1, 201), 20)) == []
+
+
+def test_slow_region_is_found_on_either_side_of_a_new_limit():
+    found = limited(range(50, 150), 100)
+    found[49] = RegionResult(number=49, written=180 * 10**6, read=30 * 10**6)
+    found[52] = RegionResult(number=52, written=100 * 10**6, read=20 * 10**6, rate=100 * 10**6)
+    assert [(one.region.number, one.state) for one in find_slow(REGIONS, found)] == [(49, "failed"), (52, "failed")]
+
+
+def test_region_without_a_limit_is_compared_with_others_without_one():
+    """Among neighbours at 20 MB/s it would seem to be as fast as they are."""
+    found = limited(range(50, 65), 20)
+    found[49] = RegionResult(number=49, written=180 * 10**6, read=20 * 10**6)
+    assert [one.region.number for one in find_slow(REGIONS, found)] == [49]
+
+
 def test_few_regions_have_no_median():
     assert find_slow(REGIONS, results()[:5]) == []  # the first is an end
     assert find_slow(REGIONS, [*results()[:5], RegionResult(number=5, written=1, read=1)])
