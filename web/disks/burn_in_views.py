@@ -50,16 +50,7 @@ SAID_IN_SELF_TEST = {
 }  # fmt: skip
 
 
-class BurnInForm(forms.Form):
-    how = forms.ChoiceField(
-        label=lazy_text("What to test"),
-        widget=forms.RadioSelect,
-        initial="write",
-        choices=(
-            ("write", lazy_text("Self-tests, then write every sector and read it back")),
-            ("tests", lazy_text("Self-tests only: nothing on the disk changes")),
-        ),
-    )
+class SpeedForm(forms.Form):
     rate = forms.TypedChoiceField(
         label=lazy_text("Speed"),
         coerce=int,
@@ -69,6 +60,19 @@ class BurnInForm(forms.Form):
             *((rate * 10**6, lazy_format("At most {rate} MB/s", rate=rate)) for rate in (100, 50, 20)),
         ),
         help_text=lazy_text("A limit leaves the controller free for other disks, and the burn-in takes longer."),
+    )
+
+
+class BurnInForm(SpeedForm):
+    field_order = ("how", "rate")
+    how = forms.ChoiceField(
+        label=lazy_text("What to test"),
+        widget=forms.RadioSelect,
+        initial="write",
+        choices=(
+            ("write", lazy_text("Self-tests, then write every sector and read it back")),
+            ("tests", lazy_text("Self-tests only: nothing on the disk changes")),
+        ),
     )
 
 
@@ -196,6 +200,9 @@ def show_burn_in(request: HttpRequest, pk: str) -> HttpResponse:
             "word": burn_in_report.WORDS.get(row.verdict, ""),
             "headline": burn_in_report.HEADLINES.get(row.verdict, ""),
             "tested_well": burn_in_report.describe_clean(row),
+            "speed": SpeedForm(initial={"rate": row.rate})
+            if row.state == State.PAUSED and has_writes_left(row)
+            else None,
             "stage": burn_in_report.STAGES[row.stage],
             "progress": Progress.objects.filter(job=row.job).first() if row.job else None,
             "left": row.left,
@@ -216,9 +223,23 @@ def show_burn_in(request: HttpRequest, pk: str) -> HttpResponse:
     return live.respond(request, "disks/burn_in.html", build)
 
 
+def chosen_rate(request: HttpRequest) -> int:
+    """The limit in bytes a second, 0 for none. Raises Refused."""
+    form = SpeedForm(request.POST)
+    if not form.is_valid():
+        raise Refused(Reason("burn-in-speed-unknown", "This speed is not offered. Choose one from the list."))
+    rate: int = form.cleaned_data["rate"]
+    return rate
+
+
+def has_writes_left(row: BurnIn) -> bool:
+    return row.writes and row.stage != "last"
+
+
 @require_POST
+@refusals_lead_to("burn_in", "pk")
 def act_burn_in(request: HttpRequest, pk: str, what: str) -> HttpResponse:
-    """Pause, resume or stop. Harmless to repeat."""
+    """Pause, resume or stop; to resume, also with another limit. Harmless to repeat."""
     if what not in ACTS:
         raise Http404
     row = get_object_or_404(BurnIn, pk=pk)
@@ -230,6 +251,9 @@ def act_burn_in(request: HttpRequest, pk: str, what: str) -> HttpResponse:
         # The tries are counted anew, except that a self-test begun before is looked for: it may have ended meanwhile.
         begun = Case(When(stage__in=BurnIn.SELF_TESTS, then=Least("attempts", 1)), default=0)
         values |= {"text": "", "attempts": begun, "wanted": None}
+        if "rate" in request.POST:
+            states = (State.PAUSED,)  # before that, a job still runs with the limit of before
+            values["rate"] = chosen_rate(request)
     if BurnIn.objects.filter(pk=row.pk, state__in=states).update(**values):
         messages.success(request, said)
     store.touch("burn-ins")

@@ -161,6 +161,45 @@ def test_paused_page_says_that_a_selftest_goes_on_in_the_disk(web, changes, goes
     assert ("continues in the disk" in text(web.get(f"/disks/burn-ins/{BURN_IN}/"))) == goes_on
 
 
+def test_limit_can_be_changed_while_it_is_paused(web):
+    burn_ins_made.made(stage="write", state=State.PAUSED, rate=50 * 10**6, results=[{"number": 0}])
+    page = text(web.get(f"/disks/burn-ins/{BURN_IN}/"))
+    assert '<option value="50000000" selected>At most 50 MB/s</option>' in page
+    assert web.post(f"/disks/burn-ins/{BURN_IN}/act/resume/", {"rate": "20000000"}).status_code == 302
+    row = BurnIn.objects.get()
+    assert (row.state, row.rate, len(row.tested)) == (State.RUNNING, 20 * 10**6, 1)
+    assert "<select" not in text(web.get(f"/disks/burn-ins/{BURN_IN}/"))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"writes": False, "stage": "long"}, {"stage": "last"}, {"state": State.RUNNING}], ids=str
+)
+def test_no_limit_is_asked_for_where_nothing_more_is_written(web, changes):
+    burn_ins_made.made(**{"stage": "write", "state": State.PAUSED, **changes})
+    assert "<select" not in text(web.get(f"/disks/burn-ins/{BURN_IN}/"))
+
+
+def test_resume_without_a_limit_keeps_the_one_that_was_chosen(web):
+    burn_ins_made.made(stage="write", state=State.PAUSED, rate=50 * 10**6)
+    web.post(f"/disks/burn-ins/{BURN_IN}/act/resume/")
+    assert (BurnIn.objects.get().state, BurnIn.objects.get().rate) == (State.RUNNING, 50 * 10**6)
+
+
+@pytest.mark.parametrize("rate", ["7", "x", ""])
+def test_limit_that_is_not_offered_is_refused(web, rate):
+    burn_ins_made.made(stage="write", state=State.PAUSED)
+    reply = web.post(f"/disks/burn-ins/{BURN_IN}/act/resume/", {"rate": rate})
+    assert codes_on_page(reply) == ["burn-in-speed-unknown"]
+    assert BurnIn.objects.get().state == State.PAUSED
+
+
+def test_only_resume_changes_the_limit(web):
+    burn_ins_made.made(stage="write", rate=50 * 10**6)
+    for act in ("resume", "pause", "stop"):
+        web.post(f"/disks/burn-ins/{BURN_IN}/act/{act}/", {"rate": "20000000"})
+        assert BurnIn.objects.get().rate == 50 * 10**6
+
+
 def test_page_says_why_it_waits(web):
     burn_ins_made.made(stage="write", state=State.PAUSED, text="The disk is no longer there. Put it back, then resume.")
     page = text(web.get(f"/disks/burn-ins/{BURN_IN}/"))

@@ -493,6 +493,16 @@ def test_resume_gives_a_selftest_its_tries_again(web, answers, clock):
     assert asked(advance(row))["kind"] == "start-self-test"
 
 
+def test_limit_chosen_at_resume_holds_for_the_regions_that_are_left(web):
+    row = writing()
+    ended(row, "done", *well(0, 1, 2, 3, 4, 5))
+    BurnIn.objects.update(state=State.PAUSING)
+    assert advance(row).state == State.PAUSED
+    assert web.post(f"/disks/burn-ins/{row.pk}/act/resume/", {"rate": "20000000"}).status_code == 302
+    row.refresh_from_db()
+    assert asked(advance(row)).items() >= {"first": 6, "rate": 20 * 10**6}.items()
+
+
 def test_resume_gives_regions_their_tries_again(web):
     row = writing()
     for _again in range(3):
