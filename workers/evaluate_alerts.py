@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -29,9 +29,9 @@ from appliance.zfs.vdev_tree import link_of
 from web.alerts import outbox, pool_usage, reconcile
 from web.alerts.models import MailSettings, PoolDay
 from web.inventory import store
-from web.inventory.bays import Bay, bays_by_key, device_name, read_known_bays
-from web.inventory.box import read_box
-from web.inventory.models import DiskRow, Event, ServiceRow, ShareRow, Source
+from web.inventory.bays import Bay, KnownBays, bays_by_key, device_name, list_bays, read_known_bays
+from web.inventory.fact_row import LookUp, facts_of, look_up_strictly
+from web.inventory.models import DiskRow, Event, PoolRow, ServiceRow, ShareRow, Source
 from web.jobs.models import Job
 from workers import (
     database_health,
@@ -66,8 +66,10 @@ def evaluate_alerts(now: datetime | None = None) -> bool:
     )
     seen = gather_facts(now, sources, parts)
     if is_read(sources, "pools") and "zfs" in sources and not sources["zfs"].error:
-        parts.get(Message("days of pools"), lambda: store_pool_days(seen.pools, now))
-        seen = replace(seen, missing=parts.get(Message("missing pools"), lambda: note_missing_pools(seen.pools)) or ())
+        parts.get(Message("days of pools"), lambda: store_pool_days(seen.pools, now, parts.get))
+        seen = replace(
+            seen, missing=parts.get(Message("missing pools"), lambda: note_missing_pools(known_pools())) or ()
+        )
     found, complete = rules.find_faults(seen)
     if not complete:
         parts.errors.append(Message("A rule broke; the system's journal says how."))
@@ -159,20 +161,21 @@ def waiting_jobs() -> Iterator[tuple[delayed_jobs.Waiting, str]]:
 def gather_facts(now: datetime, sources: dict[str, Source], parts: guard.Parts | None = None) -> AlertInput:
     """Everything the rules look at. What cannot be looked up is left out and named in ``parts``, so that nothing clears."""
     parts = guard.Parts() if parts is None else parts
-    facts = parts.get(Message("pools"), store.facts_of_pools) or Facts()
+    facts = parts.get(Message("pools"), lambda: store.facts_of_pools(parts.get)) or Facts()
     # A pool that is only there to be measured loses disks and goes away because Larder has it do so.
     facts = replace(facts, pools=tuple(pool for pool in facts.pools if not scratch_claim.is_scratch_name(pool.name)))
-    box = parts.get(Message("bays"), read_box)
-    known = parts.get(Message("names"), lambda: bays_by_key(box.bays) if box else {}) or {}
-    homes = parts.get(Message("homes"), read_known_bays) or {}
+    homes = parts.get(Message("labels of bays"), read_known_bays)
+    bays = bays_seen(facts.pools, homes, parts)
+    known = bays_by_key(bays)
     return AlertInput(
         now=now,
         pools=facts.pools,
-        disks=disks_seen(facts.pools, box.bays if box else (), now, parts),
-        services=parts.get(Message("services"), lambda: tuple(row.fact for row in ServiceRow.objects.all())) or (),
-        shared=parts.get(Message("shares"), shared_protocols) or frozenset(),
+        disks=disks_seen(facts.pools, bays, now, parts),
+        services=parts.get(Message("services"), lambda: tuple(facts_of(ServiceRow.objects.all(), parts.get))) or (),
+        shared=parts.get(Message("shares"), lambda: shared_protocols(parts.get)) or frozenset(),
         spaces=parts.get(
-            Message("space"), lambda: received_copies.with_senders(pool_usage.usage_of_pools(facts.pools, now))
+            Message("space"),
+            lambda: received_copies.with_senders(pool_usage.usage_of_pools(facts.pools, now, parts.get), parts.get),
         )
         or (),
         checked=tuple(checked_sources(sources)),
@@ -181,7 +184,12 @@ def gather_facts(now: datetime, sources: dict[str, Source], parts: guard.Parts |
         ports=parts.get(Message("network ports"), lambda: PORTS.look(time.monotonic())) or (),
         restarted=last_restart(),
         overdue=(
-            *(parts.get(Message("overdue work"), lambda: tuple(missed_schedules.update_overdue(facts, now))) or ()),
+            *(
+                parts.get(
+                    Message("overdue work"), lambda: tuple(missed_schedules.update_overdue(facts, now, parts.get))
+                )
+                or ()
+            ),
             *(parts.get(Message("plans to grow"), lambda: tuple(growth_plans.follow_plans(facts.pools, now))) or ()),
             *(parts.get(Message("upkeep"), lambda: tuple(self_faults.upkeep_faults(now))) or ()),
         ),
@@ -190,8 +198,26 @@ def gather_facts(now: datetime, sources: dict[str, Source], parts: guard.Parts |
         mail_fails=parts.get(Message("mail"), lambda: deliver.delivery_error(now)) or "",
         open=parts.get(Message("open alerts"), reconcile.open_keys) or frozenset(),
         waiting=parts.get(Message("jobs that wait"), lambda: tuple(waiting_jobs())) or (),
-        names=lambda device: device_name(device, known, homes),
+        names=lambda device: device_name(device, known, homes or {}),
     )
+
+
+def known_pools() -> list[str]:
+    """The guids of all pools that are here, also of those whose row cannot be decoded."""
+    return list(PoolRow.objects.values_list("key", flat=True))
+
+
+def bays_seen(pools: tuple[Pool, ...], homes: KnownBays | None, parts: guard.Parts) -> list[Bay]:
+    """The disks in their bays, each by itself. ``homes``: None where they cannot be read.
+
+    Without all disks and bays, the number of a disk whose bay is not stored may be that of another, so it is unknown.
+    """
+    rows = parts.get(Message("disks"), lambda: list(DiskRow.objects.all())) or []
+    found = parts.get(Message("bays"), lambda: list_bays(rows, pools, homes, parts.get)) or []
+    if homes is not None and len(found) == len(rows):
+        return found
+    stored = {row.position for row in (homes or {}).values()}
+    return [bay if bay.number in stored else replace(bay, number=0) for bay in found]
 
 
 def disks_seen(pools: tuple[Pool, ...], bays: Iterable[Bay], now: datetime, parts: guard.Parts) -> tuple[DiskStatus, ...]:  # fmt: skip
@@ -199,12 +225,12 @@ def disks_seen(pools: tuple[Pool, ...], bays: Iterable[Bay], now: datetime, part
     rows = {row.key: row for row in parts.get(Message("disks"), lambda: list(DiskRow.objects.all())) or []}
     broken = {link_of(one) for pool in pools for one in pool.devices() if one.state in vdev_state.LOST}
     slow = parts.get(Message("slow disks"), lambda: slow_disks(pools, rows)) or {}
-    untested = parts.get(Message("self-tests"), lambda: selftests.untested_disks(pools, now)) or {}
+    untested = parts.get(Message("self-tests"), lambda: selftests.untested_disks(pools, now, parts.get)) or {}
     found = []
     for bay in bays:
         if row := rows.get(bay.key):
             seen = partial(disk_seen, bay, row, slow.get(bay.key, ""), bay.key in broken, untested.get(bay.key, ""))
-            if disk := parts.get(bay.key, seen):
+            if disk := parts.get(row.label, seen):
                 found.append(disk)
     return tuple(found)
 
@@ -233,9 +259,9 @@ def last_restart() -> Restarted | None:
     return Restarted(last.at, last.stage, last.count) if last else None
 
 
-def shared_protocols() -> frozenset[str]:
+def shared_protocols(look_up: LookUp) -> frozenset[str]:
     """The protocols over which something is shared."""
-    return frozenset(row.fact.protocol for row in ShareRow.objects.all())
+    return frozenset(share.protocol for share in facts_of(ShareRow.objects.all(), look_up))
 
 
 def services_without_hook() -> Iterable[str]:
@@ -266,7 +292,7 @@ def slow_disks(pools: Iterable[Pool], rows: dict[str, DiskRow]) -> dict[str, str
 def disk_seen(bay: Bay, row: DiskRow, slow: str, away: bool, untested: str) -> DiskStatus:
     model = bay.disk.model or bay.disk.name
     disk = f"{model} …{bay.disk.serial[-4:]}" if bay.disk.serial else model
-    label = Message("bay {name} ({disk})", name=bay.name, disk=disk)
+    label = Message("bay {name} ({disk})", name=bay.name, disk=disk) if bay.number else disk
     reasons = tuple(HealthReason(*found) for found in row.reasons)
     return DiskStatus(
         row.key,
@@ -279,6 +305,7 @@ def disk_seen(bay: Bay, row: DiskRow, slow: str, away: bool, untested: str) -> D
         away,
         untested,
         bay.disk.serial,
+        bool(bay.number),
     )
 
 
@@ -286,9 +313,9 @@ def state_of(row: DiskRow) -> State:
     return next((state for state in WORST_FIRST if state == row.verdict), "unknown")
 
 
-def store_pool_days(pools: Iterable[Pool], now: datetime) -> None:
+def store_pool_days(pools: Iterable[Pool], now: datetime, look_up: LookUp = look_up_strictly) -> None:
     """One row a pool and day, written when the day begins and when it has grown by a hundredth."""
-    roots = store.top_datasets(pool.name for pool in pools)
+    roots = store.top_datasets((pool.name for pool in pools), look_up)
     rows = {row.guid: row for row in PoolDay.objects.filter(day=now.date())}
     for pool in pools:
         root = roots.get(pool.name)
@@ -302,9 +329,9 @@ def store_pool_days(pools: Iterable[Pool], now: datetime) -> None:
             PoolDay.objects.filter(guid=str(pool.guid)).exclude(day=now.date()).update(ended=False)
 
 
-def note_missing_pools(pools: Iterable[Pool]) -> tuple[tuple[str, str], ...]:
-    """Guid and name of each pool that was here and is not; one that somebody exported or destroyed is noted as ended."""
-    here = {str(pool.guid) for pool in pools}
+def note_missing_pools(here: Collection[str]) -> tuple[tuple[str, str], ...]:
+    """Guid and name of each pool that was here and is not (``here``: guids); one that somebody exported or destroyed is noted
+    as ended."""
     today, last = timezone.now().date(), dict[str, PoolDay]()
     for row in PoolDay.objects.filter(ended=False).exclude(guid__in=here):
         if row.day <= today or row.guid not in last:  # a later day was stored while the clock was ahead

@@ -90,7 +90,9 @@ class Parts:
             return work()
         except Exception as problem:
             log_failure(name, problem)
-            self.errors.append(join_messages([name, explain_problem(problem)], ": "))
+            error = join_messages([name, explain_problem(problem)], ": ")
+            if error not in self.errors:  # several look-ups may need the same row
+                self.errors.append(error)
             return None
 
 

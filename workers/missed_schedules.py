@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from appliance import schedule
@@ -14,6 +14,7 @@ from appliance.pools import maintenance_schedule
 from appliance.snapshots.policy import AHEAD, next_opening, overdue_grains, unchanged_snapshot
 from web.alerts import reconcile
 from web.inventory import store
+from web.inventory.fact_row import LookUp, look_up_strictly
 from web.pools import maintenance
 from workers import backups, clock, pending_faults, received_copies, unrecorded_snapshots
 from workers.interval import Interval
@@ -24,14 +25,19 @@ SNAPSHOT_AFTER = timedelta(hours=1)  # a policy that failed is tried again after
 MOST_NAMED = 5
 
 
-def update_overdue(facts: Facts, now: datetime) -> Iterator[Fault]:
-    """Look for overdue work, note since when it waits, and yield its faults."""
-    yield from overdue_scrubs(facts, now)
+def update_overdue(facts: Facts, now: datetime, look_up: LookUp = look_up_strictly) -> Iterator[Fault]:
+    """Look for overdue work, note since when it waits, and yield its faults. With another ``look_up`` each kind is looked for
+    by itself."""
     shift = clock.clock_shift()
-    yield from snapshots.update_faults(facts, now + shift)
-    yield from unrecorded_snapshots.unrecorded.update_faults()
-    yield from backups.backup_faults(now)
-    yield from received_copies.received_faults(now)
+    kinds: tuple[tuple[str, Callable[[], Iterable[Fault]]], ...] = (
+        (Message("scrubs"), lambda: tuple(overdue_scrubs(facts, now))),
+        (Message("snapshots"), lambda: tuple(snapshots.update_faults(facts, now + shift))),
+        (Message("snapshots without a record"), lambda: tuple(unrecorded_snapshots.unrecorded.update_faults())),
+        (Message("backups"), lambda: tuple(backups.backup_faults(now))),
+        (Message("received copies"), lambda: tuple(received_copies.received_faults(now))),
+    )
+    for name, look in kinds:
+        yield from look_up(name, look) or ()
     if shift and datasets_with_policies():
         believed = moment_text((now + shift).astimezone(schedule.box_zone()))
         yield Fault("clock.doubted", "clock", Message("The clock may be wrong."), Message("Going by the box's uptime, it must be at least {believed}. Snapshots use that time. Check the clock on the System page.", believed=believed))  # fmt: skip

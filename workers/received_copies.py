@@ -26,6 +26,7 @@ from appliance.message import Message
 from appliance.snapshots.destroy import MOST, Chosen
 from web.backups import received
 from web.inventory import store
+from web.inventory.fact_row import LookUp, facts_of, look_up_strictly
 from web.inventory.models import DatasetRow, ReceiverRow, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import BY_SCHEDULE, Job
@@ -107,12 +108,12 @@ def received_faults(now: datetime) -> Iterator[Fault]:
             yield Fault("received.full", receiver.id, Message("The copies of {box} use {percent} % of their limit.", box=receiver.name, percent=one.limit_percent), Message("{free} are free in {root}.", free=size_text(one.folder.available), root=receiver.root), link)  # fmt: skip
 
 
-def with_senders(spaces: Iterable[Space]) -> tuple[Space, ...]:
+def with_senders(spaces: Iterable[Space], look_up: LookUp = look_up_strictly) -> tuple[Space, ...]:
     """The same, each with a sentence on the boxes whose copies lie in that pool. One query."""
     names: dict[str, list[str]] = defaultdict(list)
-    for row in ReceiverRow.objects.order_by("name"):
-        if row.fact.public_key:
-            names[row.fact.root.partition("/")[0]].append(row.fact.name)
+    for one in facts_of(ReceiverRow.objects.order_by("name"), look_up):
+        if one.public_key:
+            names[one.root.partition("/")[0]].append(one.name)
     return tuple(replace(one, received=senders_text(names[one.pool])) if one.pool in names else one for one in spaces)
 
 

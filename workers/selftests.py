@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from functools import partial
 
 import msgspec
 from django.utils import timezone
@@ -18,6 +19,7 @@ from appliance.facts.box import Pool
 from appliance.zfs.vdev_tree import link_of
 from web.alerts.models import DiskCare, SelfTestPlan
 from web.inventory import store
+from web.inventory.fact_row import LookUp, look_up_strictly
 from web.inventory.models import DiskRow
 from web.jobs import confirm
 from web.jobs.models import BY_SCHEDULE, Job
@@ -88,27 +90,32 @@ def store_new_disks(now: datetime) -> None:
     DiskCare.objects.filter(since__gt=now).update(since=now)
 
 
-def known_disks(pools: Iterable[Pool], now: datetime) -> list[KnownDisk]:
-    """Every disk that the schedule may test."""
+def known_disks(pools: Iterable[Pool], now: datetime, look_up: LookUp = look_up_strictly) -> list[KnownDisk]:
+    """Every disk that the schedule may test. One whose row is odd is left out if ``look_up`` returns None for it."""
     groups = {link_of(device): f"{pool.guid}/{group.guid}" for pool in pools for group in pool.vdevs for device in group.devices()}  # fmt: skip
     cares = {care.disk: care for care in DiskCare.objects.all()}
     found = []
     for row in DiskRow.objects.all():
         care = cares.get(row.key) or DiskCare(disk=row.key, since=now)
-        tests = [SelfTest(**test) for test in row.reading.get("tests", ())]
-        disk = selftest_schedule.SelfTestCandidate(
-            key=row.key,
-            group=groups.get(row.key, row.key),
-            able=bool(row.reading.get("able")) and care.tested and bool(row.fact.path),
-            asleep=row.asleep,
-            running=row.reading.get("left") is not None,
-            short=care.short,
-            long=care.long,
-            ended=selftest_schedule.hours_since(tests, row.reading.get("hours")),
-            logged=selftest_schedule.last_finished(tests) is not None,
-        )
-        found.append(KnownDisk(disk, row, care))
+        if known := look_up(row.label, partial(known_disk, row, care, groups.get(row.key, row.key))):
+            found.append(known)
     return found
+
+
+def known_disk(row: DiskRow, care: DiskCare, group: str) -> KnownDisk:
+    tests = [SelfTest(**test) for test in row.reading.get("tests", ())]
+    disk = selftest_schedule.SelfTestCandidate(
+        key=row.key,
+        group=group,
+        able=bool(row.reading.get("able")) and care.tested and bool(row.fact.path),
+        asleep=row.asleep,
+        running=row.reading.get("left") is not None,
+        short=care.short,
+        long=care.long,
+        ended=selftest_schedule.hours_since(tests, row.reading.get("hours")),
+        logged=selftest_schedule.last_finished(tests) is not None,
+    )
+    return KnownDisk(disk, row, care)
 
 
 def busy_groups(pools: Iterable[Pool]) -> set[str]:
@@ -117,10 +124,10 @@ def busy_groups(pools: Iterable[Pool]) -> set[str]:
     return {f"{pool.guid}/{group.guid}" for pool in at_work for group in pool.vdevs}
 
 
-def untested_disks(pools: Iterable[Pool], now: datetime) -> dict[str, str]:
+def untested_disks(pools: Iterable[Pool], now: datetime, look_up: LookUp = look_up_strictly) -> dict[str, str]:
     """By disk key a sentence on each disk whose long test is overdue."""
     texts, plan = {}, selftest_plan()
-    for known in known_disks(pools, now):
+    for known in known_disks(pools, now, look_up):
         if text := selftest_schedule.overdue_text(known.disk, plan, known.care.since, now):
             texts[known.disk.key] = text
     return texts

@@ -59,6 +59,7 @@ class DiskStatus(msgspec.Struct, frozen=True):
     away: bool = False  # its pool no longer uses it, which has an alert of the pool
     untested: str = ""  # a sentence where its long self-test is overdue
     serial: str = ""
+    in_bay: bool = True  # whether the label begins with the bay; else it is the disk alone, whose bay is unknown
 
     @property
     def serial_text(self) -> str:
@@ -162,7 +163,7 @@ def disk_faults(seen: AlertInput) -> Iterator[Fault]:
         others = [reason for reason in disk.reasons if reason.count != "temperature"]
         grave = [reason for reason in others if reason.state == "failing"]
         looks = [reason for reason in others if reason.state == "watch"]
-        where = Message("Disk in {disk_label}", disk_label=disk.label)
+        where = Message("Disk in {disk_label}" if disk.in_bay else "Disk {disk_label}", disk_label=disk.label)
         link, mark = f"/disks/{disk.key}/", sum(reason.value for reason in others)
         said = (grave or looks)[:1]  # in the headline, so not again below it
         pool = Message("It belongs to the pool {pool}.", pool=disk.pool) if disk.pool else ""

@@ -10,14 +10,15 @@ from appliance.facts.box import Pool
 from appliance.pools import fullness
 from web.alerts.models import PoolDay
 from web.inventory import store
+from web.inventory.fact_row import LookUp, look_up_strictly
 
 WEEKS = timedelta(days=42)
 
 
-def usage_of_pools(pools: Iterable[Pool], now: datetime) -> Iterator[Space]:
+def usage_of_pools(pools: Iterable[Pool], now: datetime, look_up: LookUp = look_up_strictly) -> Iterator[Space]:
     """One for each pool whose size is known. Two queries."""
     pools = list(pools)
-    roots = store.top_datasets(pool.name for pool in pools)
+    roots = store.top_datasets((pool.name for pool in pools), look_up)
     history: dict[str, list[tuple[datetime, int]]] = {}
     days = PoolDay.objects.filter(day__gt=(now - WEEKS).date(), day__lte=now.date())
     for row in days.filter(guid__in=[str(pool.guid) for pool in pools]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import ClassVar
 
 import msgspec
@@ -19,6 +20,7 @@ from appliance.zfs.vdev_tree import link_of
 from web.addresses import address
 from web.disks import bay_state, ports
 from web.disks.models import BayRow
+from web.inventory.fact_row import LookUp, look_up_strictly
 from web.inventory.models import DiskRow
 from web.translation import lazy_text, text_of
 
@@ -27,7 +29,7 @@ SCAN_WORDS = {"scrub": lazy_text("scrubbing"), "resilver": lazy_text("rebuilding
 
 
 class Bay(msgspec.Struct, frozen=True):
-    """A disk where its owner finds it. ``number`` counts the disks of the box, the system disk last."""
+    """A disk where its owner finds it. ``number`` counts the disks of the box, the system disk last; 0: it is unknown."""
 
     number: int
     key: str
@@ -133,13 +135,22 @@ def bay_order(one: Bay | MissingDisk | EmptyBay) -> int:
     return one.number or 10**6
 
 
-def list_bays(disks: Iterable[DiskRow], pools: Iterable[Pool], known_bays: KnownBays | None = None) -> list[Bay]:
-    """The disks in the order of their bays, the system's own last. A disk without a known bay comes after those."""
+def list_bays(
+    disks: Iterable[DiskRow],
+    pools: Iterable[Pool],
+    known_bays: KnownBays | None = None,
+    look_up: LookUp = look_up_strictly,
+) -> list[Bay]:
+    """The disks in the order of their bays, the system's own last. A disk without a known bay comes after those.
+
+    One whose row is odd is left out if ``look_up`` returns None for it.
+    """
     known_bays = known_bays or {}
     devices = {
         link_of(device): (pool, device, vdev.role) for pool in pools for vdev in pool.vdevs for device in vdev.devices()
     }
-    known = [(row, row.fact) for row in disks]
+    decoded = [(row, look_up(row.label, partial(getattr, row, "fact"))) for row in disks]
+    known = [(row, disk) for row, disk in decoded if disk is not None]
     known.sort(key=lambda pair: (any(use.kind == "system" for use in pair[1].uses), chassis_key(pair[1])))
     first = max((row.position for row in known_bays.values()), default=0)
     found, taken = [], set()
@@ -151,7 +162,9 @@ def list_bays(disks: Iterable[DiskRow], pools: Iterable[Pool], known_bays: Known
         else:
             number, given = home.position, home.label
             taken.add(home.position)
-        found.append(replace(build_bay(number, row, disk, devices.get(row.key)), given=given))
+        bay = look_up(row.label, partial(build_bay, number, row, disk, devices.get(row.key)))
+        if bay is not None:
+            found.append(replace(bay, given=given))
     return sorted(found, key=lambda one: one.number)
 
 
@@ -241,7 +254,7 @@ def device_label(device: Vdev, known: dict[str, Bay], known_bays: KnownBays | No
 
 def device_name(device: Vdev, known: dict[str, Bay], known_bays: KnownBays | None = None) -> str:
     """``bay 3 (WDC WD20EARS, serial …)``; where the disk is gone, its bay as long as that is known, and its own name."""
-    if found := known.get(link_of(device)):
+    if (found := known.get(link_of(device))) and found.number:
         return Message("bay {name} ({disk})", name=found.name, disk=f"{found.disk.model} {found.disk.serial}")
     home = (known_bays or {}).get(ports.port_of(device.slot)) if device.slot else None
     name = missing_disk_name(link_of(device))

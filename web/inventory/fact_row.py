@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, ClassVar
 
 import msgspec
 from django.db import models
 
 from appliance.message import as_said
+
+# What runs one look-up, by its name: as it is, or guarded (``guard.Parts.get``), and then None if it fails.
+LookUp = Callable[[str, Callable[[], Any]], Any]
+
+
+def look_up_strictly(_name: str, work: Callable[[], Any]) -> Any:
+    """Run the look-up as it is; raises what it raises."""
+    return work()
 
 
 class Row(models.Model):
@@ -23,6 +33,11 @@ class Row(models.Model):
         abstract = True
 
     def __str__(self) -> str:
+        return self.name
+
+    @property
+    def label(self) -> str:
+        """What its errors are noted under."""
         return self.name
 
     @property
@@ -44,3 +59,11 @@ class RowWithSaidFacts(Row):
         if not self.said_of_facts:
             return super().fact
         return msgspec.convert(as_said(json.loads(self.facts), self.said_of_facts), self.kind)
+
+
+def facts_of(rows: Iterable[Row], look_up: LookUp = look_up_strictly) -> Iterator[Any]:
+    """The facts of rows. One that cannot be decoded is left out if ``look_up`` returns None for it."""
+    for row in rows:
+        fact = look_up(row.label, partial(getattr, row, "fact"))
+        if fact is not None:
+            yield fact

@@ -61,6 +61,11 @@ class DiskRow(RowWithMessages, RowWithSaidFacts):
     latency = models.FloatField(null=True)  # ms for a request between the last two looks; null: too few to tell
     reading = models.JSONField(default=dict)  # of the last answer: {"counts", "hours", "errors", "tests", "left"}
 
+    @property
+    def label(self) -> str:
+        """It names model and serial number, where ``name`` is only what the kernel calls the disk today."""
+        return self.key
+
 
 class ServiceRow(Row):
     """``key`` is the unit."""

@@ -22,7 +22,7 @@ from appliance.facts.sharing import SmbPolicy
 from appliance.message import PlainText
 from appliance.operation import Operation
 from web import agent
-from web.inventory.fact_row import Row, RowWithSaidFacts
+from web.inventory.fact_row import LookUp, Row, RowWithSaidFacts, facts_of, look_up_strictly
 from web.inventory.models import (
     AccountRow,
     BookmarkRow,
@@ -162,9 +162,9 @@ def facts() -> Facts:
     )
 
 
-def top_datasets(names: Iterable[str]) -> dict[str, Dataset]:
+def top_datasets(names: Iterable[str], look_up: LookUp = look_up_strictly) -> dict[str, Dataset]:
     """The top dataset of each pool, in one query."""
-    return {row.name: row.fact for row in DatasetRow.objects.filter(name__in=list(names))}
+    return {fact.name: fact for fact in facts_of(DatasetRow.objects.filter(name__in=list(names)), look_up)}
 
 
 def stopped_pools() -> set[str]:
@@ -172,13 +172,16 @@ def stopped_pools() -> set[str]:
     return {row.name for row in PoolRow.objects.all() if row.fact.state == "SUSPENDED"}
 
 
-def facts_of_pools() -> Facts:
-    """Only the pools, the top dataset of each, and the disks: what is looked at every few seconds does not read every folder."""
-    pools = tuple(row.fact for row in PoolRow.objects.order_by("name"))
+def facts_of_pools(look_up: LookUp = look_up_strictly) -> Facts:
+    """Only the pools, the top dataset of each, and the disks: what is looked at every few seconds does not read every folder.
+
+    With another ``look_up`` a row that cannot be decoded is left out. That is for looking: what changes the box needs all.
+    """
+    pools = tuple(facts_of(PoolRow.objects.order_by("name"), look_up))
     return Facts(
         pools=pools,
-        datasets=tuple(top_datasets(pool.name for pool in pools).values()),
-        disks=tuple(row.fact for row in DiskRow.objects.order_by("key")),
+        datasets=tuple(top_datasets((pool.name for pool in pools), look_up).values()),
+        disks=tuple(facts_of(DiskRow.objects.order_by("key"), look_up)),
     )
 
 

@@ -33,13 +33,13 @@ def exported(name: str, at: datetime, kind: str = "sysevent.fs.zfs.pool_export")
 
 
 def test_a_pool_that_is_here_is_not_missed(pool):
-    assert list(evaluate_alerts.note_missing_pools([pool])) == []
+    assert list(evaluate_alerts.note_missing_pools([str(pool.guid)])) == []
 
 
 def test_a_pool_that_could_not_be_brought_in_at_start_is_missed_until_it_is_here(pool):
     for _look in range(2):
         assert list(evaluate_alerts.note_missing_pools([])) == [(str(pool.guid), "tank")]
-    assert list(evaluate_alerts.note_missing_pools([pool])) == []
+    assert list(evaluate_alerts.note_missing_pools([str(pool.guid)])) == []
 
 
 def test_another_pool_that_was_exported_and_an_export_of_long_ago_explain_nothing(pool):

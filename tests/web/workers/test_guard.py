@@ -426,7 +426,7 @@ def test_an_alert_that_cannot_be_written_stops_no_other(monkeypatch):
 
 PARTS = {
     "facts_of_pools": (store, "facts_of_pools"),
-    "box": (evaluate_alerts, "read_box"),
+    "bays": (evaluate_alerts, "list_bays"),
     "homes": (evaluate_alerts, "read_known_bays"),
     "slow_ones": (evaluate_alerts, "slow_disks"),
     "untested": (selftests, "untested_disks"),
