@@ -309,3 +309,8 @@ class Pinned(http.client.HTTPConnection):
 
 def has_waiting(now: datetime) -> bool:
     return Letter.objects.filter(is_due(now), state__in=["waiting", "sending"]).exists()
+
+
+def has_unsent() -> bool:
+    """Whether any message is still to be sent, now or later."""
+    return Letter.objects.filter(state__in=["waiting", "sending"]).exists()

@@ -94,6 +94,8 @@ def are_alerts_due() -> bool:
 def start_mail() -> None:
     if deliver.has_waiting(timezone.now()):
         background.start_thread("run-mail", deliver.deliver_messages)
+    elif not deliver.has_unsent():
+        guard.note_outcome("run-mail", "")  # nothing is sent that could end an error
 
 
 def start_maintenance() -> None:

@@ -573,6 +573,45 @@ def test_a_message_that_cannot_be_written_is_tried_later_and_stops_none_behind_i
     assert odd_one.next_try > now
 
 
+@pytest.fixture
+def odd_mail(sent, monkeypatch) -> Callable[[], str]:
+    """A message that could not be written, so that sending has an error; what the clock's next tick makes of the error."""
+    now = timezone.now()
+    reconcile.reconcile_alerts([rules.Fault("disk.failing", "sda", "sda is failing.")], now)
+    with monkeypatch.context() as broken:
+        broken.setattr(mail_text, "build_alert_mail", failing(KeyError("tape.torn")))
+        tick.start_mail()
+
+    def error() -> str:
+        tick.start_mail()
+        return guard.failing.get("run-mail", "") or Source.objects.get(name="run-mail").error
+
+    assert error()
+    return error
+
+
+def test_an_error_of_sending_stays_while_its_message_waits_to_be_tried_again(odd_mail):
+    Message.objects.update(next_try=timezone.now() + timedelta(hours=1))
+    assert odd_mail()
+
+
+def test_an_error_of_sending_ends_once_the_message_went_out_by_another_way(odd_mail, sent):
+    Message.objects.update(next_try=timezone.now())
+    deliver.deliver_messages()  # as the task that a page asks for
+    assert sent == ["sda is failing"]
+    assert odd_mail() == ""
+
+
+@pytest.mark.parametrize("end", ["given-up", "deleted"])
+def test_an_error_of_sending_ends_when_nothing_is_left_to_send(odd_mail, monkeypatch, end):
+    if end == "deleted":
+        Alert.objects.all().delete()
+    else:
+        Message.objects.update(state="given-up")
+    monkeypatch.setattr(guard, "failing", {})  # the worker was started anew, and knows only what was noted
+    assert odd_mail() == ""
+
+
 # --- where nothing can be written -----------------------------------------------------------------------------------
 @pytest.fixture
 def unwritable(monkeypatch) -> None:
