@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.utils import timezone
 
@@ -290,11 +291,15 @@ def store_smart(disks: Iterable[DiskRow]) -> bool:
     if not rows:
         return False
     answers = agent_client.send_request({"verb": "read-smart", "disks": list(rows)}, silence=180).get("facts", {})
-    return guard.for_each(
-        [path for path in answers if path in rows],
-        lambda path: smart_history.store_answers({rows[path]: smart.read_smart(answers[path])}),
-        lambda path: rows[path].key,
-    )
+    parts, readings = guard.Parts(), dict[DiskRow, smart.Reading]()
+    for path, row in rows.items():
+        if path in answers and (found := parts.get(row.label, partial(smart.read_smart, answers[path]))) is not None:
+            readings[row] = found
+    # All at once: a database that cannot be used is one error, not one of each disk.
+    changed = bool(parts.get(Message("disks"), lambda: smart_history.store_answers(readings)))
+    if parts.errors:
+        raise guard.PartlyFailed(parts.errors, changed=changed)
+    return changed
 
 
 def has_smart(row: DiskRow) -> bool:

@@ -13,6 +13,7 @@ from msgspec.structs import asdict, replace
 
 from appliance.disks.health import SINCE_FIRST_SEEN, Before, DiskHealth, HealthReason, judge_health
 from appliance.disks.smart import NOT_UNDERSTOOD, Reading
+from appliance.errors import Failed, explain_error
 from appliance.formatting import moment_text
 from appliance.message import Message, join_messages, shorten
 from appliance.schedule import box_zone
@@ -36,10 +37,15 @@ def store_answers(answers: Mapping[DiskRow, Reading]) -> bool:
     """Judge and store the answers; whether a page shows anything new. A sleeping disk keeps its last values.
 
     An answer that cannot be judged or stored leaves no other disk unjudged. What the databases did not take is raised after
-    the last disk: the verdicts are written first, in memory, so a full system disk hides none.
+    the last disk: the verdicts are written first, in memory, so a full system disk hides none. While what was accepted cannot
+    be read, disks are judged as if nothing was, and no history is written.
     """
-    accepted = accepted_of([row.key for row in answers])
-    changed, problems = False, list[Exception]()
+    changed, problems, accepted, usable = False, list[Exception](), dict[str, dict[str, int]](), True
+    try:
+        accepted = accepted_of([row.key for row in answers])
+    except Exception as problem:
+        problems.append(problem)
+        usable = False
     for row, answer in answers.items():
         own = accepted.get(row.key, {})
         try:
@@ -52,15 +58,24 @@ def store_answers(answers: Mapping[DiskRow, Reading]) -> bool:
             log.exception("what %s answered could not be judged", row.key)
             changed = update_row(row, not_understood(row)) or changed
             continue
+        if not usable:
+            continue  # a locked database would have every disk wait for it
         try:
             store_history(row.key, reading, own)
         except Exception as problem:
-            problems.append(problem)
+            usable = not is_unusable(problem)
+            problems.append(unwritten_history(row.key, problem) if usable else problem)
     if problems:
         if changed:
             store.touch("disks")  # an exception does not tell the caller
         raise problems[0]
     return changed
+
+
+def unwritten_history(key: str, problem: Exception) -> Failed:
+    """The error of one disk whose history alone cannot be written."""
+    log.error("the history of %s could not be written", key, exc_info=problem)
+    return Failed(key, explain_error(problem))
 
 
 def columns_of(row: DiskRow, reading: Reading, accepted: Mapping[str, int]) -> dict[str, object]:
@@ -144,11 +159,21 @@ def limit_counts(reading: Reading) -> Reading:
 
 
 def note_latency(row: DiskRow, took: Mapping[str, float]) -> bool:
-    """Store a disk's latency, by kernel name; None after too few requests, because the last figure is old."""
+    """Store a disk's latency, by kernel name; None after too few requests, because the last figure is old.
+
+    The row comes first: it is in memory, so that a full system disk does not keep the figure from the alert rules.
+    """
     own = took.get(row.fact.name)
+    changed = row.latency != own and bool(DiskRow.objects.filter(pk=row.pk).update(latency=own))
     if own is not None:
-        store_day(row.key, Reading(counts={"latency": round(own)}))
-    return row.latency != own and bool(DiskRow.objects.filter(pk=row.pk).update(latency=own))
+        try:
+            with transaction.atomic():
+                store_day(row.key, Reading(counts={"latency": round(own)}))
+        except Exception:
+            if changed:
+                store.touch("latency")  # an exception does not tell the caller
+            raise
+    return changed
 
 
 def verdict_columns(verdict: DiskHealth) -> dict[str, object]:

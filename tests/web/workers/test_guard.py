@@ -26,8 +26,9 @@ from appliance.zfs import kernel_module
 from tests.unit.made import disk
 from tests.web import rows
 from tests.web.benchmarks import sweeps_made
+from web import row_retention
 from web.alerts import outbox, pool_usage, reconcile
-from web.alerts.models import LARGEST, Accepted, Alert, MailSettings, Message
+from web.alerts.models import LARGEST, Accepted, Alert, DiskDay, MailSettings, Message
 from web.benchmarks.models import CaseRow, SweepRow
 from web.disks import smart_history
 from web.inventory import store
@@ -360,6 +361,67 @@ def test_a_failing_disk_is_told_although_its_history_cannot_be_written(monkeypat
     assert type(fault).__name__ in Source.objects.get(name="temperatures").error
     told()
     assert Alert.objects.filter(kind="disk.failing").count() == 1
+
+
+@pytest.mark.parametrize("fault", [OperationalError("unable to open database file"), DatabaseError("malformed")])
+def test_disks_are_judged_although_what_was_accepted_cannot_be_read_which_is_told_once(monkeypatch, fault):
+    rows.put(disks=[disk(1), disk(2), disk(3)])
+    answers = {disk(number).path: {"smart_status": {"passed": False}} for number in (1, 2, 3)}
+    monkeypatch.setattr(agent_client, "send_request", lambda *_args, **_more: {"facts": answers})
+    written: list[str] = []
+    monkeypatch.setattr(smart_history, "accepted_of", failing(fault))
+    monkeypatch.setattr(smart_history, "store_day", lambda key, *_more: written.append(key))
+    version = Source.objects.get(name="disks").version
+    collectors.collect_temperatures()
+    assert {row.verdict for row in DiskRow.objects.all()} == {"failing"}
+    error = Source.objects.get(name="temperatures").error
+    assert error.count(type(fault).__name__) == 1
+    assert Source.objects.get(name="disks").version > version  # pages show it
+    assert written == []  # it would wait for the same database once more with every disk
+
+
+def test_history_that_one_disk_alone_cannot_have_written_names_that_disk(monkeypatch):
+    rows.put(disks=[disk(1), disk(2), disk(3)])
+    answers = {disk(number).path: {"smart_status": {"passed": True}} for number in (1, 2, 3)}
+    monkeypatch.setattr(agent_client, "send_request", lambda *_args, **_more: {"facts": answers})
+    odd, written = disk(2).path.rsplit("/", 1)[-1], list[str]()
+
+    def store(key: str, *_more: Any) -> None:
+        if key == odd:
+            raise OverflowError("Python int too large to convert to SQLite INTEGER")
+        written.append(key)
+
+    monkeypatch.setattr(smart_history, "store_day", store)
+    collectors.collect_temperatures()
+    assert len(written) == 2
+    assert f"{odd}: " in Source.objects.get(name="temperatures").error
+
+
+@pytest.mark.parametrize("fault", [OperationalError("database or disk is full"), OverflowError("too large")])
+def test_a_slow_disk_is_known_although_its_history_cannot_be_written(monkeypatch, fault):
+    rows.put(disks=[disk(1), disk(2)])
+    store.checked("latency", changed=False)
+    version = Source.objects.get(name="latency").version
+    monkeypatch.setattr(smart_history, "store_day", failing(fault))
+    for row in DiskRow.objects.all():
+        with pytest.raises(type(fault)):
+            smart_history.note_latency(row, {disk(number).name: 26.0 for number in (1, 2)})
+    assert set(DiskRow.objects.values_list("latency", flat=True)) == {26.0}
+    assert Source.objects.get(name="latency").version > version  # pages show it
+
+
+def test_a_day_of_latency_is_written_whole_or_not_at_all(monkeypatch):
+    rows.put(disks=[disk(1)])
+    row, today = DiskRow.objects.get(), timezone.now().date()
+    kept = row_retention.DAYS_OF_DISK
+    days = [
+        DiskDay(disk=row.key, day=today - timedelta(days=ago), written=timezone.now()) for ago in range(1, kept + 2)
+    ]
+    DiskDay.objects.bulk_create(days)
+    monkeypatch.setattr(DiskDay, "save", failing(OperationalError("database or disk is full")))
+    with pytest.raises(OperationalError):
+        smart_history.note_latency(row, {row.fact.name: 26.0})
+    assert DiskDay.objects.count() == len(days)  # the oldest is not given up for a day that was not written
 
 
 def test_a_verdict_that_cannot_be_written_is_no_answer_that_could_not_be_understood(monkeypatch):
