@@ -155,6 +155,20 @@ def count_days(days: int) -> str:
     return Message("1 day") if days == 1 else Message("{days} days", days=days)
 
 
+def count_below(dataset: str, below: int) -> str:
+    """``tank/photos and 3 folders below it``; its name alone where nothing is below."""
+    if below < 1:
+        return dataset
+    if below == 1:
+        return Message("{dataset} and the folder below it", dataset=dataset)
+    return Message("{dataset} and {number} folders below it", dataset=dataset, number=below)
+
+
+def more_folders(count: int) -> str:
+    """The end of a list of folders that is too long."""
+    return Message("1 more folder") if count == 1 else Message("{number} more folders", number=count)
+
+
 def day_text(day: date) -> str:
     """``05 November 2026``. Django's own catalogues have the months."""
     return Message("{day} {month} {year}", day=f"{day:%d}", month=Message(f"{day:%B}"), year=f"{day:%Y}")

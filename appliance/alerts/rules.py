@@ -33,11 +33,7 @@ TOLD_FOR = timedelta(days=2)
 ROLES = {"spare": Message("spare"), "cache": Message("cache")}
 STALLS = 5  # requests of more than 30 seconds: a disk that spins up takes less
 # Services that are missed wherever they are installed, and those that are missed where a share needs them.
-SERVICES = {
-    "smartmontools.service": "service.smartd",
-    "zfs-zed.service": "service.zed",
-    "nginx.service": "service.pages",
-}
+SERVICES = {"smartmontools.service": "service.smartd", "zfs-zed.service": "service.zed", "nginx.service": "service.pages"}  # fmt: skip
 FILE_SERVERS = {"smbd.service": "smb", "nfs-server.service": "nfs", "netatalk.service": "afp"}
 # The states of systemd that mean that a service does not run.
 UNIT_STATES = {"failed": Message("failed"), "inactive": Message("inactive"), "deactivating": Message("deactivating")}
@@ -163,7 +159,7 @@ def disk_faults(seen: AlertInput) -> Iterator[Fault]:
         others = [reason for reason in disk.reasons if reason.count != "temperature"]
         grave = [reason for reason in others if reason.state == "failing"]
         looks = [reason for reason in others if reason.state == "watch"]
-        where = Message("Disk in {disk_label}" if disk.in_bay else "Disk {disk_label}", disk_label=disk.label)
+        where = Message("Disk in {disk_label}", disk_label=disk.label) if disk.in_bay else Message("Disk {disk_label}", disk_label=disk.label)  # fmt: skip
         link, mark = f"/disks/{disk.key}/", sum(reason.value for reason in others)
         said = (grave or looks)[:1]  # in the headline, so not again below it
         pool = Message("It belongs to the pool {pool}.", pool=disk.pool) if disk.pool else ""

@@ -10,7 +10,7 @@ from appliance.datasets.base import DatasetOperation
 from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
-from appliance.formatting import size_text
+from appliance.formatting import more_folders, size_text
 from appliance.message import Message, join_messages
 from appliance.operation import Loss, Plan, Step, Work, always
 from appliance.shares import teardown
@@ -74,11 +74,12 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
                 clones=", ".join(detail.clones[:5]),
             )
         if detail.held:
+            first, count = detail.held[0], len(detail.held)
+            many = Message("{count} of its snapshots, for example {snapshot}", count=count, snapshot=first)
             yield Reason(
                 "snapshots-protected",
-                "{count} of its snapshots are protected from deletion, for example {snapshot}. A backup may still need them. Release them first.",
-                count=len(detail.held),
-                snapshot=detail.held[0],
+                "Protected from deletion: {held}. A backup may still need that. Release it first.",
+                held=first if count == 1 else many,
             )
 
     def plan(self, facts: Facts) -> Plan:
@@ -153,7 +154,7 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
             )
         if len(going) > MOST_LISTED:
             yield Loss(
-                Message("{number} more folders", number=len(going) - MOST_LISTED),
+                more_folders(len(going) - MOST_LISTED),
                 sum(dataset.referenced for dataset in going[MOST_LISTED:]),
             )
         for share in teardown.shares_at(facts, going):

@@ -12,6 +12,7 @@ from appliance.datasets import reasons
 from appliance.datasets.base import DatasetOperation
 from appliance.errors import Reason
 from appliance.facts.box import Facts
+from appliance.formatting import count_below
 from appliance.message import Message, join_messages
 from appliance.operation import Plan, Step, Work, never
 from appliance.shares import publish, teardown
@@ -123,9 +124,9 @@ class UnmountDataset(DatasetOperation, tag="unmount-dataset"):
 
         return Plan(
             summary=Message(
-                "The files of {dataset} and of {number} mounted below it cannot be reached until it is mounted again. Nothing is erased.",
+                "The files of {folders} cannot be reached until {dataset} is mounted again. Nothing is erased.",
+                folders=count_below(self.dataset, len(mounted) - 1),
                 dataset=self.dataset,
-                number=len(mounted) - 1,
             ),
             steps=(
                 *teardown.close_step(shares),

@@ -261,7 +261,11 @@ def apply_access(dataset: str, place: str, access: Access, demoted: frozenset[in
         for entry in traversal.walk_tree(root):
             apply_to_entry(entry, people, encoded, demoted)
             pace.count_one()
-    work.note(Message("{done} files and folders follow the new rules", done=pace.done))
+    work.note(
+        Message("1 file or folder follows the new rules")
+        if pace.done == 1
+        else Message("{done} files and folders follow the new rules", done=pace.done)
+    )
 
 
 def apply_to_entry(

@@ -16,13 +16,18 @@ from appliance.errors import LarderError, Reason, Refused, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share
-from appliance.message import Message
+from appliance.message import Message, message_template
 from appliance.operation import Plan, Step, Work
 from appliance.shares import inheritance, teardown
 from appliance.shares.settings import lays_open
 from appliance.snapshots import policy, retention
 from appliance.zfs import mount as zfs_mount
 from appliance.zfs import mountpoints, status, system_datasets
+
+SUMMARIES = {  # by how many datasets move
+    1: message_template("{dataset} becomes {target}, with its snapshots and settings."),
+    2: message_template("{dataset} becomes {target}, with the one below it, its snapshots and settings."),
+}
 
 
 class DatasetMove(msgspec.Struct, frozen=True):
@@ -252,7 +257,10 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
         )
         return Plan(
             summary=Message(
-                "{dataset} becomes {target}, with {number} below it, its snapshots and settings.",
+                SUMMARIES.get(
+                    len(family),
+                    message_template("{dataset} becomes {target}, with {number} below it, its snapshots and settings."),
+                ),
                 dataset=self.dataset,
                 target=self.target,
                 number=len(family) - 1,

@@ -27,10 +27,11 @@ from appliance.shares import teardown
 from appliance.shares.iscsi.part import place_of
 from appliance.snapshots.destroy import describe_blocks, list_names
 from appliance.snapshots.hold_clone import SnapshotOperation
+from appliance.snapshots.take import is_volume
 from appliance.zfs import libzfs, list_snapshots, status, system_datasets
 
 SHOWN = 20
-NOTHING_DESTROYED = Message("Nothing was destroyed, and the files are as they were")
+NOTHING_DESTROYED = Message("Nothing was destroyed, and everything is as it was")
 
 
 class RollBack(SnapshotOperation, tag="roll-back"):
@@ -136,13 +137,16 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         dataset, found = facts.dataset(self.dataset), self.find_snapshot(facts)
         moment = moment_text(found.created.astimezone(schedule.box_zone())) if found else ""
         # Data that is in none of the remaining snapshots: written since the newest one, and unique to those destroyed.
+        volume = is_volume(self.dataset, facts)
         written = (dataset.written if dataset else 0) + sum(snapshot.written for snapshot in newer)
         return Plan(
             summary=Message(
                 "{dataset} becomes what it was on {moment}. Folders below it that have snapshots of their own stay as they are.",
                 dataset=self.dataset,
                 moment=moment,
-            ),
+            )
+            if not volume
+            else Message("{dataset} becomes what it was on {moment}.", dataset=self.dataset, moment=moment),
             steps=(self.rollback_step(newer, facts),),
             identity={
                 **self.plan_identity(),
@@ -157,9 +161,9 @@ class RollBack(SnapshotOperation, tag="roll-back"):
             else Message("It cannot be undone."),
             type_to_confirm=self.dataset,
             details={
-                Message("Written since"): Message(
-                    "about {written}, deleted files not counted", written=size_text(written)
-                ),
+                Message("Written since"): Message("about {written}", written=size_text(written))
+                if volume
+                else Message("about {written}, deleted files not counted", written=size_text(written)),
                 Message("Newer snapshots"): str(len(newer)),
                 **teardown.review_facts(facts, shares),
             },
@@ -171,7 +175,11 @@ class RollBack(SnapshotOperation, tag="roll-back"):
             yield Loss(join_messages([self.dataset, list_names([snapshot.short for snapshot in newer])], ": "))
 
     def list_warnings(self, facts: Facts, shares: list[Share]) -> Iterator[str]:
-        if shares:
+        volume = is_volume(self.dataset, facts)
+        if shares and volume:
+            yield Message("It is not served meanwhile: computers that use it as a disk are disconnected.")
+            yield from teardown.disk_warnings(shares)
+        elif shares:
             yield Message(
                 "Its shares pause meanwhile. Clients that have a file of it open are disconnected. Save open files elsewhere first."
             )
@@ -193,6 +201,9 @@ class RollBack(SnapshotOperation, tag="roll-back"):
                 "A checkpoint of the whole pool is taken first. {costs} Discard it on the pool's page when all is well.",
                 costs=COSTS,
             )
+        if volume:
+            yield Message("To keep both, make a volume from the snapshot.")
+            return
         yield Message(
             "To have back only some files, look into the snapshot and restore those. To keep both, make a folder from the snapshot."
         )
@@ -248,7 +259,10 @@ class RollBack(SnapshotOperation, tag="roll-back"):
     def restore_snapshot(self, work: Work, newer: list[Snapshot]) -> None:
         """Check everything that could make the rollback fail before the newer snapshots are destroyed."""
         bookmarks = self.check_newer(newer)
-        work.progress(40, Message("Destroying {count} newer snapshots", count=len(newer)))
+        if len(newer) == 1:
+            work.progress(40, Message("Destroying 1 newer snapshot"))
+        elif newer:
+            work.progress(40, Message("Destroying {count} newer snapshots", count=len(newer)))
         # All or none: one that is in use would otherwise cost the others, and the rollback would fail all the same.
         if left := libzfs.destroy_all_or_none([snapshot.name for snapshot in newer]):
             raise Failed(
@@ -315,11 +329,11 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         )
         if self.newer_snapshots(facts):
             return Message(
-                "{dataset} was not put back; its files are as they were before.{shares} Roll it back again, or leave it so.",
+                "{dataset} was not put back; it is as it was before.{shares} Roll it back again, or leave it so.",
                 dataset=self.dataset,
                 shares=shares,
             )
         return Message(
-            "No newer snapshot is there any more. If its files are not as they were then, roll it back again.{shares}",
+            "No newer snapshot is there any more. If it is not as it was then, roll it back again.{shares}",
             shares=shares,
         )

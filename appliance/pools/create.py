@@ -323,7 +323,8 @@ class CreatePool(Operation, tag="create-pool"):
                 raise Failed(Message("{name} does not consist of the disks that were chosen", name=name))
             if pool.state != "ONLINE":
                 raise Failed(Message("{name} was made but is {state}", name=name, state=pool.state), pool.status)
-            work.note(Message("{name} is online with {count} disks", name=name, count=len(list(pool.devices()))))
+            disks = Message("{count} disks", count=count) if (count := len(list(pool.devices()))) > 1 else Message("1 disk")  # fmt: skip
+            work.note(Message("{name} is online with {disks}", name=name, disks=disks))
 
     def made_of_our_disks(self, pool: Pool) -> bool:
         """Whether the pool has the disks that this operation gives it: all, or second partitions of some."""

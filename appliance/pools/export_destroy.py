@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from appliance.errors import Reason
 from appliance.facts.box import Facts
-from appliance.formatting import size_text
+from appliance.formatting import more_folders, size_text
 from appliance.message import Message
 from appliance.operation import Loss, Plan, Step, Work, always, never
 from appliance.pools import features
@@ -79,6 +79,11 @@ class ExportPool(PoolOperation, tag="export-pool"):
                 "{pool} and its {folders} folders are no longer reachable on this box. Nothing is erased; the disks can then be taken out.",
                 pool=self.pool,
                 folders=folders,
+            )
+            if folders > 1
+            else Message(
+                "{pool} is no longer reachable on this box. Nothing is erased; the disks can then be taken out.",
+                pool=self.pool,
             ),
             steps=(*shares_step(self.pool, facts, forget=True), export_step(self.pool)),
             identity={
@@ -204,7 +209,7 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
             yield Loss(Message("{what} {dataset}", what=what, dataset=dataset.name), dataset.referenced)
         if len(datasets) > MOST_LISTED:
             yield Loss(
-                Message("{number} more folders", number=len(datasets) - MOST_LISTED),
+                more_folders(len(datasets) - MOST_LISTED),
                 sum(one.referenced for one in datasets[MOST_LISTED:]),
             )
         for share in teardown.shares_of_pool(facts, self.pool):

@@ -13,7 +13,7 @@ from appliance.facts import vdev_state
 from appliance.facts.box import Pool, Vdev
 from appliance.formatting import capitalize_opening
 from appliance.message import Message, join_messages
-from appliance.pools import fullness
+from appliance.pools import fullness, work_reports
 from appliance.zfs import vdev_tree
 
 Health = Literal["healthy", "working", "notice", "attention", "failed", "asleep", "empty", "unknown"]
@@ -149,16 +149,18 @@ def of_pool(
             advice,
         )
     if pool.errors:
-        return PoolHealth("failed", Message("{pool} has damaged files.", pool=pool.name), Message("{errors} errors could not be repaired.", errors=pool.errors), Message("Restore the damaged files from a snapshot or another copy."))  # fmt: skip
+        return PoolHealth("failed", Message("{pool} has damaged files.", pool=pool.name), work_reports.left_text(pool.errors), Message("Restore the damaged files from a snapshot or another copy."))  # fmt: skip
     space = of_space(pool.name, used, total)
     if space and space.state == "failed":
         return space
     worn = [device for device in pool.devices() if device.read_errors or device.write_errors or device.checksum_errors]
     if worn:
-        errors = sum(device.read_errors + device.write_errors + device.checksum_errors for device in worn)
+        count = sum(device.read_errors + device.write_errors + device.checksum_errors for device in worn)
+        named = ", ".join(label(device) for device in worn[:3])
+        errors = Message("1 error on {label}", label=named) if count == 1 else Message("{errors} errors on {label}", errors=count, label=named)  # fmt: skip
         if not settled:
-            return PoolHealth("attention", Message("{pool} reported errors.", pool=pool.name), Message("{errors} errors on {label}. Larder is checking whether every disk still answers.", errors=errors, label=", ".join(label(device) for device in worn[:3])), Message("Wait a minute."), Message("checking"))  # fmt: skip
-        return PoolHealth("attention", Message("{pool} repaired itself.", pool=pool.name), Message("{errors} errors on {label} were put right from the other disks. Nothing was lost.", errors=errors, label=", ".join(label(device) for device in worn[:3])), Message("If it happens again, that disk is wearing out."))  # fmt: skip
+            return PoolHealth("attention", Message("{pool} reported errors.", pool=pool.name), Message("{errors}. Larder is checking whether every disk still answers.", errors=errors), Message("Wait a minute."), Message("checking"))  # fmt: skip
+        return PoolHealth("attention", Message("{pool} repaired itself.", pool=pool.name), Message("Repaired from the other disks: {errors}. Nothing was lost.", errors=errors), Message("If it happens again, that disk is wearing out."))  # fmt: skip
     if space and space.state == "attention":
         return space
     if pool.scan and pool.scan.state == "scanning":

@@ -183,10 +183,8 @@ def noted_words(begins: str, sentence: str, text: str) -> str:
     if begins in {"trim", "initialize"}:
         return OUTCOMES.get((begins, text.rsplit(" ", 1)[-1]), sentence)
     if begins == "scan done" and (found := re.search(r"errors=(\d+)", text)):
-        left = (
-            Message("No errors were left.") if found[1] == "0" else Message("{left} errors were left.", left=found[1])
-        )
-        return join_messages([sentence, left])
+        few = {"0": Message("No errors were left."), "1": Message("1 error was left.")}
+        return join_messages([sentence, few.get(found[1], Message("{left} errors were left.", left=found[1]))])
     return sentence
 
 

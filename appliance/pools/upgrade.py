@@ -69,7 +69,9 @@ class UpgradePool(PoolOperation, tag="upgrade-pool"):
                 "{pool} gets {count} features of the ZFS on this box. Its files stay as they are.",
                 pool=self.pool,
                 count=len(detail.features_off),
-            ),
+            )
+            if len(detail.features_off) != 1
+            else Message("{pool} gets 1 feature of the ZFS on this box. Its files stay as they are.", pool=self.pool),
             steps=(
                 Step(
                     "upgrade",

@@ -72,8 +72,9 @@ def disconnect_user(name: str, work: Work) -> None:
     """Disconnect an account everywhere; nothing to do where nobody is connected. NFS knows no accounts. Raises Failed."""
     found = [one for one in connections.read_connections(WITH_USERS) if one.user.lower() == name]
     end_connections(found)
-    work.note(
-        Message("{count} connections were ended", count=len(found))
-        if found
-        else Message("{name} was not connected", name=name)
-    )
+    if not found:
+        work.note(Message("{name} was not connected", name=name))
+    elif len(found) == 1:
+        work.note(Message("1 connection was ended"))
+    else:
+        work.note(Message("{count} connections were ended", count=len(found)))

@@ -18,7 +18,7 @@ from appliance.facts.datasets import Snapshot
 from appliance.message import Message, join_messages
 from appliance.operation import Loss, Plan, Step, Work, always, never
 from appliance.snapshots import policy, retention, space
-from appliance.snapshots.take import SnapshotsOperation
+from appliance.snapshots.take import SnapshotsOperation, is_volume
 from appliance.zfs import libzfs
 
 MOST = 3000  # as many as fit into a request to the agent with the longest names
@@ -118,18 +118,24 @@ class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
         stay = describe_blocks(chosen)
         going = self.find_destroyable(facts)
         freed = self.freed_space(facts)
+        volumes = all(is_volume(name, facts) for name in self.datasets)
         commands = [shlex.join(["zfs", "destroy", "--", snapshot.name]) for snapshot in going[:NAMED]]
         of_chosen = Message(", of {count} chosen", count=len(chosen)) if stay else ""
         return Plan(
             summary=Message(
-                "{count_snapshots} will be destroyed{of_chosen}. The files in your folders do not change.",
+                "{count_snapshots} will be destroyed{of_chosen}. {stays}",
                 count_snapshots=count_snapshots(going),
                 of_chosen=of_chosen,
+                stays=Message("What is on your volumes now does not change.")
+                if volumes
+                else Message("The files in your folders do not change."),
             ),
             steps=(
                 Step(
                     "destroy",
-                    Message("Destroy {count_snapshots}", count_snapshots=count_snapshots(going)),
+                    Message("Destroy the snapshot {name}", name=going[0].name)
+                    if len(going) == 1
+                    else Message("Destroy {count_snapshots}", count_snapshots=count_snapshots(going)),
                     "\n".join([*commands, *(["…"] if len(going) > NAMED else [])]),
                     lambda work: self.destroy_all(work, going, freed, stay),
                     self.datasets,
@@ -138,7 +144,9 @@ class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
             identity={"snapshots": sorted([chosen.name, chosen.guid] for chosen in self.snapshots)},
             losses=self.list_losses(chosen),
             warnings=tuple(staying_notes(stay)),
-            undo=Message("Files that are only in these snapshots are lost for good."),
+            undo=Message("Data that is only in these snapshots is lost for good.")
+            if volumes
+            else Message("Files that are only in these snapshots are lost for good."),
             type_to_confirm=self.subject if len(going) > NAMED else "",
             details={Message("Space freed"): freed.text},
             title=self.title_for(going) if stay else "",
@@ -195,6 +203,8 @@ class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         left = len(self.find_destroyable(facts))
+        if left == 1:
+            return Message("1 of them still exists. Destroy it again.")
         return Message("{left} of them still exist. Destroy them again.", left=left)
 
     @classmethod
@@ -214,6 +224,8 @@ class PruneSnapshots(DestroySnapshots, tag="prune-snapshots"):
 
     @property
     def title(self) -> str:
+        if len(self.snapshots) == 1:
+            return Message("Destroy 1 snapshot that the schedules of {subject} no longer keep", subject=self.subject)
         return Message(
             "Destroy {count} snapshots that the schedules of {subject} no longer keep",
             count=len(self.snapshots),
@@ -265,7 +277,9 @@ def describe_blocks(snapshots: Iterable[Snapshot]) -> list[str]:
 def staying_notes(blocks: Sequence[str]) -> Iterator[str]:
     """The clauses of ``describe_blocks`` as lines for a plan and a job's log: all if they are few, else the first."""
     yield from (Message("It stays: {reason}", reason=text) for text in blocks[:NAMED])
-    if len(blocks) > NAMED:
+    if len(blocks) == NAMED + 1:
+        yield Message("1 more stays, held or cloned.")
+    elif len(blocks) > NAMED:
         yield Message("{number} more stay, held or cloned.", number=len(blocks) - NAMED)
 
 

@@ -42,6 +42,12 @@ class SnapshotsOperation(Operation):
             yield stopped_pool(name)
 
 
+def is_volume(name: str, facts: Facts) -> bool:
+    """Whether a dataset is a volume, which has no files that Larder could speak of."""
+    found = facts.dataset(name)
+    return found is not None and found.kind == "volume"
+
+
 def dataset_missing(dataset: str) -> Reason:
     return Reason("folder-missing", "The folder {folder} is no longer there.", folder=dataset)
 
@@ -148,6 +154,11 @@ class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
                 "Take a snapshot of {dataset}{tree}. It uses no space until files are changed or deleted.",
                 dataset=self.dataset,
                 tree=tree,
+            )
+            if not is_volume(self.dataset, facts)
+            else Message(
+                "Take a snapshot of {dataset}. It uses no space until what is on the volume is overwritten.",
+                dataset=self.dataset,
             ),
             steps=(
                 Step(
@@ -274,7 +285,9 @@ class RunSnapshotPolicies(SnapshotsOperation, tag="run-snapshot-policies"):
         return Plan(
             summary=Message(
                 "Take {count} snapshots in {pool}, all at the same moment.", count=len(wanted), pool=self.pool
-            ),
+            )
+            if len(wanted) != 1
+            else Message("Take the snapshot {name}.", name=wanted[0]),
             steps=(Step("take", Message("Take the snapshots"), text, act, tuple(wanted)),),
             identity={"operation": msgspec.to_builtins(self)},
             undo=Message("Yes: destroy the snapshots."),

@@ -79,6 +79,8 @@ class PruneReceived(DestroySnapshots, tag="prune-received"):
 
     @property
     def title(self) -> str:
+        if len(self.snapshots) == 1:
+            return Message("Destroy 1 snapshot in {root} that is no longer kept", root=self.subject)
         return Message(
             "Destroy {count} snapshots in {root} that are no longer kept",
             count=len(self.snapshots),

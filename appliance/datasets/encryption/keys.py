@@ -17,6 +17,7 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import is_continued
 from appliance.facts.datasets import Dataset
+from appliance.formatting import count_below
 from appliance.message import Message, join_messages
 from appliance.operation import Plan, Step, Work, always, never
 from appliance.shares import publish, teardown
@@ -91,9 +92,8 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
         keeps = key_store.is_marked(dataset) if (dataset := self.find_dataset(facts)) else False
         return Plan(
             summary=Message(
-                "{dataset} and {number} folders below it cannot be read until the key is given again. Nothing is erased.",
-                dataset=self.dataset,
-                number=max(len(mounted) - 1, 0),
+                "{folders} cannot be read until the key is given again. Nothing is erased.",
+                folders=count_below(self.dataset, len(mounted) - 1),
             ),
             steps=(
                 *teardown.close_step(shares),

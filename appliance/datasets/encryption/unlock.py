@@ -13,6 +13,7 @@ from appliance.datasets.encryption import key_store
 from appliance.errors import Failed, LarderError, Reason, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
+from appliance.formatting import count_below
 from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.shares import publish
@@ -144,9 +145,8 @@ class UnlockDataset(Operation, tag="unlock-dataset"):
 
         return Plan(
             summary=Message(
-                "{dataset} and {number} folders below it become usable until the box is switched off.",
-                dataset=self.dataset,
-                number=max(len(waiting) - 1, 0),
+                "{folders} can be used until the box is switched off.",
+                folders=count_below(self.dataset, len(waiting) - 1),
             ),
             steps=(
                 key_step("key", Message("Load the key"), load, kind, self.dataset),
@@ -254,8 +254,8 @@ class UnlockAll(Operation, tag="unlock-all"):
         shown = "\n".join(filter(None, [*loads, *map(show_mounts, waiting.values())]))
         return Plan(
             summary=Message(
-                "The passphrase is tried on {count} locked folders, and what it opens is mounted. Stored keys are used too.",
-                count=len(locked),
+                "The passphrase is tried on {folders}, and what it opens is mounted. Stored keys are used too.",
+                folders=locked[0].name if len(locked) == 1 else Message("{count} locked folders", count=len(locked)),
             ),
             steps=(
                 Step("unlock", Message("Try it on each"), shown, unlock_all, tuple(dataset.name for dataset in locked)),

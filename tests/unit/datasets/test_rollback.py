@@ -259,7 +259,7 @@ def test_rollback_probe_needs_no_newer_snapshot_and_nothing_written(monkeypatch)
     written = replace(found, datasets=tuple(replace(one, written=5) for one in found.datasets))
     assert not roll().probe("rollback", written)
     assert not roll().probe("rollback", shared(1, 2))
-    assert "as they were before" in roll().recovery_hint("rollback", shared(1, 2))
+    assert "as it was before" in roll().recovery_hint("rollback", shared(1, 2))
 
 
 def test_bookmark_refuses_another_snapshot_of_same_name(monkeypatch):

@@ -526,7 +526,7 @@ def test_verifying_reads_both_pools_back(monkeypatch):
     monkeypatch.setattr("appliance.zfs.status.read_pools", lambda: both(operation))
     work = Working()
     operation.verify_pools(work)
-    assert work.notes == ["tank is online with 3 disks", "spill is online with 1 disks"]
+    assert work.notes == ["tank is online with 3 disks", "spill is online with 1 disk"]
     monkeypatch.setattr("appliance.zfs.status.read_pools", lambda: both(operation)[:1])
     with pytest.raises(Failed, match="spill"):
         operation.verify_pools(Working())

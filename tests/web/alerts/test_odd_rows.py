@@ -9,15 +9,16 @@ from django.db import DatabaseError
 from django.utils import timezone
 from msgspec.structs import replace
 
+from appliance.alerts.rules import Fault
 from appliance.facts.box import Pool
 from tests.unit.made import dataset
 from tests.web import rows
 from tests.web.workers.test_guard import failing, long_enough
 from web.alerts.models import Alert, PoolDay
 from web.disks.models import BayRow
-from web.inventory import stability
+from web.inventory import stability, store
 from web.inventory.models import DatasetRow, DiskRow, PoolRow, ReceiverRow, ServiceRow
-from workers import evaluate_alerts, guard, missed_schedules
+from workers import backups, evaluate_alerts, guard, missed_schedules, received_copies
 
 ODD = ["", "{", "[]", "7", '{"name": 7}']
 FULL = {"used": 97 * 10**9, "available": 3 * 10**9}
@@ -74,7 +75,7 @@ def test_an_odd_pool_row_is_no_missing_pool(pools):
 
 
 def test_pools_that_cannot_be_read_at_all_are_not_missing(pools, monkeypatch):
-    monkeypatch.setattr(evaluate_alerts.store, "facts_of_pools", failing(RuntimeError("no")))
+    monkeypatch.setattr(store, "facts_of_pools", failing(RuntimeError("no")))
     judge()
     assert not Alert.objects.filter(kind="pool.missing").exists()
 
@@ -135,15 +136,15 @@ def test_another_odd_row_is_named_and_hides_no_pool(pools, model):
 
 
 def test_overdue_work_of_one_kind_is_told_although_another_cannot_be_looked_up(pools, monkeypatch):
-    fault = evaluate_alerts.Fault("scrub.overdue", "x", "It was not scrubbed in time.")
+    fault = Fault("scrub.overdue", "x", "It was not scrubbed in time.")
     monkeypatch.setattr(missed_schedules, "overdue_scrubs", lambda *_some: iter([fault]))
-    monkeypatch.setattr(missed_schedules.received_copies, "received_faults", failing(RuntimeError("no")))
+    monkeypatch.setattr(received_copies, "received_faults", failing(RuntimeError("no")))
 
     def half(*_some: Any) -> Any:
-        yield evaluate_alerts.Fault("backup.old", "y", "The backup is too old.")
+        yield Fault("backup.old", "y", "The backup is too old.")
         raise RuntimeError
 
-    monkeypatch.setattr(missed_schedules.backups, "backup_faults", half)
+    monkeypatch.setattr(backups, "backup_faults", half)
     error = judge()
     assert "backups: " in error
     assert "received copies: " in error
