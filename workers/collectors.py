@@ -30,6 +30,7 @@ from appliance.zfs import kstat, status
 from web.alerts.models import Alert
 from web.disks import ports, smart_history
 from web.inventory import stability, store
+from web.inventory.fact_row import look_up_or_none
 from web.inventory.models import (
     AccountRow,
     CachingRow,
@@ -303,8 +304,9 @@ def store_smart(disks: Iterable[DiskRow]) -> bool:
 
 
 def has_smart(row: DiskRow) -> bool:
-    """Whether a disk can be asked; virtual ones tell nothing."""
-    return bool(row.fact.path) and row.fact.bus != "virtio"
+    """Whether a disk can be asked; virtual ones tell nothing, and neither does one whose row cannot be decoded."""
+    disk = look_up_or_none(row.label, lambda: row.fact)
+    return disk is not None and bool(disk.path) and disk.bus != "virtio"
 
 
 def collect_reported(devices: Collection[str]) -> None:

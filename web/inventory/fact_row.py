@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, ClassVar
@@ -12,6 +13,8 @@ from django.db import models
 
 from appliance.message import as_said
 
+log = logging.getLogger(__name__)
+
 # What runs one look-up, by its name: as it is, or guarded (``guard.Parts.get``), and then None if it fails.
 LookUp = Callable[[str, Callable[[], Any]], Any]
 
@@ -19,6 +22,15 @@ LookUp = Callable[[str, Callable[[], Any]], Any]
 def look_up_strictly(_name: str, work: Callable[[], Any]) -> Any:
     """Run the look-up as it is; raises what it raises."""
     return work()
+
+
+def look_up_or_none(name: str, work: Callable[[], Any]) -> Any:
+    """Run the look-up, or log that it failed. For what names such rows elsewhere: the alert rules look at all of them."""
+    try:
+        return work()
+    except ValueError as problem:  # what msgspec and json raise
+        log.warning("%s cannot be decoded: %s", name, problem)
+        return None
 
 
 class Row(models.Model):

@@ -22,7 +22,7 @@ from appliance.facts.sharing import SmbPolicy
 from appliance.message import PlainText
 from appliance.operation import Operation
 from web import agent
-from web.inventory.fact_row import LookUp, Row, RowWithSaidFacts, facts_of, look_up_strictly
+from web.inventory.fact_row import LookUp, Row, RowWithSaidFacts, facts_of, look_up_or_none, look_up_strictly
 from web.inventory.models import (
     AccountRow,
     BookmarkRow,
@@ -168,8 +168,11 @@ def top_datasets(names: Iterable[str], look_up: LookUp = look_up_strictly) -> di
 
 
 def stopped_pools() -> set[str]:
-    """Names of pools that must not be asked or changed, because the caller would wait for their disks. One query."""
-    return {row.name for row in PoolRow.objects.all() if row.fact.state == "SUSPENDED"}
+    """Names of pools that must not be asked or changed, because the caller would wait for their disks. One query. A pool whose
+    row cannot be decoded is one of them until it is read again."""
+    rows = list(PoolRow.objects.all())
+    running = {pool.name for pool in facts_of(rows, look_up_or_none) if pool.state != "SUSPENDED"}
+    return {row.name for row in rows} - running
 
 
 def facts_of_pools(look_up: LookUp = look_up_strictly) -> Facts:

@@ -21,7 +21,7 @@ from tests.web import rows
 from tests.web.reading import Page, text_of
 from tests.web.system.test_queries import queries
 from web.inventory import store
-from web.inventory.models import BookmarkRow, SnapshotReading, SnapshotRow
+from web.inventory.models import BookmarkRow, PoolRow, SnapshotReading, SnapshotRow
 from web.jobs.models import Job
 from web.snapshots import policy_ledger
 from web.snapshots.models import ClockRow, MadeSnapshot, PolicyRun
@@ -430,6 +430,13 @@ def test_another_snapshot_of_same_name_is_not_recorded_one(calm, zfs):
     collect_snapshots.update_snapshots([a])
     assert policy_ledger.expired_rows([(a, Policy(hourly=2))], {str(a.guid): 4})[0].short == "s0001"
     assert not MadeSnapshot.objects.filter(guid=str(mine[0].guid)).exists()
+
+
+def test_a_pool_whose_row_cannot_be_decoded_is_not_asked_and_the_others_are(calm):
+    rows.put(pools=[rows.pool_of("tank", 1000), rows.pool_of("other", 1000)])
+    assert store.stopped_pools() == set()
+    PoolRow.objects.filter(name="other").update(facts="{")
+    assert store.stopped_pools() == {"other"}
 
 
 def test_failed_run_is_retried_after_pause(calm, zfs):

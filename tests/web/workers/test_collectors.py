@@ -220,6 +220,16 @@ def test_the_agent_is_asked_for_disks_that_can_answer(one_disk, monkeypatch):
     assert errors() == {}
 
 
+@pytest.mark.parametrize("odd", ["", "{", "[]", '{"name": 7}'])
+def test_a_disk_whose_row_cannot_be_decoded_keeps_no_other_from_being_asked(one_disk, monkeypatch, odd):
+    rows.put(disks=[disk(1), disk(4)])
+    DiskRow.objects.filter(name=disk(4).name).update(facts=odd)
+    asked = answer(one_disk, recorded("smartctl-qemu-ata-7.4.json"), monkeypatch)
+    collectors.collect_temperatures()
+    assert asked == [{"verb": "read-smart", "disks": [one_disk]}]
+    assert DiskRow.objects.get(name=disk(1).name).smart_text
+
+
 def test_disks_are_not_asked_again_while_they_are_still_being_asked(one_disk, monkeypatch):
     asked: list[dict[str, Any]] = []
 
