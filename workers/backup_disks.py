@@ -18,6 +18,7 @@ from web.inventory.models import DatasetRow, ImportableRow, PoolRow
 from web.inventory.source_names import IMPORTABLE
 from web.jobs import confirm, queue
 from web.jobs.models import BY_SCHEDULE, Job
+from workers import backup_jobs
 
 log = logging.getLogger(__name__)
 TRY_AGAIN_AFTER = timedelta(minutes=15)
@@ -33,6 +34,8 @@ def fetch_disk(statuses: Iterable[BackupStatus], now: datetime) -> Job | None:
     for one in statuses:
         wanted = one.task.removable and one.plugged and not one.is_foreign
         if not wanted or not one.task.is_due(one.good, now, schedule.box_zone()):
+            continue
+        if backup_jobs.is_resting(one, now, backup_jobs.RUNS):  # its disk would only be released again
             continue
         if not ImportableRow.objects.filter(key=str(one.task.pool)).exists():
             # A search opens every disk, so none is made unless such a disk has come.
@@ -54,8 +57,9 @@ def free_name(wanted: str) -> str:
     return name
 
 
-def release_disk(statuses: Iterable[BackupStatus], busy: set[int]) -> Job | None:
-    """Export a pool that was imported for a backup and for which nothing is left to do. ``busy``: guids of the others."""
+def release_disk(statuses: Iterable[BackupStatus], busy: set[int], kept: set[str]) -> Job | None:
+    """Export a pool that was imported for a backup and for which nothing is left to do. ``busy``: guids of the others.
+    ``kept``: names of pools that cannot be exported now, as they have stopped or a job has them open."""
     if Job.objects.filter(kind__in=KINDS_OF_JOBS, state__in=Job.OPEN).exists():
         return None
     pools: dict[int, list[BackupStatus]] = {}
@@ -63,7 +67,12 @@ def release_disk(statuses: Iterable[BackupStatus], busy: set[int]) -> Job | None
         pools.setdefault(one.task.pool, []).append(one)
     for guid, mine in pools.items():
         pool = mine[0].pool
-        if pool is None or guid in busy or not all(one.task.removable and one.good for one in mine):
+        if (
+            pool is None
+            or guid in busy
+            or pool.name in kept
+            or not all(one.task.removable and one.good for one in mine)
+        ):
             continue
         if was_fetched(pool) and holds_only_copies(pool):
             return start(ExportPool(pool=pool.name, guid=pool.guid))

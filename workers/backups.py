@@ -28,18 +28,15 @@ from web.inventory import store
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
 from web.jobs.models import BY_SCHEDULE, Job
-from workers import backup_disks, backup_proof, guard
+from workers import backup_disks, backup_jobs, backup_proof, guard
 from workers.interval import Interval
 
 log = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS = 30.0
-KINDS_OF_JOBS = ("run-backup", "send-backup", "verify-backup")
 OVER_NETWORK = ("send-backup", "restore-remote", "drill-remote")
 ON_DISKS = ("run-backup", "verify-backup", "restore-folder", *backup_proof.KINDS_OF_JOBS)
-MOST_DOUBLED = 5  # eight hours
 COMPARE_EVERY = timedelta(days=7)
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-TRY_AGAIN_AFTER = timedelta(minutes=15)
 SEEN_EVERY = timedelta(hours=6)  # how often it is written down that a destination is connected
 looks = Interval(SECONDS_BETWEEN_LOOKS)
 Due = Callable[[BackupStatus, datetime], bool]
@@ -72,21 +69,24 @@ def start_next(statuses: list[BackupStatus], now: datetime) -> Job | None:
     if not statuses:
         return None
     stopped = store.stopped_pools()
-    if not is_busy(OVER_NETWORK):
-        ready = [one for one in statuses if one.task.remote and is_ready(one, now, stopped)]
-        if job := start_longest_due(find_due(ready, now), now) or start_remote_drill(ready, now):
+    if not backup_jobs.is_busy(OVER_NETWORK, stopped):
+        ready = [one for one in statuses if one.task.remote and is_ready(one, stopped)]
+        if job := start_longest_due(find_due(ready, now), now) or start_remote_drill(find_rested(ready, now), now):
             return job
-    if is_busy(ON_DISKS):
+    if backup_jobs.is_busy(ON_DISKS, stopped):
         return None
     return start_on_disks([one for one in statuses if not one.task.remote], now, stopped)
 
 
-def is_busy(kinds: Iterable[str]) -> bool:
-    return Job.objects.filter(kind__in=kinds, state__in=Job.OPEN).exists()
-
-
 def find_due(ready: Iterable[BackupStatus], now: datetime) -> list[BackupStatus]:
-    return [one for one in ready if one.missing or one.task.is_due(one.good, now, schedule.box_zone())]
+    """Those to run now. A comparison that failed makes no run wait."""
+    due = (one for one in ready if one.missing or one.task.is_due(one.good, now, schedule.box_zone()))
+    return [one for one in due if not backup_jobs.is_resting(one, now, backup_jobs.RUNS)]
+
+
+def find_rested(ready: Iterable[BackupStatus], now: datetime) -> list[BackupStatus]:
+    """Those that may be compared and tested: neither a run nor a comparison of theirs was just a failure."""
+    return [one for one in ready if not backup_jobs.is_resting(one, now, backup_jobs.KINDS_OF_JOBS)]
 
 
 def start_longest_due(due: Iterable[BackupStatus], now: datetime) -> Job | None:
@@ -109,11 +109,12 @@ def start_on_disks(statuses: list[BackupStatus], now: datetime, stopped: set[str
         return job
     if job := backup_disks.fetch_disk(statuses, now):
         return job
-    ready = [one for one in statuses if is_ready(one, now, stopped)]
+    ready = [one for one in statuses if is_ready(one, stopped)]
     due = find_due(ready, now)
     if job := start_longest_due(due, now):
         return job
-    stale = [one for one in ready if one.pool and one.good and is_comparison_due(one, now)]
+    rested = find_rested(ready, now)
+    stale = [one for one in rested if one.pool and one.good and is_comparison_due(one, now)]
     for one in sorted(stale, key=lambda one: (one.record and one.record.compared) or NEVER):
         if job := start(one, now, comparison_of):
             return job
@@ -122,29 +123,17 @@ def start_on_disks(statuses: list[BackupStatus], now: datetime, stopped: set[str
         (backup_proof.is_drill_due, backup_proof.drill_of),
     ]
     for is_due, build in checks:
-        for one in ready:
+        for one in rested:
             if is_due(one, now) and (job := start(one, now, build)):
                 return job
-    return backup_disks.release_disk(statuses, {one.task.pool for one in (*due, *stale)})
+    kept = stopped | backup_jobs.pools_in_use(ON_DISKS)
+    return backup_disks.release_disk(statuses, {one.task.pool for one in (*due, *stale)}, kept)
 
 
-def is_ready(one: BackupStatus, now: datetime, stopped: set[str]) -> bool:
-    """Whether it may run: it was set here, its destination answers, and the last job was not just a failure."""
+def is_ready(one: BackupStatus, stopped: set[str]) -> bool:
+    """Whether it may run: it was set here, and its destination answers."""
     pools = {one.dataset.pool, *([one.pool.name] if one.pool else ())}
-    if one.is_foreign or not one.can_run or pools & stopped:
-        return False
-    failed = one.job and not one.job.open and one.job.state != Job.State.DONE
-    return not (failed and one.job and now - rest_after(one, now) < one.job.created <= now)
-
-
-def rest_after(one: BackupStatus, now: datetime) -> timedelta:
-    """How long it rests after a failure: a quarter of an hour, doubled with each further one of the last two days."""
-    tries = Job.objects.filter(
-        kind__in=KINDS_OF_JOBS, subject=one.dataset.name, operation__contains=f'"{one.task.key}"'
-    )
-    failed = tries.filter(created__range=(now - timedelta(days=2), now)).exclude(state=Job.State.DONE).count()
-    doubled = min(max(failed - 1, 0), MOST_DOUBLED)
-    return TRY_AGAIN_AFTER * (1 << doubled)
+    return one.can_run and not one.is_foreign and not pools & stopped
 
 
 def is_comparison_due(one: BackupStatus, now: datetime) -> bool:

@@ -6,10 +6,13 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
+from msgspec.structs import replace
 
 from appliance.backups.tasks import BackupTask
+from appliance.backups.verify_backup import VerifyBackup
 from appliance.facts.box import Use
 from appliance.facts.importable import Importable
+from appliance.operation import as_json
 from tests.unit.made import dataset, disk
 from tests.web import rows
 from tests.web.backups.test_backups import COPY, PHOTOS, SAFE, box, copied, copy_of, only, photos
@@ -106,4 +109,38 @@ def test_pool_with_a_folder_of_somebodys_own_stays():
 def test_pool_that_somebody_imported_stays():
     rows.job(kind="import-pool", subject="safe", state=Job.State.DONE, created_by="admin")
     complete()
+    assert backups.start_due_backups() is None
+
+
+def test_disk_of_a_run_that_failed_is_left_alone_while_the_task_rests(searches, time_machine):
+    """One folder cannot be continued, so that the copy stays old: the disk must not be imported and exported without end."""
+    plugged_in()
+    last_copy(3)
+    rows.job(kind="run-backup", subject="tank/photos", state=Job.State.FAILED, operation='{"key":"0123abcd"}')
+    assert backups.start_due_backups() is None
+    time_machine.shift(timedelta(minutes=16))
+    job = backups.start_due_backups()
+    assert job and job.kind == "import-pool"
+
+
+def test_disk_with_a_comparison_that_failed_is_imported_for_a_run_that_is_due(searches):
+    plugged_in()
+    last_copy(3)
+    rows.job(kind="verify-backup", subject="tank/photos", state=Job.State.FAILED, operation='{"key":"0123abcd"}')
+    job = backups.start_due_backups()
+    assert job and job.kind == "import-pool"
+
+
+def test_disk_that_stopped_under_a_comparison_is_not_released(searches):
+    """The job waits in the kernel, and an export would wait beside it."""
+    rows.job(kind="import-pool", subject="safe", state=Job.State.DONE, created_by=BY_SCHEDULE)
+    complete()
+    comparison = VerifyBackup(dataset="tank/photos", key="0123abcd", target="safe/backups/photos")
+    rows.job(kind="verify-backup", subject="tank/photos", state=Job.State.RUNNING, operation=as_json(comparison))
+    stopped = replace(rows.pool_of("safe", SAFE, disk(3), disk(4)), state="SUSPENDED")
+    rows.put(pools=[rows.pool_of("tank", 1000, disk(1), disk(2)), stopped])
+    assert backups.start_due_backups() is None
+    # The original has stopped instead: the comparison still has the copy open.
+    tank = replace(rows.pool_of("tank", 1000, disk(1), disk(2)), state="SUSPENDED")
+    rows.put(pools=[replace(stopped, state="ONLINE"), tank])
     assert backups.start_due_backups() is None

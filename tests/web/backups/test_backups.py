@@ -18,7 +18,7 @@ from appliance.backups.run_backup import RunBackup
 from appliance.backups.set_aside import SetCopyAside
 from appliance.backups.set_backup import SetBackup
 from appliance.backups.tasks import BackupTask
-from appliance.backups.verify_backup import PREFIX, Comparison
+from appliance.backups.verify_backup import PREFIX, Comparison, VerifyBackup
 from appliance.errors import Refused
 from appliance.facts import user_properties
 from appliance.facts.box import Facts, PoolProperties
@@ -410,6 +410,74 @@ def test_run_that_failed_is_not_tried_again_at_once():
     assert backups.start_due_backups() is None
     Job.objects.filter(pk=second.pk).update(created=timezone.now() - timedelta(minutes=31))
     assert backups.start_due_backups()
+
+
+def test_run_that_copied_everything_is_not_slowed_down_by_a_record_that_fails(time_machine):
+    """The copies are complete; only the record of the box was not written. The next hour is another run's."""
+    hourly = BackupTask(key="0123abcd", pool=SAFE, path="backups/photos", every="hourly")
+    for hour in range(6):
+        box(photos(hourly), copy_of(photos(), "safe/backups/photos", COPY))
+        BackupRecord.objects.update(compared=timezone.now())
+        job = backups.start_due_backups()
+        assert job and job.kind == "run-backup", f"hour {hour}"
+        copied("safe/backups/photos", COPY, timezone.now().replace(microsecond=0), hour + 1)
+        Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED, finished=timezone.now())
+        assert backups.start_due_backups() is None
+        time_machine.shift(timedelta(hours=1))
+
+
+def test_run_that_leaves_a_new_folder_out_rests_though_the_others_are_copied(time_machine):
+    """No copy of a folder is no complete run, however young the copies of the others are."""
+    box(photos(TASK), dataset("tank/photos/2026", guid=6), copy_of(photos(), "safe/backups/photos", COPY))
+    copied("safe/backups/photos", COPY, timezone.now(), 1)
+    BackupRecord.objects.update(compared=timezone.now())
+    job = backups.start_due_backups()
+    assert job and job.kind == "run-backup"
+    copied("safe/backups/photos", COPY, timezone.now() + timedelta(seconds=5), 2)
+    Job.objects.update(state=Job.State.FAILED)
+    time_machine.shift(timedelta(minutes=14))
+    assert backups.start_due_backups() is None
+    time_machine.shift(timedelta(minutes=2))
+    assert backups.start_due_backups()
+
+
+def test_comparison_that_fails_keeps_no_run_waiting(time_machine, good):
+    """It rests longer with each failure, and copies are what counts."""
+    hourly = BackupTask(key="0123abcd", pool=SAFE, path="backups/photos", every="hourly")
+    box(photos(hourly), copy_of(photos(), "safe/backups/photos", COPY))
+    copied("safe/backups/photos", COPY, timezone.now(), 2)
+    for minutes in (0, 16, 31):
+        time_machine.shift(timedelta(minutes=minutes))
+        job = backups.start_due_backups()
+        assert job and job.kind == "verify-backup"
+        Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED, finished=timezone.now())
+    assert backups.start_due_backups() is None
+    time_machine.shift(timedelta(minutes=14))
+    job = backups.start_due_backups()
+    assert job and job.kind == "run-backup"
+
+
+def two_destinations(*, stopped: bool) -> None:
+    """One comparison is under way, and another folder is due on another pool."""
+    other = BackupTask(key="00000001", pool=3000, path="backups/music")
+    music = dataset("tank/music", guid=9, backup=tasks.encode_tasks((other,)), backup_source="local")
+    box(photos(TASK), music, copy_of(photos(), "safe/backups/photos", COPY), dataset("spare", guid=3, available=10**12))
+    SnapshotRow.objects.all().delete()
+    copied("safe/backups/photos", COPY, timezone.now())
+    safe = replace(rows.pool_of("safe", SAFE, disk(3), disk(4)), state="SUSPENDED" if stopped else "ONLINE")
+    rows.put(pools=[rows.pool_of("tank", TANK, disk(1), disk(2)), safe, rows.pool_of("spare", 3000, disk(5))])
+
+
+def test_comparison_that_hangs_on_a_stopped_pool_stops_no_backup_to_another():
+    """Its disk was pulled: what reads from it waits in the kernel until the disk is back."""
+    two_destinations(stopped=False)
+    comparison = VerifyBackup(dataset="tank/photos", key="0123abcd", target="safe/backups/photos")
+    rows.job(kind="verify-backup", subject="tank/photos", state=Job.State.RUNNING, operation=as_json(comparison))
+    assert backups.start_due_backups() is None  # two at a time slow each other down
+    two_destinations(stopped=True)
+    job = backups.start_due_backups()
+    assert job and (job.kind, job.subject) == ("run-backup", "tank/music")
+    assert backups.start_due_backups() is None
 
 
 def test_destination_that_is_away_stops_no_other(good):

@@ -1,0 +1,59 @@
+"""Jobs of backups: which are under way, and how long a task rests after one that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+
+from django.db.models import QuerySet
+
+from appliance.agent.registry import decode_operation
+from appliance.errors import Refused
+from web.backups.status import BackupStatus
+from web.jobs.models import Job
+
+RUNS = ("run-backup", "send-backup")
+KINDS_OF_JOBS = (*RUNS, "verify-backup")
+MOST_DOUBLED = 5  # eight hours
+TRY_AGAIN_AFTER = timedelta(minutes=15)
+FAILURES_COUNT_FOR = timedelta(days=2)
+SECOND = timedelta(seconds=1)  # what ZFS and the marks of runs round moments down to
+
+
+def under_way(kinds: Collection[str]) -> QuerySet[Job]:
+    return Job.objects.filter(kind__in=kinds, state__in=Job.OPEN)
+
+
+def is_busy(kinds: Collection[str], stopped: Collection[str]) -> bool:
+    """Whether a job of one of these kinds is under way. One whose pool has stopped does not count: what reads or writes there
+    waits in the kernel until the disks are back, perhaps for ever, and nothing else should wait with it."""
+    found = under_way(kinds).values_list("operation", flat=True)
+    return any(not pools_of(operation) & set(stopped) for operation in found)
+
+
+def pools_in_use(kinds: Collection[str]) -> set[str]:
+    """The pools that jobs of these kinds work on."""
+    return set[str]().union(*map(pools_of, under_way(kinds).values_list("operation", flat=True)))
+
+
+def pools_of(operation: str) -> set[str]:
+    """The pools whose files an operation works on; none where it is from another version."""
+    try:
+        found = decode_operation(operation)
+    except Refused:
+        return set()
+    return {name.partition("/")[0] for name in (*found.files_used(), *found.files_taken()) if name}
+
+
+def is_resting(one: BackupStatus, now: datetime, kinds: Collection[str]) -> bool:
+    """Whether a job of one of these kinds has failed and is not tried again yet: a quarter of an hour later, doubled with each
+    further failure of the last two days. After a run that copied everything nothing rests, whatever else it could not do."""
+    if one.job is None or one.job.open or one.job.state == Job.State.DONE:
+        return False
+    tries = Job.objects.filter(kind__in=kinds, subject=one.dataset.name, operation__contains=f'"{one.task.key}"')
+    failed = tries.filter(created__range=(now - FAILURES_COUNT_FOR, now)).exclude(state=Job.State.DONE)
+    if one.good and one.good <= now and not one.missing:
+        failed = failed.filter(created__gt=one.good + SECOND)
+    last = failed.order_by("-created").first()
+    doubled = min(max(failed.count() - 1, 0), MOST_DOUBLED)
+    return last is not None and now - TRY_AGAIN_AFTER * (1 << doubled) < last.created
