@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -148,18 +149,13 @@ def run_of(one: BackupStatus, pool: Pool, now: datetime) -> Operation:
 
 
 def comparison_of(one: BackupStatus, pool: Pool, _now: datetime) -> Operation:
-    """The next part of the files, and whatever changed since the last comparison."""
-    record = one.record
+    """The next part of the files, and whatever changed since the last comparison; every file after a difference was found."""
+    record, name, key, target = one.record, one.dataset.name, one.task.key, one.task.root(pool)
+    if one.differs:
+        return VerifyBackup(dataset=name, key=key, target=target)
     since = int(record.compared.timestamp()) if record and record.compared else 0
     turn = record.turn % status.CYCLE if record else 0
-    return VerifyBackup(
-        dataset=one.dataset.name,
-        key=one.task.key,
-        target=one.task.root(pool),
-        turn=turn,
-        cycle=status.CYCLE,
-        since=since,
-    )
+    return VerifyBackup(dataset=name, key=key, target=target, turn=turn, cycle=status.CYCLE, since=since)
 
 
 def start(one: BackupStatus, now: datetime, build: Build) -> Job | None:
@@ -220,16 +216,29 @@ def store_remote_run(one: BackupStatus, row: BackupRecord) -> None:
 
 
 def store_comparison(one: BackupStatus, row: BackupRecord) -> None:
-    """Keep what the latest comparison found. One that failed has found differences, or could not compare at all."""
+    """Keep what the latest comparison found. One that failed has found differences, or could not compare at all. A difference
+    that is known stays until every file was read again, and until then a folder counts as left out only if it always was."""
     jobs = Job.objects.filter(kind="verify-backup", subject=one.dataset.name, operation__contains=f'"{one.task.key}"')
     job = jobs.exclude(state__in=Job.OPEN).exclude(finished=None).order_by("-finished").first()
     if job is None or job.finished is None or (row.compared and job.finished <= row.compared):
         return
     if found := parse_comparison(job.log):
+        if found.different or not row.different or clears_difference(job, found, row):
+            still = row.skipped if row.different and found.different else found.skipped
+            row.skipped = [name for name in found.skipped if name in still]
+            row.different, row.differences = found.different, list(found.differences)
         row.compared, row.turn = job.finished, (row.turn + 1) % status.CYCLE
-        row.files, row.size, row.total, row.different = found.files, found.size, found.total, found.different
-        row.differences, row.skipped = list(found.differences), list(found.skipped)
+        row.files, row.size, row.total = found.files, found.size, found.total
         row.save()
+
+
+def clears_difference(job: Job, found: Comparison, row: BackupRecord) -> bool:
+    """Whether a comparison that found nothing has read everything that the one before it had read: no part of the contents
+    alone, and no folder left out that was there then and compared. Volumes never are."""
+    if json.loads(job.operation).get("cycle", 1) != 1:
+        return False
+    left = DatasetRow.objects.filter(name__in=set(found.skipped) - set(row.skipped))
+    return not any(one.fact.kind == "filesystem" and row.compared and one.fact.created <= row.compared for one in left)
 
 
 def parse_comparison(lines: list[str]) -> Comparison | None:

@@ -13,6 +13,7 @@ from django.utils import timezone
 from msgspec.structs import replace
 
 from appliance import snapshot_names
+from appliance.alerts.rules import Fault
 from appliance.backups import copies, run_mark, tasks
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.set_aside import SetCopyAside
@@ -375,6 +376,67 @@ def test_difference_is_critical_with_its_path(web, good):
     assert fault.kind == "backup.differs" and "trip/one.jpg" in fault.detail
     assert only().word == "differs from the original"
     assert "trip/one.jpg" in Page(web.get(f"/backups/of/{PHOTOS}/0123abcd/")).text
+
+
+def week_later() -> Job:
+    """The next comparison, a week after the last."""
+    backups.start_due_backups()
+    week = timedelta(days=7, hours=1)
+    Job.objects.update(created=timezone.now() - week, finished=timezone.now() - week)
+    BackupRecord.objects.update(compared=timezone.now() - week)
+    copied("safe/backups/photos", COPY, timezone.now(), SnapshotRow.objects.count() + 10)
+    job = backups.start_due_backups()
+    assert job and job.kind == "verify-backup"
+    return job
+
+
+def found_difference() -> Job:
+    """A comparison found one, and this is the next."""
+    job = backups.start_due_backups()
+    assert job
+    compared(job, different=1, differences=("trip/one.jpg: has other contents",))
+    return week_later()
+
+
+def test_difference_stays_until_a_comparison_of_all_contents_finds_none(good):
+    job = found_difference()
+    assert '"cycle":1,' in job.operation
+    compared(job)
+    backups.start_due_backups()
+    assert list(backups.backup_faults(timezone.now())) == [] and only().word == "good"
+    assert '"cycle":5' in week_later().operation
+
+
+def test_difference_is_not_forgotten_by_a_comparison_of_another_part(good):
+    """Such as one that was under way already, or that an earlier version has started."""
+    job = found_difference()
+    part = VerifyBackup(dataset="tank/photos", key="0123abcd", target="safe/backups/photos", turn=1, cycle=5)
+    Job.objects.filter(pk=job.pk).update(operation=as_json(part))
+    compared(job)
+    backups.start_due_backups()
+    (fault,) = backups.backup_faults(timezone.now())
+    assert fault.kind == "backup.differs" and "trip/one.jpg" in fault.detail
+    assert BackupRecord.objects.filter(compared__gt=timezone.now() - timedelta(minutes=5)).exists()
+
+
+def test_difference_is_not_forgotten_while_its_folder_cannot_be_compared(good):
+    """The folder that differs may be the one that was left out; a volume has no files that could."""
+    compared(found_difference(), skipped=("tank/photos",))
+    assert [fault.kind for fault in faults_after_a_look()] == ["backup.differs"]
+    compared(week_later(), skipped=("tank/photos/volume",))
+    assert faults_after_a_look() == []
+
+
+def test_difference_in_a_folder_that_is_left_out_outlasts_one_in_another(good):
+    compared(found_difference(), different=1, differences=("two.jpg: has other contents",), skipped=("tank/photos",))
+    backups.start_due_backups()
+    compared(week_later(), skipped=("tank/photos",))
+    assert [fault.kind for fault in faults_after_a_look()] == ["backup.differs"]
+
+
+def faults_after_a_look() -> list[Fault]:
+    backups.start_due_backups()
+    return list(backups.backup_faults(timezone.now()))
 
 
 def test_log_that_cannot_be_read_is_no_comparison():
