@@ -29,6 +29,7 @@ from web.jobs.models import Job
 KINDS_OF_JOBS = ("drill-backup", "check-backup-keys", "remove-drill")  # on the disks of this box
 REST_AFTER_FAILURE = timedelta(days=1)
 REMOVE_AGAIN_AFTER = timedelta(minutes=10)
+FAILED = (Job.State.FAILED, Job.State.REFUSED)  # how a test ends that says something of what it tested
 DRILLED = f'"{user_properties.DRILL}":'  # in the facts of what a drill has made
 Found = TypeVar("Found", bound=msgspec.Struct)
 
@@ -38,7 +39,8 @@ def is_key_due(one: BackupStatus, now: datetime) -> bool:
     """Whether the stored key should be tried: no more than once a day, whatever came of it."""
     if one.pool is None or one.good is None or not one.checks.sealed or not one.checks.stores_key:
         return False
-    return is_old(one.proof.keys, now, proof.KEYS_EVERY) and not was_tried(one, "check-backup-keys", now)
+    is_due = one.has_newer_key or is_old(one.proof.keys, now, proof.KEYS_EVERY)
+    return is_due and not was_tried(one, "check-backup-keys", now)
 
 
 def is_drill_due(one: BackupStatus, now: datetime) -> bool:
@@ -99,13 +101,18 @@ def is_under_way(run: Job | None) -> bool:
 
 # --- what is remembered -----------------------------------------------------------------------------------------------
 def remember_proof(one: BackupStatus, row: BackupRecord) -> None:
-    """Write down what the checks found that ended since, the pool's last scrub, and what is half received."""
+    """Write down what the checks found that ended since, the pool's last scrub, what has no copy and what is half received."""
     found = proof.parse_proof(row.proof)
     before = msgspec.to_builtins(found)
     store_keys(one, found)
     store_drill(one, found)
+    store_failed_drill(one, found)
     if scrub := proof.last_scrub(one.pool):
         found.began, found.scrubbed, found.damaged = scrub.started, scrub.ended, scrub.errors
+    if one.copied:  # of copies whose snapshots were not read yet nothing is known
+        found.missing = {
+            str(part.guid): min(found.missing.get(str(part.guid), one.now), one.now) for part in one.lacking
+        }
     if one.pool and not one.is_running:  # of a run under way something is half received, too
         now = {rest.key for rest in one.checks.received}
         found.received = {key: found.received.get(key, one.now) for key in sorted(now)}
@@ -128,6 +135,17 @@ def store_drill(one: BackupStatus, found: proof.Proof) -> None:
         found.drilled, found.seconds, found.moved, found.files = ended, result.seconds, result.moved, result.files
         found.different, found.differences = result.different, list(result.differences)
         found.skipped, found.gone = list(result.skipped), list(result.gone)
+
+
+def store_failed_drill(one: BackupStatus, found: proof.Proof) -> None:
+    """Keep that the latest test ended without a result, and why, until another one has a result."""
+    known = max((at for at in (found.drilled, found.broke) if at), default=None)
+    if found.drilled and found.broke and found.broke <= found.drilled:
+        found.broke, found.why = None, ""
+    ended = jobs_of(one, proof.drill_kind(one.task)).filter(state__in=FAILED).exclude(finished=None)
+    job = (ended.filter(finished__gt=known) if known else ended).order_by("-finished").first()
+    if job:
+        found.broke, found.why = job.finished, job.text.as_json() if isinstance(job.text, Message) else job.text
 
 
 def latest_result(
@@ -159,6 +177,9 @@ def proof_faults(one: BackupStatus) -> Iterator[Fault]:
             page,
             found.different,
         )
+    elif found.has_failed_drill:
+        summary = Message("The backup of {name} could not be restored as a test.", name=one.dataset.name)
+        yield Fault("backup.drill", subject, summary, proof.reason_of(found), page)
     if found.wrong:
         summary = Message("The key of {name} does not open its backup.", name=found.wrong[0])
         yield Fault(

@@ -37,6 +37,7 @@ SECONDS_BETWEEN_LOOKS = 30.0
 OVER_NETWORK = ("send-backup", "restore-remote", "drill-remote")
 ON_DISKS = ("run-backup", "verify-backup", "restore-folder", *backup_proof.KINDS_OF_JOBS)
 COMPARE_EVERY = timedelta(days=7)
+NAMED = 5  # folders in an alert
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 SEEN_EVERY = timedelta(hours=6)  # how often it is written down that a destination is connected
 looks = Interval(SECONDS_BETWEEN_LOOKS)
@@ -284,7 +285,9 @@ def backup_faults(now: datetime) -> Iterator[Fault]:
             other_keys.add(one.remote.id)
             yield Fault("backup.host-key", one.remote.id, Message("{host} shows another host key than the one that was confirmed.", host=one.remote.host), Message("Backups are not sent to it, among them that of {name}.", name=one.dataset.name), f"/backups/computers/{one.remote.id}/")  # fmt: skip
         if one.is_late:
-            zone, pool = schedule.box_zone(), one.pool_name
-            last = newest_text(one, zone)
+            pool, missing = one.pool_name, ", ".join(one.missing[:NAMED])
+            summary = Message("The backup of {name} is too old.", name=one.dataset.name) if one.is_old else Message("The backup of {name} is incomplete.", name=one.dataset.name)  # fmt: skip
+            last = newest_text(one, schedule.box_zone())
+            lacks = Message("Without any copy: {missing}.", missing=missing) if one.missing else ""
             where = Message("Its copies lie on {pool}.", pool=pool) if one.pool or one.remote else Message("{pool}, where its copies lie, is not connected.", pool=pool)  # fmt: skip
-            yield Fault("backup.old", f"{one.key}:{one.task.key}", Message("The backup of {name} is too old.", name=one.dataset.name), join_messages([last, where]), f"/backups/of/{one.key}/{one.task.key}/")  # fmt: skip
+            yield Fault("backup.old", f"{one.key}:{one.task.key}", summary, join_messages([last, lacks, where]), f"/backups/of/{one.key}/{one.task.key}/")  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from django.utils.translation import gettext, ngettext
@@ -13,12 +13,14 @@ from appliance.backups import drill_scratch, tasks
 from appliance.backups.discard_received import half_received, received_size
 from appliance.backups.drill import DrillBackup
 from appliance.backups.remote.drill_remote import DrillRemote
+from appliance.backups.restore_folder import is_raw
 from appliance.backups.tasks import BackupTask
 from appliance.backups.verify_backup import comparable
 from appliance.datasets.encryption import key_store
 from appliance.facts.box import Facts, Pool, Scan
 from appliance.facts.datasets import Dataset
 from appliance.formatting import duration_text, size_text
+from appliance.message import Message
 from appliance.operation import Operation
 from web.translation import text_of
 
@@ -36,6 +38,8 @@ class Proof(msgspec.Struct, omit_defaults=True):
 
     ``began``, ``scrubbed``, ``damaged``: the last scrub of the copies' pool, and the blocks that it could not repair.
     ``keys``: when they were tried last. ``received``: since when each copy, by its guid, has something half received.
+    ``broke``, ``why``: when a test of a restore failed without a result since the last that had one, and what its job said.
+    ``missing``: since when each folder, by its guid, has no copy while others of its backup have one.
     """
 
     began: datetime | None = None
@@ -55,6 +59,14 @@ class Proof(msgspec.Struct, omit_defaults=True):
     skipped: list[str] = []
     gone: list[str] = []
     received: dict[str, datetime] = {}
+    broke: datetime | None = None
+    why: dict[str, Any] | str = ""  # of a message: ``Message.as_json``
+    missing: dict[str, datetime] = {}
+
+    @property
+    def has_failed_drill(self) -> bool:
+        """Whether the last test of a restore failed, and the one before it found nothing worse."""
+        return self.broke is not None and not self.different and (self.drilled is None or self.drilled < self.broke)
 
 
 def parse_proof(found: object) -> Proof:
@@ -63,6 +75,14 @@ def parse_proof(found: object) -> Proof:
         return msgspec.convert(found, Proof)
     except msgspec.ValidationError:
         return Proof()
+
+
+def reason_of(found: Proof) -> str:
+    """Why the last test of a restore failed, as a message where it was one."""
+    try:
+        return Message.from_json(found.why) if isinstance(found.why, dict) else found.why
+    except (KeyError, TypeError, IndexError, ValueError, AttributeError):
+        return ""
 
 
 class Received(msgspec.Struct, frozen=True):
@@ -86,7 +106,7 @@ class Checkable(msgspec.Struct, frozen=True):
 
 def checkable(root: str, parts: list[tuple[Dataset, Dataset]], facts: Facts) -> Checkable:
     """``parts``: each original with its copy."""
-    sealed = [one for one, _copy in parts if one.encryption != "off"]
+    sealed = [one for one, copy in parts if one.encryption != "off" and is_raw(copy)]
     roots = {one.encryption_root for one in sealed}
     marked = any(key_store.is_marked(one) for one in facts.datasets if one.name in roots)
     found = [Received(one.name, str(one.guid), received_size(one, facts)) for one in half_received(root, facts)]
@@ -127,6 +147,9 @@ def arrived(one: BackupStatus) -> Level:
     text = gettext("The copy has the same snapshot as the folder.") if one.good else gettext("Nothing has arrived yet.")
     if one.has_unknown_age:
         return Level(gettext("Arrived"), "attention", gettext("age unknown"), None, gettext("The copy is dated in the future."))  # fmt: skip
+    if one.is_late and not one.is_old:
+        text = gettext("Some folders have no copy yet.")
+        return Level(gettext("Arrived"), "attention", gettext("incomplete"), one.good, text)
     state = "attention" if one.is_late else "healthy" if one.good else "unknown"
     return Level(
         gettext("Arrived"),
@@ -172,8 +195,13 @@ def key_opens(one: BackupStatus) -> Level:
         text = gettext("The copies are encrypted. Nobody has tried yet whether the key that you have opens them.")
         return Level(name, "attention", gettext("not tried"), None, text, *button)
     count = ngettext(
-        "{opened} of {of} encrypted copy opens.", "{opened} of {of} encrypted copies open.", proof.of
-    ).format(opened=proof.opened, of=proof.of)
+        "{opened} of {of} encrypted copy opens.",
+        "{opened} of {of} encrypted copies open.",
+        max(proof.of, len(one.checks.sealed)),
+    ).format(opened=proof.opened, of=max(proof.of, len(one.checks.sealed)))
+    if one.has_newer_key:
+        text = gettext("{count} What was encrypted later has not been tried.").format(count=count)
+        return Level(name, "attention", gettext("in part"), proof.keys, text, *button)
     if proof.untried:
         return Level(
             name,
@@ -212,6 +240,9 @@ def restored(one: BackupStatus) -> Level:
     name, proof = gettext("Restored as a test"), one.proof
     is_possible = one.can_run and one.good and not one.is_running
     button = ("drill_backup", gettext("Test a restore")) if is_possible else ("", "")
+    if proof.has_failed_drill:
+        text = gettext("The last test failed: {reason}").format(reason=text_of(reason_of(proof)))
+        return Level(name, "attention", gettext("test failed"), proof.broke, text, *button)
     if not proof.drilled:
         text = gettext("Nobody has tried yet whether the whole folder comes back.")
         return Level(name, "unknown", gettext("not yet"), None, text, *button)
@@ -252,7 +283,9 @@ def summary(one: BackupStatus) -> Iterator[Said]:
         yield Said(gettext("key does not open it, tried"), proof.keys)
     elif proof.keys and proof.opened:
         yield Said(gettext("key opens it, tried"), proof.keys)
-    if proof.drilled:
+    if proof.broke and proof.has_failed_drill:
+        yield Said(gettext("restore test failed"), proof.broke)
+    elif proof.drilled:
         words = gettext("restored with differences") if proof.different else gettext("restored as a test")
         yield Said(words, proof.drilled, gettext("in {seconds}").format(seconds=text_of(duration_text(proof.seconds))))
 

@@ -47,7 +47,7 @@ class BackupStatus(msgspec.Struct, frozen=True, dict=True):
     pool_name: str = ""
     record: BackupRecord | None = None
     copied: int = 0
-    missing: tuple[str, ...] = ()  # folders without a copy
+    lacking: tuple[Dataset, ...] = ()  # folders without a copy, while others have one
     used: int = 0
     plugged: str = ""  # the name of its pool where the disk is here and the pool is not in use
     job: Job | None = None  # the latest run or comparison
@@ -127,7 +127,12 @@ class BackupStatus(msgspec.Struct, frozen=True, dict=True):
     @property
     def has_untried_key(self) -> bool:
         """Whether a part of it is encrypted, and nobody has seen yet that the key at hand opens the copy."""
-        return bool(self.checks.sealed) and (not self.proof.opened or bool(self.proof.untried))
+        return bool(self.checks.sealed) and (not self.proof.opened or bool(self.proof.untried) or self.has_newer_key)
+
+    @property
+    def has_newer_key(self) -> bool:
+        """Whether more copies are encrypted than when keys were tried: what came later may have a key of its own."""
+        return self.proof.of < len(self.checks.sealed)
 
     @property
     def received(self) -> list[Received]:
@@ -140,10 +145,24 @@ class BackupStatus(msgspec.Struct, frozen=True, dict=True):
         return self.since is None
 
     @property
+    def missing(self) -> tuple[str, ...]:
+        return tuple(one.name for one in self.lacking)
+
+    @property
     def is_late(self) -> bool:
-        """Whether the newest copy is older than its owner allows."""
-        last = None if self.is_foreign else self.good or self.since
-        return last is not None and not -CLOCK_TOLERANCE <= self.now - last <= timedelta(days=self.task.days)
+        """Whether the newest copy is older than its owner allows, or a folder has been without one for as long."""
+        return self.is_old or any(self.is_over(self.proof.missing.get(str(one.guid))) for one in self.lacking)
+
+    @property
+    def is_old(self) -> bool:
+        """Whether the newest copy, of the folders that have one, is older than its owner allows."""
+        return self.is_over(self.good or self.since)
+
+    def is_over(self, last: datetime | None) -> bool:
+        """Whether a moment is longer ago than the newest copy may be, or in the future, which says nothing."""
+        if last is None or self.is_foreign:
+            return False
+        return not -CLOCK_TOLERANCE <= self.now - last <= timedelta(days=self.task.days)
 
     @property
     def has_unknown_age(self) -> bool:
@@ -165,7 +184,7 @@ class BackupStatus(msgspec.Struct, frozen=True, dict=True):
             return "attention"
         if self.good is None:
             return "unknown"
-        return "attention" if self.has_untried_key else "healthy"
+        return "attention" if self.has_untried_key or self.proof.has_failed_drill else "healthy"
 
     @property
     def word(self) -> str:
@@ -179,11 +198,11 @@ class BackupStatus(msgspec.Struct, frozen=True, dict=True):
             return gettext("not confirmed")
         if self.has_unknown_age:
             return gettext("age unknown")
-        if self.is_late:
+        if self.is_old:
             return gettext("too old") if self.good else gettext("no copy yet")
         if self.task.remote and not self.can_run:
             return gettext("key changed") if self.remote else gettext("removed")
-        if self.failed:
+        if self.failed and not self.is_late:
             return gettext("last run failed")
         if self.missing:
             return gettext("incomplete")
@@ -191,6 +210,8 @@ class BackupStatus(msgspec.Struct, frozen=True, dict=True):
             return gettext("no copy yet")
         if self.has_untried_key:
             return gettext("good, key not tried")
+        if self.proof.has_failed_drill:
+            return gettext("good, restore not proved")
         if self.plugged:
             return gettext("good, safe to unplug")
         return gettext("good") if self.can_run else gettext("good, not connected")
@@ -267,8 +288,10 @@ def status_of(
             pool_name=remote.host if remote else (record.pool_name if record else "") or gettext("a computer that was removed"),
             job=job, record=record, remote=remote,
         )  # fmt: skip
+    members = tasks.members(dataset, task, facts)
     if targets is None or pool is None:
         good, name = (record.good, record.pool_name) if record else (None, "")
+        known = parse_proof(record.proof).missing if record else {}
         return BackupStatus(
             dataset,
             task,
@@ -276,20 +299,20 @@ def status_of(
             now,
             good=good,
             pool_name=plugged or name or gettext("an unknown pool"),
+            lacking=tuple(one for one in members if str(one.guid) in known),
             plugged=plugged,
             job=job,
             record=record,
         )
-    members = tasks.members(dataset, task, facts)
     there = [newest[name] for name in targets.values() if name in newest]
-    missing = tuple(one.name for one in members if targets[one.guid] not in newest)
+    lacking = tuple(one for one in members if targets[one.guid] not in newest)
     top = facts.dataset(task.root(pool))
     here = {one.name: one for one in facts.datasets}
     parts = [(one, here[name]) for one in members if (name := targets[one.guid]) in newest and name in here]
     return BackupStatus(
         dataset, task, pool, now,
-        good=min(there) if there and dataset.name not in missing else None,
-        pool_name=pool.name, copied=len(there), missing=missing if there else (),
+        good=min(there) if there and dataset not in lacking else None,
+        pool_name=pool.name, copied=len(there), lacking=lacking if there else (),
         used=top.used if top else 0, job=job, record=record, checks=checkable(task.root(pool), parts, facts),
     )  # fmt: skip
 

@@ -648,6 +648,69 @@ def test_backup_that_never_ran_is_an_alert_after_its_days():
     assert "There is no copy yet." in fault.detail
 
 
+def with_new_folder(*, safe: bool = True) -> None:
+    """Two folders of a tree have copies of now; a new one has none."""
+    one, trip = photos(TASK), dataset("tank/photos/trip", guid=6)
+    copies_there = (copy_of(photos(), "safe/backups/photos", COPY), copy_of(trip, "safe/backups/photos/trip", 56))
+    box(one, trip, dataset("tank/photos/2026", guid=7), *(copies_there if safe else ()), safe=safe)
+    if not safe:
+        return
+    for number, (name, key) in enumerate((("safe/backups/photos", COPY), ("safe/backups/photos/trip", 56))):
+        copied(name, key, timezone.now(), SnapshotRow.objects.count() + 10 + number)
+
+
+def test_folder_that_is_never_copied_is_an_alert_after_the_days_of_its_backup(web, time_machine):
+    """Its siblings are copied every day, so that nothing else is old."""
+    with_new_folder()
+    backups.start_due_backups()
+    assert list(backups.backup_faults(timezone.now())) == []
+    time_machine.shift(timedelta(days=2, hours=1))
+    with_new_folder()
+    backups.start_due_backups()
+    (fault,) = backups.backup_faults(timezone.now())
+    assert fault.kind == "backup.old" and fault.summary == "The backup of tank/photos is incomplete."
+    assert "tank/photos/2026" in fault.detail and "tank/photos/trip" not in fault.detail
+    Job.objects.all().delete()
+    assert (only().state, only().word) == ("attention", "incomplete")
+    said = " ".join(Page(web.get(f"/backups/of/{PHOTOS}/0123abcd/")).text.split())
+    assert "Not copied yet: tank/photos/2026" in said and "Some folders have no copy yet." in said
+
+
+def test_folder_that_is_never_copied_stays_an_alert_while_the_disks_are_away(time_machine):
+    with_new_folder()
+    backups.start_due_backups()
+    time_machine.shift(timedelta(days=2, hours=1))
+    with_new_folder()
+    backups.start_due_backups()
+    with_new_folder(safe=False)
+    backups.start_due_backups()
+    (fault,) = backups.backup_faults(timezone.now())
+    assert "tank/photos/2026" in fault.detail and "not connected" in fault.detail
+    box(photos(TASK), dataset("tank/photos/trip", guid=6), safe=False)  # somebody destroyed it
+    assert list(backups.backup_faults(timezone.now())) == []
+
+
+def test_folder_that_was_copied_at_last_is_no_alert_any_more(time_machine):
+    with_new_folder()
+    backups.start_due_backups()
+    time_machine.shift(timedelta(days=3))
+    with_new_folder()
+    new = copy_of(dataset("tank/photos/2026", guid=7), "safe/backups/photos/2026", 57)
+    rows.put(datasets=[*store.facts().datasets, new])
+    assert [fault.kind for fault in backups.backup_faults(timezone.now())] == ["backup.old"]
+    copied("safe/backups/photos/2026", 57, timezone.now(), 99)
+    backups.start_due_backups()
+    assert list(backups.backup_faults(timezone.now())) == [] and BackupRecord.objects.get().proof == {}
+
+
+def test_folder_that_was_moved_into_a_backup_is_not_late_at_once():
+    """How old it is says nothing of how long its copy has been missing."""
+    with_new_folder()
+    BackupRecord.objects.update(since=timezone.now() - timedelta(days=300))
+    backups.start_due_backups()
+    assert list(backups.backup_faults(timezone.now())) == []
+
+
 def test_disk_that_is_in_a_drawer_is_no_alert_within_its_days():
     drawer = BackupTask(key="0123abcd", pool=SAFE, path="backups/photos", days=30)
     box(photos(drawer), copy_of(photos(), "safe/backups/photos", COPY))

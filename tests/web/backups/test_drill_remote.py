@@ -137,7 +137,7 @@ def test_test_waits_for_a_month_and_rests_for_a_day_after_a_failure(time_machine
     assert job
     Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED, finished=timezone.now())
     assert backups.start_due_backups() is None
-    assert only().word == "good"
+    assert only().word == "good, restore not proved"
     time_machine.shift(timedelta(hours=25))
     BackupRecord.objects.update(good=timezone.now())
     ended_run(timezone.now())

@@ -19,6 +19,7 @@ from appliance.datasets.encryption import key_store
 from appliance.facts import user_properties
 from appliance.facts.box import Scan
 from appliance.facts.datasets import Property
+from appliance.message import Message
 from appliance.operation import checked_plan
 from tests.reasons import codes_on_page
 from tests.unit.made import dataset, disk
@@ -43,6 +44,7 @@ from web.backups.models import BackupRecord
 from web.inventory import store
 from web.inventory.models import PoolRow, SnapshotRow
 from web.jobs.models import BY_SCHEDULE, Job
+from web.said import said_in
 from workers import backups
 
 MONTHLY = BackupTask(key="0123abcd", pool=SAFE, path="backups/photos", drill=True)
@@ -189,10 +191,58 @@ def test_test_that_failed_is_not_tried_again_at_once_and_keeps_no_backup_from_be
     assert job and job.kind == "drill-backup"
     Job.objects.update(state=Job.State.FAILED, finished=timezone.now())
     assert backups.start_due_backups() is None
-    assert only().word == "good"
     Job.objects.update(created=timezone.now() - timedelta(hours=25))
     again = backups.start_due_backups()
     assert again and again.kind == "drill-backup"
+
+
+def fail_test(**changes: Any) -> Job:
+    """A month after one that passed, a test ends without a result."""
+    set_up(MONTHLY)
+    month = msgspec.to_builtins(proof.Proof(drilled=timezone.now() - timedelta(days=31), moved=10**9, files=412))
+    BackupRecord.objects.update(compared=timezone.now(), proof=month)
+    job = backups.start_due_backups()
+    assert job and job.kind == "drill-backup"
+    why = Message("{count} of {count_2} folders could not be restored", count=1, count_2=1)
+    ends = {"state": Job.State.FAILED, "finished": timezone.now(), "text": why, "said": said_in(why), **changes}
+    Job.objects.filter(pk=job.pk).update(**ends)
+    backups.start_due_backups()
+    return job
+
+
+def test_test_that_could_restore_nothing_is_an_alert_until_one_passes(web):
+    """A former month's result says nothing of a copy that cannot be sent back any more."""
+    job = fail_test()
+    (fault,) = backups.backup_faults(timezone.now())
+    assert (fault.kind, fault.summary) == ("backup.drill", "The backup of tank/photos could not be restored as a test.")
+    assert "1 of 1 folders could not be restored" in fault.detail
+    level = levels()["Restored as a test"]
+    assert (level.state, level.word) == ("attention", "test failed") and "1 of 1 folders" in level.text
+    assert (only().state, only().word) == ("attention", "good, restore not proved")
+    assert "restore test failed" in " ".join(text(web).split())
+    Job.objects.all().delete()  # the jobs of long ago are forgotten
+    backups.start_due_backups()
+    assert list(backups.backup_faults(timezone.now()))
+    passed = rows.job(kind="drill-backup", subject="tank/photos", operation=job.operation)
+    ended(passed, drill_base.PREFIX, Rehearsal(**REHEARSAL))  # type: ignore[arg-type]
+    backups.start_due_backups()
+    assert list(backups.backup_faults(timezone.now())) == [] and levels()["Restored as a test"].state == "healthy"
+
+
+@pytest.mark.parametrize("state", [Job.State.CANCELLED, Job.State.INTERRUPTED])
+def test_test_that_was_stopped_or_cut_off_says_nothing_of_the_copy(state):
+    fail_test(state=state)
+    assert list(backups.backup_faults(timezone.now())) == []
+    assert levels()["Restored as a test"].state == "healthy"
+
+
+def test_first_test_that_fails_is_told_too():
+    fail_test()
+    BackupRecord.objects.update(proof={})
+    backups.start_due_backups()
+    level = levels()["Restored as a test"]
+    assert (level.state, level.word) == ("attention", "test failed")
+    assert [fault.kind for fault in backups.backup_faults(timezone.now())] == ["backup.drill"]
 
 
 def test_difference_is_critical_with_its_path(web):
@@ -323,6 +373,26 @@ def test_encrypted_backup_is_not_healthy_before_its_key_was_seen_to_open_it():
     ended(job, check_keys.PREFIX, KeyCheck(1, 1))
     backups.start_due_backups()
     assert (only().state, only().word) == ("healthy", "good")
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_key_of_a_folder_that_came_later_counts_as_untried_until_it_was_tried(stored):
+    """It may have another phrase than the one that was tried."""
+    sealed(stored=stored)
+    job = rows.job(kind="check-backup-keys", subject="tank/photos", operation='{"key":"0123abcd"}')
+    Job.objects.filter(pk=job.pk).update(created=timezone.now() - timedelta(days=2))
+    ended(job, check_keys.PREFIX, KeyCheck(1, 1))
+    assert backups.start_due_backups() is None
+    assert (only().word, levels()["Key opens it"].word) == ("good", "yes")
+    later = dataset("tank/photos/diary", guid=7, encryption="aes-256-gcm", encryption_root="tank/photos/diary")
+    copy = replace(copy_of(later, "safe/backups/photos/diary", 57), encryption="aes-256-gcm", encryption_root="safe/backups/photos/diary")  # fmt: skip
+    rows.put(datasets=[*store.facts().datasets, later, copy])
+    copied("safe/backups/photos/diary", 57, timezone.now(), 9)
+    assert (only().state, only().word) == ("attention", "good, key not tried")
+    level = levels()["Key opens it"]
+    assert (level.state, level.word) == ("attention", "in part") and "1 of 2 encrypted copies" in level.text
+    tried = backups.start_due_backups()  # what is stored is tried without waiting for next week
+    assert [tried.kind if tried else ""] == (["check-backup-keys"] if stored else [""])
 
 
 def test_stored_key_that_does_not_open_the_copy_is_critical():
