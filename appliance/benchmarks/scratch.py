@@ -7,8 +7,6 @@ traces. A scratch pool has no cache file, so it is not imported at the next star
 
 from __future__ import annotations
 
-import json
-import re
 import time
 from pathlib import Path
 
@@ -289,7 +287,7 @@ def clear_disks(claim: Claim, work: Work) -> list[str]:
         disk = there.get(path)
         if disk is None or disk.free:
             continue
-        if is_leftover(disk, claim, partition_labels(disk)):
+        if is_leftover(disk, claim, inventory.read_partition_labels(disk.path)):
             erase_step([disk]).run(work)
         else:
             work.note(
@@ -305,9 +303,7 @@ def clear_disks(claim: Claim, work: Work) -> list[str]:
 def is_leftover(disk: Disk, claim: Claim, labels: list[str]) -> bool:
     """Whether a disk carries only traces of the scratch pool: its label, or its partitions that are still empty.
 
-    ``labels`` are the names of its partitions: the pool's own, or those that zpool gives (``zfs-`` and digits, and
-    none for its small ninth; libefi's ``rdwr_efi.c``, libzfs' ``zpool_label_disk``). A partition table without any such
-    name may belong to others.
+    ``labels`` are the names of its partitions: the pool's own, or those that zpool gives.
     """
     if disk.blocked:
         return False
@@ -317,23 +313,8 @@ def is_leftover(disk: Disk, claim: Claim, labels: list[str]) -> bool:
     if len(pools) == len(disk.uses):
         return True
     # The label of a cache device has no pool name (vdev_label_init), and a cache device holds no data of its own.
-    bare = all(use.kind == "exported" or "partition table" in use.text for use in disk.uses if not use.pool)
-    return (
-        bare
-        and any(labels)
-        and all(label in {claim.name, ""} or re.fullmatch(r"zfs-[0-9a-f]{16}", label) for label in labels)
-    )
-
-
-def partition_labels(disk: Disk) -> list[str]:
-    """Names of a disk's partitions in its partition table. Raises Failed."""
-    result = command.run(["lsblk", "-J", "-o", "TYPE,PARTLABEL", disk.path], timeout=20)
-    try:
-        listing = json.loads(result.stdout)
-    except ValueError as error:
-        raise Failed(Message("lsblk printed something that is not JSON"), result.stdout[:200]) from error
-    rows = [child for row in listing.get("blockdevices") or () for child in row.get("children") or ()]
-    return [str(row.get("partlabel") or "") for row in rows]
+    bare = all(use.kind == "exported" or use.is_bare_table for use in disk.uses if not use.pool)
+    return bare and inventory.is_table_of_zfs(labels, claim.name)
 
 
 def device_paths(pool: Pool | None) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ BY_PATH = Path("/dev/disk/by-path")
 COLUMNS = "NAME,PATH,TYPE,SIZE,MODEL,SERIAL,ROTA,LOG-SEC,PHY-SEC,TRAN,FSTYPE,LABEL,UUID,MOUNTPOINTS,PTTYPE,RM"
 # The name that says model and serial is the one a person can compare with the sticker; a bare WWN is the last choice.
 PREFERENCE = ("ata-", "nvme-", "scsi-", "usb-", "virtio-", "mmc-", "wwn-")
+ZFS_LABEL = re.compile(r"zfs-[0-9a-f]{16}")
 SMALLEST = 64 * 2**20  # ZFS's least size of a device (SPA_MINDEVSIZE)
 
 
@@ -69,9 +70,16 @@ def is_kept_by_pool(disk: str, pool: Pool, links: Mapping[str, str]) -> bool:
 
 
 def uses_of(
-    row: Mapping[str, Any], pool_of: Mapping[str, Pool], live: Mapping[str, Pool], links: Mapping[str, str]
+    row: Mapping[str, Any],
+    pool_of: Mapping[str, Pool],
+    live: Mapping[str, Pool],
+    links: Mapping[str, str],
+    resting: Collection[str] = (),
 ) -> Iterator[Use]:
-    """Every reason why this disk is not free, worst first."""
+    """Every reason why this disk is not free, worst first.
+
+    ``resting``: the devices of ``pool_of`` that their pool does not use, so that something else may be on them by now.
+    """
     parts = list(walk_nodes(row))
     mounts = [mount for part in parts for mount in part.get("mountpoints") or () if mount]
     if any(mount == "/" or mount.startswith(("/boot", "/usr", "/var")) for mount in mounts):
@@ -89,37 +97,35 @@ def uses_of(
     seen: set[tuple[str, str]] = set()
     for part in parts:
         kind, label, identity = part.get("fstype") or "", part.get("label") or "", part.get("uuid") or ""
-        if not kind or (kind, identity) in seen or part["name"] in pool_of:
+        if not kind or (kind, identity) in seen:
+            continue
+        of = pool_of.get(part["name"])
+        if of and (part["name"] not in resting or (kind, identity) == ("zfs_member", str(of.guid))):
             continue
         seen.add((kind, identity))
-        if kind == "zfs_member":
-            if identity in live:
-                name = live[identity].name
-                if not is_kept_by_pool(row["name"], live[identity], links):
-                    yield Use(
-                        "old",
-                        Message("was part of the pool {pool}, which has no place for it any more", pool=name),
-                        identity,
-                        name,
-                    )
-                    continue
-                yield Use(
-                    "pool",
-                    Message("belongs to the pool {pool}, which does not use it at the moment", pool=name),
-                    identity,
-                    name,
-                )
-                continue
-            called = label or Message("without a name")
-            text = Message("holds the pool {pool}, which is not in use here", pool=called)
-            yield Use("exported", text, identity, label)
-        elif kind in {"linux_raid_member", "LVM2_member"}:
-            yield Use("raid", Message("is part of a set of disks ({kind})", kind=kind), identity)
-        else:
-            called = Message("holds {kind} data called {label}", kind=kind, label=label) if label else None
-            yield Use("old", called or Message("holds {kind} data", kind=kind), identity)
+        yield use_of_signature(row["name"], kind, label, identity, live, links)
     if not seen and not mounts and row.get("pttype") and not any(part["name"] in pool_of for part in parts):
         yield Use("old", Message("has a partition table ({kind})", kind=row["pttype"]))
+
+
+def use_of_signature(
+    disk: str, kind: str, label: str, identity: str, live: Mapping[str, Pool], links: Mapping[str, str]
+) -> Use:
+    """What a signature on the disk of that kernel name says of it."""
+    if kind == "zfs_member" and identity in live:
+        name = live[identity].name
+        if is_kept_by_pool(disk, live[identity], links):
+            text = Message("belongs to the pool {pool}, which does not use it at the moment", pool=name)
+            return Use("pool", text, identity, name)
+        text = Message("was part of the pool {pool}, which has no place for it any more", pool=name)
+        return Use("old", text, identity, name)
+    if kind == "zfs_member":
+        called = label or Message("without a name")
+        return Use("exported", Message("holds the pool {pool}, which is not in use here", pool=called), identity, label)
+    if kind in {"linux_raid_member", "LVM2_member"}:
+        return Use("raid", Message("is part of a set of disks ({kind})", kind=kind), identity)
+    named = Message("holds {kind} data called {label}", kind=kind, label=label) if label else None
+    return Use("old", named or Message("holds {kind} data", kind=kind), identity)
 
 
 def disks_from(
@@ -132,6 +138,7 @@ def disks_from(
         ports.setdefault((slots or {})[link], link)
     pool_of: dict[str, Pool] = {}
     live: dict[str, Pool] = {}
+    resting: set[str] = set()
     for pool in pools:
         live[str(pool.guid)] = pool
         for device in pool.devices():
@@ -139,6 +146,8 @@ def disks_from(
                 continue
             link = Path(device.path).name
             pool_of[links.get(link, link)] = pool
+            if device.state in vdev_state.LOST:
+                resting.add(links.get(link, link))
     for row in listing.get("blockdevices") or ():
         size = int(row.get("size") or 0)
         if (
@@ -159,7 +168,7 @@ def disks_from(
             bus=row.get("tran") or ("virtio" if row["name"].startswith("vd") else ""),
             removable=bool(row.get("rm")),
             slot=ports.get(row["name"], ""),
-            uses=tuple(uses_of(row, pool_of, live, links)),
+            uses=tuple(uses_of(row, pool_of, live, links, resting)),
             content=tuple(
                 part["name"] for part in reversed(list(walk_nodes(row))) if part.get("fstype") or part.get("pttype")
             ),
@@ -190,3 +199,23 @@ def read_disks(pools: Iterable[Pool]) -> tuple[Disk, ...]:
         raise Failed(Message("lsblk printed something that is not JSON"), result.stdout[:200]) from error
     found = disks_from(listing, read_links(), pools, read_links(BY_PATH))
     return tuple(sorted(found, key=lambda disk: disk.path or disk.name))
+
+
+def read_partition_labels(path: str) -> list[str]:
+    """The names of a disk's partitions in its partition table, empty where one has none. Raises Failed."""
+    result = command.run(["lsblk", "-J", "-o", "TYPE,PARTLABEL", path], timeout=20)
+    try:
+        listing = json.loads(result.stdout)
+    except ValueError as error:
+        raise Failed(Message("lsblk printed something that is not JSON"), result.stdout[:200]) from error
+    rows = [child for row in listing.get("blockdevices") or () for child in row.get("children") or ()]
+    return [str(row.get("partlabel") or "") for row in rows]
+
+
+def is_table_of_zfs(labels: Collection[str], *own: str) -> bool:
+    """Whether a partition table has only names that ``zpool`` gives, or ``own`` ones, and at least one of them.
+
+    ``zpool`` names the first partition ``zfs-`` and digits, and the small ninth not at all (libefi's ``rdwr_efi.c``,
+    libzfs' ``zpool_label_disk``). A table without any such name may belong to others.
+    """
+    return any(labels) and all(label in {"", *own} or ZFS_LABEL.fullmatch(label) for label in labels)

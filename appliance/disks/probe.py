@@ -28,23 +28,48 @@ UNREADABLE = Use("unreadable", Message("cannot be read, so its content is unknow
 def inspect_disk(disk: Disk) -> Use | None:
     """What a disk holds that the inventory takes for empty; None where it is empty. Has udev reread a disk that it misjudged."""
     try:
-        found = query.query_disk(disk.path, ["blkid", "--probe", "--output", "export", disk.path], timeout=SECONDS)
-        if found.status not in {0, NOTHING, AMBIVALENT}:
+        status, words = read_signature(disk.path)
+        if status not in {0, NOTHING, AMBIVALENT}:
             return UNREADABLE
-        words = dict(line.split("=", 1) for line in found.stdout.splitlines() if "=" in line)
         if kind := words.get("TYPE") or words.get("PTTYPE"):
             # The next reading of the inventory then shows it, so the operation can be reviewed again.
             udev.reread_disks([disk.path])
             return Use("differs", Message("holds {kind} data that the system had not noticed (try again in a minute)", kind=kind[:30]))  # fmt: skip
-        if found.status == AMBIVALENT:
-            return UNKNOWN
-        for start in (0, max(disk.size - MIB, 0)):
-            argv = ["cmp", "--quiet", f"--bytes={MIB}", f"--ignore-initial={start}:0", disk.path, "/dev/zero"]
-            status = query.query_disk(disk.path, argv, timeout=SECONDS).status
-            if status:
-                return UNKNOWN if status == 1 else UNREADABLE
+        return UNKNOWN if status == AMBIVALENT else inspect_ends(disk.path, disk.size)
     except Failed:
         return UNREADABLE
+
+
+def inspect_member(path: str, size: int, guid: int) -> Use | None:
+    """What a partition of so many bytes holds that is not of the pool with that guid.
+
+    None where it has that pool's label, or no signature and only zeros at both ends, as after its label was cleared.
+    """
+    try:
+        status, words = read_signature(path)
+        if (words.get("TYPE"), words.get("UUID")) == ("zfs_member", str(guid)):
+            return None
+        if status not in {0, NOTHING, AMBIVALENT}:
+            return UNREADABLE
+        if kind := words.get("TYPE") or words.get("PTTYPE"):
+            return Use("old", Message("holds {kind} data", kind=kind[:30]))
+        return UNKNOWN if status == AMBIVALENT else inspect_ends(path, size)
+    except Failed:
+        return UNREADABLE
+
+
+def read_signature(path: str) -> tuple[int, dict[str, str]]:
+    """The exit status and the words of ``blkid --probe``. Raises Failed."""
+    found = query.query_disk(path, ["blkid", "--probe", "--output", "export", path], timeout=SECONDS)
+    return found.status, dict(line.split("=", 1) for line in found.stdout.splitlines() if "=" in line)
+
+
+def inspect_ends(path: str, size: int) -> Use | None:
+    """None where the first and the last MiB of a device are zeros. Raises Failed."""
+    for start in (0, max(size - MIB, 0)):
+        argv = ["cmp", "--quiet", f"--bytes={MIB}", f"--ignore-initial={start}:0", path, "/dev/zero"]
+        if status := query.query_disk(path, argv, timeout=SECONDS).status:
+            return UNKNOWN if status == 1 else UNREADABLE
     return None
 
 

@@ -188,6 +188,11 @@ class Use(msgspec.Struct, frozen=True):
         """Nothing may be made on such a disk; the others only hold something that would be erased."""
         return self.kind in {"system", "pool", "mounted", "swap", "raid", "differs", "unreadable"}
 
+    @property
+    def is_bare_table(self) -> bool:
+        """Whether nothing was recognised but a partition table, as ``inventory.uses_of`` says it."""
+        return self.kind == "old" and not self.identity and self.text.startswith("has a partition table (")
+
 
 class Disk(msgspec.Struct, frozen=True):
     path: str  # /dev/disk/by-id/...; empty where the hardware gives no stable name

@@ -17,7 +17,7 @@ from appliance.formatting import duration_text, size_text
 from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work, if_lost, never
 from appliance.pools.base import PoolOperation
-from appliance.rehearsal import checks, result, steps
+from appliance.rehearsal import checks, disk_content, result, steps
 from appliance.rehearsal.result import DiskOut, rehearsal_folder
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
@@ -208,7 +208,7 @@ def way_forward(pool: Pool, facts: Facts) -> str:
 class CleanUpRehearsal(PoolOperation, tag="clean-up-rehearsal"):
     """Put the disk of an interrupted rehearsal back, and delete the test data."""
 
-    needs_proof = never  # only test data is deleted, and the pool becomes redundant again
+    needs_proof = never  # only test data is deleted: a disk with anything else on it is not overwritten
 
     @property
     def title(self) -> str:
@@ -231,14 +231,23 @@ class CleanUpRehearsal(PoolOperation, tag="clean-up-rehearsal"):
         out = result.read_disk_out(self.pool, facts.datasets)
         pool = self.find_pool(facts)
         assert out and pool  # noqa: S101  # check said so
-        place = vdev_tree.find_vdev(pool, out.vdev) or vdev_tree.find_disk(pool, out.disk)
+        place, disk = disk_content.find_place(pool, out), facts.disk(out.disk)
+        identity = {
+            **self.identity(),
+            "disk": [out.vdev, out.disk],
+            "place": [place.vdev.guid, place.vdev.path] if place else [],
+            "content": disk.identity if disk else {},
+        }
+        state = state_text(pool, out, facts)
+        if place and (why := disk_content.reason_not_replaced(pool, place, out, facts)):
+            return self.plan_without_disk(state, why, identity)
         shown = [] if place is None else [["zpool", "online", "--", self.pool, vdev_tree.online_operand(place.vdev)], steps.replace_argv(self.pool, place, out)]  # fmt: skip
         commands = "\n# or, if the disk was cleared already:\n".join(map(shlex.join, shown))
         rest = [["zfs", "destroy", "--", rehearsal_folder(self.pool)], steps.wait_argv(self.pool)]
         return Plan(
             summary=Message(
                 "{state} The disk is put back, and the test data of the rehearsal is deleted.",
-                state=state_text(pool, out, facts),
+                state=state,
             ),
             steps=(
                 Step(
@@ -249,13 +258,40 @@ class CleanUpRehearsal(PoolOperation, tag="clean-up-rehearsal"):
                     (out.disk,),
                 ),
             ),
-            identity={**self.identity(), "disk": [out.vdev, out.disk]},
+            identity=identity,
             undo=Message("Start a rehearsal again to have a result."),
+        )
+
+    def plan_without_disk(self, state: str, why: str, identity: dict[str, object]) -> Plan:
+        """Only the test data goes: what is on the disk may be needed."""
+        return Plan(
+            summary=Message(
+                "{state} The test data of the rehearsal is deleted. The disk is not put back, because that would overwrite it.",
+                state=state,
+            ),
+            steps=(
+                Step(
+                    "delete",
+                    Message("Delete the test data"),
+                    shlex.join(["zfs", "destroy", "--", rehearsal_folder(self.pool)]),
+                    partial(steps.remove_folder, self.pool),
+                    (rehearsal_folder(self.pool),),
+                ),
+            ),
+            identity=identity,
+            warnings=(
+                Message(
+                    "{why} If you do not need what is on the disk, replace it on the page of {pool}. Otherwise take it out, and replace it with another.",
+                    why=why,
+                    pool=self.pool,
+                ),
+            ),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
         pool = self.find_pool(facts)
-        return pool is not None and pool.state == "ONLINE" and facts.dataset(rehearsal_folder(self.pool)) is None
+        whole = pool is not None and (step == "delete" or pool.state == "ONLINE")
+        return whole and facts.dataset(rehearsal_folder(self.pool)) is None
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         pool = self.find_pool(facts)

@@ -11,14 +11,13 @@ import msgspec
 
 from appliance import command
 from appliance.benchmarks import environment, workload_command, workloads
-from appliance.disks import inventory
 from appliance.disks.clear_labels import zero_ends
 from appliance.disks.erase import progress_text
 from appliance.errors import Failed, explain_error
 from appliance.facts import user_properties, vdev_state
-from appliance.facts.box import Disk, LongWork, Pool
+from appliance.facts.box import LongWork, Pool
 from appliance.facts.datasets import Dataset
-from appliance.formatting import disk_label, size_text
+from appliance.formatting import size_text
 from appliance.message import Message
 from appliance.operation import Work
 from appliance.pools import progress
@@ -26,6 +25,7 @@ from appliance.pools.progress import RateSample, WorkRate
 from appliance.pools.vdevs import retry
 from appliance.pools.vdevs.base import ashift_option, read_back
 from appliance.pools.vdevs.online_offline import can_do_without
+from appliance.rehearsal import disk_content
 from appliance.rehearsal.result import LONGEST_NAME, DiskOut, RehearsalResult, member_names, rehearsal_folder
 from appliance.zfs import list_snapshots, mountpoints, private_mount, status, vdev_tree
 from appliance.zfs.vdev_tree import Place
@@ -150,26 +150,16 @@ def clear_disk(pool: str, out: DiskOut, work: Work) -> None:
     place = vdev_tree.find_vdev(found, out.vdev)
     if place is None or place.vdev.state in vdev_state.WORKING or place.vdev.path != f"{out.disk}-part1":
         raise Failed(Message("The disk is not offline in {pool}, so it was not cleared", pool=pool))
-    refuse_other_uses(found, out)
+    disk_content.refuse_other_uses(found, out)
     zero_ends(place.vdev.path)
     work.note(Message("The labels of the disk are cleared"))
 
 
-def refuse_other_uses(pool: Pool, out: DiskOut) -> Disk:
-    """The disk as it is now. Raises Failed where it is not there, or anything else than the pool uses it."""
-    disk = next((one for one in inventory.read_disks(status.read_pools()) if one.path == out.disk), None)
-    if disk is None:
-        raise Failed(Message("The disk does not answer any more"))
-    others = [use for use in disk.uses if use.blocks and use.identity != str(pool.guid)]
-    if others:
-        raise Failed(
-            Message("{disk} {text}. Nothing more was written to it", disk=disk_label(disk), text=others[0].text)
-        )
-    return disk
-
-
 def replace_argv(pool: str, place: Place, out: DiskOut) -> list[str]:
-    """The command that puts the disk into its own place. ``-f``: its partition table is still the one of this pool."""
+    """The command that puts the disk into its own place.
+
+    ``-f``: its partition table is still the one of this pool. It overwrites whatever is there, so look at the content before.
+    """
     return ["zpool", "replace", "-f", *ashift_option(place.group.ashift), "--", pool, str(place.vdev.guid), out.disk]
 
 
@@ -180,7 +170,7 @@ def rebuild_disk(pool: str, out: DiskOut, share: int, work: Work) -> None:
     place = vdev_tree.find_vdev(found, out.vdev)
     if place is None or place.vdev.state in vdev_state.WORKING:
         raise Failed(Message("The disk is not offline in {pool}, so it was not rebuilt", pool=pool))
-    disk = refuse_other_uses(found, out)
+    disk = disk_content.refuse_other_uses(found, out)
     began = time.monotonic()
     retry.run_with_udev_retry(replace_argv(pool, place, out), timeout=LONG)
     wait_for_rebuild(pool, work)
@@ -318,9 +308,12 @@ def is_ours(folder: Dataset) -> bool:
 
 
 def put_back(pool: str, out: DiskOut, work: Work) -> None:
-    """Bring the disk online where it is still as it was, else begin to rebuild it. Raises Failed."""
+    """Bring the disk online where it is still as it was, else begin to rebuild it.
+
+    Raises Failed where it is another disk, or somebody has stored something on it meanwhile.
+    """
     found = read_back(pool)
-    place = vdev_tree.find_vdev(found, out.vdev) or vdev_tree.find_disk(found, out.disk)
+    place = disk_content.find_place(found, out)
     if place is None or place.vdev.state in vdev_state.WORKING or is_being_replaced(place):
         return
     if place.vdev.state == "OFFLINE":
@@ -332,7 +325,7 @@ def put_back(pool: str, out: DiskOut, work: Work) -> None:
         if place.vdev.state in vdev_state.WORKING:
             work.note(Message("The disk is online again"))
             return
-    refuse_other_uses(found, out)
+    disk_content.refuse_other_content(found, place, out)
     retry.run_with_udev_retry(replace_argv(pool, place, out), timeout=LONG)
     work.note(Message("The disk is being rebuilt"))
 
@@ -358,8 +351,10 @@ def clear_up(pool: str, out: DiskOut, work: Work) -> None:
     if problem:
         raise Failed(Message("The test data is deleted, but the disk is not back in {pool}. Replace it on the pool's page", pool=pool), explain_error(problem)) from problem  # fmt: skip
     command.run(wait_argv(pool), timeout=LONGEST, meanwhile=lambda: refuse_suspended(pool))
-    place = vdev_tree.find_disk(read_back(pool), out.disk)
-    if place is None or place.vdev.state not in vdev_state.WORKING:
+    found = read_back(pool)
+    place = vdev_tree.find_disk(found, out.disk) or vdev_tree.find_vdev(found, out.vdev)
+    # Another disk may have been put into its place meanwhile, and the pool is complete without it.
+    if place.vdev.state not in vdev_state.WORKING if place else found.state != "ONLINE":
         raise Failed(
             Message(
                 "The test data is deleted, but the disk is not back in {pool}. Replace it on the pool's page", pool=pool

@@ -78,6 +78,25 @@ def test_a_disk_that_its_pool_has_lost_still_belongs_to_that_pool():
     assert disk.blocked.pool == "tank"
 
 
+@pytest.mark.parametrize("state", ["OFFLINE", "FAULTED"])
+def test_what_was_stored_on_a_disk_that_its_pool_does_not_use_is_seen(state):
+    """Derived: sdb was taken offline, and its partition has another signature now."""
+    pool = recorded_pool()
+    (group,) = pool.vdevs
+    resting = replace(group.children[1], state=state)
+    pool = replace(pool, vdevs=(replace(group, children=(group.children[0], resting, *group.children[2:])),))
+    listing = recorded(LSBLK)
+    assert [use.kind for use in found(listing, pools=(pool,))["sdb"].uses] == ["pool"]
+    part = next(row for row in listing["blockdevices"] if row["name"] == "sdb")["children"][0]
+    part |= {"fstype": "ntfs", "label": "photos", "uuid": "01D8"}
+    assert [(use.kind, use.text) for use in found(listing, pools=(pool,))["sdb"].uses] == [
+        ("pool", "is part of the pool tank"),
+        ("old", "holds ntfs data called photos"),
+    ]
+    part |= {"fstype": "zfs_member", "label": "attic", "uuid": "8"}
+    assert [use.kind for use in found(listing, pools=(pool,))["sdb"].uses] == ["pool", "exported"]
+
+
 def test_a_disk_that_its_pool_has_replaced_is_free_to_be_erased():
     """Derived: the pulled pool with another disk in the place of the one that still carries its label."""
     pulled = recorded_pool("zpool-status-pulled-2.3.9.json")

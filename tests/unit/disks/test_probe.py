@@ -71,6 +71,26 @@ def test_disk_that_cannot_be_read_blocks(image):
     assert found.blocks
 
 
+def member(path: Path) -> Use | None:
+    return probe.inspect_member(str(path), SIZE, 7)
+
+
+def test_partition_of_a_pool_is_cleared_or_has_the_label_of_that_pool_alone(image, monkeypatch):
+    assert member(image) is None
+    put(image, SIZE - 1, b"\x5a")
+    assert member(image) == probe.UNKNOWN
+    put(image, 0, b"LUKS\xba\xbe\x00\x01")
+    found = member(image)
+    assert found is not None
+    assert found.text == "holds crypto_LUKS data"
+    assert member(image.parent / "gone") == probe.UNREADABLE
+    # Derived: what blkid prints of a partition of a pool, whose UUID is the guid.
+    for uuid, mine in (("7", True), ("8", False)):
+        said = f"DEVNAME=/dev/sdb1\nLABEL=tank\nUUID={uuid}\nTYPE=zfs_member\nUSAGE=filesystem\n"
+        monkeypatch.setattr(query, "query_disk", lambda _path, argv, said=said, **_more: command.Result(tuple(argv), 0, said, "", 0.0))  # fmt: skip
+        assert (member(image) is None) is mine
+
+
 def test_disk_that_hangs_is_unreadable(image, monkeypatch):
     def silent(*_args: Any, **_more: Any) -> None:
         raise Failed("the disk did not answer")

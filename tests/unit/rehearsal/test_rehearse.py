@@ -260,6 +260,38 @@ def test_clean_up_needs_test_data_of_a_rehearsal():
     assert clean_up().probe("clean", facts())
 
 
+def holding(*uses: Use) -> Facts:
+    """Disk 2 is out of tank, and this is on it."""
+    found = facts(shapes.mirror("ONLINE", "OFFLINE"), root(), folder())
+    return replace(found, disks=tuple(replace(one, uses=uses) if one.path == path_of(2) else one for one in found.disks))  # fmt: skip
+
+
+def test_clean_up_leaves_a_disk_alone_on_which_something_was_stored_meanwhile():
+    plan = checked_plan(clean_up(), holding(Use("old", "holds ntfs data called photos", "01D8")))
+    assert [step.command_text for step in plan.steps] == ["zfs destroy -- tank/larder-rehearsal"]
+    assert "The disk is not put back, because that would overwrite it." in plan.summary
+    assert "holds ntfs data called photos. If you do not need what is on the disk, replace it" in plan.warnings[0]
+    assert clean_up().probe("delete", facts(shapes.mirror("ONLINE", "OFFLINE")))
+    cleared = checked_plan(clean_up(), holding(Use("old", "has a partition table (gpt)")))
+    assert "zpool replace -f" in cleared.steps[0].command_text
+
+
+def test_clean_up_of_a_record_that_names_another_disk_overwrites_none():
+    found = facts(shapes.mirror("ONLINE", "OFFLINE"), root(), folder({**OUT, "disk": path_of(5)}))
+    plan = checked_plan(clean_up(), found)
+    assert [step.command_text for step in plan.steps] == ["zfs destroy -- tank/larder-rehearsal"]
+    assert "names another disk than the one that is out of tank" in plan.warnings[0]
+
+
+def test_review_of_a_clean_up_counts_only_for_what_is_on_the_disk_then():
+    table = Use("old", "has a partition table (gpt)")
+    before, after = (
+        checked_plan(clean_up(), holding(*uses))
+        for uses in ((table,), (Use("pool", "is part of the pool tank", "7", "tank"),))
+    )
+    assert before.digest() != after.digest()
+
+
 # --- what is stored ---------------------------------------------------------------------------------------------
 def test_result_is_read_from_the_top_folder_alone():
     found = result.read_result(shapes.mirror(), [root(properties=noted(RESULT))])

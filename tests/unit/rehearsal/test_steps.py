@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from appliance import command
 from appliance.benchmarks import environment
-from appliance.disks import inventory
+from appliance.disks import inventory, probe
 from appliance.errors import Cancelled, Failed
 from appliance.facts.box import Disk, LongWork, Pool, Use
 from appliance.facts.datasets import Dataset
@@ -46,12 +46,18 @@ class Box:
         self.online_works = True
         self.cleared: list[str] = []
         self.during: Callable[[], None] = lambda: None
+        self.labels = ["zfs-0123456789abcdef", None]  # of the partitions of the disk; None: without a name
+        self.on_partition: Use | None = None  # what is read of its first one besides the pool's label
 
     def run(self, argv: list[str], **options: Any) -> command.Result:
         self.ran.append(list(argv))
         match argv[:2]:
             case ["zfs", "list"]:
                 return command.Result(tuple(argv), 0, "\n".join(self.listed), "", 0.0)
+            case ["lsblk", "-J"]:
+                rows = [{"type": "part", "partlabel": label} for label in self.labels]
+                listing = {"blockdevices": [{"type": "disk", "partlabel": None, "children": rows}]}
+                return command.Result(tuple(argv), 0, json.dumps(listing), "", 0.0)
             case ["zfs", "create"]:
                 self.datasets.append(folder())
                 self.listed.append("tank/larder-rehearsal")
@@ -73,7 +79,7 @@ class Box:
     @property
     def changes(self) -> list[str]:
         """The commands that change something."""
-        return [" ".join(argv[:2]) for argv in self.ran if argv[:2] != ["zfs", "list"]]
+        return [" ".join(argv[:2]) for argv in self.ran if argv[:2] != ["zfs", "list"] and argv[0] != "lsblk"]
 
 
 @pytest.fixture
@@ -99,6 +105,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Box:
     monkeypatch.setattr(list_snapshots, "list_snapshots", lambda _names: iter(()))
     monkeypatch.setattr(environment, "is_suspended", lambda _pool: False)
     monkeypatch.setattr(steps, "zero_ends", found.cleared.append)
+    monkeypatch.setattr(probe, "inspect_member", lambda *_given: found.on_partition)
     monkeypatch.setattr(steps, "LOOKS", 1)
     monkeypatch.setattr(steps, "SECONDS_BETWEEN_LOOKS", 0)
     return found
@@ -240,6 +247,72 @@ def test_disk_that_was_cleared_is_rebuilt_after_it_did_not_come_online(machine):
     machine.online_works = False
     steps.clear_up("tank", OUT, Working())
     assert machine.changes == ["zpool online", "zpool replace", "zfs destroy", "zpool wait"]
+
+
+OTHERS = [
+    Use("old", "holds ntfs data called photos", "01D8"),
+    Use("old", "holds ext4 data"),
+    Use("exported", "holds the pool attic, which is not in use here", "9", "attic"),
+    Use("mounted", "is in use at /mnt"),
+]
+
+
+def hold(machine: Box, *uses: Use) -> None:
+    """What the inventory sees on the disk that is out."""
+    machine.disks = [replace(one, uses=uses) if one.path == path_of(2) else one for one in machine.disks]
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=["ntfs", "ext4", "another pool", "mounted"])
+def test_disk_on_which_something_was_stored_meanwhile_is_never_overwritten(machine, other):
+    left_over(machine)
+    offline(machine)
+    machine.online_works = False
+    for uses in ((PART, other), (other,)):
+        hold(machine, *uses)
+        with pytest.raises(Failed, match="Nothing more was written to it"):
+            steps.put_back("tank", OUT, Working())
+    assert "zpool replace" not in machine.changes
+    with pytest.raises(Failed, match=rf"the disk is not back in tank.*{other.text}"):
+        steps.clear_up("tank", OUT, Working())
+    assert "zfs destroy" in machine.changes
+
+
+@pytest.mark.parametrize("labels", [["Basic data partition"], ["zfs-0123456789abcdef", "photos"], [None], []])
+def test_disk_with_partitions_that_zpool_did_not_make_is_never_overwritten(machine, labels):
+    offline(machine)
+    machine.online_works = False
+    machine.labels = labels
+    hold(machine, Use("old", "has a partition table (gpt)"))
+    with pytest.raises(Failed, match="does not recognise"):
+        steps.put_back("tank", OUT, Working())
+    assert "zpool replace" not in machine.changes
+
+
+def test_disk_whose_partition_is_neither_cleared_nor_of_the_pool_is_never_overwritten(machine):
+    offline(machine)
+    machine.online_works = False
+    hold(machine, Use("old", "has a partition table (gpt)"))
+    machine.on_partition = probe.UNKNOWN
+    with pytest.raises(Failed, match="does not recognise"):
+        steps.put_back("tank", OUT, Working())
+    machine.on_partition = None
+    steps.put_back("tank", OUT, Working())
+    assert machine.changes.count("zpool replace") == 1
+
+
+def test_record_that_names_another_disk_than_that_of_the_place_overwrites_none(machine):
+    offline(machine)
+    machine.online_works = False
+    with pytest.raises(Failed, match="is not the disk that is out of tank"):
+        steps.put_back("tank", DiskOut(vdev=102, disk=path_of(5)), Working())
+    assert "zpool replace" not in machine.changes
+
+
+def test_clean_up_ends_well_where_another_disk_has_taken_the_place(machine):
+    left_over(machine)
+    machine.pool = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(5)))
+    steps.clear_up("tank", OUT, Working())
+    assert machine.changes == ["zfs destroy", "zpool wait"]
 
 
 def test_disk_that_is_in_use_or_being_rebuilt_is_left_alone(machine):
