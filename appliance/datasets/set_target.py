@@ -6,6 +6,7 @@ does; where it does not, all of it is put back.
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections.abc import Iterator
 
@@ -133,13 +134,18 @@ class SetTarget(DatasetOperation, tag="set-target"):
                 Step(
                     "serve",
                     Message("Serve it and check that it works") if self.iscsi else Message("Stop serving it"),
-                    f"write {configfs.ROOT}",
+                    "\n".join(
+                        [*([shlex.join(serve.mode_argv(self.dataset))] if self.iscsi else []), f"write {configfs.ROOT}"]
+                    ),
                     lambda work: self.serve(work, volume, former),
                     (device_of(self.dataset),),
                 ),
             ),
             identity={**self.plan_identity(), **teardown.connected_computers(shares)},
-            warnings=(*teardown.disk_warnings(shares), *self.list_warnings()),
+            warnings=(
+                *teardown.disk_warnings(shares),
+                *self.list_warnings(targets.volume_part(volume) if volume else None),
+            ),
             undo=Message("It can be switched on again. What is on the volume stays.")
             if not self.iscsi
             else Message("It can be switched off at any time."),
@@ -160,9 +166,18 @@ class SetTarget(DatasetOperation, tag="set-target"):
             }
         return {key: value for key, value in rows.items() if value}
 
-    def list_warnings(self) -> Iterator[str]:
+    def list_warnings(self, former: Iscsi | None) -> Iterator[str]:
         if self.iscsi is None:
             return
+        if former and former.block != self.iscsi.block:
+            yield Message(
+                "The sector size changes. What is on the volume cannot be read until you set {former} bytes again. Do not let the other computer initialise or format it.",
+                former=former.block,
+            )
+        if former is None:
+            yield Message(
+                "This box no longer shows the partitions on the volume (volmode=dev), not even after you stop sharing it."
+            )
         if self.iscsi.open_to_all:
             who = (
                 Message("calls itself by one of these names") if self.iscsi.initiators else Message("reaches this box")
@@ -207,8 +222,10 @@ class SetTarget(DatasetOperation, tag="set-target"):
 
     def serve(self, work: Work, before: Dataset | None, former: chap.Secrets | None) -> None:
         was_agreed = self.guid in approved.read_approved()
+        mode = None
         approved.set_approved(self.guid, share=self.iscsi is not None)
         try:
+            mode = serve.read_mode(self.dataset) if self.iscsi else None
             publish.publish_shares(publish.agreed_facts(), [ISCSI], changed={device_of(self.dataset)}, note=work.note)
             if self.iscsi and not serve.is_served(self.iscsi.iqn, device_of(self.dataset)):
                 raise Failed(Message("{iqn} is in the settings and is not served", iqn=self.iscsi.iqn))
@@ -217,6 +234,9 @@ class SetTarget(DatasetOperation, tag="set-target"):
             if former:
                 chap.store_secrets(self.guid, former)
             self.put_back(work, before)
+            if mode and not (before and targets.volume_part(before)):
+                with contextlib.suppress(LarderError):  # why it is not served is what has to be told
+                    serve.put_mode_back(self.dataset, mode)
             raise
         if self.iscsi is None:
             chap.delete_secrets(self.guid)

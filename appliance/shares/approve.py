@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterator
 
 import msgspec
@@ -17,6 +18,7 @@ from appliance.operation import Operation, Plan, Step, Work
 from appliance.shares import approved, publish
 from appliance.shares.iscsi import configfs
 from appliance.shares.iscsi.part import device_of, place_of
+from appliance.shares.iscsi.serve import mode_argv
 from appliance.shares.iscsi.targets import wanted_volumes
 from appliance.shares.settings import (
     CALLED,
@@ -152,6 +154,14 @@ class ApproveShares(Operation, tag="approve-shares"):
                     open_disks=", ".join(open_disks),
                 )
             )
+        volumes = [dataset.name for dataset, _setting in offers if dataset.kind == "volume"]
+        if volumes:
+            warnings.append(
+                Message(
+                    "This box no longer shows the partitions on {volumes} (volmode=dev), not even after you stop sharing.",
+                    volumes=", ".join(volumes),
+                )
+            )
         protocols = [one for one in CALLED if any(getattr(setting, one) for _dataset, setting in offers)]
         return Plan(
             summary=summary_text(len(offers), self.pool),
@@ -159,7 +169,7 @@ class ApproveShares(Operation, tag="approve-shares"):
                 Step(
                     "serve",
                     Message("Serve them and check that it works"),
-                    "\n".join(written_by(one) for one in protocols),
+                    "\n".join([*(shlex.join(mode_argv(one)) for one in volumes), *map(written_by, protocols)]),
                     lambda work: self.serve(work, offers, protocols),
                     tuple(said),
                 ),

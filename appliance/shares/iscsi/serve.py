@@ -184,16 +184,37 @@ def prepare_devices(wanted: Iterable[Target], tree: configfs.Tree) -> dict[str, 
     return left
 
 
+def mode_argv(volume: str) -> list[str]:
+    """The command that has this box look for no partitions on a volume; it runs where the volume is not so yet."""
+    return ["zfs", "set", "volmode=dev", volume]
+
+
+def read_mode(volume: str) -> tuple[str, str]:
+    """``volmode`` of a volume and where that comes from: local, default, received, inherited from … Raises Failed."""
+    argv = ["zfs", "get", "-Hp", "-o", "value,source", "volmode", volume]
+    mode, _tab, source = command.run(argv, timeout=60).stdout.strip().partition("\t")
+    return mode, source
+
+
+def put_mode_back(volume: str, former: tuple[str, str]) -> None:
+    """Set ``volmode`` as it was, where it has changed since. Raises Failed."""
+    if read_mode(volume) == former:
+        return
+    mode, source = former
+    received = ["-S"] if source == "received" else []
+    command.run(["zfs", "set", f"volmode={mode}", volume] if source == "local" else ["zfs", "inherit", *received, "volmode", volume], timeout=60)  # fmt: skip
+
+
 def open_device(volume: str, device: str) -> None:
     """Set ``volmode=dev``, zfsprops(7), and wait for the device: what is on the volume belongs to the other computer, and
     this box looks for no partitions in it. Raises Failed.
 
     ZFS then takes the old device away and makes a new one, some time after the command has ended.
     """
-    said = command.run(["zfs", "get", "-Hp", "-o", "value", "volmode", volume], timeout=60).stdout.strip()
+    said, _source = read_mode(volume)
     before = device_number(Path(device))
     if said != "dev":
-        command.run(["zfs", "set", "volmode=dev", volume], timeout=60)
+        command.run(mode_argv(volume), timeout=60)
     until = time.monotonic() + SECONDS_FOR_DEVICE
     while time.monotonic() < until:
         now = device_number(Path(device))

@@ -43,7 +43,6 @@ class Kernel:
         self.tree = configfs.Tree()
         self.volumes: dict[str, Dataset] = {PLAIN.name: PLAIN}
         self.refuses = ""
-        self.modes: dict[str, str] = {}
 
     def carry_out(self, acts: Any) -> None:
         wanted = list(acts)
@@ -119,6 +118,48 @@ def test_what_the_kernel_refuses_is_all_put_back(kernel, folders):
     assert kernel.volumes["tank/vm"].share == ""
     assert approved.read_approved() == frozenset()
     assert kernel.served == []
+
+
+@pytest.mark.parametrize(
+    ("former", "argv"),
+    [
+        ("default\tdefault", ["zfs", "inherit", "volmode", "tank/vm"]),
+        ("full\tinherited from tank", ["zfs", "inherit", "volmode", "tank/vm"]),
+        ("full\treceived", ["zfs", "inherit", "-S", "volmode", "tank/vm"]),
+        ("full\tlocal", ["zfs", "set", "volmode=full", "tank/vm"]),
+        ("dev\tlocal", None),
+    ],
+)
+def test_mode_of_a_volume_that_could_not_be_served_is_put_back(kernel, commands, folders, former, argv):
+    kernel.refuses, mode = "tpgt_1", [former]
+
+    def on_run(ran: list[str]) -> None:
+        if "volmode=dev" in ran:
+            mode[0] = "dev\tlocal"
+        elif "volmode" not in ran:
+            kernel.on_run(ran)
+        commands.answers["zfs"] = f"{mode[0]}\n" if ran[:2] == ["zfs", "get"] else ""
+
+    commands.on_run = on_run
+    with pytest.raises(Failed, match="is not served"):
+        run(of())
+    changes = [ran for ran in commands.ran if ran[:2] in (["zfs", "set"], ["zfs", "inherit"]) and "volmode" in str(ran)]
+    assert changes == ([["zfs", "set", "volmode=dev", "tank/vm"], argv] if argv else [])
+
+
+def test_plan_shows_that_this_box_stops_looking_for_partitions():
+    plan = of().plan(box(datasets=(PLAIN,)))
+    assert plan.steps[-1].command_text.startswith("zfs set volmode=dev tank/vm\nwrite ")
+    assert "no longer shows the partitions" in str(plan.warnings)
+    assert "volmode" not in of(iscsi=None).plan(box(datasets=(volume(),))).steps[-1].command_text
+
+
+def test_other_sectors_for_a_volume_in_use_are_warned_of():
+    changed = of(iscsi=Iscsi(name="vm", block=4096))
+    said = "cannot be read until you set 512 bytes again"
+    assert said in str(changed.plan(box(datasets=(volume(),))).warnings)
+    assert "sector size changes" not in str(of().plan(box(datasets=(volume(),))).warnings)
+    assert "sector size changes" not in str(changed.plan(box(datasets=(PLAIN,))).warnings)
 
 
 def test_secrets_are_kept_by_root_alone_and_put_back_after_a_failure(kernel, commands, folders):
@@ -324,6 +365,8 @@ def test_volumes_that_came_with_a_pool_are_offered_unless_their_secret_stayed_be
     asked = approve.ApproveShares(pool="tank", guid=TANK.guid)
     assert asked.needs_proof(known, asked.plan(known))
     assert "erase tank/vm" in str(asked.plan(known).warnings)
+    assert "partitions on tank/vm" in str(asked.plan(known).warnings)
+    assert asked.plan(known).steps[0].command_text.startswith("zfs set volmode=dev tank/vm\n")
     served = Share("iscsi", f"{PREFIX}vm", "/dev/zvol/tank/vm")
     assert approve.offered_shares(replace(known, shares=(served,)), "tank") == []
     assert json.loads(plain.share)["iscsi"] == {"name": "vm"}
