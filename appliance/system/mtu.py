@@ -1,7 +1,7 @@
 """The MTU of a network port: what it is, who manages the port, and a trial that puts the former value back by itself.
 
 Nothing of a trial is lasting. A systemd timer, armed before the change, puts the former value back after ``SECONDS``, also
-if everything of Larder has ended; a restart of the box brings it back as well. What was confirmed is a number in a file of
+if everything of Larder has ended, and with it what was confirmed before; a restart of the box brings it back as well. What was confirmed is a number in a file of
 the agent, which ``/etc/network/if-up.d/larder-mtu`` sets whenever ifupdown (Debian's ``/etc/network/interfaces``) brings
 the port up. Ports that somebody else manages are refused.
 """
@@ -139,6 +139,19 @@ def note_unreached(port: str, mtu: int, deaf: tuple[str, ...], silent: tuple[str
 
 def confirmed_file(port: str) -> Path:
     return paths.AGENT_STATE / "mtu" / port
+
+
+def former_file(port: str) -> Path:
+    """What was confirmed before a trial, for the timer, beside the trial's; there is none where nothing was."""
+    return paths.RUN / f"mtu-former-{port}"
+
+
+def read_confirmed(port: str) -> bytes | None:
+    """The content of the confirmed file. Raises OSError where it cannot be read."""
+    try:
+        return confirmed_file(port).read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 def list_confirmed() -> tuple[str, ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 
 import msgspec
 
 from appliance import command
-from appliance.errors import Failed, Reason, Refused
+from appliance.errors import Failed, LarderError, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work, never
@@ -29,12 +30,31 @@ def set_argv(port: str, value: int) -> tuple[str, ...]:
     return ("ip", "link", "set", "dev", port, "mtu", str(value))
 
 
+# What the timer runs: the confirmed file as it was, then the value. Keeping is written before the timer is stopped, so a kill in
+# between is undone whole. It has no ${…}, which systemd would expand.
+PUT_BACK = (
+    'if [ -f "$3" ]; then cmp -s "$3" "$4" || { cp "$3" "$5" && mv -f "$5" "$4"; }; else rm -f "$4"; fi; '
+    'exec ip link set dev "$1" mtu "$2"'
+)
+
+
 def timer_argv(port: str, former: int) -> tuple[str, ...]:
     """The timer belongs to systemd: it acts also if everything of Larder has ended."""
+    kept = mtu.confirmed_file(port)
+    beside = kept.with_name(f".{port}.new")  # no name of a port
     return (
         "systemd-run", "--quiet", "--collect", f"--unit={unit_of(port)}", f"--on-active={mtu.SECONDS}s",
-        "--timer-property=AccuracySec=1s", *set_argv(port, former),
+        "--timer-property=AccuracySec=1s",
+        "sh", "-c", PUT_BACK, "sh", port, str(former), str(mtu.former_file(port)), str(kept), str(beside),
     )  # fmt: skip
+
+
+def stop_argv(port: str) -> tuple[str, ...]:
+    """Stop the timer, and what it may have begun already, before that is half done."""
+    return ("systemctl", "stop", f"{unit_of(port)}.timer", f"{unit_of(port)}.service")
+
+
+NOT_LOADED = 5  # exit status of systemctl where there is no such unit, so it has acted or was stopped before
 
 
 class MtuOperation(Operation):
@@ -86,7 +106,7 @@ class TryMtu(MtuOperation, tag="try-mtu"):
         return Plan(
             summary=join_messages([first, then]) if larger else then,
             steps=(
-                Step("arm", Message("Set a timer that puts {former} back", former=self.former), " ".join(timer_argv(self.port, self.former)), self.arm),
+                Step("arm", Message("Set a timer that puts {former} back", former=self.former), shlex.join(timer_argv(self.port, self.former)), self.arm),
                 Step("change", Message("Set {mtu}", mtu=self.mtu), " ".join(set_argv(self.port, self.mtu)), self.change),
                 Step("ask", Message("See whether full frames reach the computers that are connected"), Message("an ICMP echo request of that size to each, not to be fragmented"), self.ask),
             ),
@@ -123,9 +143,18 @@ class TryMtu(MtuOperation, tag="try-mtu"):
         clients = full_frames.list_clients(self.port)
         work.progress(0, Message("Asking the computers that are connected"))
         silent = full_frames.ask_clients(clients, full_frames.SMALL).silent
+        self.note_former()
         command.run(timer_argv(self.port, self.former), timeout=60)
         until = mtu.now() + mtu.SECONDS
         mtu.note_trial(mtu.Trial(port=self.port, mtu=self.mtu, former=self.former, until=until, clients=clients, silent=silent))  # fmt: skip
+
+    def note_former(self) -> None:
+        """Have a copy of what was confirmed where the timer finds it."""
+        confirmed = mtu.read_confirmed(self.port)
+        if confirmed is None:
+            mtu.former_file(self.port).unlink(missing_ok=True)
+        else:
+            write_atomically(mtu.former_file(self.port), confirmed, mode=0o644)
 
     def change(self, work: Work) -> None:
         """Set the value; where the port does not take it, the timer is not needed."""
@@ -199,7 +228,7 @@ class KeepMtu(MtuOperation, tag="keep-mtu"):
 
     def plan(self, facts: Facts) -> Plan:
         kept = mtu.confirmed_file(self.port)
-        stop, write = f"systemctl stop {unit_of(self.port)}.timer", f"write {kept}"
+        write = f"rm -f {kept}" if self.mtu == mtu.USUAL else f"write {kept}"
         return Plan(
             summary=Message(
                 "{port} keeps an MTU of {mtu}, also after a restart of the box.", port=self.port, mtu=self.mtu
@@ -207,8 +236,8 @@ class KeepMtu(MtuOperation, tag="keep-mtu"):
             steps=(
                 Step(
                     "keep",
-                    Message("Stop the timer and store {mtu}", mtu=self.mtu),
-                    f"{stop}\n{write}",
+                    Message("Store {mtu} and stop the timer", mtu=self.mtu),
+                    f"{write}\n{shlex.join(stop_argv(self.port))}",
                     self.keep,
                     (str(kept),),
                 ),
@@ -218,22 +247,39 @@ class KeepMtu(MtuOperation, tag="keep-mtu"):
         )
 
     def keep(self, work: Work) -> None:
-        """Stop the timer, look whether it has acted, and only then store the value."""
+        """Store the value, stop the timer, and look whether it has acted.
+
+        Until it is stopped, the timer puts both back, the file and the value, also if this ends in between.
+        """
+        over = Reason("mtu-trial-over", "The former MTU is back already. Try the other one again.")
         if mtu.read_trial(self.port) is None:
-            raise Refused(Reason("mtu-trial-over", "The former MTU is back already. Try the other one again."))
-        command.run(("systemctl", "stop", f"{unit_of(self.port)}.timer"), timeout=30)
-        if mtu.read_mtu(self.port) != self.mtu:
-            raise Refused(Reason("mtu-trial-over", "The former MTU is back already. Try the other one again."))
+            raise Refused(over)
+        before = mtu.read_confirmed(self.port)
+        wanted = None if self.mtu == mtu.USUAL else f"{self.mtu}\n".encode()
+        try:
+            self.store(wanted)
+            command.run(stop_argv(self.port), timeout=30, accept=(0, NOT_LOADED))
+            if mtu.read_mtu(self.port) != self.mtu:
+                raise Refused(over)
+        except (LarderError, OSError):
+            self.store(before)
+            raise
+        self.store(wanted)  # where the timer had begun with the file
+        mtu.trial_file(self.port).unlink(missing_ok=True)
+        mtu.former_file(self.port).unlink(missing_ok=True)
+        mtu.unreached_file(self.port).unlink(missing_ok=True)
+
+    def store(self, content: bytes | None) -> None:
+        """Have that in the file, or none. Raises OSError."""
         kept = mtu.confirmed_file(self.port)
-        if self.mtu == mtu.USUAL:
-            kept.unlink(missing_ok=True)
+        if mtu.read_confirmed(self.port) == content:
+            return
+        if content is None:
+            kept.unlink()
+            sync_folder(kept.parent)
         else:
             kept.parent.mkdir(mode=0o755, exist_ok=True)
-            write_atomically(kept, f"{self.mtu}\n".encode(), mode=0o644)
-        if kept.parent.is_dir():
-            sync_folder(kept.parent)
-        mtu.trial_file(self.port).unlink(missing_ok=True)
-        mtu.unreached_file(self.port).unlink(missing_ok=True)
+            write_atomically(kept, content, mode=0o644)
 
     def probe(self, step: str, facts: Facts) -> bool:
         kept = mtu.confirmed_file(self.port)

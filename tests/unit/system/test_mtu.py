@@ -143,8 +143,8 @@ def test_hostile_fields_are_refused(field, value):
 # --- the trial ------------------------------------------------------------------------------------------------------
 def test_timer_is_armed_before_the_change(ran):
     do(TRY)
-    back = ("ip", "link", "set", "dev", "eth0", "mtu", "1500")
-    assert ran[0] == ("systemd-run", "--quiet", "--collect", "--unit=larder-mtu-back-eth0", "--on-active=90s", "--timer-property=AccuracySec=1s", *back)  # fmt: skip
+    assert ran[0][:6] == ("systemd-run", "--quiet", "--collect", "--unit=larder-mtu-back-eth0", "--on-active=90s", "--timer-property=AccuracySec=1s")  # fmt: skip
+    assert ran[0][6:8] == ("sh", "-c")
     assert ran[1] == ("ip", "link", "set", "dev", "eth0", "mtu", "9000")
 
 
@@ -338,15 +338,102 @@ def test_probe_says_what_is_there(ran):
 
 
 # --- keeping it -----------------------------------------------------------------------------------------------------
-def test_kept_value_is_stored_after_the_timer_was_stopped(ran, tmp_path):
+STOP = ("systemctl", "stop", "larder-mtu-back-eth0.timer", "larder-mtu-back-eth0.service")
+
+
+def stored(tmp_path: Path) -> str | None:
+    kept = tmp_path / "agent/mtu/eth0"
+    return kept.read_text() if kept.exists() else None
+
+
+def act(ran: list[tuple[str, ...]], port: Path, tmp_path: Path) -> None:
+    """The timer acts: what it was armed with runs, with an ``ip`` that sets the port of this test."""
+    tools = tmp_path / "bin"
+    tools.mkdir(exist_ok=True)
+    (tools / "ip").write_text(f'#!/bin/sh\necho "$6" >{port}\n')
+    (tools / "ip").chmod(0o755)
+    armed = next(argv for argv in ran if argv[0] == "systemd-run")
+    subprocess.run(armed[6:], env={"PATH": f"{tools}:{os.environ['PATH']}"}, check=True)
+
+
+def test_value_is_stored_before_the_timer_is_stopped(ran, tmp_path, monkeypatch):
     do(TRY)
     ran.clear()
     assert not KEEP.probe("keep", box())
+    at_stop: list[str | None] = []
+    run = command.run
+    monkeypatch.setattr(command, "run", lambda argv, **more: (at_stop.append(stored(tmp_path)), run(argv, **more))[1])
     do(KEEP)
-    assert ran == [("systemctl", "stop", "larder-mtu-back-eth0.timer")]
-    assert (tmp_path / "agent/mtu/eth0").read_text() == "9000\n"
+    assert ran == [STOP]
+    assert at_stop == ["9000\n"]
+    assert stored(tmp_path) == "9000\n"
     assert mtu.read_trial("eth0") is None
     assert KEEP.probe("keep", box())
+
+
+class Killed(BaseException):
+    """Larder ends at this command."""
+
+
+@pytest.mark.parametrize("before", [None, "1400\n"])
+@pytest.mark.parametrize(("value", "former"), [(9000, 1500), (1500, 1400)])
+def test_kill_before_the_timer_is_stopped_is_undone_whole_by_the_timer(ran, port, tmp_path, monkeypatch, before, value, former):  # fmt: skip
+    if before:
+        (tmp_path / "agent/mtu").mkdir()
+        (tmp_path / "agent/mtu/eth0").write_text(before)
+    port.write_text(f"{former}\n")
+    do(TryMtu(port="eth0", mtu=value, former=former))
+    run = command.run
+
+    def kill(argv, **more):
+        if argv[:2] == STOP[:2]:
+            raise Killed
+        return run(argv, **more)
+
+    monkeypatch.setattr(command, "run", kill)
+    keep = KeepMtu(port="eth0", mtu=value, former=former)
+    with pytest.raises(Killed):
+        do(keep)
+    assert stored(tmp_path) == (None if value == mtu.USUAL else f"{value}\n")
+    assert not keep.probe("keep", box()), "the timer still stands"
+    act(ran, port, tmp_path)
+    assert (port.read_text(), stored(tmp_path)) == (f"{former}\n", before)
+    assert not keep.probe("keep", box())
+
+
+def test_timer_that_nobody_stopped_leaves_what_was_confirmed(ran, port, tmp_path):
+    do(TRY)
+    act(ran, port, tmp_path)
+    assert (port.read_text(), stored(tmp_path)) == ("1500\n", None)
+
+
+def test_value_can_be_kept_where_its_timer_is_not_there_any_more(ran, tmp_path, monkeypatch):
+    """After a kill that left the record of the trial; and the timer had begun with the file."""
+    do(TRY)
+
+    def run(argv, *, accept=(0,), **_more):
+        (tmp_path / "agent/mtu/eth0").unlink()
+        if 5 not in accept:
+            raise Failed("Unit larder-mtu-back-eth0.timer not loaded.")
+        return command.Result(tuple(argv), 5, "", "", 0.0)
+
+    monkeypatch.setattr(command, "run", run)
+    do(KEEP)
+    assert stored(tmp_path) == "9000\n"
+    assert KEEP.probe("keep", box())
+
+
+def test_timer_that_cannot_be_stopped_leaves_nothing_stored(ran, tmp_path, monkeypatch):
+    do(TRY)
+
+    def run(argv, **_more):
+        raise Failed("systemctl: Connection timed out")
+
+    monkeypatch.setattr(command, "run", run)
+    with pytest.raises(Failed):
+        do(KEEP)
+    assert stored(tmp_path) is None
+    assert mtu.read_trial("eth0"), "the timer stands as before"
 
 
 def test_nothing_is_stored_where_the_former_value_is_back(ran, port, tmp_path, monkeypatch):
