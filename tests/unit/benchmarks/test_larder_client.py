@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 MIB = 2**20
+SIGNALS = [signal.SIGTERM, signal.SIGHUP]
 
 
 class Pipe:
@@ -160,3 +165,85 @@ def test_without_a_setting_nothing_is_switched(script):
     figures, _target, asked = figures_of(script, 2, compare=False)
     assert asked == []
     assert (figures["write"], figures["changed_write"], figures["small"]) == ([1.0] * 2, [], [5.0])
+
+
+# --- what it leaves behind ------------------------------------------------------------------------------------------
+@pytest.fixture
+def signals() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize("number", SIGNALS)
+def test_closed_terminal_removes_what_was_written_and_ends_the_setting(script, monkeypatch, number):
+    """A closed terminal sends SIGHUP, and takes no more text."""
+    told, cleaned = [], []
+
+    class Box:
+        host = "box"
+
+        def __init__(self, *_words: object) -> None:
+            pass
+
+        def ask(self, what: str, message: dict[str, Any]) -> dict[str, Any]:
+            told.append((what, message.get("failed")))
+            return {"token": "t", "runs": 0, "size": MIB}
+
+    class Closed:
+        def write(self, _text: str) -> None:
+            raise OSError(5, "Input/output error")
+
+    def closed() -> None:
+        monkeypatch.setattr(script.sys, "stdout", Closed())
+        os.kill(os.getpid(), number)
+
+    def clean() -> bool:
+        os.kill(os.getpid(), number)  # the shell may send it once more
+        cleaned.append(True)
+        return False
+
+    target = SimpleNamespace(way="", make=closed, clean=clean)
+    monkeypatch.setattr(script, "Box", Box)
+    monkeypatch.setattr(script, "open_target", lambda *_words: target)
+    monkeypatch.setattr(script, "measure_network", lambda *_words: None)
+    monkeypatch.setattr(script.statistics, "median", lambda _values: 0.0)
+    script.catch_signals()
+    options = SimpleNamespace(box="", fingerprint="", insecure=True, code="c", server="", wire_port=0)
+    with pytest.raises(SystemExit):
+        script.measure(options)
+    assert told == [("begin", None), ("finish", "It was stopped on the other computer.")]
+    assert cleaned == [True]
+
+
+@pytest.mark.usefixtures("signals")
+def test_nohup_lets_it_go_on_without_a_terminal(script):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    script.catch_signals()
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    assert signal.getsignal(signal.SIGTERM) == script.stop_by_signal
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_password_is_kept_in_memory_and_removed(script, monkeypatch, tmp_path, in_memory):
+    memory, temporary = tmp_path / "shm", tmp_path / "tmp"
+    temporary.mkdir()
+    if in_memory:
+        memory.mkdir()
+    monkeypatch.setattr(script, "MEMORY", str(memory))
+    monkeypatch.setattr(script.tempfile, "tempdir", str(temporary))
+    monkeypatch.setenv("LARDER_PASSWORD", "secret")
+    monkeypatch.setattr(script.shutil, "which", lambda _name: "/usr/bin/smbclient")
+    monkeypatch.setattr(script.subprocess, "run", lambda *_words, **_more: SimpleNamespace(stdout="Version 4.22"))
+    client = script.SmbClient("box", "films", 0, "anna", False, "larder-client-1")
+    path = Path(client.argv[-1])
+    assert "secret" in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.parent == (memory if in_memory else temporary)
+    monkeypatch.setattr(client, "run", lambda _command: 0.0)
+    assert client.clean()
+    assert not path.parent.exists()
