@@ -24,7 +24,7 @@ from appliance.benchmarks.scratch_claim import PREFIX, is_scratch_name, scratch_
 from appliance.errors import LarderError, Refused, explain_error
 from appliance.facts.box import Facts
 from appliance.message import Message
-from appliance.operation import Operation, checked_plan
+from appliance.operation import Operation, as_json, checked_plan
 from web.benchmarks.models import CaseRow, ResultRow, SweepRow
 from web.database import is_unusable
 from web.inventory import store
@@ -80,25 +80,35 @@ def advance_or_hold(row: SweepRow) -> None:
 
 
 def clean_up_leftovers() -> None:
-    """Clear scratch pools of finished sweeps that a returned disk has brought back."""
+    """Clear scratch pools of finished or deleted benchmarks that a returned disk has brought back."""
     facts = store.facts_of_pools()
     found = {use.pool for disk in facts.disks for use in disk.uses} | {pool.name for pool in facts.pools}
 
     def tidy_one(name: str) -> None:
-        case = CaseRow.objects.filter(token=name.removeprefix(PREFIX)).exclude(sweep__state__in=SweepRow.OPEN).first()
-        lately = Job.objects.filter(
-            kind="clean-up-benchmark",
-            subject=name,
-            created_by=BY_BENCHMARK,
-            created__gte=timezone.now() - TRY_AGAIN_AFTER,
-        )
-        if case is not None and not lately.exists():
+        case = CaseRow.objects.filter(token=name.removeprefix(PREFIX)).select_related("sweep").first()
+        if case is not None and case.sweep.state in SweepRow.OPEN:
+            return
+        operation = cleanup_operation(case) if case else cleanup_by_name(name, facts)
+        jobs = Job.objects.filter(kind="clean-up-benchmark", subject=name, created_by=BY_BENCHMARK)
+        lately = jobs.filter(created__gte=timezone.now() - TRY_AGAIN_AFTER)
+        # Without a case, it may be a pool of another box, which has no claim here: once is enough.
+        settled = case is None and jobs.filter(state=Job.State.DONE, operation=as_json(operation)).exists()
+        if not settled and not lately.exists():
             try:
-                confirm.start_without_review(cleanup_operation(case), user=BY_BENCHMARK)
+                confirm.start_without_review(operation, user=BY_BENCHMARK)
             except Refused as refusal:
                 log.warning("what is left of %s could not be cleared away: %s", name, refusal)
 
     guard.for_each(filter(is_scratch_name, sorted(found)), tidy_one)
+
+
+def cleanup_by_name(name: str, facts: Facts) -> CleanUpBenchmark:
+    """The clean-up for a benchmark that was deleted: its disks are those that carry the pool's name.
+
+    The agent's claim still decides what is removed.
+    """
+    carriers = sorted(disk.path for disk in facts.disks if disk.path and any(use.pool == name for use in disk.uses))
+    return CleanUpBenchmark(token=name.removeprefix(PREFIX), disks=tuple(carriers))
 
 
 def advance_sweep(row: SweepRow) -> None:

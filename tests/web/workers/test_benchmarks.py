@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import uuid
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.utils import timezone
 from msgspec.structs import replace
 
+from appliance.agent.registry import decode_operation
 from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.facts.box import LongWork, Use
 from tests.unit.made import disk, path_of
@@ -309,3 +310,23 @@ def test_what_a_disk_brings_back_after_the_end_is_cleared_away_once(calm, monkey
     SweepRow.objects.update(state=State.RUNNING)
     benchmarks.clean_up_leftovers()
     assert kinds() == []
+
+
+def test_what_a_disk_brings_back_after_its_benchmark_was_deleted_is_cleared_away(calm):
+    name = "larder-sweep-0123456789ab"
+    traces = Use("exported", f"holds the pool {name}, which is not in use here", "42", name)
+    rows.empty_box(3, disk(4, uses=(traces,)))
+    benchmarks.clean_up_leftovers()
+    (job,) = Job.objects.all()
+    assert decode_operation(job.operation) == CleanUpBenchmark(token="0123456789ab", disks=(path_of(4),))
+    # Failed, it is tried again. Done although the traces are still there, it was another box's.
+    Job.objects.update(state="failed", created=timezone.now() - timedelta(hours=2))
+    benchmarks.clean_up_leftovers()
+    assert kinds() == ["clean-up-benchmark"] * 2
+    Job.objects.update(state="done", created=timezone.now() - timedelta(hours=2))
+    benchmarks.clean_up_leftovers()
+    assert kinds() == ["clean-up-benchmark"] * 2
+    # Another disk of it may come back later.
+    rows.empty_box(3, disk(5, uses=(traces,)))
+    benchmarks.clean_up_leftovers()
+    assert kinds() == ["clean-up-benchmark"] * 3
