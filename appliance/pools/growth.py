@@ -22,6 +22,7 @@ from appliance.message import Message
 from appliance.pools.base import pool_trouble
 from appliance.pools.growth_disks import gather_disks, partitions, unequal_note, usual_disk, whole_disk
 from appliance.pools.growth_plan import members_of
+from appliance.pools.growth_risk import replacing_risk, single_disk_hindrance
 from appliance.pools.growth_way import GrowthFacts, OldBlocks, Way
 from appliance.pools.rebuild_estimate import estimate_expansion, estimate_rebuild
 from appliance.pools.vdevs.expand import MOST_RAIDZ, data_groups
@@ -305,6 +306,7 @@ def replace_disks(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
         if groups[0].width == len(groups) == 1
         else Message("the smaller disk")
     )
+    estimate = estimate_rebuild(pool, facts.past, rotational=facts.rotational)
     title = Message("Replace {disks} by {by} of {size}", disks=disks, by=Message("ones") if count > 1 else Message("one"), size=disk_size(size))  # fmt: skip
     return replace(
         way,
@@ -314,9 +316,9 @@ def replace_disks(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
         disks=count,
         bought=(size,) * (count - len(own)),
         rebuilds=count,
-        estimate=estimate_rebuild(pool, facts.past, rotational=facts.rotational),
+        estimate=estimate,
         hindrance=single_disk_hindrance(facts, parity),
-        meanwhile=replacing_risk(facts, parity),
+        meanwhile=replacing_risk(facts, parity, count, estimate.seconds),
         protection=protection_text(after),
         targets=tuple(guid for guid, own_part in member_parts(pool) if own_part < part),
         undo=Message(
@@ -331,24 +333,6 @@ def member_parts(pool: Pool) -> Iterator[tuple[int, int]]:
     for vdev in data_groups(pool):
         for member in members_of(vdev):
             yield next(member.devices()).guid, layout_growth.part_size(member)
-
-
-def single_disk_hindrance(facts: GrowthFacts, parity: int) -> str:
-    """A disk that nothing protects cannot come out before the new one is complete."""
-    if parity or facts.places:
-        return ""
-    return Message("The old disk has to stay in until the new one is rebuilt, because no other disk holds its files, and Larder knows of no free bay.")  # fmt: skip
-
-
-def replacing_risk(facts: GrowthFacts, parity: int) -> str:
-    """What a failure during one of the rebuilds does."""
-    if facts.places:
-        return Message("With the new disk in a free bay, the old one stays in use until its rebuild has ended: {pool} survives {survived} all the time.", pool=facts.pool.name, survived=describe_survival(parity))  # fmt: skip
-    if not parity:
-        return Message("If the old disk fails before the rebuild has ended, everything is lost.")
-    left = describe_survival(parity - 1)
-    loses = Message(" One more failure loses everything in its group, and with it the pool.") if parity == 1 else ""
-    return Message("Without a free bay the old disk has to come out first: during each rebuild its group survives {left}.{loses}", left=left, loses=loses)  # fmt: skip
 
 
 def replacing_notes(groups: Sequence[DataGroup], after: Sequence[DataGroup]) -> Iterator[str]:

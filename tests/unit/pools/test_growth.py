@@ -17,6 +17,7 @@ from appliance.pools.growth import find_old_blocks, list_ways
 from appliance.pools.growth_disks import disk_choices, gather_disks, usual_disk, whole_disk
 from appliance.pools.growth_plan import read_plan
 from appliance.pools.growth_way import GrowthFacts, Way
+from appliance.pools.rebuild_estimate import PastWork
 from appliance.zfs import kernel_module
 from appliance.zfs.vdev_tree import partition_bytes
 from tests.unit.made import recorded_pool
@@ -184,9 +185,20 @@ def test_unequal_disks_count_as_the_smallest():
 
 
 def test_during_a_rebuild_it_matters_whether_the_old_disk_can_stay():
-    assert "during each rebuild its group survives one failed disk" in ways(RAIDZ2)["replace"].meanwhile
     assert "survives 2 failed disks all the time" in ways(RAIDZ2, places=1)["replace"].meanwhile
-    assert "One more failure loses everything" in ways(shaped(shapes.mirror()))["replace"].meanwhile
+    assert "its group survives only one failed disk." in ways(RAIDZ2)["replace"].meanwhile
+    assert "one more failed disk in its group loses the pool" in ways(shaped(shapes.mirror()))["replace"].meanwhile
+
+
+def test_risk_of_the_rebuilds_says_for_how_long_it_lasts():
+    """A rebuild of three hours is not one of two days, whatever fails in it."""
+    pool = replace(shaped(shapes.mirror()), allocated=TB)
+    slow, fast = (PastWork("resilver", TB, seconds) for seconds in (2 * 86400, 3 * 3600))
+    said = [ways(pool, past=(past,))["replace"].meanwhile for past in (slow, fast)]
+    assert "for about 2 times 2 days, one more failed disk" in said[0]
+    assert "for about 2 times 3 h, one more failed disk" in said[1]
+    single = replace(shaped(shapes.single()), allocated=TB)
+    assert "For about 2 days, until a new disk is rebuilt" in ways(single, past=(slow,))["replace"].meanwhile
 
 
 def test_a_disk_that_is_not_larger_replaces_nothing():
