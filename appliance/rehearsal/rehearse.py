@@ -286,6 +286,7 @@ class CleanUpRehearsal(PoolOperation, tag="clean-up-rehearsal"):
                     pool=self.pool,
                 ),
             ),
+            undo=Message("Start a rehearsal again to have a result."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:

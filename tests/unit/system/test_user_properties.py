@@ -39,5 +39,5 @@ def test_names_are_those_that_disks_in_use_carry():
         "PRESET": "larder:preset", "UNLOCK": "larder:unlock", "BENCHMARK": "larder:sweep", "RUN": "larder:run",
         "NOTE": "larder:note", "BACKUP": "larder:backup", "COPY_OF": "larder:copy-of", "ORIGIN": "larder:origin",
         "COPIED": "larder:copied", "SENT": "larder:sent", "DRILL": "larder:drill", "BOX": "larder:box",
-        "REHEARSAL": "larder:rehearsal", "RECEIVES": "larder:receives", "RESTORE": "larder:restore",
+        "REHEARSAL": "larder:rehearsal", "TASK": "larder:task", "RECEIVES": "larder:receives", "RESTORE": "larder:restore",
     }  # fmt: skip
