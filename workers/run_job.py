@@ -272,13 +272,17 @@ def jobs_to_start() -> list[str]:
 
 
 def send_waiting() -> None:
-    """Queue the jobs that wait, and running ones that lost their worker. Raises Failed where the queue does not answer.
+    """Queue the jobs that wait, and running ones that nobody follows. Raises Failed where the queue does not answer.
 
     A job sent a moment ago is not sent again, unless Redis lost it.
     """
     check_queue()
     waiting = [*Job.objects.filter(state=Job.State.QUEUED).values_list("pk", flat=True), *jobs_to_start()]
-    left = Job.objects.filter(state=Job.State.RUNNING).exclude(worker=TOKEN).values_list("pk", flat=True)
+    # The row's worker does not tell: on a full disk its outcome cannot be stored, nor that this worker lets it go.
+    with _mine_lock:
+        mine = set(_mine)
+    running = Job.objects.filter(state=Job.State.RUNNING).values_list("pk", flat=True)
+    left = [job_id for job_id in running if str(job_id) not in mine]
     now = time.monotonic()
     for job_id in map(str, [*waiting, *left]):
         if now - _sent.get(job_id, float("-inf")) > SECONDS_BEFORE_SENDING_AGAIN:

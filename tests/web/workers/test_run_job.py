@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from appliance import agent_client
@@ -313,12 +315,36 @@ def test_what_waits_and_what_lost_its_worker_is_sent_again_and_nothing_else(monk
     monkeypatch.setattr(run_job.run_job, "delay", sent.append)
     waiting, lost = rows.job(), rows.job(state=State.RUNNING, worker="a worker that died")
     let_go = rows.job(state=State.RUNNING, worker="")
-    rows.job(state=State.RUNNING, worker=TOKEN)
+    run_job._mine.add(str(rows.job(state=State.RUNNING, worker=TOKEN).pk))
     for state in State:
         if state not in Job.OPEN:
             rows.job(state=state)
     run_job.send_waiting()
     assert sorted(sent) == sorted(str(job.pk) for job in (waiting, lost, let_go))
+
+
+def test_a_job_that_ends_while_the_settings_disk_is_full_is_followed_once_there_is_space(monkeypatch, agent, job):
+    """Neither its outcome nor that nobody follows it could be stored: its row still names this very worker."""
+    sent: list[str] = []
+    monkeypatch.setattr(run_job.run_job, "delay", sent.append)
+
+    def refuse_writes(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("UPDATE"):
+            raise OperationalError("database or disk is full")
+        return execute(sql, params, many, context)
+
+    with ExitStack() as disk_is_full:
+        agent.answers = [[lambda: disk_is_full.enter_context(connection.execute_wrapper(refuse_writes)), DONE]]
+        with pytest.raises(OperationalError, match="full"):
+            run_job.run_job(str(job.pk))
+    transaction.set_rollback(False)  # of the test's own transaction, which real workers do not have
+    job.refresh_from_db()
+    assert (job.state, job.worker) == (State.RUNNING, TOKEN)
+    run_job.send_waiting()
+    assert sent == [str(job.pk)]
+    agent.answers = [[DONE]]
+    assert run(job).state == State.DONE
+    assert agent.verbs == ["run", "follow"]
 
 
 def test_what_was_just_sent_is_not_sent_again_until_it_must_be_lost(monkeypatch, agent):
