@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from appliance.agent import __main__ as agent
@@ -35,6 +36,30 @@ def test_pages_get_the_processor_before_everything_else():
     weights = {path.name: settings(path.name).get("CPUWeight", USUAL_WEIGHT) for path in UNITS.glob("*.service")}
     assert int(weights.pop("larder-web.service")) == 5 * USUAL_WEIGHT
     assert set(weights.values()) == {USUAL_WEIGHT}
+
+
+def test_a_unit_that_others_require_is_tried_again_after_a_failure():
+    """Its failure takes the start of those units with it, and their own Restart= does not count for a start that was refused."""
+    required = {
+        name
+        for path in UNITS.glob("*.service")
+        for name in settings(path.name).get("Requires", "").split()
+        if name.endswith(".service")
+    }
+    assert required == {"larder-prepare.service"}
+    found = settings("larder-prepare.service")
+    assert (found["Type"], found["Restart"]) == ("oneshot", "on-failure")  # systemd allows no other for a oneshot
+    # More than five starts within ten seconds would be the last (systemd-system.conf(5), DefaultStartLimitIntervalSec).
+    assert int(found["RestartSec"]) > 10
+
+
+def test_worker_whose_start_failed_with_the_preparation_is_started_by_the_next_that_succeeds():
+    """Pages have their socket for that. It waits for nothing, for the worker's start waits for the preparation's end, and a
+    worker that cannot be started does not make the preparation fail."""
+    last = settings("larder-prepare.service")["ExecStartPost"]
+    prefixes, command = re.fullmatch(r"([-+]+)(.*)", last).groups()
+    assert set(prefixes) == set("-+")
+    assert command == "/usr/bin/systemctl start --no-block larder-worker.service"
 
 
 def test_zed_gets_what_is_left_of_the_processor():
