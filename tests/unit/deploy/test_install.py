@@ -284,6 +284,20 @@ def test_what_an_administrator_uses_stays_in_the_folder_of_zed(box, changed, sta
     assert zed_scripts(box, **changed) == {stays}
 
 
+# --- ssh --------------------------------------------------------------------------------------------------------
+SYSTEMCTL = '#!/bin/sh\necho "$@" >> "$STUBS/said-to-systemd"\n'
+
+
+def test_users_of_shares_are_denied_ssh_also_by_a_server_that_is_installed_later(box):
+    box.stub("systemctl", SYSTEMCTL)
+    for _again in range(2):
+        done = box.bash(f"running() {{ true; }}; remote_login {box.place}/ssh")
+        assert done.returncode == 0, done.stderr
+        assert "DenyGroups larder-people\n" in (box.place / "ssh/sshd_config.d/larder.conf").read_text()
+    # Nobody's stopped ssh server is started.
+    assert (box.stubs / "said-to-systemd").read_text() == "try-reload-or-restart ssh.service\n"
+
+
 # --- packages ---------------------------------------------------------------------------------------------------
 DPKG_QUERY = r"""#!/bin/bash
 case "$*" in
