@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,11 +14,13 @@ from hypothesis import strategies as st
 
 from appliance import command
 from appliance.system import journal
-from appliance.system.journal import LONGEST, PAGE, ReadLog, collect_page, line_of
+from appliance.system.journal import AREAS, LONGEST, PAGE, ReadLog, collect_page, line_of
 from appliance.system.redaction import Redactor
 from tests.unit.made import recorded_text
 
 PLAIN = Redactor()
+UNITS = Path(__file__).parents[3] / "deploy/systemd"
+INSTANCE = re.compile(r"[\w-]+@larder\.service")
 
 
 def entry(number: int, message: object = "a line", **more: object) -> dict[str, Any]:
@@ -36,6 +40,16 @@ def raw(*entries: object) -> list[bytes]:
 
 def page(*entries: object, text: str = "", since: float = 0) -> journal.LogPage:
     return collect_page(raw(*entries), text=text, since=since, redactor=PLAIN)
+
+
+def test_area_of_larder_has_every_unit_that_is_installed_for_it():
+    installed = {path.name for path in UNITS.iterdir() if path.suffix in {".service", ".socket"}}
+    assert "larder-worker.service" in installed
+    # Of templates those that larder-worker.service and its kind start; nginx has nothing else to do on the box.
+    named = {name for path in UNITS.glob("*.service") for name in INSTANCE.findall(path.read_text())}
+    assert named == {"redis-server@larder.service"}
+    shown = {word.removeprefix("UNIT=") for word in AREAS["larder"] if word.startswith("UNIT=")}
+    assert shown == installed | named | {"nginx.service"}
 
 
 def test_page_holds_so_many_lines_and_the_cursor_goes_on_without_a_gap():
