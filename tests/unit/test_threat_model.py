@@ -1,8 +1,9 @@
-"""Limits that the threat model names are those of the code."""
+"""Limits and commands that the threat model names are those of the code."""
 
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,11 @@ def number(text: str) -> int:
 )
 def test_limit_in_the_threat_model_is_that_of_the_code(sentence, limit):
     assert [number(found) for found in re.findall(sentence, TEXT)] == [limit]
+
+
+def test_modules_that_the_threat_model_has_people_run_are_there():
+    commands = re.findall(r"(\S+) -I -m ([\w.]+)", TEXT)
+    assert commands
+    for python, module in commands:
+        assert python.lstrip("`") == "/opt/larder/venv/bin/python"  # Debian has none of that name
+        assert find_spec(module)
