@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from appliance import schedule
-from appliance.errors import Refused
 from appliance.facts.box import Pool
 from appliance.operation import Operation
 from appliance.pools.export_destroy import ExportPool
@@ -18,9 +16,8 @@ from web.inventory.models import DatasetRow, ImportableRow, PoolRow
 from web.inventory.source_names import IMPORTABLE
 from web.jobs import confirm, queue
 from web.jobs.models import BY_SCHEDULE, Job
-from workers import backup_jobs
+from workers import backup_jobs, guard
 
-log = logging.getLogger(__name__)
 TRY_AGAIN_AFTER = timedelta(minutes=15)
 SEARCH_EVERY = timedelta(minutes=2)
 KINDS_OF_JOBS = ("import-pool", "export-pool")
@@ -91,8 +88,6 @@ def holds_only_copies(pool: Pool) -> bool:
 
 
 def start(operation: Operation) -> Job | None:
-    try:
+    with guard.refusals_logged(str(operation.title)):
         return confirm.start_without_review(operation, user=BY_SCHEDULE)
-    except Refused as refusal:
-        log.warning("%s: %s", operation.title, refusal)
-        return None
+    return None

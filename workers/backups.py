@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 
@@ -17,11 +16,10 @@ from appliance.backups import run_mark
 from appliance.backups.remote.send_backup import COMPLETE, SendBackup
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.verify_backup import PREFIX, Comparison, VerifyBackup
-from appliance.errors import Refused
 from appliance.facts.box import Pool
 from appliance.formatting import moment_text
 from appliance.message import Message, join_messages, reason_after_name
-from appliance.operation import Operation
+from appliance.operation import Operation, kind_of
 from web.backups import recovery, status
 from web.backups.models import BackupRecord
 from web.backups.status import BackupStatus
@@ -32,7 +30,6 @@ from web.jobs.models import BY_SCHEDULE, Job
 from workers import backup_disks, backup_jobs, backup_proof, guard
 from workers.interval import Interval
 
-log = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS = 30.0
 OVER_NETWORK = ("send-backup", "restore-remote", "drill-remote")
 ON_DISKS = ("run-backup", "verify-backup", "restore-folder", *backup_proof.KINDS_OF_JOBS)
@@ -172,11 +169,9 @@ def start_run(one: BackupStatus, now: datetime) -> Job | None:
 
 
 def start_operation(one: BackupStatus, operation: Operation) -> Job | None:
-    try:
+    with guard.refusals_logged(f"{kind_of(operation)} of {one.dataset.name} ({one.task.key})"):
         return confirm.start_without_review(operation, user=BY_SCHEDULE)
-    except Refused as refusal:
-        log.warning("the backup of %s could not start: %s", one.dataset.name, refusal)
-        return None
+    return None
 
 
 def remember(one: BackupStatus) -> None:

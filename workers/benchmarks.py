@@ -94,10 +94,8 @@ def clean_up_leftovers() -> None:
         # Without a case, it may be a pool of another box, which has no claim here: once is enough.
         settled = case is None and jobs.filter(state=Job.State.DONE, operation=as_json(operation)).exists()
         if not settled and not lately.exists():
-            try:
+            with guard.refusals_logged(f"clearing away what is left of {name}"):
                 confirm.start_without_review(operation, user=BY_BENCHMARK)
-            except Refused as refusal:
-                log.warning("what is left of %s could not be cleared away: %s", name, refusal)
 
     guard.for_each(filter(is_scratch_name, sorted(found)), tidy_one)
 

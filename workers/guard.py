@@ -4,10 +4,11 @@ rules, and stops no other part. The note is cleared when the part works again.""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
-from appliance.errors import LarderError, explain_error
+from appliance.errors import LarderError, Refused, explain_error
 from appliance.message import Message, join_messages
 from web.inventory import store
 from web.inventory.models import Source
@@ -54,6 +55,17 @@ def log_failure(name: str, problem: Exception) -> None:
     if _logged.get(name) != said:
         _logged[name] = said
         log.warning("%s failed: %s", name, explain_problem(problem), exc_info=not isinstance(problem, LarderError))
+
+
+@contextmanager
+def refusals_logged(name: str) -> Iterator[None]:
+    """Log a refusal of the body, once until the body is refused no more: what is due is looked at every few seconds."""
+    try:
+        yield
+    except Refused as refusal:
+        log_failure(name, refusal)
+    else:
+        _logged.pop(name, None)
 
 
 def note_outcome(name: str, error: str) -> None:

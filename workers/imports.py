@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import logging
+import time
 
 from django.utils import timezone
 
 from appliance import snapshot_names
-from appliance.errors import Refused
 from appliance.facts.file_import import FileImport
 from appliance.imports.run_import import RunImport
 from web.inventory import store
 from web.inventory.models import ImportRow
 from web.jobs import confirm
 from web.jobs.models import BY_SCHEDULE, Job
+from workers import guard
 from workers.interval import Interval
 
-log = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS = 20
 MOST_IN_A_ROW = 3  # an import that is interrupted again and again waits for its owner
+SECONDS_OF_REST = 180  # after a refusal, which may last until its owner does something
 looks = Interval(SECONDS_BETWEEN_LOOKS)
+_refused: dict[str, float] = {}
 
 
 def resume_imports() -> None:
@@ -32,9 +33,12 @@ def resume_imports() -> None:
         states = list(jobs.values_list("state", flat=True)[:MOST_IN_A_ROW])
         if states[:1] != [Job.State.INTERRUPTED] or states == [Job.State.INTERRUPTED] * MOST_IN_A_ROW:
             continue
+        if time.monotonic() - _refused.get(task.id, float("-inf")) < SECONDS_OF_REST:
+            continue
         moment = snapshot_names.format_moment(timezone.now())
         operation = RunImport(task=task.id, dataset=task.dataset, moment=moment)
-        try:
+        with guard.refusals_logged(f"resuming the import {task.id}"):
             confirm.start_without_review(operation, user=BY_SCHEDULE)
-        except Refused as refusal:
-            log.warning("the import %s does not go on: %s", task.id, refusal)
+            _refused.pop(task.id, None)
+            continue
+        _refused[task.id] = time.monotonic()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -17,7 +16,6 @@ from appliance import agent_client, schedule
 from appliance.alerts.rules import Fault, Space
 from appliance.backups.pairing.prune_received import CopiesInUse, PruneReceived
 from appliance.backups.retention import expired_received
-from appliance.errors import Refused
 from appliance.facts.copy_mark import is_continued
 from appliance.facts.datasets import Snapshot
 from appliance.facts.receiver import Receiver
@@ -33,7 +31,6 @@ from web.jobs.models import BY_SCHEDULE, Job
 from workers import guard, snapshot_policies
 from workers.interval import Interval
 
-log = logging.getLogger(__name__)
 KIND = "prune-received"
 NOTHING = CopiesInUse()
 looks = Interval(300.0)
@@ -59,16 +56,14 @@ def start_prune(receiver: Receiver, now: datetime) -> Job | None:
         return None
     if not find_expired(receiver, now):
         return None
-    try:
+    with guard.refusals_logged(f"pruning the copies in {receiver.root}"):
         expired = find_expired(receiver, now, read_in_use(receiver))
         if not expired:
             return None  # all of it is in use: a copy may take days to arrive
         chosen = tuple(Chosen(one.name, one.guid) for one in expired)
         operation = PruneReceived(receiver=receiver.id, snapshots=chosen)
         return confirm.start_without_review(operation, user=BY_SCHEDULE)
-    except Refused as refusal:
-        log.warning("the copies in %s could not be pruned: %s", receiver.root, refusal)
-        return None
+    return None
 
 
 def read_in_use(receiver: Receiver) -> CopiesInUse:

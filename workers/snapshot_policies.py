@@ -5,7 +5,6 @@ A dataset without changes gets no new snapshot: its latest one is recorded for t
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +16,6 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
 from appliance import schedule, snapshot_names
-from appliance.errors import Refused
 from appliance.facts.datasets import Dataset
 from appliance.snapshots import policy as snapshot_policy
 from appliance.snapshots.destroy import MOST, PruneSnapshots
@@ -30,10 +28,9 @@ from web.jobs import confirm
 from web.jobs.models import BY_SNAPSHOT_SCHEDULE, Job
 from web.snapshots import policy_ledger
 from web.snapshots.models import PolicyRun
-from workers import clock
+from workers import clock, guard
 from workers.interval import Interval
 
-log = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS = 30.0
 KINDS_OF_JOBS = ("run-snapshot-policies", "prune-snapshots")
 TRY_AGAIN_AFTER = timedelta(minutes=10)
@@ -124,14 +121,12 @@ def take_snapshots(
         }
         for _name, guid, grains in targets
     }
-    try:
+    with guard.refusals_logged(f"the snapshot schedules of {pool}"):
         operation = RunSnapshotPolicies.for_targets(pool, str(run.pk), text, targets)
         run.save(force_insert=True)
         return confirm.start_without_review(operation, user=BY_SNAPSHOT_SCHEDULE)
-    except Refused as refusal:
-        run.delete()
-        log.warning("the policies of %s could not run: %s", pool, refusal)
-        return None
+    run.delete()
+    return None
 
 
 def wanted_of(
@@ -193,11 +188,9 @@ def prune_snapshots(datasets: list[tuple[Dataset, Policy]]) -> Job | None:
     rows: list[SnapshotRow] = policy_ledger.expired_rows(datasets, counts_of())[:MOST]
     if not rows:
         return None
-    try:
+    with guard.refusals_logged(f"destroying expired snapshots of {datasets[0][0].pool}"):
         operation = PruneSnapshots.for_pairs((row.name, int(row.guid)) for row in rows)
         if not operation.find_chosen(store.facts_for(operation)):
             return None  # the agent does not see them as expired yet
         return confirm.start_without_review(operation, user=BY_SNAPSHOT_SCHEDULE)
-    except Refused as refusal:
-        log.warning("what is no longer kept could not be destroyed: %s", refusal)
-        return None
+    return None

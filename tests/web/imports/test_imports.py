@@ -305,3 +305,33 @@ def test_interrupted_import_goes_on_once_and_a_failed_one_waits(web, states, goe
     assert runs() == goes_on
     imports.resume_imports()
     assert runs() == goes_on
+
+
+def test_import_that_may_not_go_on_rests_and_is_logged_once_until_it_does(web, caplog, monkeypatch):
+    monkeypatch.setattr(imports, "_refused", {})
+    began = replace(IMPORT, began=True)
+    box(began)
+    store.checked("datasets", changed=True)
+    ended("interrupted")
+    rows.put_imports(replace(began, host_key=""))
+
+    def look(after: int) -> None:
+        for key in imports._refused:
+            imports._refused[key] -= after
+        imports.resume_imports()
+
+    def warnings() -> int:
+        return len([one for one in caplog.records if IMPORT.id in one.getMessage()])
+
+    look(0)
+    look(imports.SECONDS_OF_REST + 1)
+    assert (runs(), warnings()) == (0, 1)
+    rows.put_imports(began)
+    look(imports.SECONDS_BETWEEN_LOOKS)
+    assert runs() == 0
+    look(imports.SECONDS_OF_REST + 1)
+    assert (runs(), imports._refused) == (1, {})
+    Job.objects.filter(state=Job.State.QUEUED).update(state=Job.State.INTERRUPTED)
+    rows.put_imports(replace(began, host_key=""))
+    look(0)
+    assert (runs(), warnings()) == (0, 2)
