@@ -60,8 +60,7 @@ def begin_due_selftests(now: datetime | None = None) -> list[Job]:
     def begin(act: tuple[str, selftest_schedule.Kind]) -> None:
         key, kind = act
         known = found[key]
-        setattr(known.care, kind, now)
-        known.care.save()
+        DiskCare.objects.filter(pk=key).update(**{kind: now})
         try:
             disk = known.row.fact
             operation = StartSelfTest(disk=disk.path, test=kind, wake=not disk.rotational)

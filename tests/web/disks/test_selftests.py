@@ -93,6 +93,18 @@ def test_a_disk_that_is_left_out_is_not_tested_and_can_come_back(web, box):
     assert [job.subject.rsplit("/", 1)[-1] for job in selftests.begin_due_selftests(NIGHT)] == [DISK]
 
 
+def test_what_is_set_for_a_disk_while_its_test_begins_stays_set(box, monkeypatch):
+    def set_meanwhile() -> None:
+        DiskCare.objects.update(sleep=20, tested=False)
+
+    plan = selftests.selftest_plan
+    monkeypatch.setattr(selftests, "selftest_plan", lambda: (set_meanwhile(), plan())[1])
+    begun = selftests.begin_due_selftests(NIGHT)
+    assert begun
+    assert set(DiskCare.objects.values_list("sleep", "tested")) == {(20, False)}
+    assert DiskCare.objects.exclude(short=None, long=None).count() == len(begun)
+
+
 def test_the_schedule_can_be_set(web, box):
     values = {"short": "never", "long": "never", "first": 2, "last": 5}
     assert web.post("/alerts/tests/", values).status_code == 302
