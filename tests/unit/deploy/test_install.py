@@ -284,6 +284,73 @@ def test_what_an_administrator_uses_stays_in_the_folder_of_zed(box, changed, sta
     assert zed_scripts(box, **changed) == {stays}
 
 
+# --- services of packages ----------------------------------------------------------------------------------------
+def quiet(box: Box, *, killed_at: int = 0) -> subprocess.CompletedProcess[str]:
+    """Switch off what packages have switched on, below a folder of the test; the power may go before a command."""
+    text = INSTALL.read_text()
+    own = text[text.index("quiet() {") : text.index("\n}\n", text.index("quiet() {")) + 3]
+    for place in ("/var/lib/larder-agent", "/etc/"):
+        assert place in own
+        own = own.replace(place, f"{box.place}{place}")
+    (box.place / "quiet").write_text(own)
+    trap = f"set -T; n=0; trap '[ $((n+=1)) = {killed_at} ] && kill -9 -- -$$' DEBUG\n" if killed_at else ""
+    return box.bash(f"source {box.place}/quiet; running() {{ true; }}\n{trap}quiet")
+
+
+@pytest.fixture
+def fresh(box: Box) -> Box:
+    """A box with the packages as Debian has them."""
+    box.stub("systemctl", SYSTEMCTL)
+    settings = box.place / "etc/netatalk/afp.conf"
+    box.stub("dpkg-query", f'#!/bin/sh\necho " {settings} $(echo plain | md5sum | cut -c1-32)"\n')
+    for folder in ("var/lib/larder-agent", "etc/netatalk", "etc/samba"):
+        (box.place / folder).mkdir(parents=True)
+    settings.write_text("plain\n")
+    (box.place / "etc/samba/smb.conf").write_text("[global]\n")
+    return box
+
+
+OFF = {"netatalk.service", "nfs-server.service", "smbd.service"}
+
+
+def switched_off(box: Box) -> set[str]:
+    said = (box.stubs / "said-to-systemd").read_text().splitlines()
+    return {word for line in said if line.startswith("disable") for word in line.split()} & OFF
+
+
+def test_services_of_packages_are_switched_off_once(fresh):
+    for _again in range(2):
+        assert quiet(fresh).returncode == 0
+    assert switched_off(fresh) == OFF
+    said = (fresh.stubs / "said-to-systemd").read_text()
+    assert all(said.count(f"disable -q {name}") == 1 for name in ("netatalk.service", "nfs-server.service"))
+    assert (fresh.place / "etc/systemd/system/netatalk.service.d/larder.conf").exists()
+
+
+def test_netatalk_that_somebody_has_set_up_stays(fresh):
+    (fresh.place / "etc/netatalk/afp.conf").write_text("changed\n")
+    for times in (1, 0):
+        assert quiet(fresh).stdout.count("set up by hand") == times
+    assert switched_off(fresh) == OFF - {"netatalk.service"}
+    assert not (fresh.place / "etc/systemd/system/netatalk.service.d/larder.conf").exists()
+
+
+def test_power_cut_while_services_are_switched_off_leaves_none_for_one_set_up_by_hand(fresh):
+    for at in range(1, 200):
+        for path in ("var/lib/larder-agent/quieted", "etc/netatalk/larder.conf"):
+            (fresh.place / path).unlink(missing_ok=True)
+        (fresh.place / "etc/systemd/system/netatalk.service.d/larder.conf").unlink(missing_ok=True)
+        (fresh.stubs / "said-to-systemd").unlink(missing_ok=True)
+        cut = quiet(fresh, killed_at=at)
+        assert quiet(fresh).returncode == 0
+        assert switched_off(fresh) == OFF, at
+        assert (fresh.place / "etc/systemd/system/netatalk.service.d/larder.conf").exists(), at
+        if cut.returncode == 0:
+            assert at > 20
+            return
+    raise AssertionError("it never came to its end")
+
+
 # --- ssh --------------------------------------------------------------------------------------------------------
 SYSTEMCTL = '#!/bin/sh\necho "$@" >> "$STUBS/said-to-systemd"\n'
 
