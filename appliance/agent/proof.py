@@ -45,7 +45,10 @@ def is_set() -> bool:
 
 
 def store_hash(password: str, old: str = "") -> None:
-    """Keep the hash of a password: the first one as it comes, another only with the old one. Raises Refused."""
+    """Keep the hash of a password: the first one as it comes, another only with the old one. Raises Refused.
+
+    One that is kept already is kept again whatever the old one is: the pages could not store a change that was kept here.
+    """
     if not 1 <= len(password.encode()) <= LONGEST:
         raise Refused(Reason("password-not-chosen", "Choose a password.", field="password"))
     paths.AGENT_STATE.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -55,7 +58,7 @@ def store_hash(password: str, old: str = "") -> None:
             raise Refused(
                 Reason("password-exists", "There is a password already. Change it with the old one.", field="password")
             )
-        check(old)
+        check(*{old, password})
     with locks.hold_locks([str(hash_file())]):
         # Looked at once more where nobody else is: of two who come first, one is.
         if is_set() and not old:
@@ -85,8 +88,9 @@ def hashed(password: str, salt: bytes, *, n: int, r: int, p: int) -> bytes:
     return hashlib.scrypt(password.encode(), salt=salt, n=n, r=r, p=p, maxmem=2**27)
 
 
-def check(password: str) -> None:
-    """Return where the password is right. Raises Refused where it is wrong, was wrong too often, or none is set."""
+def check(*passwords: str) -> None:
+    """Return where one of the passwords is right; each counts as a try. Raises Refused where all are wrong, were wrong too
+    often, or none is set."""
     with locks.hold_locks([str(hash_file())]):
         failed, until = tries()
         left = min(until - time.time(), LONGEST_DELAY)  # a clock that was put back keeps nobody out for longer
@@ -108,9 +112,10 @@ def check(password: str) -> None:
                 )
             ) from None
         # Counted before it is looked at: ending the process in between is no free try.
-        count(failed + 1)
-        given = hashed(password[:LONGEST], bytes.fromhex(kept["salt"]), n=kept["n"], r=kept["r"], p=kept["p"])
-        if not hmac.compare_digest(given, bytes.fromhex(kept["hash"])):
+        count(failed + len(passwords))
+        salt, cost = bytes.fromhex(kept["salt"]), {name: kept[name] for name in COST}
+        given = [hashed(password[:LONGEST], salt, **cost) for password in passwords]
+        if not any(hmac.compare_digest(one, bytes.fromhex(kept["hash"])) for one in given):
             raise Refused(
                 Reason(
                     "password-wrong", "That is not the administrator's password. Nothing was started.", field="password"

@@ -50,6 +50,25 @@ def test_the_first_password_is_kept_and_a_second_only_with_the_old_one():
     refused(proof.check, PASSWORD)
 
 
+def test_a_change_that_got_no_further_than_the_agent_can_be_made_again():
+    """The pages know the old one still, so they send it again."""
+    proof.store_hash(PASSWORD)
+    for _again in range(proof.FREE_TRIES + 1):
+        proof.store_hash(OTHER, PASSWORD)
+    proof.check(OTHER)
+    refused(proof.check, PASSWORD)
+
+
+def test_each_password_of_a_change_counts_as_a_try():
+    """A change is no way to guess two for the price of one."""
+    proof.store_hash(PASSWORD)
+    refused(proof.store_hash, "guess", "another guess")
+    assert proof.tries()[0] == 2
+    refused(proof.store_hash, "guess", "guess")
+    assert proof.tries()[0] == 3
+    proof.check(PASSWORD)
+
+
 @pytest.mark.parametrize("password", ["", "x" * 5000])
 def test_what_is_no_password_is_not_kept(password):
     refused(proof.store_hash, password)

@@ -6,6 +6,7 @@ import json
 from datetime import timedelta
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 
 from appliance import agent_client
@@ -167,6 +168,25 @@ def test_a_changed_password_is_the_agent_s_too(web, admin):
     known()
     answers = {"old_password": PASSWORD, "new_password1": "another long word", "new_password2": "another long word"}
     assert web.post("/account/password/", answers).status_code == 302
+    proof.check("another long word")
+
+
+def test_a_change_that_the_settings_disk_did_not_take_can_be_made_again(web, admin, monkeypatch):
+    known()
+    answers = {"old_password": PASSWORD, "new_password1": "another long word", "new_password2": "another long word"}
+
+    def refuse(*_words: object, **_more: object) -> None:
+        raise OperationalError("database or disk is full")
+
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(type(admin), "save", refuse)
+        with pytest.raises(OperationalError):
+            web.post("/account/password/", answers)
+    admin.refresh_from_db()
+    assert admin.check_password(PASSWORD)
+    assert web.post("/account/password/", answers).status_code == 302
+    admin.refresh_from_db()
+    assert admin.check_password("another long word")
     proof.check("another long word")
 
 
