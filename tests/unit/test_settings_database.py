@@ -254,8 +254,8 @@ def test_copy_is_late_after_three_days_with_changes(settings):
 
 
 # --- manage.py prepare ------------------------------------------------------------------------------------------
-def prepare(place: Path, *options: str) -> str:
-    """Run it as the box does at each start; what it said. ``options`` are Python's."""
+def manage(place: Path, *words: object, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run Larder's manage.py over the folders of a box; ``words`` are Python's, ``more`` is of the environment."""
     env = {
         **os.environ,
         "LARDER_STATE": str(place / "state"),
@@ -263,7 +263,14 @@ def prepare(place: Path, *options: str) -> str:
         "PYTHONPATH": str(ROOT),
     }
     env = {name: value for name, value in env.items() if name not in {"LARDER_SECRET_KEY", "DJANGO_SETTINGS_MODULE"}}
-    done = subprocess.run([sys.executable, *options, ROOT / "manage.py", "prepare"], env=env, capture_output=True, text=True, timeout=300)  # fmt: skip
+    return subprocess.run(
+        [sys.executable, *map(str, words)], env=env | more, capture_output=True, text=True, timeout=300
+    )
+
+
+def prepare(place: Path, *options: str) -> str:
+    """Run it as the box does at each start; what it said. ``options`` are Python's."""
+    done = manage(place, *options, ROOT / "manage.py", "prepare")
     assert done.returncode == 0, done.stderr
     return done.stderr
 
@@ -340,3 +347,73 @@ def test_empty_secret_key_is_made_anew(prepared, tmp_path):
     prepare(tmp_path / "box")
     assert len(key.read_text()) > 40
     assert key.stat().st_mode & 0o777 == 0o600
+
+
+# --- manage.py try_migration ------------------------------------------------------------------------------------
+NEWEST = "FROM django_migrations WHERE app='larder_overview'"
+
+
+def try_migration(place: Path) -> subprocess.CompletedProcess[str]:
+    """Try it as deploy/install does, which has no secret key before the first start."""
+    return manage(place, ROOT / "manage.py", "try_migration", LARDER_SECRET_KEY="none")
+
+
+def box_of_an_older_version(prepared: Path, place: Path, *, fits: bool) -> Path:
+    """The settings from before the migrations of one part; ``fits``: whether these can be made."""
+    shutil.copytree(prepared, place)
+    path = place / "state/settings.sqlite3"
+    with closing(sqlite3.connect(path)) as found:
+        found.execute(f"DELETE {NEWEST}")
+        if fits:
+            found.execute("DROP TABLE larder_overview_dismissedstep")
+        found.commit()
+    return path
+
+
+def state_of(place: Path) -> dict[str, tuple[bytes, int]]:
+    """Every file of a box: what is in it, and when it was written. Not what readers of SQLite tell each other."""
+    return {
+        str(path.relative_to(place)): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in place.rglob("*")
+        if path.is_file() and path.suffix not in {".sqlite3-shm", ".sqlite3-wal"}
+    }
+
+
+@pytest.mark.parametrize("in_use", [False, True])
+@pytest.mark.parametrize("fits", [True, False])
+def test_trial_of_an_update_says_whether_the_settings_can_be_migrated_and_changes_none(
+    prepared, tmp_path, fits, in_use
+):
+    box = tmp_path / "box"
+    path = box_of_an_older_version(prepared, box, fits=fits)
+    (box / "state/update-trial").mkdir()  # as a power cut left it
+    (box / "state/update-trial/settings.sqlite3").write_text("half a copy")
+    with closing(sqlite3.connect(path)) as user:
+        if in_use:  # what it has written is in the log beside the database
+            user.execute("INSERT INTO larder_alerts_kindseverity VALUES ('disk.failed', 'warning')")
+            user.commit()
+        before = state_of(box)
+        done = try_migration(box)
+        assert (done.returncode == 0) == fits, done.stderr
+        assert ("already exists" in done.stderr) == (not fits)
+        before.pop("state/update-trial/settings.sqlite3")
+        assert state_of(box) == before
+        assert not (box / "state/update-trial").exists()
+        assert user.execute(f"SELECT count(*) {NEWEST}").fetchone() == (0,)
+        assert user.execute("SELECT count(*) FROM larder_alerts_kindseverity").fetchone() == (1 + in_use,)
+
+
+def test_trial_on_a_new_box_has_nothing_to_try(tmp_path):
+    (tmp_path / "state").mkdir()
+    done = try_migration(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.rglob("*")) == [tmp_path / "state"]
+
+
+def test_damaged_settings_do_not_keep_an_update_away(prepared, tmp_path):
+    """The next start restores them, and the update may be what repairs the box."""
+    shutil.copytree(prepared, tmp_path / "box")
+    not_a_database(tmp_path / "box/state/settings.sqlite3")
+    done = try_migration(tmp_path / "box")
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "box/state/update-trial").exists()

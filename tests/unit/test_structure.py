@@ -337,6 +337,6 @@ def test_few_names_of_classes_are_used_twice():
     names: dict[str, set[Path]] = {}
     for path in PROGRAM:
         for node in ast.walk(parsed(path.read_text())):
-            if isinstance(node, ast.ClassDef) and node.name != "Meta":
+            if isinstance(node, ast.ClassDef) and node.name not in {"Meta", "Command"}:  # Django wants these
                 names.setdefault(node.name, set()).add(path)
     assert len(twice := {name: paths for name, paths in names.items() if len(paths) > 1}) < 6, twice

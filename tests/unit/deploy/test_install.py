@@ -48,6 +48,7 @@ case "$*" in
     *sysconfig*) echo "$(dirname "$0")/../site" ;;
     *"import appliance.agent.__main__"*) [ ! -e "$STUBS/broken" ] ;;
     *deploy.catalogues*) mkdir -p "$3" && cp web/static/version "$3/compiled" ;;
+    *try_migration*) [ ! -e "$STUBS/odd-settings" ] ;;
     *collectstatic*) mkdir -p "$LARDER_STATIC" && cp web/static/version "$LARDER_STATIC/version" ;;
 esac
 """
@@ -79,6 +80,7 @@ class Box:
         self.stub("python3", PYTHON)
         self.stub("pip", PIP)
         self.stub("python-of-venv", PYTHON_OF_VENV)
+        self.stub("setpriv", '#!/bin/bash\nwhile [[ $1 = --* ]]; do shift; done\nexec "$@"\n')
         for name in ("sync", "chown"):
             self.stub(name, "#!/bin/sh\n")
 
@@ -179,6 +181,25 @@ def test_packages_that_do_not_import_are_not_taken_into_use(box, versions):
     assert done.returncode == 1
     assert "does not work" in done.stdout
     assert box.parts() == {"old"}
+
+
+def test_a_version_that_cannot_migrate_the_settings_is_not_taken_into_use(box, versions):
+    old, new = versions
+    box.update(old)
+    (box.stubs / "odd-settings").touch()
+    done = box.update(new)
+    assert done.returncode == 1
+    assert "settings could not be brought to the new version" in done.stdout
+    assert "was not changed and keeps running" in done.stdout
+    assert box.parts() == {"old"}
+
+
+def test_a_version_that_does_not_start_is_said_with_where_to_look(box):
+    box.stub("systemctl", '#!/bin/sh\n[ "$1" != restart ]\n')
+    for step in ("code", "all"):
+        done = box.bash(f"running() {{ true; }}; systemd-tmpfiles() {{ true; }}; start {step}")
+        assert done.returncode == 1
+        assert "journalctl -u larder-prepare" in done.stdout
 
 
 def killed_everywhere(box: Box, new: Path, prepare) -> int:
