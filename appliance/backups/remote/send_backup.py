@@ -252,7 +252,7 @@ class SendBackup(Operation, tag="send-backup"):
                 Message("{count} of {count_2} folders were not copied", count=len(failures), count_2=count),
                 " ".join(failures[:NAMED]) + more,
             )
-        work.note(Message("{count} of {count} folders copied.", count=count))
+        work.note(Message("All folders were copied: {count}.", count=count))
         if run.record:
             raise Failed(Message("Every folder was copied"), run.record[0])
 

@@ -173,7 +173,7 @@ def test_first_run_sends_parents_first_and_reads_back_what_arrived(there):
     assert there.asked[:2] == ["hello", "list"]
     assert there.asked.count("list photos") >= 2  # before it was sent, and after
     assert any(line.startswith(f'{COMPLETE}{{"run":"2026.11.24-02.00.00"') for line in work.notes)
-    assert "2 of 2 folders copied." in work.notes
+    assert "All folders were copied: 2." in work.notes
 
 
 def test_second_run_sends_an_increment_of_what_changed_alone(there):

@@ -185,7 +185,7 @@ def test_nothing_of_the_run_stays_at_folders_that_have_nothing_new(monkeypatch):
     assert zfs.left_at_source == ["tank/photos/001"]
     assert [name.partition("#")[0] for name in zfs.marks] == ["tank/photos/001"]
     assert "Nothing new in 2 of 3 folders: their copies are complete." in work.notes
-    assert "3 of 3 folders copied." in work.notes
+    assert "All folders were copied: 3." in work.notes
 
 
 def test_volume_that_zfs_takes_no_snapshot_of_keeps_no_folder_from_being_copied(monkeypatch):
@@ -218,7 +218,7 @@ def test_run_that_was_killed_before_it_had_bookmarks_can_be_started_again(monkey
     monkeypatch.setattr(libzfs, "create_bookmarks", lambda found: zfs.marks.update(found))
     zfs.thick = {one.name for one in zfs.tree}  # as ZFS answers where the name is taken
     work = zfs.go()
-    assert "2 of 2 folders copied." in work.notes
+    assert "All folders were copied: 2." in work.notes
 
 
 def mark_set(zfs: Zfs) -> run_mark.RunMark | None:
