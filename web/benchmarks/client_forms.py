@@ -109,10 +109,10 @@ class ClientRunForm(forms.Form):
 
 
 def find_targets(facts: Facts) -> dict[str, tuple[Dataset, Share]]:
-    """Folders that are served, by the value of their choice."""
+    """Folders that are served, by the value of their choice, in the order of their names."""
     by_place = {one.mountpoint: one for one in facts.datasets if one.mountpoint}
-    return {
-        f"{share.protocol}-{dataset.guid}": (dataset, share)
-        for share in facts.shares
-        if share.protocol in SPOKEN and (dataset := by_place.get(share.path))
-    }
+    served = [
+        (dataset, share) for share in facts.shares if share.protocol in SPOKEN and (dataset := by_place.get(share.path))
+    ]
+    in_order = sorted(served, key=lambda one: (one[0].name, list(SPOKEN).index(one[1].protocol)))
+    return {f"{share.protocol}-{dataset.guid}": (dataset, share) for dataset, share in in_order}

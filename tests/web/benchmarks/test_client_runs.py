@@ -16,6 +16,7 @@ from django.utils import timezone
 from appliance.errors import Failed
 from appliance.facts.sharing import Share
 from appliance.layout.geometry import GIB, KIB, MIB
+from tests.unit.made import dataset
 from tests.web.benchmarks import client_runs_made, sweeps_made
 from tests.web.reading import text_of
 from tests.web.routes import PHOTOS
@@ -68,6 +69,14 @@ def test_form_offers_what_is_shared_and_the_page_shows_the_code_once(web, shared
     assert code not in stored
     assert code.replace("-", "") not in stored
     assert code not in web.get(f"/benchmarks/client/{row.pk}/").content.decode()
+
+
+def test_folders_are_offered_in_the_order_of_their_names(web, box):
+    store.replace(DatasetRow, [dataset("tank"), *(dataset(f"tank/{name}", guid=n) for n, name in enumerate("abc", 50))], lambda one: str(one.guid))  # fmt: skip
+    shares = [Share(protocol, f"{protocol} {name}", f"/tank/{name}") for protocol in ("nfs", "smb") for name in "abc"]
+    store.replace(ShareRow, shares[::-1], lambda share: share.key)
+    offered = [str(label) for _key, label in web.get(FORM).context["form"].fields["share"].choices]
+    assert [label.partition(" over ")[0] for label in offered] == [f"tank/{name}" for name in "aabbcc"]
 
 
 def test_folder_over_afp_is_measured_where_a_mac_has_connected_it(web, box):
