@@ -75,7 +75,11 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
             )
         if detail.held:
             first, count = detail.held[0], len(detail.held)
-            many = Message("{count} of its snapshots, for example {snapshot}", count=count, snapshot=first)
+            many = (
+                Message("{count} of its snapshots, for example {snapshot}", count=count, snapshot=first)
+                if count < dataset_detail.MOST_NAMED
+                else Message("at least {count} of its snapshots, for example {snapshot}", count=count, snapshot=first)
+            )
             yield Reason(
                 "snapshots-protected",
                 "Protected from deletion: {held}. A backup may still need that. Release it first.",

@@ -142,7 +142,7 @@ class DatasetDetail(msgspec.Struct, frozen=True):
     guid: int
     snapshots: int = 0  # with those of the clones
     named: tuple[str, ...] = ()  # the newest of them
-    held: tuple[str, ...] = ()  # snapshots that something holds
+    held: tuple[str, ...] = ()  # snapshots that something holds, at most ``dataset_detail.MOST_NAMED``
     clones: tuple[str, ...] = ()  # datasets outside of it that need its snapshots
     uses: tuple[SpaceUse, ...] = ()
     chosen: str = ""  # which snapshots there are that no policy made; ``dataset_details.Listed``

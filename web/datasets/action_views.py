@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods
 
+from appliance.datasets import dataset_detail
 from appliance.datasets.destroy import DestroyDataset
 from appliance.datasets.mount import MountDataset, UnmountDataset
 from appliance.datasets.promote import PromoteDataset
@@ -84,16 +85,19 @@ def destroy_folder(request: HttpRequest, key: str) -> HttpResponse:
     def build() -> dict[str, object]:
         below = DatasetRow.objects.filter(name__startswith=f"{row.name}/").count()
         found, failed = actions.read_detail(row)
-        clones = {
-            dataset.name: dataset.key for dataset in DatasetRow.objects.filter(name__in=found.clones if found else ())
-        }
+        needing = found.clones if found else ()
+        clones = {dataset.name: dataset for dataset in DatasetRow.objects.filter(name__in=needing)}
+        topmost = list(dataset_detail.find_topmost(needing))  # each counts what is below it too
         return {
             "dataset": row.fact,
             "key": key,
             "detail": found,
             "error": failed or error,
             "below": below,
-            "clones": clones,
+            "clones": {name: clone.key for name, clone in clones.items()},
+            "freed": row.fact.used + sum(clones[name].fact.used for name in topmost if name in clones),
+            "least": any(name not in clones for name in topmost),
+            "most_held": len(found.held) >= dataset_detail.MOST_NAMED if found else False,
             "top": "/" not in row.name,
         }
 

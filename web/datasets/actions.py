@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import msgspec
+from django.db.models import F, Q, QuerySet, Value
+from django.db.models.functions import Concat
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -41,6 +43,17 @@ def find_row(key: str) -> DatasetRow:
     return get_object_or_404(DatasetRow, key=key)
 
 
+def locked_roots() -> QuerySet[DatasetRow]:
+    """What "Unlock everything" unlocks: the locked datasets with a key of their own, by name.
+
+    Not the copies of backups that are sent encrypted: those are always locked, and nobody works with them.
+    """
+    own = Concat(Value('"encryption_root":"'), F("name"), Value('"'))
+    return DatasetRow.objects.filter(
+        Q(facts__contains='"key_status":"unavailable"') & Q(facts__contains='"copy_of":""') & Q(facts__contains=own)
+    ).order_by("name")
+
+
 def list_actions(key: str, dataset: Dataset) -> Iterator[ActionLink]:
     """The actions that are possible now."""
 
@@ -67,7 +80,7 @@ def list_actions(key: str, dataset: Dataset) -> Iterator[ActionLink]:
         yield link_to("folder_act", gettext("Make it independent"), "repair", seldom=True, act="promote")
     if dataset.mounted:
         yield link_to("folder_act", gettext("Unmount"), "x", seldom=True, act="unmount")
-    elif not volume and not dataset.locked:
+    elif not (volume or dataset.locked) and dataset.canmount != "off" and dataset.mountpoint.startswith("/"):
         yield link_to("folder_act", gettext("Mount"), "plus", act="mount")
     if dataset.encryption != "off" and not dataset.locked:
         yield link_to("folder_key", gettext("Key and lock"), "lock")

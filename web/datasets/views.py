@@ -74,7 +74,7 @@ def list_folders(request: HttpRequest) -> HttpResponse:
             "page": page,
             "folders": found,
             "accounts": AccountRow.objects.exists(),
-            "locked": any(one.dataset.locked for one in found),
+            "locked": actions.locked_roots().exists(),
             "only_pools": not page.has_other_pages() and not any(one.depth for one in found),
         }
 

@@ -332,7 +332,7 @@ def test_cleaning_up_frees_what_its_page_says(appliance, visitor):
     copies = visitor.get(shapes.link(page, "/backups/"))
     assert shapes.link(copies, f"/folders/{folders['tank/backups/old']}/")
     destroy = f"/folders/{folders['tank/backups/old']}/destroy/"
-    visitor.wait_until(destroy, "Snapshots 1, holding", timeout=LONG)
+    visitor.wait_until(destroy, "Snapshots 1 Space freed", timeout=LONG)
     said = shapes.change(visitor, visitor.get(f"{destroy}?review=1"))
     assert said.startswith("Done."), said
 

@@ -509,6 +509,13 @@ def test_destroy_refuses_unread_details_holds_and_clones(details, code):
     assert refusals(of(DestroyDataset), facts(dataset_details=details)) == [code]
 
 
+def test_destroy_does_not_give_the_end_of_a_listing_as_the_number_of_protected_snapshots():
+    held = tuple(f"tank/photos@s{number}" for number in range(dataset_detail.MOST_NAMED))
+    for count, said in ((3, "3 of its snapshots"), (len(held), "at least 40 of its snapshots")):
+        reasons = of(DestroyDataset).check(facts(dataset_details=detail(held=held[:count])))
+        assert [said in reason.text for reason in reasons] == [True]
+
+
 def test_destroy_includes_clones_only_if_agreed(commands):
     found = facts(*ALL, dataset("tank/copy", used=2**20), dataset_details=detail(clones=("tank/copy",)))
     plan = checked_plan(of(DestroyDataset, clones=True), found)

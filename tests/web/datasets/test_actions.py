@@ -7,8 +7,9 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from appliance.datasets.dataset_detail import MOST_NAMED
 from appliance.facts.copy_mark import CopyMark
-from appliance.facts.datasets import DatasetDetail, Property, SpaceUse
+from appliance.facts.datasets import Dataset, DatasetDetail, Property, SpaceUse
 from appliance.formatting import size_text
 from tests.reasons import codes_of_form, codes_on_page
 from tests.unit.made import dataset
@@ -16,6 +17,7 @@ from tests.unit.pools.shapes import group, leaf
 from tests.web import rows
 from tests.web.reading import Page, assert_nothing_inline, text_of
 from tests.web.system.test_queries import queries
+from web.datasets.actions import list_actions, locked_roots
 from web.inventory.models import DatasetDetailRow, DatasetRow
 from web.jobs.models import Job
 
@@ -98,7 +100,7 @@ def test_destroy_reads_details_then_reviews(web, folders, calm):
     assert "Reading what would go" in text_of(web.get(f"{AT}destroy/"))
     assert ("workers.read_dataset", str(PHOTOS.guid)) in calm
     known(snapshots=3, named=("tank/photos@a",))
-    assert "3, holding" in text_of(web.get(f"{AT}destroy/"))
+    assert "Snapshots 3 Space freed" in text_of(web.get(f"{AT}destroy/"))
     review = web.get(f"{AT}destroy/", {"review": 1})
     assert "the folder tank/photos" in text_of(review)
     form = Page(review).form("/jobs/confirm/").data
@@ -114,6 +116,23 @@ def test_destroy_page_shows_holds_and_clones(web, folders):
     assert "Make tank/disk1 independent" in text
     refused = web.get(f"{AT}destroy/", {"review": 1})
     assert (refused.status_code, codes_on_page(refused)) == (409, ["clones-depend-on-dataset", "snapshots-protected"])
+
+
+def test_destroy_page_counts_what_the_clones_use_once(web, folders):
+    clones = [dataset("tank/copy", used=2**30), dataset("tank/copy/sub", used=2**29)]
+    rows.put(datasets=[TANK, replace(PHOTOS, used=2**31), *clones])
+    known(clones=("tank/copy", "tank/copy/sub"))
+    assert f"Space freed {size_text(2**31 + 2**30)}" in text_of(web.get(f"{AT}destroy/"))
+
+
+def test_destroy_page_says_at_least_where_the_space_of_a_clone_is_not_known(web, folders):
+    known(clones=("tank/elsewhere",))
+    assert f"Space freed at least {size_text(PHOTOS.used)}" in text_of(web.get(f"{AT}destroy/"))
+
+
+def test_destroy_page_says_at_least_where_the_listing_of_protected_snapshots_ended(web, folders):
+    known(held=tuple(f"tank/photos@s{number}" for number in range(MOST_NAMED)))
+    assert "At least 40 snapshots protected from deletion." in text_of(web.get(f"{AT}destroy/"))
 
 
 def test_replaced_folder_is_not_destroyed(web, folders):
@@ -176,6 +195,56 @@ def test_folder_pages_make_as_many_queries_in_large_box(web, folders):
     rows.put(datasets=[TANK, PHOTOS, VOLUME, VAULT, *(dataset(f"tank/f{number}") for number in range(300))])
     assert DatasetRow.objects.count() == 304
     assert [len(queries(web, page)) for page in pages] == small
+
+
+def test_mount_is_offered_only_where_there_is_a_mountpoint():
+    off = {"mounted": False, "mountpoint": "none", "canmount": "off"}
+    found = [
+        (dataset("tank/photos", mounted=False), True),
+        (dataset("tank/later", mounted=False, canmount="noauto"), True),
+        (dataset("tank/backups", copy_of=CopyMark(0, raw=False).text, **off), False),
+        (dataset("tank/backups/photos", copy_of=CopyMark(7, raw=False).text, **off), False),
+        (dataset("tank/held", mounted=False, canmount="off"), False),
+        (dataset("tank/old", mounted=False, mountpoint="legacy"), False),
+    ]
+    for one, offered in found:
+        assert any(act.url.endswith("/mount/") for act in list_actions("1", one)) is offered, one.name
+
+
+def test_volume_is_not_told_as_a_folder_that_is_not_mounted(web, folders):
+    text = text_of(web.get(f"/folders/{VOLUME.guid}/"))
+    assert "not mounted" not in text
+    assert "Folders below" not in text
+    rows.put(datasets=[TANK, replace(VOLUME, encryption="aes-256-gcm", key_status="unavailable", encryption_root="tank/disk1")])  # fmt: skip
+    text = text_of(web.get(f"/folders/{VOLUME.guid}/"))
+    assert "Locked." in text
+    assert "Its files" not in text
+
+
+LOCKED = {"encryption": "aes-256-gcm", "key_status": "unavailable", "key_format": "passphrase", "mounted": False}
+
+
+def test_unlock_everything_is_offered_on_each_page_of_the_list(web, calm):
+    locked = dataset("tank/z", encryption_root="tank/z", **LOCKED)
+    rows.put(datasets=[TANK, *(dataset(f"tank/f{number}") for number in range(60)), locked])
+    for page in ("/folders/", "/folders/?page=2"):
+        assert "Unlock everything" in text_of(web.get(page)), page
+    assert "zfs load-key -L prompt -- tank/z" in text_of(web.get("/folders/unlock-all/"))
+
+
+def test_unlock_everything_leaves_out_copies_that_were_sent_encrypted(web, calm):
+    def copy_of(name: str, guid: int) -> Dataset:
+        return dataset(name, encryption_root=name, copy_of=CopyMark(guid, raw=True).text, **LOCKED)
+
+    copies = [copy_of("tank/backups/photos", 7), copy_of("tank/backups/photos-old", 0)]
+    rows.put(datasets=[TANK, *copies])
+    assert "Unlock everything" not in text_of(web.get("/folders/"))
+    assert codes_on_page(web.get("/folders/unlock-all/")) == ["nothing-locked"]
+    root = dataset("tank/vault", encryption_root="tank/vault", **LOCKED)
+    rows.put(datasets=[TANK, *copies, root, dataset("tank/vault/a", encryption_root="tank/vault", **LOCKED)])
+    assert "Unlock everything" in text_of(web.get("/folders/"))
+    assert "tank/backups" not in text_of(web.get("/folders/unlock-all/"))
+    assert [row.name for row in locked_roots()] == ["tank/vault"]
 
 
 def test_folder_and_volume_offer_a_snapshot_and_a_new_name_and_a_continued_copy_does_not(web, calm):
