@@ -13,6 +13,7 @@ from appliance import names
 from appliance.errors import Reason, Refused
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
+from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Snapshot
 from appliance.message import Message
 from appliance.operation import Plan, Step, Work, always, command_step, never
@@ -236,7 +237,7 @@ class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
 
     @property
     def title(self) -> str:
-        return Message("Make the folder {target} from a snapshot", target=self.target)
+        return Message("Make {target} from a snapshot", target=self.target)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -245,6 +246,13 @@ class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
                 "dataset-exists", "{dataset} already exists. Choose another name.", field="name", dataset=self.target
             )
         source = facts.dataset(self.dataset)
+        if source and parse_copy_mark(source.copy_of):
+            # It would lie beside the copy, where nothing is mounted: also beside one that was set aside.
+            yield Reason(
+                "clone-of-copy",
+                "{dataset} belongs to the copies of backups, and what is made there cannot be used. Choose “Restore this folder” on the page of the copy.",
+                dataset=self.dataset,
+            )
         if source and (refusal := system_datasets.reason_against(source, facts.datasets)):
             yield refusal
         place = self.find_mountpoint(facts)
@@ -294,7 +302,7 @@ class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
             steps=self.plan_steps(self.find_mountpoint(facts), off),
             identity=self.plan_identity(),
             warnings=(Message("As long as it exists, {snapshot} cannot be destroyed.", snapshot=self.snapshot),),
-            undo=Message("The folder can be destroyed."),
+            undo=Message("What was made can be destroyed again."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:

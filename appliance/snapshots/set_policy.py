@@ -59,6 +59,12 @@ class SetSnapshotPolicy(Operation, tag="set-snapshot-policy"):
             yield dataset_missing(self.dataset)
         elif dataset.readonly and (pool := facts.pool(dataset.pool)) and pool.state == "SUSPENDED":
             yield stopped_pool(dataset.pool)
+        elif self.policy and dataset.copy_of:  # snapshot_policy.policy_of: it would never run
+            yield Reason(
+                "schedule-of-copy",
+                "{dataset} belongs to the copies of backups, and a schedule does nothing there. Set one for the original folder: its snapshots come with the next backup.",
+                dataset=self.dataset,
+            )
         elif self.policy is None and dataset.policy_source not in snapshot_policy.OWN:
             yield Reason("schedule-not-own", "{dataset} has no snapshot schedule of its own.", dataset=self.dataset)
 

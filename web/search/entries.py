@@ -9,6 +9,7 @@ from django.db.models import Q, QuerySet
 from django.urls import reverse
 from django.utils.translation import gettext
 
+from appliance.facts.copy_mark import is_continued
 from appliance.shares.iscsi.part import device_of, place_of
 from appliance.shares.settings import CALLED
 from web.guide.chapters import CHAPTERS
@@ -234,7 +235,13 @@ def list_entries(tokens: list[str]) -> Iterator[Entry]:
 
 def folder_acts(folder: Row) -> Iterator[Entry]:
     """What can be done with a folder or volume. Last in the list: the folders themselves come first."""
-    for words, name, icon, more in VOLUME_ACTS if folder.fact.kind == "volume" else FOLDER_ACTS:
+    dataset = folder.fact
+    refused = {"add_backup"} if dataset.copy_of else set()
+    if is_continued(dataset.copy_of):
+        refused.add("take_snapshot")
+    for words, name, icon, more in VOLUME_ACTS if dataset.kind == "volume" else FOLDER_ACTS:
+        if name in refused:
+            continue
         url = f"{reverse(name)}?folder={folder.key}" if name == "share_new_folder" else reverse(name, args=[folder.key])
         yield Entry(words.format(name=folder.name), "action", url, icon, more)
 

@@ -14,6 +14,8 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from appliance.datasets.rollback import RollBack
 from appliance.errors import Refused
+from appliance.facts.copy_mark import parse_copy_mark
+from appliance.facts.datasets import Dataset
 from appliance.operation import Operation, kind_of
 from appliance.snapshots.bookmarks import BookmarkSnapshot
 from appliance.snapshots.hold_clone import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot
@@ -46,6 +48,12 @@ class RenameSnapshotForm(forms.Form):
 class CloneForm(forms.Form):
     name = forms.CharField(
         label=lazy_text("Name of the new folder"), max_length=60, strip=False, widget=forms.TextInput(attrs=PLAIN)
+    )
+
+
+class CloneVolumeForm(forms.Form):
+    name = forms.CharField(
+        label=lazy_text("Name of the new volume"), max_length=60, strip=False, widget=forms.TextInput(attrs=PLAIN)
     )
 
 
@@ -109,24 +117,49 @@ ACTS = {
 }
 
 
+CLONE_VOLUME = Act(
+    CloneVolumeForm,
+    CloneSnapshot,
+    lazy_text("Make a volume from it"),
+    lazy_text("The new volume starts with this content and can be changed."),
+)
+
+
+def acts_on(dataset: Dataset | None) -> dict[str, Act]:
+    """The actions on a snapshot of this dataset, in the words for its kind; None: nothing is known of it."""
+    return {**ACTS, "clone": CLONE_VOLUME} if is_volume(dataset) else ACTS
+
+
 def row_of(key: str, guid: str) -> SnapshotRow:
     return get_object_or_404(SnapshotRow, dataset_key=key, guid=guid)
 
 
-def is_volume(key: str) -> bool:
+def find_dataset(key: str) -> Dataset | None:
+    row = DatasetRow.objects.filter(key=key).first()
+    return row.fact if row else None
+
+
+def is_volume(dataset: Dataset | None) -> bool:
     """Whether a dataset is a volume: a disk instead of files."""
-    return DatasetRow.objects.filter(key=key, facts__contains='"kind":"volume"').exists()
+    return dataset is not None and dataset.kind == "volume"
+
+
+def is_clonable(dataset: Dataset | None) -> bool:
+    """Whether something can be made from its snapshots: not of what belongs to the copies of backups."""
+    return dataset is None or parse_copy_mark(dataset.copy_of) is None
 
 
 @require_http_methods(["GET"])
 def show_snapshot(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     """The details of a snapshot."""
-    row = row_of(key, guid)
-    acts = [(name, act.title) for name, act in ACTS.items() if name != "release" or row.holds]
+    row, dataset = row_of(key, guid), find_dataset(key)
+    clonable, volume = is_clonable(dataset), is_volume(dataset)
+    hidden = {*(() if row.holds else ("release",)), *(() if clonable else ("clone",))}
+    acts = [(name, act.title) for name, act in acts_on(dataset).items() if name not in hidden]
     kinds = ["roll-back", "restore-from-snapshot", *(kind_of(act.operation) for act in ACTS.values())]
     latest = Job.objects.filter(subject=row.dataset, kind__in=kinds)
-    volume = is_volume(key)
-    context = {"row": row, "key": key, "acts": acts, "volume": volume, "latest": latest.defer("plan", "log").first()}
+    context = {"row": row, "key": key, "acts": acts, "volume": volume, "clonable": clonable}
+    context |= {"latest": latest.defer("plan", "log").first()}
     return render(request, "snapshots/detail.html", context)
 
 
@@ -135,7 +168,7 @@ def run_act(request: HttpRequest, key: str, guid: str, act: str) -> HttpResponse
     """The form of an action, then its job without a review: each of them can be undone."""
     if act not in ACTS:
         raise Http404
-    row, chosen = row_of(key, guid), ACTS[act]
+    row, chosen = row_of(key, guid), acts_on(find_dataset(key))[act]
     form = chosen.form(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         more: dict[str, Any] = dict(form.cleaned_data)
@@ -164,10 +197,11 @@ def roll_back(request: HttpRequest, key: str, guid: str) -> HttpResponse:
             return confirm.review(request, operation, back=reverse("roll_back", args=[key, guid]))
         except Refused as refusal:
             add_reasons(form, refusal.reasons)
-    volume = is_volume(key)
+    dataset = find_dataset(key)
+    volume = is_volume(dataset)
     undone = Changes() if volume else diff.changes_between(row, seconds=SECONDS_FOR_FILES)
     context = {"row": row, "key": key, "form": form, "possible": possible, "volume": volume, "undone": undone}
-    context |= {"first": undone.changes[:FILES]}
+    context |= {"clonable": is_clonable(dataset), "first": undone.changes[:FILES]}
     return render(request, "snapshots/roll_back.html", context, status=400 if form.is_bound else 200)
 
 

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from appliance import schedule, snapshot_names
 from appliance.errors import Refused
+from appliance.facts.copy_mark import is_continued
 from appliance.facts.datasets import Dataset
 from appliance.snapshots import policy as snapshot_policy
 from appliance.snapshots.bookmarks import DestroyBookmark
@@ -68,6 +69,7 @@ def snapshots_of_dataset(request: HttpRequest, key: str) -> HttpResponse:
         return {
             "found": paging.snapshot_page(asked),
             "dataset": dataset,
+            "takes": not is_continued(dataset.copy_of),
             "key": key,
             "count": reading.count if reading else 0,
             "used": dataset.used_by_snapshots,

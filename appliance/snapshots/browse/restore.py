@@ -93,7 +93,7 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
         if dataset is None or (self.into and (mark is None or mark.guid != dataset.guid)):
             yield Reason(
                 "restore-not-original",
-                "{copy} is not a copy of {folder}. Make a folder from the snapshot instead.",
+                "{copy} is not a copy of {folder}. Choose “Restore this folder” on the page of the copy instead.",
                 copy=self.dataset,
                 folder=self.folder,
             )

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from appliance.errors import Failed, Refused, explain_error
+from appliance.facts.copy_mark import CopyMark
 from appliance.operation import checked_plan
 from appliance.shares.settings import setting_of
 from appliance.snapshots.hold_clone import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot, hold_text
@@ -95,3 +96,22 @@ def test_clone_below_shared_folder_is_not_shared():
     asked = setting_of(made)
     assert asked is not None
     assert not asked.anything
+
+
+@pytest.mark.parametrize("guid", [7, 0], ids=["continued", "set aside"])
+def test_clone_of_a_copy_is_refused_and_leads_to_restoring_it(guid):
+    """Below the copies nothing is mounted, so the folder could not be reached."""
+    copy = snap(1, "tank/backups/photos")
+    home = dataset("tank/backups", mountpoint="none", mounted=False, copy_of=CopyMark(0, raw=False).text)
+    there = dataset("tank/backups/photos", mountpoint="none", mounted=False, copy_of=CopyMark(guid, raw=False).text)
+    found = replace(facts(copy), datasets=(dataset("tank"), home, there))
+    with expect_refusal("clone-of-copy"):
+        checked_plan(CloneSnapshot(snapshot=copy.name, guid=copy.guid, name="then"), found)
+
+
+def test_clone_of_a_volume_is_not_called_a_folder():
+    disk = snap(1, "tank/disk")
+    volume = dataset("tank/disk", kind="volume", mounted=False, mountpoint="")
+    clone = CloneSnapshot(snapshot=disk.name, guid=disk.guid, name="then")
+    plan = checked_plan(clone, replace(facts(disk), datasets=(dataset("tank"), volume)))
+    assert "folder" not in f"{clone.title} {plan.summary} {plan.undo}"

@@ -348,6 +348,15 @@ def test_a_run_takes_what_is_still_the_same_dataset(library):
         RunSnapshotPolicies.for_targets("tank", JOB, "now", [("tank/photos", 1, ("hourly",))])
 
 
+def test_a_schedule_that_would_never_run_is_not_set_on_a_copy():
+    text = SetSnapshotPolicy(dataset="x", policy=Policy(hourly=24)).property_value
+    copy = dataset("tank/backups/photos", copy_of=CopyMark(7, raw=False).text, policy=text, policy_source="local")
+    there = replace(facts(), datasets=(dataset("tank"), copy))
+    with expect_refusal("schedule-of-copy"):
+        checked_plan(SetSnapshotPolicy(dataset=copy.name, policy=Policy(hourly=24)), there)
+    assert checked_plan(SetSnapshotPolicy(dataset=copy.name), there)  # one from before can be removed
+
+
 def test_a_policy_is_a_property_of_its_dataset():
     wanted = SetSnapshotPolicy(dataset="tank/photos", policy=Policy(hourly=24))
     plan = checked_plan(wanted, facts())

@@ -7,6 +7,8 @@ import re
 import pytest
 from django.urls import NoReverseMatch, reverse
 
+from appliance.facts.copy_mark import CopyMark
+from tests.unit.made import dataset
 from tests.web import rows
 from tests.web.routes import CLOSED, PHOTOS, VOLUME
 from tests.web.system.test_queries import queries
@@ -96,6 +98,16 @@ def test_acts_on_a_folder_come_after_the_folder(box):
 
 def test_files_of_a_volume_are_not_offered(box):
     assert not [words for words in found("disk1") if words.startswith(("Restore files", "Access"))]
+
+
+def test_acts_that_a_copy_refuses_are_not_offered(calm):
+    for name, kind in (("tank/backups/photos", "filesystem"), ("tank/backups/disk", "volume")):
+        copy = dataset(name, kind=kind, mounted=False, mountpoint="none", copy_of=CopyMark(7, raw=False).text)
+        rows.put(datasets=[dataset("tank"), copy])
+        urls = [entry.url for entry in find_entries(name)]
+        assert f"/snapshots/of/{copy.guid}/" in urls
+        assert f"/snapshots/of/{copy.guid}/take/" not in urls
+        assert f"/backups/of/{copy.guid}/new/" not in urls
 
 
 def test_disks_are_found_by_bay_model_and_serial(box):

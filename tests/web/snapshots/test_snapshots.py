@@ -12,6 +12,7 @@ from django.utils import timezone
 from msgspec.structs import replace
 
 from appliance import schedule, snapshot_names
+from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Bookmark, Dataset, Snapshot
 from appliance.formatting import size_text
 from appliance.snapshots.policy import Policy
@@ -486,6 +487,50 @@ def test_snapshot_is_held_with_reason(web, calm):
     assert web.post(f"{url}rename/", {"to": "a b"}).status_code == 400
     SnapshotRow.objects.update(holds=1)
     assert "Release" in web.get(url).content.decode()
+
+
+def put_one(**changes: Any) -> tuple[Dataset, str]:
+    """A dataset with one snapshot, and the address of that."""
+    dataset = settled(changes.pop("name", "tank/a"), **changes)
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[settled("tank"), dataset])
+    SnapshotRow.objects.bulk_create([collect_snapshots.row_of(str(dataset.guid), snap(dataset.name, 1))])
+    return dataset, f"/snapshots/of/{dataset.guid}/{SnapshotRow.objects.get().guid}/"
+
+
+COPY = {"name": "tank/backups/a", "mounted": False, "mountpoint": "none", "copy_of": CopyMark(7, raw=False).text}
+DISK = {"name": "tank/disk", "kind": "volume", "mounted": False, "mountpoint": ""}
+
+
+def test_copy_offers_neither_a_snapshot_nor_a_schedule_nor_a_folder_of_its_own(web, calm):
+    for changes, offered in (({}, True), (COPY, False)):
+        SnapshotRow.objects.all().delete()
+        dataset, url = put_one(**changes)
+        page = web.get(f"/snapshots/of/{dataset.guid}/").content.decode()
+        assert (f'href="/snapshots/of/{dataset.guid}/take/"' in page) is offered
+        assert (f'href="/snapshots/of/{dataset.guid}/policy/"' in page) is offered
+        for one in (url, f"{url}roll-back/"):
+            assert (f'href="{url}clone/"' in web.get(one).content.decode()) is offered, one
+        SnapshotRow.objects.all().delete()
+        page = web.get(f"/snapshots/of/{dataset.guid}/").content.decode()  # its words without any snapshot
+        assert (f'href="/snapshots/of/{dataset.guid}/policy/"' in page) is offered
+
+
+def test_snapshot_of_a_volume_is_told_without_files_and_folders(web, calm):
+    _dataset, url = put_one(**DISK)
+    detail, undo, form = (text_of(web.get(f"{url}{end}")) for end in ("", "roll-back/", "clone/"))
+    assert "The whole volume as it was" in detail
+    assert "Make a volume from it" in detail
+    assert "make a volume from the snapshot" in undo
+    assert "Name of the new volume" in form
+    for text in (detail, undo, form):
+        assert not [words for words in ("restore some files", "only some files", "make a folder", "new folder", "the folder", "whole folder") if words in text.lower()]  # fmt: skip
+
+
+def test_snapshot_of_a_folder_is_told_with_its_files(web, calm):
+    _dataset, url = put_one()
+    assert "To restore only some files, look inside." in text_of(web.get(url))
+    assert "restore some files , or make a folder from the snapshot" in text_of(web.get(f"{url}roll-back/"))
+    assert "Name of the new folder" in text_of(web.get(f"{url}clone/"))
 
 
 def test_bookmarks_are_collected_listed_and_destroyed_after_review(web, calm, zfs):
