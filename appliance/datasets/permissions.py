@@ -20,7 +20,7 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Account
-from appliance.files import traversal
+from appliance.files import leftover, traversal
 from appliance.files.posix_acl import ACCESS, DEFAULT, Access, Level
 from appliance.message import Message, join_messages, message_template
 from appliance.operation import Plan, Step, Work, command_step, never
@@ -29,6 +29,7 @@ from appliance.system.accounts import PEOPLE, UIDS, group_number
 from appliance.zfs import mount, mountpoints
 
 FOLDER_MODE = 0o2770  # new files get the group of their folder
+SCRATCH_MODE = 0o2700
 ENTER_BITS = 0o111
 
 
@@ -275,9 +276,14 @@ def apply_to_entry(
 
     A demoted owner loses the file first: as its owner he could change the rules again in between. Then comes the ACL, so that
     access is never wider in between than before and after. It sets the mode as well. Setting the group clears the set-id
-    bits of files.
+    bits of files. A scratch folder of Larder's own stays closed; what is still written there follows the new rules.
     """
     mode = entry.status.st_mode
+    if leftover.is_scratch(entry.name, entry.status):
+        os.setxattr(entry.link, DEFAULT, encoded[True])
+        os.chown(entry.link, -1, people)
+        Path(entry.link).chmod(SCRATCH_MODE)
+        return
     if entry.status.st_uid in demoted:
         os.chown(entry.link, 0, -1)
     os.setxattr(entry.link, ACCESS, encoded[entry.is_folder or bool(mode & ENTER_BITS)])

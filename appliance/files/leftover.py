@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterator
@@ -13,6 +14,9 @@ from appliance.formatting import printable_text
 from appliance.message import Message
 
 MODE = 0o700
+OPENED = 0o770  # what setting access to the folder once made of it
+PREFIX = ".larder-"  # of every scratch folder
+UNFINISHED = re.compile(r"\..+\.[0-9A-Za-z]{6}", re.DOTALL)  # as rsync names a file until it is complete
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -40,8 +44,8 @@ def scratch_folder(name: bytes, folder: int) -> Iterator[int]:
 def remove_leftover(name: bytes, folder: int) -> None:
     """Remove what an earlier run left under that name in ``folder``, with all that is in it; links are not followed.
 
-    It is Larder's where it is a folder of root's own that nobody else may enter, in the same dataset. Everything else stays:
-    Failed, with its name. Raises OSError.
+    It is Larder's where it is a folder of root's own that nobody else may enter, in the same dataset; or that was opened to the
+    group, where it holds nothing but unfinished files. Everything else stays: Failed, with its name. Raises OSError.
     """
     try:
         handle = os.open(name, FOLDER, dir_fd=folder)
@@ -66,10 +70,29 @@ def remove_leftover(name: bytes, folder: int) -> None:
 
 
 def is_own(handle: int, folder: int) -> bool:
-    """Whether an open folder is as ``scratch_folder`` makes it; the group's set-gid bit may have been inherited."""
+    """Whether an open folder is as ``scratch_folder`` makes it, or as setting access once left that."""
     found = os.fstat(handle)
-    is_private = stat.S_IMODE(found.st_mode) & 0o777 == MODE
-    return found.st_uid == os.geteuid() and is_private and found.st_dev == os.fstat(folder).st_dev
+    if found.st_uid != os.geteuid() or found.st_dev != os.fstat(folder).st_dev:
+        return False
+    # Opened to the group, the owner alone says nothing: folders of users who may no longer change them are given to root.
+    return is_private(found) or (found.st_mode & 0o777 == OPENED and has_only_unfinished(handle))
+
+
+def is_private(found: os.stat_result) -> bool:
+    """Whether nobody but its owner may enter it; the set-gid bit may have been inherited."""
+    return found.st_mode & 0o777 == MODE
+
+
+def has_only_unfinished(handle: int) -> bool:
+    """Whether an open folder is empty, or holds only what rsync had begun to write."""
+    with os.scandir(handle) as entries:
+        return all(entry.is_file(follow_symlinks=False) and UNFINISHED.fullmatch(entry.name) for entry in entries)
+
+
+def is_scratch(name: str, found: os.stat_result) -> bool:
+    """Whether a folder of that name is a scratch folder that may be in use: root's own, and closed to everybody else."""
+    is_folder_of_root = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    return is_folder_of_root and is_private(found) and name.startswith(PREFIX)
 
 
 def in_the_way(name: bytes) -> Failed:

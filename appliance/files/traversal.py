@@ -30,10 +30,12 @@ MOUNTS = Path("/proc/self/mountinfo")
 
 
 class OpenEntry(msgspec.Struct, frozen=True):
-    """An open folder or regular file. ``link`` is a path to it that stays valid when it is renamed."""
+    """An open folder or regular file. ``link`` is a path to it that stays valid when it is renamed. ``name``: the one it was
+    found under; empty for the root."""
 
     handle: int
     status: os.stat_result
+    name: str = ""
 
     @property
     def link(self) -> str:
@@ -99,7 +101,7 @@ def walk_tree(root: int) -> Generator[OpenEntry]:
                 status = os.fstat(handle)
                 if status.st_dev != device or not (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
                     continue
-                yield OpenEntry(handle, status)
+                yield OpenEntry(handle, status, entry.name)
                 if stat.S_ISDIR(status.st_mode):
                     if len(stack) > DEEPEST:
                         raise Failed(Message("Folders are nested more than {deepest} levels deep", deepest=DEEPEST))

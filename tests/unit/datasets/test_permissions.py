@@ -18,7 +18,7 @@ from appliance.datasets.permissions import SetAccess
 from appliance.errors import Cancelled, Failed, Refused
 from appliance.facts.datasets import Dataset, Snapshot
 from appliance.facts.sharing import Account, Group
-from appliance.files import traversal
+from appliance.files import leftover, traversal
 from appliance.files.posix_acl import ACCESS, DEFAULT, Access, Level
 from appliance.operation import checked_plan
 from appliance.system import accounts
@@ -121,6 +121,33 @@ def test_links_pipes_and_snapshots_are_left_alone(tree):
         assert not ruled(path), path
         assert path.stat().st_ino not in given
     assert (outside.stat(), (outside / "secret").stat()) == before
+
+
+def test_scratch_folder_of_an_import_stays_closed_and_hands_the_new_rules_on(tree):
+    """Whatever an import still writes there is moved among the files afterwards, with the rules that it got there."""
+    top, _outside, given = tree
+    scratch = top / ".larder-importing"
+    scratch.mkdir(mode=0o700)
+    (scratch / ".sea.jpg.Xk29aB").write_text("x")
+    carry_out(top)
+    assert scratch.stat().st_mode & 0o7777 == 0o2700
+    assert not ruled(scratch) and rules_of(scratch, DEFAULT) == entries(OPEN.encode_acl(enter=True))
+    assert given[scratch.stat().st_ino] == (-1, 990)
+    assert rules_of(scratch / ".sea.jpg.Xk29aB") == entries(OPEN.encode_acl(enter=False))
+    with traversal.open_dir_nofollow(str(top)) as folder:
+        leftover.remove_leftover(b".larder-importing", folder)
+    assert not scratch.exists()
+
+
+@pytest.mark.parametrize("theirs", ["of a user", "open to others"])
+def test_folder_with_the_name_of_a_scratch_folder_follows_the_rules(tree, monkeypatch, theirs):
+    top, _outside, _given = tree
+    folder = top / ".larder-importing"
+    folder.mkdir(mode=0o755 if theirs == "open to others" else 0o700)
+    if theirs == "of a user":
+        monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    carry_out(top)
+    assert folder.stat().st_mode & 0o7777 == 0o2770 and ruled(folder)
 
 
 def test_files_of_demoted_users_go_to_root(tree):
