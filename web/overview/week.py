@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 from django.db.models import Count, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.urls import reverse
 from django.utils.translation import gettext, ngettext
 
@@ -90,8 +91,8 @@ def scheduled_backups(last: Job, at: datetime, runs: int, bad: int) -> Happening
 def week_alerts(since: datetime) -> Iterator[Happening]:
     """Alerts that began or ended, and good news. One whose fault is gone but that is not resolved yet is left out: by the
     time that it is read, it would contradict the rest of the page."""
-    rows = Alert.objects.filter(first_seen__gt=since).exclude(gone__isnull=False, cleared=None)
-    for row in rows[:50]:
+    rows = Alert.objects.alias(moment=Coalesce("cleared", "first_seen")).filter(moment__gt=since)
+    for row in rows.exclude(gone__isnull=False, cleared=None).order_by("-moment", "-pk")[:50]:
         at, word = (
             (row.cleared, gettext("Resolved")) if row.cleared else (row.first_seen, capitalize_opening(row.state_word))
         )

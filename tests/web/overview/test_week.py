@@ -88,6 +88,19 @@ def test_alert_that_ended_is_told_as_resolved_at_its_end(calm):
     assert (one.word, one.state, one.at) == ("Resolved", "healthy", NOW - DAY)
 
 
+def test_alert_of_long_ago_that_ended_this_week_is_told(calm):
+    alert("tank is degraded.", 30 * DAY, state="cleared", cleared=NOW - DAY)
+    alert("ended before", 30 * DAY, state="cleared", cleared=NOW - 8 * DAY)
+    assert titles() == ["tank is degraded."]
+
+
+def test_alert_that_ended_last_is_told_before_many_that_began_after_it(calm):
+    alert("tank is degraded.", 6 * DAY, state="cleared", cleared=NOW - DAY / 24)
+    for number in range(60):
+        alert(f"alert {number}", DAY)
+    assert titles()[0] == "tank is degraded."
+
+
 def test_week_shows_the_newest_and_counts_the_rest(calm):
     for number in range(MOST + 5):
         ended(f"job {number}", number * timedelta(hours=1))
