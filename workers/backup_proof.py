@@ -29,7 +29,6 @@ from web.jobs.models import Job
 KINDS_OF_JOBS = ("drill-backup", "check-backup-keys", "remove-drill")  # on the disks of this box
 REST_AFTER_FAILURE = timedelta(days=1)
 REMOVE_AGAIN_AFTER = timedelta(minutes=10)
-FAILED = (Job.State.FAILED, Job.State.REFUSED)  # how a test ends that says something of what it tested
 DRILLED = f'"{user_properties.DRILL}":'  # in the facts of what a drill has made
 Found = TypeVar("Found", bound=msgspec.Struct)
 
@@ -138,11 +137,12 @@ def store_drill(one: BackupStatus, found: proof.Proof) -> None:
 
 
 def store_failed_drill(one: BackupStatus, found: proof.Proof) -> None:
-    """Keep that the latest test ended without a result, and why, until another one has a result."""
+    """Keep that the latest test failed without a result, and why, until another one has a result. One that was refused was
+    never begun, so it says nothing."""
     known = max((at for at in (found.drilled, found.broke) if at), default=None)
     if found.drilled and found.broke and found.broke <= found.drilled:
         found.broke, found.why = None, ""
-    ended = jobs_of(one, proof.drill_kind(one.task)).filter(state__in=FAILED).exclude(finished=None)
+    ended = jobs_of(one, proof.drill_kind(one.task)).filter(state=Job.State.FAILED).exclude(finished=None)
     job = (ended.filter(finished__gt=known) if known else ended).order_by("-finished").first()
     if job:
         found.broke, found.why = job.finished, job.text.as_json() if isinstance(job.text, Message) else job.text
@@ -178,8 +178,8 @@ def proof_faults(one: BackupStatus) -> Iterator[Fault]:
             found.different,
         )
     elif found.has_failed_drill:
-        summary = Message("The backup of {name} could not be restored as a test.", name=one.dataset.name)
-        yield Fault("backup.drill", subject, summary, proof.reason_of(found), page)
+        summary = Message("A test of the backup of {name} could not be done.", name=one.dataset.name)
+        yield Fault("backup.untested", subject, summary, proof.reason_of(found), page)
     if found.wrong:
         summary = Message("The key of {name} does not open its backup.", name=found.wrong[0])
         yield Fault(

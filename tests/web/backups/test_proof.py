@@ -10,6 +10,7 @@ import pytest
 from django.utils import timezone
 from msgspec.structs import replace
 
+from appliance.alerts.kinds import KINDS
 from appliance.backups import check_keys, drill_base, tasks
 from appliance.backups.check_keys import KeyCheck
 from appliance.backups.drill_base import Rehearsal
@@ -214,7 +215,8 @@ def test_test_that_could_restore_nothing_is_an_alert_until_one_passes(web):
     """A former month's result says nothing of a copy that cannot be sent back any more."""
     job = fail_test()
     (fault,) = backups.backup_faults(timezone.now())
-    assert (fault.kind, fault.summary) == ("backup.drill", "The backup of tank/photos could not be restored as a test.")
+    assert (fault.kind, fault.summary) == ("backup.untested", "A test of the backup of tank/photos could not be done.")
+    assert KINDS[fault.kind].severity == "warning"
     assert "1 of 1 folders could not be restored" in fault.detail
     level = levels()["Restored as a test"]
     assert (level.state, level.word) == ("attention", "test failed") and "1 of 1 folders" in level.text
@@ -229,8 +231,8 @@ def test_test_that_could_restore_nothing_is_an_alert_until_one_passes(web):
     assert list(backups.backup_faults(timezone.now())) == [] and levels()["Restored as a test"].state == "healthy"
 
 
-@pytest.mark.parametrize("state", [Job.State.CANCELLED, Job.State.INTERRUPTED])
-def test_test_that_was_stopped_or_cut_off_says_nothing_of_the_copy(state):
+@pytest.mark.parametrize("state", [Job.State.CANCELLED, Job.State.INTERRUPTED, Job.State.REFUSED])
+def test_test_that_was_stopped_cut_off_or_refused_says_nothing_of_the_copy(state):
     fail_test(state=state)
     assert list(backups.backup_faults(timezone.now())) == []
     assert levels()["Restored as a test"].state == "healthy"
@@ -242,7 +244,7 @@ def test_first_test_that_fails_is_told_too():
     backups.start_due_backups()
     level = levels()["Restored as a test"]
     assert (level.state, level.word) == ("attention", "test failed")
-    assert [fault.kind for fault in backups.backup_faults(timezone.now())] == ["backup.drill"]
+    assert [fault.kind for fault in backups.backup_faults(timezone.now())] == ["backup.untested"]
 
 
 def test_difference_is_critical_with_its_path(web):
@@ -255,6 +257,7 @@ def test_difference_is_critical_with_its_path(web):
     backups.start_due_backups()
     (fault,) = backups.backup_faults(timezone.now())
     assert fault.kind == "backup.drill" and "trip/one.jpg" in fault.detail
+    assert KINDS[fault.kind].severity == "critical"
     assert only().word == "restores differently" and only().state == "failed"
     assert "trip/one.jpg" in text(web)
 
