@@ -8,7 +8,11 @@ from datetime import datetime, timedelta
 from django.db.models import QuerySet
 
 from appliance.agent.registry import decode_operation
+from appliance.backups.remote.drill_remote import DrillRemote
+from appliance.backups.remote.restore_remote import RestoreRemote
+from appliance.backups.remote.send_backup import SendBackup
 from appliance.errors import Refused
+from appliance.operation import Operation
 from web.backups.status import BackupStatus
 from web.jobs.models import Job
 
@@ -36,11 +40,24 @@ def pools_in_use(kinds: Collection[str]) -> set[str]:
     return set[str]().union(*map(pools_of, under_way(kinds).values_list("operation", flat=True)))
 
 
+def remotes_in_use(kinds: Collection[str]) -> set[str]:
+    """The other computers that jobs of these kinds keep, also one that hangs: whatever needs the same computer would wait."""
+    found = map(decode_known, under_way(kinds).values_list("operation", flat=True))
+    return {one.remote for one in found if isinstance(one, DrillRemote | SendBackup | RestoreRemote)}
+
+
+def decode_known(operation: str) -> Operation | None:
+    """The operation of a job; None where it is from another version."""
+    try:
+        return decode_operation(operation)
+    except Refused:
+        return None
+
+
 def pools_of(operation: str) -> set[str]:
     """The pools whose files an operation works on; none where it is from another version."""
-    try:
-        found = decode_operation(operation)
-    except Refused:
+    found = decode_known(operation)
+    if found is None:
         return set()
     return {name.partition("/")[0] for name in (*found.files_used(), *found.files_taken()) if name}
 

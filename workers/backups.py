@@ -31,7 +31,8 @@ from workers import backup_disks, backup_jobs, backup_proof, guard
 from workers.interval import Interval
 
 SECONDS_BETWEEN_LOOKS = 30.0
-OVER_NETWORK = ("send-backup", "restore-remote", "drill-remote")
+OVER_NETWORK = ("send-backup", "restore-remote")
+REMOTE_DRILLS = ("drill-remote",)
 ON_DISKS = ("run-backup", "verify-backup", "restore-folder", *backup_proof.KINDS_OF_JOBS)
 COMPARE_EVERY = timedelta(days=7)
 NAMED = 5  # folders in an alert
@@ -44,7 +45,8 @@ Build = Callable[[BackupStatus, Pool, datetime], Operation]
 
 def start_due_backups() -> Job | None:
     """Start the run that has been due for longest, or a comparison where no run is due. One at a time on the disks of this box,
-    as two streams on the same disks slow each other down; and one over the network, which may take days the first time."""
+    as two streams on the same disks slow each other down; and one over the network, which may take days the first time. A test of a
+    restore over the network keeps only the computer that it fetches from."""
     if not store.is_read("snapshots") or not store.is_read("datasets"):
         return None
     recovery.read_phrase()  # so that pages know of it soon after a start
@@ -69,8 +71,14 @@ def start_next(statuses: list[BackupStatus], now: datetime) -> Job | None:
         return None
     stopped = store.stopped_pools()
     if not backup_jobs.is_busy(OVER_NETWORK, stopped):
-        ready = [one for one in statuses if one.task.remote and is_ready(one, stopped)]
-        if job := start_longest_due(find_due(ready, now), now) or start_remote_drill(find_rested(ready, now), now):
+        taken = backup_jobs.remotes_in_use((*OVER_NETWORK, *REMOTE_DRILLS))
+        remote = [one for one in statuses if one.task.remote and one.task.remote not in taken]
+        ready = [one for one in remote if is_ready(one, stopped)]
+        if job := start_longest_due(find_due(ready, now), now):
+            return job
+        if not backup_jobs.is_busy(REMOTE_DRILLS, stopped) and (
+            job := start_remote_drill(find_rested(ready, now), now)
+        ):
             return job
     if backup_jobs.is_busy(ON_DISKS, stopped):
         return None

@@ -10,9 +10,10 @@ import pytest
 from django.utils import timezone
 from msgspec.structs import replace
 
-from appliance.backups import drill_base
+from appliance.backups import drill_base, tasks
 from appliance.backups.drill_base import Rehearsal
 from appliance.backups.remote.drill_remote import DrillRemote
+from appliance.backups.remote.send_backup import SendBackup
 from appliance.backups.tasks import BackupTask
 from appliance.facts import user_properties
 from appliance.facts.datasets import Dataset, Property
@@ -161,6 +162,47 @@ def test_backup_that_is_due_goes_before_a_test_and_waits_while_one_runs():
     BackupRecord.objects.update(good=timezone.now() - timedelta(days=2))
     ended_run(timezone.now() - timedelta(days=2))
     assert backups.start_due_backups() is None
+
+
+OFFICE = replace(REMOTE, id="00c0ffee", host="office.lan")
+ELSEWHERE = BackupTask(key="feed5678", pool=0, remote=OFFICE.id, path="photos")
+ALSO_THERE = BackupTask(key="beef5678", pool=0, remote=REMOTE.id, path="photos-2")
+
+
+def drilled_beside(task: BackupTask) -> Job:
+    """A test of a restore from ``REMOTE`` runs, and another backup is due."""
+    copied()
+    drill = backups.start_due_backups()
+    assert drill and drill.kind == "drill-remote"
+    (photos,) = [one for one in store.facts().datasets if one.name == "tank/photos"]
+    with_dataset(replace(photos, backup=tasks.encode_tasks((MONTHLY, task))))
+    rows.put_remotes(REMOTE, OFFICE)
+    BackupRecord.objects.create(dataset_key=str(PHOTOS), task=task.key, since=timezone.now() - timedelta(hours=1))
+    return drill
+
+
+def test_backup_to_another_computer_does_not_wait_for_a_test():
+    drilled_beside(ELSEWHERE)
+    job = backups.start_due_backups()
+    assert job and job.kind == "send-backup"
+    assert operation_of(SendBackup).remote == OFFICE.id
+
+
+def test_backup_to_the_computer_that_a_test_fetches_from_waits():
+    drill = drilled_beside(ALSO_THERE)
+    assert backups.start_due_backups() is None
+    Job.objects.filter(pk=drill.pk).update(state=Job.State.FAILED, finished=timezone.now())
+    job = backups.start_due_backups()
+    assert job and operation_of(SendBackup).key == ALSO_THERE.key
+
+
+def test_only_one_test_fetches_over_the_network_at_a_time():
+    drilled_beside(replace(ELSEWHERE, drill=True))
+    BackupRecord.objects.filter(task=ELSEWHERE.key).update(good=timezone.now())
+    assert backups.start_due_backups() is None
+    Job.objects.filter(kind="drill-remote").update(state=Job.State.FAILED, finished=timezone.now())
+    job = backups.start_due_backups()
+    assert job and operation_of(DrillRemote).key == ELSEWHERE.key
 
 
 @pytest.mark.parametrize("remote", [replace(REMOTE, offered_key=OTHER_HOST_KEY), replace(REMOTE, host_key="")])

@@ -17,7 +17,7 @@ from appliance.backups.remote.send_backup import COMPLETE, SendBackup
 from appliance.backups.remote.set_up import AddRemote, TestRemote
 from appliance.backups.tasks import BackupTask
 from appliance.facts.remote import Remote, fingerprint_of
-from appliance.operation import Operation
+from appliance.operation import Operation, as_json
 from tests.unit.made import dataset, disk
 from tests.web import rows
 from tests.web.reading import Page
@@ -26,6 +26,7 @@ from tests.web.system.test_queries import queries
 from web.backups import status
 from web.backups.models import BackupRecord
 from web.inventory import store
+from web.inventory.models import PoolRow
 from web.jobs.models import Job
 from workers import backups
 
@@ -261,6 +262,18 @@ def test_first_copy_over_the_network_keeps_no_copy_to_a_pool_waiting():
     Job.objects.filter(kind="send-backup").update(state=Job.State.FAILED, created=timezone.now() - timedelta(days=1))
     again = backups.start_due_backups()
     assert again and again.kind == "send-backup" and Job.objects.filter(kind="run-backup", state__in=Job.OPEN).exists()
+
+
+@pytest.mark.parametrize("there", [REMOTE.id, "00c0ffee"])
+def test_run_that_hangs_on_a_stopped_pool_keeps_only_its_own_computer(there):
+    """Another run to that computer would wait for its lock, and everything over the network with it."""
+    box(TASK)
+    stopped = replace(rows.pool_of("gone", 3000, disk(5)), state="SUSPENDED")
+    rows.put(pools=[*(one.fact for one in PoolRow.objects.all()), stopped])
+    hangs = SendBackup(dataset="gone/films", key="feed5678", remote=there, moment=snapshot_names.format_moment(timezone.now()))  # fmt: skip
+    Job.objects.create(kind="send-backup", subject="gone/films", operation=as_json(hangs), state=Job.State.RUNNING)
+    job = backups.start_due_backups()
+    assert (job is None) is (there == REMOTE.id)
 
 
 def test_complete_run_is_remembered_and_the_next_is_due_tomorrow():
