@@ -202,8 +202,11 @@ def read_disks(pools: Iterable[Pool]) -> tuple[Disk, ...]:
 
 
 def read_partition_labels(path: str) -> list[str]:
-    """The names of a disk's partitions in its partition table, empty where one has none. Raises Failed."""
-    result = command.run(["lsblk", "-J", "-o", "TYPE,PARTLABEL", path], timeout=20)
+    """The names of a disk's partitions in its partition table, empty where one has none. Raises Failed.
+
+    ``NAME`` is asked for because lsblk says only with it which row belongs to which.
+    """
+    result = command.run(["lsblk", "-J", "-o", "NAME,TYPE,PARTLABEL", path], timeout=20)
     try:
         listing = json.loads(result.stdout)
     except ValueError as error:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import copy
+import json
 
 import pytest
 from msgspec.structs import replace
 
+from appliance import command
 from appliance.disks import inventory
 from appliance.errors import Failed
 from tests.unit.made import recorded, recorded_pool
@@ -216,3 +218,17 @@ def test_lsblk_that_prints_no_json_is_a_failure_with_words(commands):
     commands.answers["lsblk"] = "lsblk: failed"
     with pytest.raises(Failed, match="not JSON"):
         inventory.read_disks(())
+
+
+def test_names_of_partitions_are_read_from_what_lsblk_says_with_the_columns_that_are_asked_for(monkeypatch):
+    """Recorded: without ``NAME`` lsblk does not say what lies on what, and no partition was found on any disk."""
+
+    def run(argv, **_more):
+        columns = argv[argv.index("-o") + 1].split(",")
+        name = f"lsblk-partlabel{'' if 'NAME' in columns else '-flat'}-2.41.5.json"
+        return command.Result(tuple(argv), 0, json.dumps(recorded(name)), "", 0.0)
+
+    monkeypatch.setattr(command, "run", run)
+    labels = inventory.read_partition_labels("/dev/disk/by-id/scsi-x")
+    assert labels == ["zfs-f463a032aba7581d", ""]
+    assert inventory.is_table_of_zfs(labels)
