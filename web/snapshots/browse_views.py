@@ -63,8 +63,10 @@ def browse_folder(request: HttpRequest, key: str, guid: str) -> HttpResponse:
 
 @require_GET
 def show_file(request: HttpRequest, key: str, guid: str) -> HttpResponse:
-    """One file of a snapshot: its details, a preview, and the actions on it."""
+    """One file of a snapshot: its details, a preview, and the actions on it. Without a path, the folder itself."""
     row, way = row_of(key, guid), path_of(request)
+    if not way.path:
+        return redirect("snapshot_files", key=key, guid=guid)
     found, problem = ask_agent(row.dataset, lambda: open_snapshot_file(row, way))
     look = None
     if found:

@@ -83,6 +83,12 @@ def test_folder_shows_deleted_files_and_links_to_other_snapshots(web, agent, url
     assert "after=1x" in text
 
 
+def test_page_of_a_file_without_a_path_is_that_of_the_folder(web, agent, url):
+    answer = web.get(f"{url}file/")
+    assert (answer.status_code, answer["Location"]) == (302, f"{url}files/")
+    assert agent.asked == []
+
+
 def test_times_are_local_with_time_zone(web, agent, url, monkeypatch):
     monkeypatch.setattr("web.system.timezone.box_zone", lambda: ZoneInfo("Europe/Berlin"))
     agent.says = {"entries": [entry("a") | {"mtime": 1_753_000_000}], "total": 1, "next": ""}
