@@ -14,9 +14,8 @@ from appliance.formatting import printable_text
 from appliance.message import Message
 
 MODE = 0o700
-OPENED = 0o770  # what setting access to the folder once made of it
-PREFIX = ".larder-"  # of every scratch folder
-UNFINISHED = re.compile(r"\..+\.[0-9A-Za-z]{6}", re.DOTALL)  # as rsync names a file until it is complete
+# Of the scratch folders of imports and restores. What else Larder names like that holds files for users.
+SCRATCH = re.compile(r"\.larder-(importing|restoring-[0-9a-f]{16})")
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -44,8 +43,8 @@ def scratch_folder(name: bytes, folder: int) -> Iterator[int]:
 def remove_leftover(name: bytes, folder: int) -> None:
     """Remove what an earlier run left under that name in ``folder``, with all that is in it; links are not followed.
 
-    It is Larder's where it is a folder of root's own that nobody else may enter, in the same dataset; or that was opened to the
-    group, where it holds nothing but unfinished files. Everything else stays: Failed, with its name. Raises OSError.
+    It is Larder's where it is a folder of root's own that nobody else may enter, in the same dataset. Everything else stays:
+    Failed, with its name. Raises OSError.
     """
     try:
         handle = os.open(name, FOLDER, dir_fd=folder)
@@ -70,12 +69,10 @@ def remove_leftover(name: bytes, folder: int) -> None:
 
 
 def is_own(handle: int, folder: int) -> bool:
-    """Whether an open folder is as ``scratch_folder`` makes it, or as setting access once left that."""
+    """Whether an open folder is as ``scratch_folder`` makes it. The owner alone says nothing: folders of users who may no longer
+    change them are given to root."""
     found = os.fstat(handle)
-    if found.st_uid != os.geteuid() or found.st_dev != os.fstat(folder).st_dev:
-        return False
-    # Opened to the group, the owner alone says nothing: folders of users who may no longer change them are given to root.
-    return is_private(found) or (found.st_mode & 0o777 == OPENED and has_only_unfinished(handle))
+    return found.st_uid == os.geteuid() and is_private(found) and found.st_dev == os.fstat(folder).st_dev
 
 
 def is_private(found: os.stat_result) -> bool:
@@ -83,16 +80,10 @@ def is_private(found: os.stat_result) -> bool:
     return found.st_mode & 0o777 == MODE
 
 
-def has_only_unfinished(handle: int) -> bool:
-    """Whether an open folder is empty, or holds only what rsync had begun to write."""
-    with os.scandir(handle) as entries:
-        return all(entry.is_file(follow_symlinks=False) and UNFINISHED.fullmatch(entry.name) for entry in entries)
-
-
 def is_scratch(name: str, found: os.stat_result) -> bool:
     """Whether a folder of that name is a scratch folder that may be in use: root's own, and closed to everybody else."""
     is_folder_of_root = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-    return is_folder_of_root and is_private(found) and name.startswith(PREFIX)
+    return is_folder_of_root and is_private(found) and SCRATCH.fullmatch(name) is not None
 
 
 def in_the_way(name: bytes) -> Failed:

@@ -110,7 +110,7 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
         elif dataset.readonly:
             yield Reason(
                 "restore-into-read-only",
-                "{dataset} is read-only. Make a folder from the snapshot instead.",
+                "{dataset} is read-only. Change that on its page, then restore again.",
                 dataset=self.folder,
             )
 

@@ -128,12 +128,12 @@ def test_scratch_folder_of_an_import_stays_closed_and_hands_the_new_rules_on(tre
     top, _outside, given = tree
     scratch = top / ".larder-importing"
     scratch.mkdir(mode=0o700)
-    (scratch / ".sea.jpg.Xk29aB").write_text("x")
+    (scratch / "sea.jpg.Xk29aB").write_text("x")
     carry_out(top)
     assert scratch.stat().st_mode & 0o7777 == 0o2700
     assert not ruled(scratch) and rules_of(scratch, DEFAULT) == entries(OPEN.encode_acl(enter=True))
     assert given[scratch.stat().st_ino] == (-1, 990)
-    assert rules_of(scratch / ".sea.jpg.Xk29aB") == entries(OPEN.encode_acl(enter=False))
+    assert rules_of(scratch / "sea.jpg.Xk29aB") == entries(OPEN.encode_acl(enter=False))
     with traversal.open_dir_nofollow(str(top)) as folder:
         leftover.remove_leftover(b".larder-importing", folder)
     assert not scratch.exists()

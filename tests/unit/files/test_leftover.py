@@ -53,48 +53,10 @@ def stays(folder: int, left: Path) -> bool:
     return (left / "deep/deeper/file").exists()
 
 
-@pytest.mark.parametrize("mode", [0o755, 0o770, 0o701])
+@pytest.mark.parametrize("mode", [0o755, 0o770, 0o2770, 0o701])
 def test_folder_that_others_may_enter_stays(folder, left, mode):
     left.chmod(mode)
     assert stays(folder, left)
-
-
-@pytest.mark.parametrize("mode", [0o770, 0o2770])
-@pytest.mark.parametrize("inside", [(), (".sea.jpg.Xk29aB", "..hidden.Zz0y9X")])
-def test_leftover_that_was_opened_to_the_group_is_removed_where_it_holds_only_unfinished_files(
-    folder, tmp_path, mode, inside
-):
-    """Setting access to the folder did that to the scratch folder of an import until this was fixed."""
-    left = tmp_path / NAME.decode()
-    left.mkdir()
-    for name in inside:
-        (left / name).write_text("x")
-    left.chmod(mode)
-    leftover.remove_leftover(NAME, folder)
-    assert not left.exists()
-
-
-@pytest.mark.parametrize("name", ["letter.odt", ".profile", ".sea.jpg.Xk29aB/"])
-def test_folder_opened_to_the_group_stays_with_the_files_of_a_user(folder, tmp_path, name):
-    """Files of users who may no longer change them are given to root, so the owner alone says nothing."""
-    theirs = tmp_path / NAME.decode()
-    theirs.mkdir()
-    (theirs / name).mkdir() if name.endswith("/") else (theirs / name).write_text("theirs")
-    (theirs / ".part.Xk29aB").write_text("x")
-    theirs.chmod(0o2770)
-    with pytest.raises(Failed, match="in the way"):
-        leftover.remove_leftover(NAME, folder)
-    assert (theirs / name).exists() and (theirs / ".part.Xk29aB").exists()
-
-
-def test_empty_folder_of_a_user_that_the_group_may_enter_stays(folder, tmp_path, monkeypatch):
-    theirs = tmp_path / NAME.decode()
-    theirs.mkdir()
-    theirs.chmod(0o2770)
-    monkeypatch.setattr(os, "geteuid", lambda: theirs.stat().st_uid + 1)
-    with pytest.raises(Failed, match="in the way"):
-        leftover.remove_leftover(NAME, folder)
-    assert theirs.is_dir()
 
 
 def test_every_scratch_folder_is_known_by_its_name(tmp_path):
@@ -103,6 +65,8 @@ def test_every_scratch_folder_is_known_by_its_name(tmp_path):
     restore = RestoreFromSnapshot(snapshot="tank/photos@one", guid=1, path="trip")
     for name in (rsync.SCRATCH, restore.temporary_name.decode()):
         assert leftover.is_scratch(name, made.stat())
+    for name in (f"{rsync.REPLACED}2026-11-28", rsync.PARTIAL, ".larder-restoring-trip", "larder-importing"):
+        assert not leftover.is_scratch(name, made.stat())
 
 
 def test_folder_of_a_user_stays(folder, left, monkeypatch):
