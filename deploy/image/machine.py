@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from deploy.image.build import CACHE, CHECKOUT, SHIPPED
+from deploy.image.disk_models import DISKS, DiskModel, failing_drive
 
-MIB, GIB, TB = 2**20, 2**30, 10**12
+MIB, GIB = 2**20, 2**30
 RUN = CACHE / "run"
 MEMORY = "4096"
 CPUS = "2"
@@ -42,26 +43,6 @@ class MachineError(RuntimeError):
 class PortTaken(MachineError):
     """Somebody else listens on a port that was free a moment ago."""
 
-
-@dataclass(frozen=True)
-class DiskModel:
-    """Model of a virtual disk. Sizes in bytes; ``physical`` is its physical sector size."""
-
-    model: str
-    serial: str
-    size: int
-    physical: int = 4096
-    rpm: int = 5400
-
-
-DISKS = (
-    DiskModel("WDC WD20EARS-00MVWB0", "WD-WCAZA0000001", 2 * TB),
-    DiskModel("WDC WD20EARS-00MVWB0", "WD-WCAZA0000002", 2 * TB),
-    DiskModel("WDC WD20EARS-00MVWB0", "WD-WCAZA0000003", 2 * TB),
-    DiskModel("WDC WD20EADS-00S2B0", "WD-WCAVY0000004", 2 * TB, physical=512),
-    DiskModel("WDC WD20EADS-00S2B0", "WD-WCAVY0000005", 2 * TB, physical=512),
-    DiskModel("WDC WD30EZRS-11J99B1", "WD-WCAWZ0000006", 3 * TB),
-)
 
 # A wait ends with what it waits for; its limit is there for what never comes. Two emulated machines on two processors stand
 # still for seconds, so the limits of the tests are taken this many times.
@@ -111,13 +92,6 @@ def free_port() -> int:
 def new_ports() -> dict[str, int]:
     """A free port for each that leads into a machine."""
     return dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
-
-
-def failing_drive(path: Path, at: int) -> str:
-    """QEMU's options of a raw image in which reads of the sector at byte ``at`` fail (blkdebug, ``inject-error``)."""
-    rule = {"event": "none", "iotype": "read", "errno": 5, "sector": at // 512, "once": "off"}
-    options = ",".join(f"file.inject-error.0.{name}={value}" for name, value in rule.items())
-    return f"format=raw,file.driver=blkdebug,file.image.driver=file,file.image.filename={path},{options}"
 
 
 @dataclass

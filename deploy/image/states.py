@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from deploy.image.build import CACHE, lock_layer, say
-from deploy.image.machine import DISKS, GIB, RUN, Machine, PortTaken, new_ports, wait_for
+from deploy.image.disk_models import DISKS
+from deploy.image.machine import GIB, RUN, Machine, PortTaken, new_ports, wait_for
 
 ATTEMPTS = 3
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from deploy.image.machine import DiskModel, Machine, wait_for
+from deploy.image.disk_models import DiskModel
+from deploy.image.machine import Machine, wait_for
 from tests.system import alerting
 from tests.system.mailbox import text_of
 from tests.visitor import create_pool, disk_paths
