@@ -190,14 +190,19 @@ def missing_disk(path: str, field: str = "disk") -> Reason:
     return Reason("disk-missing", "The disk {disk} is no longer there.", field=field, disk=path.rsplit("/", 1)[-1])
 
 
-def read_disks(pools: Iterable[Pool]) -> tuple[Disk, ...]:
-    """The disks that are there now. Raises Failed."""
-    result = command.run(["lsblk", "-J", "-b", "-o", COLUMNS], timeout=20)
+def list_devices(*words: str) -> dict[str, Any]:
+    """What ``lsblk`` prints as JSON. Raises Failed."""
+    result = command.run(["lsblk", "-J", *words], timeout=20)
     try:
-        listing = json.loads(result.stdout)
+        found: dict[str, Any] = json.loads(result.stdout)
     except ValueError as error:
         raise Failed(Message("lsblk printed something that is not JSON"), result.stdout[:200]) from error
-    found = disks_from(listing, read_links(), pools, read_links(BY_PATH))
+    return found
+
+
+def read_disks(pools: Iterable[Pool]) -> tuple[Disk, ...]:
+    """The disks that are there now. Raises Failed."""
+    found = disks_from(list_devices("-b", "-o", COLUMNS), read_links(), pools, read_links(BY_PATH))
     return tuple(sorted(found, key=lambda disk: disk.path or disk.name))
 
 
@@ -206,11 +211,7 @@ def read_partition_labels(path: str) -> list[str]:
 
     ``NAME`` is asked for because lsblk says only with it which row belongs to which.
     """
-    result = command.run(["lsblk", "-J", "-o", "NAME,TYPE,PARTLABEL", path], timeout=20)
-    try:
-        listing = json.loads(result.stdout)
-    except ValueError as error:
-        raise Failed(Message("lsblk printed something that is not JSON"), result.stdout[:200]) from error
+    listing = list_devices("-o", "NAME,TYPE,PARTLABEL", path)
     rows = [child for row in listing.get("blockdevices") or () for child in row.get("children") or ()]
     return [str(row.get("partlabel") or "") for row in rows]
 
