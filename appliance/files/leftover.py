@@ -89,7 +89,7 @@ def is_scratch(name: str, found: os.stat_result) -> bool:
 def in_the_way(name: bytes) -> Failed:
     return Failed(
         Message(
-            "{name} is in the way, and it is not certain that Larder made it. Rename or remove it, then start again",
+            "{name} exists already, and it is not certain that Larder made it. Rename or remove it, then start again",
             name=printable_text(name.decode(errors="replace")),
         )
     )

@@ -236,9 +236,9 @@ def test_import_leaves_a_folder_that_a_user_gave_its_scratch_name(monkeypatch, t
     monkeypatch.setattr(run_import, "open_folder", open_folder)
     monkeypatch.setattr(run_import, "find_import", lambda _task: TASK)
     monkeypatch.setattr(run_import, "count_files", lambda task, _work: task)
-    with pytest.raises(Failed, match=rf"{rsync.SCRATCH} is in the way"):
+    with pytest.raises(Failed, match=rf"{rsync.SCRATCH} exists already, and it is not certain that Larder made it"):
         run_import.count_again(TASK, ImportRun(), Working())
-    with pytest.raises(Failed, match=rf"{rsync.SCRATCH} is in the way"):
+    with pytest.raises(Failed, match=rf"{rsync.SCRATCH} exists already, and it is not certain that Larder made it"):
         run_import.copy_once(TASK, ImportRun(), 0, "m", Working())
     RunImport(task=TASK.id, dataset="tank/photos", moment="2026.11.25-19.16.20").clean_up(Working())
     assert (theirs / "thesis.txt").read_text() == "years of work"
