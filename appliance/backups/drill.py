@@ -14,7 +14,7 @@ import msgspec
 from appliance import names
 from appliance.backups import drill_scratch, match
 from appliance.backups.base import BackupOperation
-from appliance.backups.drill_base import Drill, DrillPart, DrillRun
+from appliance.backups.drill_base import DrillOperation, DrillPart, DrillRun
 from appliance.backups.drill_scratch import Rehearsed
 from appliance.backups.restore_folder import is_raw
 from appliance.backups.stored_keys import StoredKeys
@@ -25,15 +25,12 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.formatting import size_text
 from appliance.message import Message
-from appliance.operation import Plan, Step, Work, never
+from appliance.operation import Plan, Step, Work
 from appliance.zfs import list_snapshots
 
 
-class DrillBackup(BackupOperation, tag="drill-backup"):
+class DrillBackup(DrillOperation, BackupOperation, tag="drill-backup"):
     """Restore the newest copy of every folder of a backup to ``pool``, compare each file, and remove it all."""
-
-    needs_proof = never
-    settled = Message("Larder was interrupted meanwhile; what was restored for the test is gone again.")
 
     pool: str
 
@@ -44,10 +41,6 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
     @property
     def title(self) -> str:
         return Message("Test restoring the backup of {dataset}", dataset=self.dataset)
-
-    @property
-    def drill(self) -> Drill:
-        return Drill(self.dataset, self.key, self.pool)
 
     def files_used(self) -> tuple[str, ...]:
         return (*super().files_used(), self.drill.scratch)
@@ -105,13 +98,3 @@ class DrillBackup(BackupOperation, tag="drill-backup"):
         return Step(
             f"restore-{copy.guid}", Message("Restore {one}", one=one.name), text, self.drill.tidily(restore), (place,)
         )
-
-    # --- after an interruption ----------------------------------------------------------------------------------------
-    def probe(self, step: str, facts: Facts) -> bool:
-        return False  # an interrupted drill has proved nothing; the next begins anew
-
-    def recovery_hint(self, step: str, facts: Facts) -> str:
-        return self.drill.recovery_hint(facts)
-
-    def clean_up(self, work: Work) -> None:
-        self.drill.remove(work)

@@ -10,22 +10,23 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
+from typing import ClassVar
 
 import msgspec
 
 from appliance import command
 from appliance.backups import drill_scratch
 from appliance.backups.compare import Sample, TreeComparison
-from appliance.backups.staging import Restored
+from appliance.backups.staging import Restored, noted_if_it_stays
 from appliance.backups.stored_keys import StoredKeys
 from appliance.backups.verify_backup import compare_opened, conclude, result_line
 from appliance.datasets import reasons
-from appliance.errors import Cancelled, Failed, Reason, Refused, explain_error
+from appliance.errors import Cancelled, Failed, Reason, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.formatting import duration_text, size_text
 from appliance.message import Message
-from appliance.operation import Step, Work
+from appliance.operation import Step, Work, never
 from appliance.zfs import list_snapshots, private_mount
 
 PREFIX = "rehearsed "  # of the note that holds the result, for whoever keeps it
@@ -150,12 +151,8 @@ class Drill(msgspec.Struct, frozen=True):
             except Cancelled:
                 raise
             except Exception:
-                try:
+                with noted_if_it_stays(self.scratch, work):
                     drill_scratch.remove_scratch(self.scratch, work)
-                except (Failed, Refused) as error:
-                    work.note(
-                        Message("{scratch} stays for now: {error}", scratch=self.scratch, error=explain_error(error))
-                    )
                 raise
 
         return run
@@ -236,3 +233,30 @@ class Drill(msgspec.Struct, frozen=True):
                 scratch=self.scratch,
             )
         return Message("Nothing of it is left. Start the test again to have a result.")
+
+
+class DrillOperation:
+    """What the two operations share that carry a drill out, beside their base."""
+
+    __slots__ = ()
+
+    needs_proof = never
+    settled: ClassVar[str] = Message("Larder was interrupted meanwhile; what was restored for the test is gone again.")
+
+    dataset: str
+    key: str
+    pool: str
+
+    @property
+    def drill(self) -> Drill:
+        return Drill(self.dataset, self.key, self.pool)
+
+    # --- after an interruption ----------------------------------------------------------------------------------------
+    def probe(self, step: str, facts: Facts) -> bool:
+        return False  # an interrupted drill has proved nothing; the next begins anew
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        return self.drill.recovery_hint(facts)
+
+    def clean_up(self, work: Work) -> None:
+        self.drill.remove(work)

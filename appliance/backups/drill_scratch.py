@@ -13,7 +13,7 @@ import msgspec
 from appliance import command, names
 from appliance.backups import copies, staging, unchanged
 from appliance.backups.staging import Restored
-from appliance.errors import Failed, Reason, Refused, explain_error
+from appliance.errors import Failed, Reason, Refused
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
@@ -92,11 +92,9 @@ def remove_scratch(name: str, work: Work) -> None:
 def discard_part(name: str, work: Work) -> None:
     """Destroy what a drill was receiving, with whatever the other box has sent along below it, which no drill has marked. The
     caller has begun to receive it in a scratch of its own, so it is nobody else's."""
-    try:
+    with staging.noted_if_it_stays(name, work):
         if copies.read_values(name, ("guid",)):
             command.run(["zfs", "destroy", "-r", "--", name], timeout=staging.SECONDS_TO_DESTROY)
-    except Failed as error:
-        work.note(Message("{scratch} stays for now: {error}", scratch=name, error=explain_error(error)))
 
 
 class RemoveDrill(Operation, tag="remove-drill"):

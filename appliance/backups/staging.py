@@ -8,7 +8,8 @@ mark; what a restore has made is known by ``larder:restore``, which says its tok
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 import msgspec
 
@@ -18,7 +19,7 @@ from appliance.backups.origin import Origin, parse_origin
 from appliance.backups.stored_keys import unlock_restored
 from appliance.backups.transfer import Transfer
 from appliance.datasets import access_note
-from appliance.errors import Failed, explain_error
+from appliance.errors import Failed, Refused, explain_error
 from appliance.facts import user_properties
 from appliance.facts.copy_mark import CopyMark, is_continued, parse_copy_mark
 from appliance.facts.datasets import names_above
@@ -236,13 +237,20 @@ def remove_stage(name: str, made: set[str], work: Work) -> None:
 def discard_part(name: str, made: Collection[str], work: Work) -> None:
     """Destroy what was received as ``name`` and is not to be kept, with those of ``made`` below it: they can be fetched again.
     It stays where anything else lies in it, and where ZFS does not destroy it: both are noted."""
-    try:
+    with noted_if_it_stays(name, work):
         argv = ["zfs", "list", "-H", "-o", "name", "-r", "-t", "filesystem,volume", name]
         found = command.run(argv, timeout=SECONDS).stdout.splitlines()
         if other := sorted(one for one in found if one not in made or not was_received(one)):
             raise Failed(Message("{other} is in it, and this restore has not made it.", other=other[0]))
         command.run(["zfs", "destroy", "-r", "--", name], timeout=SECONDS_TO_DESTROY)
-    except Failed as error:
+
+
+@contextmanager
+def noted_if_it_stays(name: str, work: Work) -> Iterator[None]:
+    """Around the removal of ``name`` after a failure: one that does not work is noted, and hides no error of before."""
+    try:
+        yield
+    except (Failed, Refused) as error:
         work.note(Message("{scratch} stays for now: {error}", scratch=name, error=explain_error(error)))
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from appliance import names, schedule
 from appliance.backups import copies, drill_scratch, match, tasks
-from appliance.backups.drill_base import NAMED, Drill, DrillPart, DrillRun
+from appliance.backups.drill_base import NAMED, DrillOperation, DrillPart, DrillRun
 from appliance.backups.remote import connection, settings
 from appliance.backups.remote.answers import RemoteCopy
 from appliance.backups.remote.remote_source import RemoteRestored, RemoteSource, mode_of_part
@@ -32,7 +32,7 @@ from appliance.facts.pool_reasons import stopped_pool
 from appliance.facts.remote import Remote
 from appliance.formatting import size_text
 from appliance.message import Message
-from appliance.operation import Operation, Plan, Step, Work, never
+from appliance.operation import Operation, Plan, Step, Work
 from appliance.snapshots.take import dataset_missing
 from appliance.zfs import list_snapshots
 
@@ -64,11 +64,8 @@ class RemoteDrillRun(DrillRun):
     found: dict[int, Common] = msgspec.field(default_factory=dict)
 
 
-class DrillRemote(Operation, tag="drill-remote"):
+class DrillRemote(DrillOperation, Operation, tag="drill-remote"):
     """Fetch every folder of a backup from the computer ``remote`` to ``pool``, compare each file, and remove it all."""
-
-    needs_proof = never
-    settled = Message("Larder was interrupted meanwhile; what was restored for the test is gone again.")
 
     dataset: str
     key: str
@@ -88,10 +85,6 @@ class DrillRemote(Operation, tag="drill-remote"):
     @property
     def subject(self) -> str:
         return self.dataset
-
-    @property
-    def drill(self) -> Drill:
-        return Drill(self.dataset, self.key, self.pool)
 
     def locks(self) -> tuple[str, ...]:
         return (f"the backup {self.key}", lock_of(self.remote))
@@ -242,16 +235,6 @@ class DrillRemote(Operation, tag="drill-remote"):
         return Step(
             f"restore-{one.guid}", Message("Restore {one}", one=one.name), text, self.drill.tidily(restore), (place,)
         )
-
-    # --- after an interruption ----------------------------------------------------------------------------------------
-    def probe(self, step: str, facts: Facts) -> bool:
-        return False  # an interrupted drill has proved nothing; the next begins anew
-
-    def recovery_hint(self, step: str, facts: Facts) -> str:
-        return self.drill.recovery_hint(facts)
-
-    def clean_up(self, work: Work) -> None:
-        self.drill.remove(work)
 
 
 def size_of(tree: Iterable[Dataset]) -> int:
