@@ -25,12 +25,14 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.formatting import size_text
 from appliance.message import Message
-from appliance.operation import Plan, Step, Work
+from appliance.operation import Plan, Step, Work, never
 from appliance.zfs import list_snapshots
 
 
 class DrillBackup(DrillOperation, BackupOperation, tag="drill-backup"):
     """Restore the newest copy of every folder of a backup to ``pool``, compare each file, and remove it all."""
+
+    needs_proof = never
 
     pool: str
 

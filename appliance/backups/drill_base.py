@@ -26,7 +26,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.formatting import duration_text, size_text
 from appliance.message import Message
-from appliance.operation import Step, Work, never
+from appliance.operation import Step, Work
 from appliance.zfs import list_snapshots, private_mount
 
 PREFIX = "rehearsed "  # of the note that holds the result, for whoever keeps it
@@ -240,7 +240,6 @@ class DrillOperation:
 
     __slots__ = ()
 
-    needs_proof = never
     settled: ClassVar[str] = Message("Larder was interrupted meanwhile; what was restored for the test is gone again.")
 
     dataset: str

@@ -32,7 +32,7 @@ from appliance.facts.pool_reasons import stopped_pool
 from appliance.facts.remote import Remote
 from appliance.formatting import size_text
 from appliance.message import Message
-from appliance.operation import Operation, Plan, Step, Work
+from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.snapshots.take import dataset_missing
 from appliance.zfs import list_snapshots
 
@@ -66,6 +66,8 @@ class RemoteDrillRun(DrillRun):
 
 class DrillRemote(DrillOperation, Operation, tag="drill-remote"):
     """Fetch every folder of a backup from the computer ``remote`` to ``pool``, compare each file, and remove it all."""
+
+    needs_proof = never
 
     dataset: str
     key: str
