@@ -1,11 +1,13 @@
 """The states of vdevs and pools as ZFS spells them: what each means, and the word that pages show for it.
 
 ZFS names the state of a vdev in ``zpool_state_to_name()`` (OpenZFS 2.3, lib/libzfs/libzfs_pool.c); AVAIL and INUSE are those of
-spares, SUSPENDED is only a pool's, and events spell two of them by the names of the enum (CANT_OPEN, HEALTHY).
+spares, SUSPENDED is only a pool's. Events and the JSON of ``zpool status`` spell a vdev's state by the names of the enum instead
+(``vdev_state_str`` in cmd/zpool/zpool_main.c): a missing disk is CANT_OPEN there, where the text says UNAVAIL.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -44,7 +46,9 @@ STATES = {
         VdevState("SUSPENDED", Message("stopped"), Message("has stopped"), "failed"),
     )
 }
-ENUM_NAMES = {"CANT_OPEN": "UNAVAIL", "HEALTHY": "ONLINE"}
+ENUM_NAMES = {"CANT_OPEN": "UNAVAIL", "HEALTHY": "ONLINE", "CLOSED": "OFFLINE"}
+# Why a vdev cannot be opened, where that gives its state another name.
+NAMES_BY_REASON = {"CORRUPT_DATA": "FAULTED", "BAD_LOG": "FAULTED", "SPLIT_POOL": "SPLIT"}
 
 WORKING = frozenset(name for name, state in STATES.items() if state.working)
 LOST = frozenset(name for name, state in STATES.items() if state.lost)
@@ -57,6 +61,14 @@ DIAGNOSED = frozenset({"FAULTED", "DEGRADED"})  # a disk that ZED has judged by 
 def say(disk: str, name: str) -> str:
     """``bay 3 was taken offline``: a disk as people know it, and its state."""
     return Message("{disk} {phrase}", disk=disk, phrase=describe(name).phrase)
+
+
+def read_state(raw: Mapping[str, object]) -> str:
+    """The state of a vdev of the JSON of ``zpool status``, as ``zpool_state_to_name()`` would name it."""
+    name = str(raw.get("state", "UNKNOWN"))
+    if name == "CANT_OPEN":
+        return NAMES_BY_REASON.get(str(raw.get("aux")), "UNAVAIL")
+    return ENUM_NAMES.get(name, name)
 
 
 def describe(name: str) -> VdevState:

@@ -168,7 +168,7 @@ def on_disks(kind: str, raw: Mapping[str, Any]) -> LongWork | None:
     """
     name, done, total, time, errors = PER_DISK[kind]
     known = [(state_of(leaf.get(name)), leaf) for leaf in data_leaves(raw)]
-    known = [(state, leaf) for state, leaf in known if state and parse_number(leaf.get(time)) and not (state in UNDER_WAY and leaf.get("state") in vdev_state.LOST)]  # fmt: skip
+    known = [(state, leaf) for state, leaf in known if state and parse_number(leaf.get(time)) and not (state in UNDER_WAY and vdev_state.read_state(leaf) in vdev_state.LOST)]  # fmt: skip
     if not known:
         return None
     active = [leaf for state, leaf in known if state in UNDER_WAY]

@@ -16,7 +16,7 @@ import msgspec
 
 from appliance import command
 from appliance.errors import Failed
-from appliance.facts import user_properties
+from appliance.facts import user_properties, vdev_state
 from appliance.facts.box import Checkpoint, Pool, Scan, Vdev
 from appliance.facts.datasets import Dataset, Property
 from appliance.message import Message
@@ -75,7 +75,7 @@ def parse_vdev(raw: Mapping[str, Any], role: str = "normal") -> Vdev:
         name=str(raw.get("name", "")),
         kind=str(raw.get("vdev_type", "")),
         guid=parse_number(raw.get("guid")),
-        state=str(raw.get("state", "UNKNOWN")),
+        state=vdev_state.read_state(raw),
         role=role,
         path=str(raw.get("path", "")),
         read_errors=parse_number(raw.get("read_errors")),

@@ -51,3 +51,23 @@ def test_unknown_state_keeps_its_own_name():
 def test_events_spell_states_by_their_enum():
     assert vdev_state.describe("CANT_OPEN") == vdev_state.describe("UNAVAIL")
     assert vdev_state.describe("HEALTHY") == vdev_state.describe("ONLINE")
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [
+        ({"state": "CANT_OPEN"}, "UNAVAIL"),
+        ({"state": "CANT_OPEN", "aux": "OPEN_FAILED"}, "UNAVAIL"),
+        ({"state": "CANT_OPEN", "aux": "CORRUPT_DATA"}, "FAULTED"),
+        ({"state": "CANT_OPEN", "aux": "BAD_LOG"}, "FAULTED"),
+        ({"state": "CANT_OPEN", "aux": "SPLIT_POOL"}, "SPLIT"),
+        ({"state": "DEGRADED", "aux": "EXTERNAL"}, "DEGRADED"),
+        ({"state": "HEALTHY"}, "ONLINE"),
+        ({"state": "CLOSED"}, "OFFLINE"),
+        ({"state": "BROKEN_NEWLY"}, "BROKEN_NEWLY"),
+        ({}, "UNKNOWN"),
+    ],
+)
+def test_json_names_states_by_their_enum_and_the_reason(raw, name):
+    """After ``zpool_state_to_name()``, which the text of ``zpool status`` goes through and its JSON does not."""
+    assert vdev_state.read_state(raw) == name

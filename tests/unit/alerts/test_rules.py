@@ -112,6 +112,22 @@ def test_what_a_pool_lacks_is_one_fault_as_grave_as_it_is(pool, kind):
     assert set(found(pools=(pool,))) == {kind}
 
 
+def test_disks_that_were_missing_when_the_pool_was_opened_are_faults():
+    """Recorded: two of four disks of a raidz2, a spare and a cache were not in the box. ZFS says CANT_OPEN of them, not UNAVAIL."""
+    faults, complete = rules.find_faults(AlertInput(now=NOW, pools=(recorded_pool("zpool-status-missing-2.3.9.json"),)))
+    assert complete
+    assert sorted(fault.kind for fault in faults) == ["pool.helper", "pool.helper", "pool.no-redundancy"]
+    lost = next(fault for fault in faults if fault.kind == "pool.no-redundancy")
+    assert lost.mark == 2
+    assert lost.detail.count("does not answer") == 2
+
+
+@pytest.mark.parametrize("state", ["BROKEN_NEWLY", "DEGRADED"])
+def test_degraded_pool_is_a_fault_even_if_no_disk_tells_why(state):
+    pool = with_device(state)
+    assert set(found(pools=(replace(pool, state="DEGRADED"),))) == {"pool.degraded"}
+
+
 def test_a_spare_that_failed_leaves_the_pool_whole():
     pool = recorded_pool()
     spare = Vdev("x", "disk", 5, "UNAVAIL", role="spare")

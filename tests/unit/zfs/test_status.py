@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from appliance.errors import Failed
+from appliance.facts import vdev_state
 from appliance.pools import properties
 from appliance.zfs import status, vdev_tree
 from tests.unit.made import recorded, recorded_pool
@@ -42,6 +43,14 @@ def test_it_reads_a_pool_with_a_pulled_disk():
     assert pool.failures_left == 1
     assert "removed" in pool.status
     assert "zpool replace" in pool.action
+
+
+def test_recorded_disks_that_were_missing_when_the_pool_was_opened_are_lost():
+    pool = recorded_pool("zpool-status-missing-2.3.9.json")
+    states = {device.name: device.state for device in pool.devices()}
+    assert sorted(states.values()) == ["ONLINE", "ONLINE", "UNAVAIL", "UNAVAIL", "UNAVAIL", "UNAVAIL"]
+    assert pool.failures_left == 0
+    assert {device.role for device in pool.devices() if device.state in vdev_state.ABSENT} == {"normal", "spare", "cache"}  # fmt: skip
 
 
 def changed(**values: object) -> dict[str, object]:
