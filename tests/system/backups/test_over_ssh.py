@@ -61,57 +61,65 @@ def photos(appliance: Machine, visitor: Visitor) -> str:
 
 @pytest.fixture(scope="module")
 def remote(appliance: Machine, visitor: Visitor, photos: str) -> str:
-    """The page of the computer: added, its host key confirmed with the password, and set up by the commands that it shows."""
-    answer = visitor.post("/backups/computers/new/", host="127.0.0.1", port=PORT, user=USER, root=ROOT)
+    """The page of the computer, set up."""
+    return add_computer(visitor, appliance, "127.0.0.1", PORT, "/root/first_key.pub")
+
+
+def add_computer(visitor: Visitor, there: Machine, host: str, port: int, host_key: str) -> str:
+    """The page of a computer: added, its host key confirmed with the password, and set up by the commands that it shows."""
+    answer = visitor.post("/backups/computers/new/", host=host, port=port, user=USER, root=ROOT)
     found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
     assert found, answer.words
     assert visitor.ended(found[1]).startswith("Done.")
-    page = visitor.wait_until("/backups/computers/", "127.0.0.1", "not confirmed", timeout=90)
+    page = visitor.wait_until("/backups/computers/", host, "not confirmed", timeout=90)
     address = re.search(r"/backups/computers/[0-9a-f]{8}/", page.text)
     assert address
     said = visitor.get(address[0])
-    mine = appliance.run("ssh-keygen", "-lf", "/root/first_key.pub").split()[1]
-    assert mine in said.words
+    its_own = there.run("ssh-keygen", "-lf", host_key).split()[1]
+    assert its_own in said.words
     assert "SHA256" in said.words and "restrict,command=" in said.words
     review = visitor.get(f"{address[0]}host-key/")
-    assert mine in review.words
+    assert its_own in review.words
     assert visitor.ended(visitor.confirm(review, password=PASSWORD)).startswith("Done.")
     text = visitor.wait_until(address[0], "not tested yet", timeout=90).text
     for name in ("user", "create"):
-        appliance.shell(shown(text, name))
-    let_in(appliance, shown(text, "key"))
-    put_peer(appliance, visitor)
-    appliance.shell(shown(text, "allow"))
+        there.shell(shown(text, name))
+    let_in(there, shown(text, "key"))
+    put_peer(there, visitor)
+    there.shell(shown(text, "allow"))
     assert ask_now(visitor, address[0]).startswith("Done.")
     visitor.wait_until(address[0], "ready", "ZFS there", timeout=60)
     return address[0]
 
 
-def let_in(appliance: Machine, line: str) -> None:
+def let_in(there: Machine, line: str) -> None:
     """Put the line that the page shows into the user's authorized_keys."""
-    appliance.run("tee", f"/home/{USER}/line", given=line.encode() + b"\n")
-    appliance.shell(
-        f"cd /home/{USER}; mkdir -p .ssh; mv line .ssh/authorized_keys; chown -R {USER}: .ssh; chmod 700 .ssh"
-    )
+    there.run("tee", f"/home/{USER}/line", given=line.encode() + b"\n")
+    there.shell(f"cd /home/{USER}; mkdir -p .ssh; mv line .ssh/authorized_keys; chown -R {USER}: .ssh; chmod 700 .ssh")
 
 
-def put_peer(appliance: Machine, visitor: Visitor) -> None:
+def put_peer(there: Machine, visitor: Visitor) -> None:
     """Put the program that the page offers in its place."""
     program = visitor.get("/backups/computers/larder-peer/").text.encode()
-    appliance.run("tee", PEER, given=program)
-    appliance.run("chmod", "755", PEER)
+    there.run("tee", PEER, given=program)
+    there.run("chmod", "755", PEER)
 
 
 @pytest.fixture(scope="module")
-def task(appliance: Machine, visitor: Visitor, photos: str, remote: str) -> str:
+def task(visitor: Visitor, photos: str, remote: str) -> str:
     """The address of the backup, set up by its form; its first copy has been made."""
+    return add_task(visitor, photos, remote, "127.0.0.1")
+
+
+def add_task(visitor: Visitor, key: str, remote: str, host: str, name: str = "photos") -> str:
+    """The address of a backup of tank/NAME to a computer, of which the page is given, once its first copy has been made."""
     place = f"computer-{remote.split('/')[-2]}"
-    visitor.wait_until(f"/backups/of/{photos}/new/", "127.0.0.1 (", timeout=90)
-    review = visitor.post(f"/backups/of/{photos}/new/", pool=place, name="photos", **FORM)
+    visitor.wait_until(f"/backups/of/{key}/new/", f"{host} (", timeout=90)
+    review = visitor.post(f"/backups/of/{key}/new/", pool=place, name=name, **FORM)
     assert "Copies are never destroyed from here" in review.words
     assert visitor.ended(visitor.confirm(review)).startswith("Done.")
-    page = visitor.wait_until("/backups/", "tank/photos", "127.0.0.1", "good", timeout=300)
-    found = re.search(rf"/backups/of/{photos}/([0-9a-f]{{8}})/", page.text)
+    page = visitor.wait_until("/backups/", f"tank/{name}", host, "good", timeout=300)
+    found = re.search(rf"/backups/of/{key}/([0-9a-f]{{8}})/", page.text)
     assert found
     return found[0]
 

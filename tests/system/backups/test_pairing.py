@@ -44,9 +44,9 @@ def show_code(visitor: Visitor, receiver: str) -> str:
     return "-".join(groups)
 
 
-def pair(visitor: Visitor, code: str) -> str:
-    """How pairing with the box at 127.0.0.1 ended."""
-    review = visitor.post("/backups/computers/pair/", address="127.0.0.1")
+def pair(visitor: Visitor, code: str, address: str = "127.0.0.1") -> str:
+    """How pairing with the box at this address ended."""
+    review = visitor.post("/backups/computers/pair/", address=address)
     return visitor.ended(visitor.confirm(review, secret=code))
 
 
