@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.utils.translation import gettext
 
 from appliance import formatting
@@ -37,3 +39,8 @@ class SizeField(forms.Field):
 
     def prepare_value(self, value: object) -> object:
         return formatting.size_typed(value) if isinstance(value, int) and value else value or ""
+
+
+def not_possible(request: HttpRequest, sentence: str) -> HttpResponse:
+    """What a form asks for is nothing that its page offers: it is out of date, or was made up."""
+    return render(request, "system/not_possible.html", {"sentence": sentence}, status=400)

@@ -192,7 +192,7 @@ def pool_faults(seen: AlertInput) -> Iterator[Fault]:
             yield Fault("pool.offline", guid, Message("{pool} runs without a disk that was taken offline.", pool=pool.name), away, link, len(broken))  # fmt: skip
         elif broken and pool.failures_left == 0:
             yield Fault("pool.no-redundancy", guid, headline, away, link, len(broken))
-        elif broken or is_degraded_by_itself(pool):
+        elif broken or health.is_degraded_by_itself(pool):
             yield Fault("pool.degraded", guid, headline, away, link, len(broken))
         helpers = [one for one in pool.devices() if one.state in vdev_state.LOST and one.role in {"spare", "cache"}]
         for one in helpers:
@@ -202,11 +202,6 @@ def pool_faults(seen: AlertInput) -> Iterator[Fault]:
             yield Fault("pool.damaged", guid, Message("{pool} has damaged files: {count}.", pool=pool.name, count=count), "", f"{link}reports/", pool.errors)  # fmt: skip
 
     yield from judge_each(seen.pools, of_pool)
-
-
-def is_degraded_by_itself(pool: Pool) -> bool:
-    """Whether ZFS calls a pool degraded for something that no other fault names, such as a state of a disk unknown here."""
-    return pool.state == "DEGRADED" and not health.error_counts(pool) and not health.stale_degraded_after_removal(pool)
 
 
 def device_faults(seen: AlertInput) -> Iterator[Fault]:

@@ -117,6 +117,11 @@ def stale_degraded_after_removal(pool: Pool) -> bool:
     return pool.state == "DEGRADED" and emptied and well
 
 
+def is_degraded_by_itself(pool: Pool) -> bool:
+    """Whether ZFS calls a pool degraded for something that no fault of a disk names, such as a state that is unknown here."""
+    return pool.state == "DEGRADED" and not error_counts(pool) and not stale_degraded_after_removal(pool)
+
+
 def of_pool(
     pool: Pool, label: Callable[[Vdev], str], *, used: int = 0, total: int = 0, settled: bool = True
 ) -> PoolHealth:

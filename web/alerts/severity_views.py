@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import messages
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods
 from appliance.alerts.kinds import KINDS, SEVERITIES
 from web.alerts import reconcile
 from web.alerts.models import KindSeverity
+from web.forms_common import not_possible
 from web.inventory import store
 
 
@@ -23,7 +24,7 @@ def alert_kinds(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         wanted = {code: request.POST.get(code, chosen[code]) for code in KINDS}
         if not set(wanted.values()) <= set(SEVERITIES):
-            return HttpResponseBadRequest(gettext("Choose one of the listed severities."), content_type="text/plain")
+            return not_possible(request, gettext("Choose one of the listed severities."))
         with transaction.atomic():
             for code, severity in wanted.items():
                 if severity != chosen[code]:

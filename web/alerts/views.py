@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from django.core.paginator import Page, Paginator
 from django.db import transaction
 from django.db.models import Case, When
-from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -20,6 +20,7 @@ from web import live
 from web.alerts import failing_disk_guide, pool_usage, reconcile
 from web.alerts.models import Alert, MailSettings
 from web.alerts.models import Message as Letter
+from web.forms_common import not_possible
 from web.inventory import store
 from web.inventory.models import PoolRow
 from web.translation import lazy_text, text_of
@@ -107,7 +108,7 @@ def alert_action(request: HttpRequest, pk: int) -> HttpResponse:
     with transaction.atomic():
         row = get_object_or_404(Alert.objects.select_for_update(), pk=pk, kind__in=KINDS)
         if not apply_action(request, row, what, by, now):
-            return HttpResponseBadRequest(gettext("That is not something that can be done with an alert."), content_type="text/plain")  # fmt: skip
+            return not_possible(request, gettext("That is not something that can be done with an alert."))
     store.touch("alerts")
     return redirect("alert", pk=pk)
 

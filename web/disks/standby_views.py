@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST
 
 from appliance.disks.standby import MINUTES
 from web.alerts.models import DiskCare
+from web.forms_common import not_possible
 from web.inventory import store
 from web.inventory.bays import Bay
 from web.inventory.box import read_box
@@ -54,7 +55,7 @@ def set_sleep(request: HttpRequest, key: str) -> HttpResponse:
     row = get_object_or_404(DiskRow, key=key)
     wanted = request.POST.get("sleep", AS_IT_IS)
     if (wanted != AS_IT_IS and wanted not in {str(minutes) for minutes in MINUTES}) or not can_sleep(row):
-        return HttpResponseBadRequest(gettext("This disk has no such sleep timer."), content_type="text/plain")
+        return not_possible(request, gettext("This disk has no such sleep timer."))
     minutes = int(wanted) if wanted else None
     mates = mates_of(read_box().bays, key) if request.POST.get("all") else []
     for one in filter(can_sleep, [row, *mates]):

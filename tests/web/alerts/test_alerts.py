@@ -144,7 +144,9 @@ def test_every_kind_can_be_made_graver_or_lighter_also_before_it_happens(web, fa
     assert "The default is “critical”." in web.get("/alerts/kinds/").content.decode()
     web.post("/alerts/kinds/", {"disk.failing": "critical"})
     assert set(KindSeverity.objects.values_list("kind", flat=True)) == {"pool.rebuilt"}
-    assert web.post("/alerts/kinds/", {"disk.failing": "dire"}).status_code == 400
+    reply = web.post("/alerts/kinds/", {"disk.failing": "dire"})
+    assert reply.status_code == 400
+    assert "<h1>That is not possible</h1>" in reply.content.decode()
 
 
 @pytest.mark.parametrize("act", ["", "delete", "silence", "severity"])
