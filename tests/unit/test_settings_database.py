@@ -135,6 +135,56 @@ def test_log_of_a_database_that_is_gone_is_not_left_beside_the_copy(settings):
     assert words(settings) == {"first"}
 
 
+def damage_again(settings: Path, word: str, when: datetime) -> None:
+    """Another database that is damaged in its turn: Larder has started with an empty one, since there is no copy."""
+    settings.write_bytes(word.encode() * 100)
+    assert database.ensure_sound(settings, when) is not None
+
+
+def kept_words(settings: Path) -> list[str]:
+    files = [one / "settings.sqlite3" for one in settings.parent.glob("damaged-*")]
+    return sorted(one.read_text()[:3] for one in files if one.exists())
+
+
+def test_first_damaged_database_outlives_all_that_are_damaged_after_it(settings):
+    """What came after it began empty, so it may be the only one with the settings."""
+    for number in range(1, 9):
+        damage_again(settings, f"n{number}.", NOW + timedelta(hours=number))
+        assert "n1." in kept_words(settings)
+        assert f"n{number}." in kept_words(settings)
+    assert len(list(settings.parent.glob("damaged-*"))) == database.DAMAGED_KEPT
+
+
+def test_first_of_a_later_row_of_damages_outlives_those_that_followed_at_once(settings):
+    for hours, word in ((0, "old"), (9000, "new"), (9001, "n+1"), (9002, "n+2"), (9003, "n+3")):
+        damage_again(settings, word, NOW + timedelta(hours=hours))
+    assert kept_words(settings) == ["n+3", "new", "old"]
+
+
+def test_first_damaged_database_is_known_whatever_the_clock_says(settings):
+    """A box that lost its power may start in another year, until it has asked for the time."""
+    for number, years in enumerate((0, 0, -26, -26, 10), 1):
+        damage_again(settings, f"n{number}.", NOW + timedelta(days=365 * years))
+    assert kept_words(settings)[0] == "n1."
+
+
+def test_folder_that_a_power_cut_left_empty_does_not_pass_for_the_first_damaged_database(settings):
+    (settings.parent / "damaged-20261121T030000Z").mkdir()
+    for number in range(1, 6):
+        damage_again(settings, f"n{number}.", NOW + timedelta(hours=number))
+    assert kept_words(settings)[0] == "n1."
+    assert len(list(settings.parent.glob("damaged-*"))) == database.DAMAGED_KEPT
+
+
+def test_folders_of_earlier_versions_count_as_the_first_and_others_are_left_alone(settings):
+    for name in ("damaged-20251122T030000Z", "damaged-20251122T030000Z-2", "damaged-by-hand"):
+        (settings.parent / name).mkdir()
+        (settings.parent / name / "settings.sqlite3").write_text(name[-3:])
+    for number in range(1, 5):
+        damage_again(settings, f"n{number}.", NOW + timedelta(hours=number))
+    assert kept_words(settings) == sorted(["00Z", "and", "n1.", "n4."])
+
+
 def test_damaged_copy_is_passed_over(settings):
     database.make_copy(settings, NOW - DAY)
     write(settings, "second")

@@ -1,17 +1,19 @@
 """The settings database on the disk: whether it is sound, its daily copies, and how the newest takes its place.
 
 Works on files, before Django opens them. A copy is made by ``VACUUM INTO``; it is named by a number, so that the newest is
-known whatever the clock says, and by its time. Damaged files are kept in ``damaged-<time>`` beside.
+known whatever the clock says, and by its time. Damaged files are kept in ``damaged-<number>-<time>`` beside.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import sqlite3
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -29,6 +31,8 @@ TIME = "%Y%m%dT%H%M%SZ"
 # As SQLite's extended result codes, https://sqlite.org/rescode.html: an error while writing says nothing of what is stored.
 DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 UNREADABLE = {sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS}
+# The number says which was first, whatever the clock said. Folders of earlier versions have none.
+DAMAGED = re.compile(r"damaged-(?:(?P<number>\d{6,})-)?(?P<at>\d{8}T\d{6}Z)(?:-(?P<same>\d+))?")
 ROOM = 32 * 2**20  # that has to be left on the system disk after a copy was made
 
 
@@ -38,6 +42,16 @@ class SettingsCopy(msgspec.Struct, frozen=True):
     path: Path
     number: int
     made: datetime
+
+
+class DamagedFolder(msgspec.Struct, frozen=True):
+    """Where a damaged database is kept since ``at``. ``number``: as which of all it was damaged, 0 where that was not noted;
+    ``same``: which it is of several of one second."""
+
+    path: Path
+    number: int
+    at: datetime
+    same: int = 0
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -230,17 +244,39 @@ def place_copy(copy: Path, new: Path) -> None:
 
 
 def place_for_damaged(database: Path, now: datetime) -> Path:
-    """A new folder for a damaged database; the oldest of them goes when there are too many."""
-    known = sorted(database.parent.glob("damaged-*"), key=lambda one: one.stat().st_mtime_ns)
-    for old in known[: 1 - DAMAGED_KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
-    name, number = f"damaged-{now.astimezone(UTC):{TIME}}", 1
-    kept = database.with_name(name)
-    while kept.exists():
-        number += 1
-        kept = database.with_name(f"{name}-{number}")
+    """A new folder for a damaged database; another goes when there are too many."""
+    known = list_damaged(database)
+    number = known[-1].number + 1 if known else 1
+    while len(known) >= DAMAGED_KEPT:
+        old = least_valuable(database, known)
+        shutil.rmtree(old.path, ignore_errors=True)
+        known.remove(old)
+    kept = database.with_name(f"damaged-{number:06d}-{now.astimezone(UTC):{TIME}}")
     kept.mkdir(mode=0o700)
     return kept
+
+
+def least_valuable(database: Path, known: list[DamagedFolder]) -> DamagedFolder:
+    """One without a database, as a power cut leaves it; else the one that followed its predecessor soonest, never the first.
+
+    Where no copy was good, Larder went on with empty settings, so what was damaged soon after holds next to nothing.
+    """
+    for one in known:
+        if not (one.path / database.name).exists():
+            return one
+    gaps = {later: abs(later.at - former.at) for former, later in pairwise(known)}
+    return min(gaps, key=lambda one: gaps[one])
+
+
+def list_damaged(database: Path) -> list[DamagedFolder]:
+    """The folders of damaged databases, the first that was damaged first."""
+    found = []
+    for path in database.parent.glob("damaged-*"):
+        with suppress(ValueError):
+            if match := DAMAGED.fullmatch(path.name):
+                at = datetime.strptime(match["at"], TIME).replace(tzinfo=UTC)
+                found.append(DamagedFolder(path, int(match["number"] or 0), at, int(match["same"] or 0)))
+    return sorted(found, key=lambda one: (one.number, one.at, one.same))
 
 
 def parts_of(database: Path) -> list[Path]:
