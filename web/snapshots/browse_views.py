@@ -14,8 +14,10 @@ from django.utils.http import content_disposition_header
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods
 
+from appliance.backups.copies import is_copy
 from appliance.facts.copy_mark import parse_copy_mark
-from appliance.snapshots.browse.restore import RestoreFromSnapshot
+from appliance.facts.datasets import Dataset
+from appliance.snapshots.browse.restore import RestoreFromSnapshot, original_gone
 from web import agent
 from web.inventory.models import DatasetRow, SnapshotRow
 from web.snapshots import diff, file_preview
@@ -23,7 +25,7 @@ from web.snapshots.agent_queries import SECONDS, ask_agent
 from web.snapshots.browse_path import BrowsePath, file_time, path_of, readable_text
 from web.snapshots.detail_views import row_of, start_or_add_errors
 from web.snapshots.views import dataset_of
-from web.translation import lazy_text
+from web.translation import lazy_text, reason_text
 
 BLOCK = 256 * 1024
 VERSIONS = 500  # that a page shows
@@ -174,9 +176,9 @@ class RestorePlaceForm(forms.Form):
     )
 
 
-def original_of(row: SnapshotRow) -> str:
-    """The folder that the snapshot's dataset is a backup's copy of; empty where it is none, or its original is gone."""
-    mark = parse_copy_mark(dataset_of(row.dataset_key).copy_of)
+def original_of(dataset: Dataset) -> str:
+    """The folder that the dataset is a backup's copy of; empty where it is none, or its original is gone."""
+    mark = parse_copy_mark(dataset.copy_of)
     found = DatasetRow.objects.filter(key=str(mark.guid)).first() if mark else None
     return found.name if found else ""
 
@@ -185,7 +187,9 @@ def original_of(row: SnapshotRow) -> str:
 def restore_entry(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     """Restore a file or folder. Nothing is erased by it, so there is no review."""
     row, way = row_of(key, guid), path_of(request)
-    into = original_of(row)
+    copy = dataset_of(key)
+    into = original_of(copy)
+    lost = parse_copy_mark(copy.copy_of) is not None and not into
     form = RestorePlaceForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
 
@@ -196,7 +200,8 @@ def restore_entry(request: HttpRequest, key: str, guid: str) -> HttpResponse:
 
         if job := start_or_add_errors(form, made, request):
             return redirect("job", pk=job.pk)
-    context = {"row": row, "key": key, "way": way, "form": form, "into": into}
+    context = {"row": row, "key": key, "way": way, "form": form, "into": into, "lost": lost, "whole": is_copy(copy)}
+    context["problem"] = reason_text(original_gone(copy.name)) if lost and not form.errors else ""
     return render(request, "snapshots/restore.html", context, status=400 if form.is_bound else 200)
 
 

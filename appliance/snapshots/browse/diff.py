@@ -10,6 +10,7 @@ import msgspec
 
 from appliance import command, names
 from appliance.errors import Reason, Refused
+from appliance.facts.copy_mark import parse_copy_mark
 from appliance.request import Request
 from appliance.snapshots.browse import listing
 
@@ -69,10 +70,19 @@ def read_diff(snapshot: str, until: str = "", seconds: int = SECONDS) -> Differe
         raise Refused(Reason("snapshots-of-several-datasets", "Choose two snapshots of the same folder."))
     dataset = listing.dataset_now(name)
     if not dataset.mounted:
-        raise Refused(listing.not_mounted(name))
+        raise Refused(copy_not_compared(name) if parse_copy_mark(dataset.copy_of) else listing.not_mounted(name))
     argv = ["zfs", "diff", "-F", "-H", "--", snapshot, until or name]
     lines, complete = command.first_lines(argv, MOST, timeout=seconds)
     return Difference(tuple(sort_changes(changes_from(lines, dataset.mountpoint))), complete)
+
+
+def copy_not_compared(copy: str) -> Reason:
+    """``zfs diff`` needs a mounted folder, and the copies of backups are kept from being one."""
+    return Reason(
+        "copy-not-compared",
+        "{copy} belongs to the copies of backups, which are never mounted, so its snapshots cannot be compared. Look at the files of each snapshot instead.",
+        copy=copy,
+    )
 
 
 def sort_changes(found: Iterable[Change]) -> list[Change]:

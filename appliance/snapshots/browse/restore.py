@@ -97,6 +97,8 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
                 copy=self.dataset,
                 folder=self.folder,
             )
+        elif mark and not self.into:
+            yield original_gone(self.dataset)
         elif source.locked:
             yield listing.is_locked(self.dataset)
         elif dataset.kind != "filesystem":
@@ -261,6 +263,15 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
         return Message(
             "Nothing that was there is lost. Restore it again; an incomplete copy ({left}) is then removed.", left=left
         )
+
+
+def original_gone(copy: str) -> Reason:
+    """Why nothing is restored on its own out of a copy whose original is not here, or which was set aside."""
+    return Reason(
+        "restore-original-gone",
+        "Larder finds no original of the copy {copy} on this box. Choose “Restore this folder” on the page of the copy, or download the file.",
+        copy=copy,
+    )
 
 
 def printable_name(name: bytes) -> str:

@@ -346,6 +346,22 @@ def test_restore_out_of_a_copy_is_known_by_its_copy_in_the_original(roots, facts
     assert operation.probe("restore", box)
 
 
+@pytest.mark.parametrize("original", [77, 0])
+@pytest.mark.parametrize("mounted", [False, True])
+def test_restore_out_of_a_copy_without_its_original_names_the_ways_that_there_are(facts, original, mounted):
+    """Mounting the copy, or making it writable, would help nobody; 0: it was set aside."""
+    copy = dataset(
+        "tank/backups/films", mounted=mounted, readonly=True, copy_of=CopyMark(original, raw=False).text, guid=5
+    )
+    then_in_copy = replace(SNAP, name="tank/backups/films@s1")
+    box = replace(facts, datasets=(*facts.datasets, copy), snapshots=(then_in_copy,))
+    asked = RestoreFromSnapshot(snapshot=then_in_copy.name, guid=SNAP.guid, path="a.txt")
+    (reason,) = asked.check(box)
+    assert reason.code == "restore-original-gone"
+    assert "original of the copy tank/backups/films" in reason.text
+    assert "download the file" in reason.text
+
+
 def test_restore_in_place_is_not_done_between_its_two_renames(roots, facts, then, now, monkeypatch):
     """What was there has its other name, and the copy has not got its own yet."""
     shutil.copy2(then / "a.txt", now / "a.txt")
@@ -526,6 +542,13 @@ def test_restore_refuses_links_missing_paths_and_unusable_datasets(roots, facts)
         RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="../x")
     with expect_refusal("path-not-chosen"):
         RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="")
+
+
+def test_snapshots_of_a_backup_copy_are_not_compared_and_nobody_is_sent_to_mount_it(monkeypatch):
+    copy = dataset("tank/backups/films", mounted=False, copy_of=CopyMark(77, raw=False).text)
+    monkeypatch.setattr(listing, "dataset_now", lambda _name: copy)
+    with expect_refusal("copy-not-compared"):
+        diff.read_diff("tank/backups/films@s1")
 
 
 def test_insert_words_keeps_name_within_limit():

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from appliance.errors import Failed, Reason, Refused
 from tests.web import rows
-from tests.web.snapshots.test_snapshots import fill
+from tests.web.snapshots.test_snapshots import COPY, fill, put_one
 from tests.web.system.test_queries import queries
 from web.inventory.models import SnapshotRow
 from web.jobs.models import Job
@@ -243,6 +243,20 @@ def test_restore_starts_without_review_and_asks_where(web, agent, url):
     assert web.post(f"{url}restore/?path=my%2520trip", {"place": "back"}).status_code == 302
     operation = json.loads(Job.objects.get().operation)
     assert (operation["path"], operation["place"]) == ("my%20trip", "back")
+
+
+def test_restore_out_of_a_copy_without_its_original_leads_to_the_whole_folder_instead(web, agent, calm):
+    copy, url = put_one(**COPY)
+    for page in (
+        web.get(f"{url}restore/?path=my%2520trip"),
+        web.post(f"{url}restore/?path=my%2520trip", {"place": "free"}),
+    ):
+        text = page.content.decode()
+        assert "finds no original of the copy tank/backups/a on this box" in text
+        assert f'href="/backups/copies/{copy.guid}/restore/"' in text
+        assert 'name="place"' not in text
+        assert "Mount it" not in text
+    assert Job.objects.count() == 0
 
 
 def test_rollback_review_says_what_is_lost_and_asks_for_name(web, agent, url):
