@@ -168,6 +168,11 @@ class SetTarget(DatasetOperation, tag="set-target"):
 
     def list_warnings(self, former: Iscsi | None) -> Iterator[str]:
         if self.iscsi is None:
+            if former:
+                yield Message(
+                    "Larder leaves volmode=dev on the volume: another computer wrote the partitions on it, so this box does not read them. To use them on this box, run as root: {command}",
+                    command=shlex.join(["zfs", "inherit", "volmode", self.dataset]),
+                )
             return
         if former and former.block != self.iscsi.block:
             yield Message(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections.abc import Collection, Iterator
 
@@ -16,9 +17,8 @@ from appliance.facts.pool_reasons import missing_pool
 from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work
 from appliance.shares import approved, publish
-from appliance.shares.iscsi import configfs
+from appliance.shares.iscsi import configfs, serve
 from appliance.shares.iscsi.part import device_of, place_of
-from appliance.shares.iscsi.serve import mode_argv
 from appliance.shares.iscsi.targets import wanted_volumes
 from appliance.shares.settings import (
     CALLED,
@@ -169,7 +169,7 @@ class ApproveShares(Operation, tag="approve-shares"):
                 Step(
                     "serve",
                     Message("Serve them and check that it works"),
-                    "\n".join([*(shlex.join(mode_argv(one)) for one in volumes), *map(written_by, protocols)]),
+                    "\n".join([*(shlex.join(serve.mode_argv(one)) for one in volumes), *map(written_by, protocols)]),
                     lambda work: self.serve(work, offers, protocols),
                     tuple(said),
                 ),
@@ -189,8 +189,11 @@ class ApproveShares(Operation, tag="approve-shares"):
             # What was read and agreed to is what is served: a setting that changed meanwhile is another.
             if dataset.guid not in now or setting_of(now[dataset.guid]) != setting:
                 raise Failed(Message("{dataset} has changed meanwhile. Look at its share again", dataset=dataset.name))
+        modes: dict[str, tuple[str, str]] = {}
         try:
             for dataset, _setting in offers:
+                if dataset.kind == "volume" and dataset.guid not in before:
+                    modes[dataset.name] = serve.read_mode(dataset.name)
                 approved.set_approved(dataset.guid, share=True)
             publish.publish_shares(
                 publish.agreed_facts(),
@@ -203,6 +206,9 @@ class ApproveShares(Operation, tag="approve-shares"):
                 approved.set_approved(dataset.guid, share=dataset.guid in before)
             if ISCSI in protocols:
                 publish.put_volumes_back(work.note)
+            for volume, mode in modes.items():
+                with contextlib.suppress(LarderError):  # why it is not served is what has to be told
+                    serve.put_mode_back(volume, mode)
             raise
         for dataset, _setting in offers:
             work.note(Message("{dataset} is served", dataset=dataset.name))

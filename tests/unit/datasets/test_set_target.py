@@ -151,7 +151,11 @@ def test_plan_shows_that_this_box_stops_looking_for_partitions():
     plan = of().plan(box(datasets=(PLAIN,)))
     assert plan.steps[-1].command_text.startswith("zfs set volmode=dev tank/vm\nwrite ")
     assert "no longer shows the partitions" in str(plan.warnings)
-    assert "volmode" not in of(iscsi=None).plan(box(datasets=(volume(),))).steps[-1].command_text
+    stopped = of(iscsi=None).plan(box(datasets=(volume(),)))
+    assert "volmode" not in stopped.steps[-1].command_text
+    assert "does not read them" in str(stopped.warnings)
+    assert "run as root: zfs inherit volmode tank/vm" in str(stopped.warnings)
+    assert "volmode" not in str(of(iscsi=None).plan(box(datasets=(PLAIN,))).warnings)
 
 
 def test_other_sectors_for_a_volume_in_use_are_warned_of():
@@ -345,6 +349,16 @@ def test_trouble_of_putting_back_does_not_hide_why_serving_failed(kernel, folder
         step.run(work) if step else run(of())
     assert approved.read_approved() == frozenset()
     assert step is None or "What is no longer shared is still served" in work.notes
+
+
+def test_modes_of_volumes_brought_along_are_put_back_where_serving_them_failed(kernel, folders, monkeypatch):
+    step, put_back = brought_along(kernel), list[tuple[str, object]]()
+    monkeypatch.setattr(serve, "read_mode", lambda _volume: ("full", "local"))
+    monkeypatch.setattr(serve, "put_mode_back", lambda name, mode: put_back.append((name, mode)))
+    kernel.refuses = "other/tpgt_1"
+    with pytest.raises(Failed, match=f"{PREFIX}other is not served"):
+        step.run(Working())
+    assert sorted(put_back) == [("tank/other", ("full", "local")), ("tank/vm", ("full", "local"))]
 
 
 def test_volume_whose_device_cannot_be_opened_is_named(kernel, folders, monkeypatch):
