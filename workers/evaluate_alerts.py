@@ -190,7 +190,12 @@ def gather_facts(now: datetime, sources: dict[str, Source], parts: guard.Parts |
                 )
                 or ()
             ),
-            *(parts.get(Message("plans to grow"), lambda: tuple(growth_plans.follow_plans(facts.pools, now))) or ()),
+            *(
+                parts.get(
+                    Message("plans to grow"), lambda: tuple(growth_plans.follow_plans(facts.pools, now, known, homes))
+                )
+                or ()
+            ),
             *(parts.get(Message("upkeep"), lambda: tuple(self_faults.upkeep_faults(now))) or ()),
         ),
         unhooked=parts.get(Message("hooks"), lambda: tuple(services_without_hook())) or (),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -71,3 +71,32 @@ def has_unused_space(vdev: Vdev) -> bool:
 def members_of(group: Vdev) -> tuple[Vdev, ...]:
     """The members of a group; a disk by itself, or what stands in its place, is its own."""
     return group.children if group.kind in {"mirror", "raidz", "draid"} else (group,)
+
+
+def read_seats(pool: Pool) -> dict[str, list[str]]:
+    """Which disk sits where: the guids, as text, of the members of each data group in ZFS's order, by that of the group; by
+    "" those that are a group by themselves. Of a replacement the old disk, of a spare the one that it is for."""
+    seats: dict[str, list[str]] = {}
+    for group in data_groups(pool):
+        key = str(group.guid) if members_of(group) is group.children else ""
+        seats.setdefault(key, []).extend(str(next(member.devices()).guid) for member in members_of(group))
+    return seats
+
+
+def find_moves(before: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+    """Which disk took whose place between two looks: guids of the old and the new one.
+
+    ZFS puts a new disk where the old one was. Where members were attached and detached instead, only a group that lost one
+    and got one says which; nothing is told of the others.
+    """
+    known, there = ({guid for row in seats.values() for guid in row} for seats in (before, now))
+    found: list[tuple[str, str]] = []
+    for key, row in before.items():
+        new = now.get(key, ())
+        gone, came = [guid for guid in row if guid not in there], [guid for guid in new if guid not in known]
+        pairs = [(old, to) for old, to in zip(row, new, strict=False) if old in gone and to in came]
+        if len(row) == len(new) and len(pairs) == len(gone):
+            found += pairs
+        elif len(gone) == len(came) == 1:
+            found.append((gone[0], came[0]))
+    return found

@@ -180,7 +180,8 @@ class PriceChoice(StrictStruct):
 
 
 class PlannedGrowth(StrictStruct):
-    """A plan to replace the disks of a pool by larger ones. Times in seconds since 1970."""
+    """A plan to replace the disks of a pool by larger ones. Times in seconds since 1970. ``replaced``: guids of an old disk
+    and of the one that took its place, what that is called, and when it was seen."""
 
     pool_guid: str
     pool: str
@@ -190,6 +191,7 @@ class PlannedGrowth(StrictStruct):
     moved: int
     begun_by: str = ""
     done: int = 0
+    replaced: tuple[tuple[str, str, str, int], ...] = ()
 
     def __post_init__(self) -> None:
         require(
@@ -200,6 +202,9 @@ class PlannedGrowth(StrictStruct):
             all(GUID.fullmatch(guid) and is_line(label, 300) for guid, label in self.targets),
             all(0 < moment < 2**33 for moment in (self.begun, self.moved)),
             0 <= self.done <= len(self.targets),
+            len(self.replaced) <= 1000,
+            all(GUID.fullmatch(old) and GUID.fullmatch(new) for old, new, _label, _at in self.replaced),
+            all(is_line(label, 300) and 0 < at < 2**33 for _old, _new, label, at in self.replaced),
             is_line(self.begun_by, 150),
         )
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 from django.urls import reverse
 from django.utils.translation import gettext
+from msgspec.structs import replace
 
 from appliance.facts.box import Pool, Vdev
 from appliance.formatting import about_days, capitalize_opening, disk_size
 from appliance.message import Message, shorten
-from appliance.pools.growth_plan import PlanState, read_plan
+from appliance.pools.growth_plan import PlanState, find_moves, read_plan, read_seats
 from appliance.zfs import vdev_tree
-from web.inventory.bays import bays_by_key, device_label, device_name, read_known_bays
+from web.inventory.bays import Bay, KnownBays, bays_by_key, device_label, device_name, read_known_bays
 from web.inventory.box import Box
 from web.pools.models import GrowthPlan
 from web.pools.topology import act_url, replace_url
@@ -21,6 +22,14 @@ from web.said import said_in
 from web.translation import text_of
 
 STANDS = timedelta(days=30)  # without a step: time for a gentle reminder
+
+
+class TakenPlace(msgspec.Struct, frozen=True):
+    """Which disk took the place of which, in words. ``at``: when that was seen; None where Larder did not see it."""
+
+    old: str
+    new: str = ""
+    at: datetime | None = None
 
 
 class PlanProgress(msgspec.Struct, frozen=True):
@@ -32,6 +41,7 @@ class PlanProgress(msgspec.Struct, frozen=True):
     text: str
     link: str = ""
     link_text: str = ""
+    places: tuple[TakenPlace, ...] = ()
 
 
 def open_plan(key: str) -> GrowthPlan | None:
@@ -41,8 +51,7 @@ def open_plan(key: str) -> GrowthPlan | None:
 
 def begin_plan(pool: Pool, targets: tuple[int, ...], size: int, box: Box, user: str, now: datetime) -> GrowthPlan:
     """Begin to replace these disks by ones of ``size`` bytes; the plan that is open already, where there is one."""
-    bays, homes = bays_by_key(box.bays), read_known_bays()
-    labels = {device.guid: device_name(device, bays, homes) for device in pool.devices()}
+    labels = name_devices(pool, bays_by_key(box.bays), read_known_bays())
     called = [[str(guid), labels.get(guid, Message("a disk"))] for guid in targets]
     plan, _made = GrowthPlan.objects.get_or_create(
         pool_guid=str(pool.guid),
@@ -52,12 +61,59 @@ def begin_plan(pool: Pool, targets: tuple[int, ...], size: int, box: Box, user: 
             "size": size,
             "targets": called,
             "said": said_in(called),
+            "seats": read_seats(pool),
             "moved": now,
             "begun": now,
             "begun_by": user,
         },
     )
     return plan
+
+
+def name_devices(pool: Pool, bays: dict[str, Bay], homes: KnownBays | None) -> dict[int, str]:
+    """What the disks of a pool are called, by their guids."""
+    return {device.guid: device_name(device, bays, homes) for device in pool.devices()}
+
+
+def note_places(
+    plan: GrowthPlan, pool: Pool, bays: dict[str, Bay], homes: KnownBays | None, now: datetime
+) -> list[str]:
+    """Put into the plan which disks took which places since the last look, without saving it; returns the fields that have
+    changed. Disks that the plan is not about are left out."""
+    seats = read_seats(pool)
+    if seats == plan.seats:
+        return []
+    about = {str(guid) for guid in plan.guids} | {new for _old, new, _label, _at in plan.replaced}
+    moves = [(old, new) for old, new in find_moves(plan.seats, seats) if old in about]
+    if moves:
+        labels = name_devices(pool, bays, homes)
+        came = [[old, new, labels.get(int(new), Message("a disk")), int(now.timestamp())] for old, new in moves]
+        plan.replaced, plan.said = [*plan.replaced, *came], plan.said | said_in(came)
+    plan.seats = seats
+    return ["seats", "replaced", "said"]
+
+
+def known_places(plan: GrowthPlan) -> tuple[TakenPlace, ...]:
+    """Which disk took whose place under the plan, the first first."""
+    return tuple(
+        TakenPlace(plan.label_of(int(old)), capitalize_opening(text_of(new)), datetime.fromtimestamp(at, UTC))
+        for old, _guid, new, at in plan.replaced
+    )
+
+
+def lost_places(plan: GrowthPlan, pool: Pool) -> tuple[TakenPlace, ...]:
+    """The disks of the plan that have gone without Larder having seen for which; not those that the next look finds."""
+    told = {old for old, *_more in plan.replaced} | {old for old, _new in find_moves(plan.seats, read_seats(pool))}
+    present = {device.guid for device in pool.devices()}
+    return tuple(
+        TakenPlace(plan.label_of(guid)) for guid in plan.guids if guid not in present and str(guid) not in told
+    )
+
+
+def last_plan(key: str) -> GrowthPlan | None:
+    """The plan of the pool with that guid that ended last, where disks were replaced under it. One query."""
+    found = GrowthPlan.objects.filter(pool_guid=key).exclude(ended=None).order_by("-ended").first()
+    return found if found and found.replaced else None
 
 
 def end_plan(plan: GrowthPlan, outcome: str, now: datetime) -> None:
@@ -67,6 +123,11 @@ def end_plan(plan: GrowthPlan, outcome: str, now: datetime) -> None:
 
 
 def describe_plan(plan: GrowthPlan, pool: Pool, box: Box, now: datetime) -> PlanProgress:
+    """How far a plan is, what is next, and which disks took which places. One query."""
+    return replace(describe_next(plan, pool, box, now), places=known_places(plan) + lost_places(plan, pool))
+
+
+def describe_next(plan: GrowthPlan, pool: Pool, box: Box, now: datetime) -> PlanProgress:
     """How far a plan is, and what is next. One query."""
     state = read_plan(pool, plan.guids, plan.size)
     count = gettext("{done} of {total} disks are replaced by ones of {size}.").format(

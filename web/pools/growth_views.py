@@ -67,6 +67,7 @@ def page_context(key: str, size: int, form: PriceForm | None = None) -> dict[str
         "growth": page,
         "sizes": [(one, text_of(disk_size(one))) for one in sorted({*page.sizes, page.new_disk} - {0})],
         "plan": growth_plans.describe_plan(plan, card.pool, box, now) if plan else None,
+        "last": describe_last(key) if plan is None else None,
         "form": form or PriceForm(initial={"per_tb": row.per_tb, "currency": row.currency}),
         "priced": row.per_tb is not None,
         "view_box": growth_chart.BOX,
@@ -75,6 +76,12 @@ def page_context(key: str, size: int, form: PriceForm | None = None) -> dict[str
         "years": [now.year + at for at in range(YEARS + 1)],
         "stands": STANDS.days,
     }
+
+
+def describe_last(key: str) -> dict[str, object] | None:
+    """The plan that ended last, and which disks took which places under it; None where there is none."""
+    plan = growth_plans.last_plan(key)
+    return {"plan": plan, "places": growth_plans.known_places(plan)} if plan else None
 
 
 @require_GET

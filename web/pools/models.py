@@ -101,12 +101,16 @@ class GrowthPlan(RowWithMessages):
     """The plan to replace disks of a pool by larger ones, one after the other. How far it is, ZFS tells
     (``appliance/pools/growth_plan.py``); ``moved`` is when that last changed, so that a plan that stands still is noticed."""
 
-    TEXTS = ("targets", "outcome")
+    TEXTS = ("targets", "replaced", "outcome")
 
     pool_guid = models.CharField(max_length=20, db_index=True)
     pool = models.CharField(max_length=255)
     size = models.PositiveBigIntegerField()  # of the new disks
     targets = models.JSONField(default=list)  # guids as text, and what the disk was called: [["123", "bay 1 (…)"], …]
+    # Which disk sat where at the last look (``growth_plan.read_seats``), and which took whose place since: guids as text of
+    # the old and the new one, what the new one is called, and when that was seen, in seconds since 1970.
+    seats = models.JSONField(default=dict)
+    replaced = models.JSONField(default=list)  # [["123", "456", "bay 1 (…)", 1790000000], …]
     done = models.PositiveSmallIntegerField(default=0)
     moved = models.DateTimeField()
     begun = models.DateTimeField()
@@ -130,5 +134,6 @@ class GrowthPlan(RowWithMessages):
         return tuple(int(guid) for guid, _label in self.targets)
 
     def label_of(self, guid: int) -> str:
-        """What the disk was called when the plan was made."""
-        return next((text_of(label) for own, label in self.targets if own == str(guid)), gettext("a disk"))
+        """What the disk was called when the plan was made, or when it came."""
+        came = [(new, label) for _old, new, label, _at in self.replaced]
+        return next((text_of(label) for own, label in (*self.targets, *came) if own == str(guid)), gettext("a disk"))

@@ -129,9 +129,10 @@ def read_price() -> Iterator[Any]:
 def read_growth() -> Iterator[Any]:
     def make(row: GrowthPlan) -> PlannedGrowth:
         targets = tuple((str(guid), str(label)) for guid, label in row.targets)
+        replaced = tuple((str(old), str(new), str(label), at) for old, new, label, at in row.replaced)
         return PlannedGrowth(
             pool_guid=row.pool_guid, pool=row.pool, size=row.size, targets=targets, done=row.done,
-            moved=int(row.moved.timestamp()), begun=int(row.begun.timestamp()), begun_by=row.begun_by,
+            moved=int(row.moved.timestamp()), begun=int(row.begun.timestamp()), begun_by=row.begun_by, replaced=replaced,
         )  # fmt: skip
 
     return keep_valid(GrowthPlan.objects.filter(ended=None).order_by("pool_guid"), make, "growth")

@@ -120,7 +120,7 @@ def write_growth(entries: tuple[Any, ...], by: str) -> None:
     for one in entries:
         GrowthPlan.objects.create(
             pool_guid=one.pool_guid, pool=one.pool, size=one.size, targets=[list(pair) for pair in one.targets],
-            done=one.done, moved=at_moment(one.moved), begun=at_moment(one.begun), begun_by=one.begun_by or by,
+            replaced=[list(place) for place in one.replaced], done=one.done, moved=at_moment(one.moved), begun=at_moment(one.begun), begun_by=one.begun_by or by,
         )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from appliance.layout.geometry import expanded_bytes, usable_bytes
 from appliance.layout.growth import pool_bytes, read_groups
 from appliance.pools.growth import find_old_blocks, list_ways
 from appliance.pools.growth_disks import disk_choices, gather_disks, usual_disk, whole_disk
-from appliance.pools.growth_plan import read_plan
+from appliance.pools.growth_plan import find_moves, read_plan, read_seats
 from appliance.pools.growth_way import GrowthFacts, Way
 from appliance.pools.rebuild_estimate import PastWork
 from appliance.zfs import kernel_module
@@ -311,3 +311,47 @@ def test_a_plan_is_not_complete_before_zfs_uses_the_new_space():
 def test_a_single_disk_that_is_being_replaced_is_part_of_a_plan_too():
     change = shapes.group("replacing-0", shapes.leaf(1), shapes.leaf(5), guid=61, kind="replacing")
     assert read_plan(shapes.pool(change), (101,), 4 * TB).running == 101
+
+
+# --- which disk took which place ----------------------------------------------------------------------------------
+def test_a_new_disk_is_told_by_the_place_that_it_took():
+    before = read_seats(shapes.raidz2())
+    change = shapes.group("replacing-0", shapes.leaf(1), large(5), guid=61, kind="replacing")
+    under_way = shapes.pool(shapes.group("raidz2-0", change, shapes.leaf(2), shapes.leaf(3), shapes.leaf(4)))
+    assert read_seats(under_way) == before
+    once = read_seats(shapes.pool(shapes.group("raidz2-0", large(5), shapes.leaf(2), shapes.leaf(3), shapes.leaf(4))))
+    assert find_moves(before, once) == [("101", "105")]
+    assert find_moves(once, once) == []
+    # Several since the last look, as after a worker that did not run for days.
+    all_of_them = read_seats(shapes.pool(shapes.group("raidz2-0", *map(large, (5, 6, 7, 8)))))
+    assert find_moves(before, all_of_them) == [("101", "105"), ("102", "106"), ("103", "107"), ("104", "108")]
+
+
+def test_a_disk_that_was_attached_while_another_was_detached_took_its_place():
+    before = read_seats(shapes.mirror())
+    after = read_seats(shapes.pool(shapes.group("mirror-0", shapes.leaf(2), large(5))))
+    assert find_moves(before, after) == [("101", "105")]
+
+
+def test_a_place_is_not_guessed():
+    """Two left and two came in another order, or a disk was only added, removed or moved along."""
+    before = read_seats(shapes.pool(shapes.group("mirror-0", *map(shapes.leaf, (1, 2, 3)))))
+    for numbers in ((3, 5, 6), (1, 2, 3, 5), (1, 2), (2, 3)):
+        after = read_seats(shapes.pool(shapes.group("mirror-0", *map(shapes.leaf, numbers))))
+        assert find_moves(before, after) == [], numbers
+    assert find_moves({}, before) == []
+
+
+def test_disks_by_themselves_have_places_too():
+    two = shapes.pool(shapes.leaf(1), shapes.leaf(2))
+    assert find_moves(read_seats(two), read_seats(shapes.pool(shapes.leaf(1), large(5)))) == [("102", "105")]
+    assert find_moves(read_seats(two), read_seats(shapes.pool(shapes.leaf(2)))) == []
+
+
+@pytest.mark.parametrize("name", ["spare-rebuilding", "spare-in-use"])
+def test_a_spare_takes_nobodys_place(name):
+    pool = recorded_pool(f"zpool-status-{name}-2.3.9.json")
+    (seats,) = read_seats(pool).values()
+    (standing,) = (device for group in pool.vdevs for device in group.children if device.kind == "spare")
+    assert str(standing.children[0].guid) in seats
+    assert str(standing.children[1].guid) not in seats

@@ -98,7 +98,7 @@ def make_settings() -> None:
     SelfTestPlan(pk=1, short="month", long="quarter", first=3, last=4).save()
     CareSchedule.objects.create(pool_key=str(GUID), kind="scrub", every="week", first=2, last=5)
     DiskPrice(pk=1, per_tb=Decimal("19.90"), currency="EUR").save()
-    GrowthPlan.objects.create(pool_guid=str(GUID), pool="tank", size=8 * 10**12, targets=[["7", "bay 1"]], moved=now, begun=now, begun_by="admin")  # fmt: skip
+    GrowthPlan.objects.create(pool_guid=str(GUID), pool="tank", size=8 * 10**12, targets=[["7", "bay 1"], ["8", "bay 2"]], replaced=[["7", "9", "bay 3", AT]], moved=now, begun=now, begun_by="admin")  # fmt: skip
     BayRow.objects.create(port="pci-1-ata-1", position=2, label="top")
     Preferences.objects.create(user=get_user_model().objects.get(), units="TiB", language="nl")
     MadeSnapshot.objects.create(dataset_key="5", guid="6", grains="daily,hourly", until=now)
@@ -221,7 +221,11 @@ def test_lost_settings_are_offered_with_names_and_come_back(web, agent):
     assert MadeSnapshot.objects.get().grains == "daily,hourly" and MadeSnapshot.objects.get().until
     assert DiskCare.objects.get().sleep == 20 and KindSeverity.objects.get().severity == "notice"
     assert DiskPrice.objects.get().per_tb == Decimal("19.90") and BayRow.objects.get().label == "top"
-    assert Preferences.objects.get().language == "nl" and GrowthPlan.objects.get().targets == [["7", "bay 1"]]
+    assert Preferences.objects.get().language == "nl" and GrowthPlan.objects.get().targets == [
+        ["7", "bay 1"],
+        ["8", "bay 2"],
+    ]
+    assert GrowthPlan.objects.get().replaced == [["7", "9", "bay 3", AT]]
     assert (BoxChoices.objects.get().language, read_language()) == ("nl", "nl")  # also for the console
     assert Accepted.objects.get().value == 8 and SelfTestPlan.objects.get().long == "quarter"
     assert smtp_password.read_password() == CANARY  # it is of this very box

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -20,6 +21,8 @@ from tests.web import rows
 from tests.web.reading import Page, text_of
 from tests.web.system.test_queries import queries
 from web.alerts.models import Alert, PoolDay
+from web.inventory.bays import bays_by_key
+from web.inventory.box import read_box
 from web.inventory.models import PoolRow, SnapshotRow
 from web.pools import growth_chart
 from web.pools.growth import full_text
@@ -371,6 +374,49 @@ def test_a_plan_follows_what_zfs_shows_and_closes_itself(web, calm):
     assert plan.ended == later
     assert plan.outcome == "All 2 disks were replaced."
     assert "The plan" not in text_of(web.get(PAGE))
+
+
+def test_a_plan_says_which_disk_took_which_place_and_when(web, calm):
+    begin(web)
+    assert "took the place of" not in text_of(web.get(PAGE))
+    one, other = timezone.now() + timedelta(days=3), timezone.now() + timedelta(days=5)
+    once = shapes.pool(shapes.group("mirror-0", large(5), shapes.leaf(2)))
+    put(once)
+    assert "did not see" not in text_of(web.get(PAGE))  # the next look finds it
+    bays = bays_by_key(read_box().bays)
+    list(growth_plans.follow_plans([once], one, bays))
+    list(growth_plans.follow_plans([once], other, bays))
+    assert [place[:2] + place[3:] for place in GrowthPlan.objects.get().replaced] == [["101", "105", int(one.timestamp())]]  # fmt: skip
+    page = web.get(PAGE)
+    assert re.search(r"Bay 5 \(WDC.*\) took the place of bay 1 \(WDC", text_of(page))
+    assert one.astimezone(timezone.get_current_timezone()).strftime("%H:%M:%S") in page.content.decode()
+    full = {"replace_size": partition_bytes(4 * TB)}
+    both = shapes.pool(shapes.group("mirror-0", large(5, **full), large(6, **full), space=0))
+    put(both)
+    list(growth_plans.follow_plans([both], other, bays_by_key(read_box().bays)))
+    assert GrowthPlan.objects.get().ended == other
+    text = text_of(web.get(PAGE))  # the last one counts, though the plan closed at the same look
+    assert "Disks replaced under the last plan" in text
+    assert re.search(r"Bay 6 \(WDC.*\) took the place of bay 2 \(WDC", text)
+
+
+def test_a_plan_from_before_places_were_noted_says_what_it_does_not_know(web, calm):
+    begin(web)
+    GrowthPlan.objects.update(seats={})
+    once = shapes.pool(shapes.group("mirror-0", large(5), shapes.leaf(2)))
+    put(once)
+    list(growth_plans.follow_plans([once], timezone.now()))
+    plan = GrowthPlan.objects.get()
+    assert (plan.replaced, list(plan.seats.values())) == ([], [["105", "102"]])
+    assert "Larder did not see which disk took its place" in text_of(web.get(PAGE))
+
+
+def test_a_disk_that_the_plan_is_not_about_is_not_told_as_a_step_of_it(web, calm):
+    put(pool_with(1, 2))
+    web.post("/pools/7/growth/plan/", {"size": str(4 * TB)})
+    GrowthPlan.objects.update(targets=[["101", "bay 1"]])
+    list(growth_plans.follow_plans([pool_with(1, 5)], timezone.now()))
+    assert GrowthPlan.objects.get().replaced == []
 
 
 def test_a_plan_stays_open_while_a_disk_was_replaced_by_one_as_small(web, calm):
