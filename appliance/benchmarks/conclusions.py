@@ -65,6 +65,8 @@ def describe_block(block: Block) -> Iterator[str]:
     """Cases that are better or worse than the baseline. AFP is left out, because another client measured it."""
     rows = [row for row in valid_rows(block) if row.measured.case.protocol != "afp"]
     base = next((row for row in rows if row.is_baseline), None)
+    if len(rows) == 1:
+        yield Message("{workload}: {value}. There is no other result to compare it with.", workload=block.kind.title, value=rows[0].value)  # fmt: skip
     if len(rows) < 2 or base is None:
         return
     by_value = sorted(rows, key=median_of, reverse=block.kind.more_is_better)

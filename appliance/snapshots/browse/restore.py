@@ -7,11 +7,10 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC
 from typing import Literal
 from urllib.parse import unquote
 
-from appliance import names
+from appliance import names, schedule
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import parse_copy_mark
@@ -165,8 +164,9 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
         )
 
     def moment_text(self, facts: Facts) -> str:
+        """When the snapshot was taken, by the box's clock and to the minute, as pages say it: its own name may be some seconds off."""
         snapshot = self.find_snapshot(facts)
-        return f"{snapshot.created.astimezone(UTC):%Y-%m-%d %H.%M.%S} UTC" if snapshot else ""
+        return f"{snapshot.created.astimezone(schedule.box_zone()):%Y-%m-%d %H.%M}" if snapshot else ""
 
     def restore(self, work: Work, facts: Facts) -> None:
         if known := facts.dataset(self.folder):

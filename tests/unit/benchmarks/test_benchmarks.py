@@ -342,6 +342,13 @@ def test_overlapping_runs_have_no_winner():
     )
 
 
+def test_d37_single_case_has_a_conclusion_too():
+    one = next(sweep(workloads=["seq-write"]).build_cases())
+    (block,) = build_blocks([measured(0, one, 100.0 * MIB)])
+    (said,) = conclusions.summarize_results([block])
+    assert said == "Large files, writing: 105 MB/s. There is no other result to compare it with."
+
+
 def test_close_medians_have_no_winner_even_without_overlap():
     (block,) = ashifts((79.0 * MIB, 79.1 * MIB), (81.0 * MIB, 81.1 * MIB))
     assert conclusions.summarize_results([block])[0].endswith(

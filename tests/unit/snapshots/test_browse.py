@@ -13,11 +13,12 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
+from zoneinfo import ZoneInfo
 
 import pytest
 from msgspec.structs import replace
 
-from appliance import agent_client, command, names
+from appliance import agent_client, command, names, schedule
 from appliance.agent import protocol
 from appliance.errors import Failed, Refused
 from appliance.facts.box import Facts, Pool
@@ -55,6 +56,7 @@ def then(tmp_path: Path) -> Path:
 def now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder as it is now."""
     monkeypatch.setattr(paths, "POOLS", tmp_path)
+    monkeypatch.setattr(schedule, "box_zone", lambda: ZoneInfo("Europe/Amsterdam"))
     top = tmp_path / "now"
     top.mkdir()
     (top / "a.txt").write_text("new and longer")
@@ -272,7 +274,7 @@ def test_restore_beside_keeps_time_mode_and_attributes(roots, facts, then, now):
     os.setxattr(then / "a.txt", "user.colour", b"red")
     os.utime(then / "a.txt", ns=(1, 1_600_000_000_123_456_789))
     restore(facts, "a.txt")
-    found = now / "a (from 2026-11-01 12.30.00 UTC).txt"
+    found = now / "a (from 2026-11-01 13.30).txt"
     assert found.read_text() == "old"
     assert found.stat().st_mode & 0o7777 == 0o640
     assert found.stat().st_mtime_ns == 1_600_000_000_123_456_789
@@ -282,12 +284,20 @@ def test_restore_beside_keeps_time_mode_and_attributes(roots, facts, then, now):
     assert len(list(now.iterdir())) == 3
 
 
+def test_d11_restored_name_has_the_minute_that_pages_show_and_no_seconds(then, now):
+    """A snapshot's own name is of when its run was planned, some seconds before it was taken."""
+    asked = RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="a.txt", place="beside")
+    late = replace(SNAP, created=SNAP.created.replace(second=41))
+    facts = Facts(datasets=(dataset("tank/photos"),), snapshots=(late,))
+    assert asked.moment_text(facts) == "2026-11-01 13.30"
+
+
 def test_restore_takes_the_old_place_only_if_it_is_free(roots, facts, now):
     restore(facts, "gone.txt", "free")
     assert (now / "gone.txt").read_text() == "gone"
     restore(facts, "a.txt", "free")
     assert (now / "a.txt").read_text() == "new and longer"
-    assert (now / "a (from 2026-11-01 12.30.00 UTC).txt").read_text() == "old"
+    assert (now / "a (from 2026-11-01 13.30).txt").read_text() == "old"
 
 
 def test_restore_to_a_free_place_is_known_by_its_copy(roots, facts, now):
@@ -305,7 +315,7 @@ PLACES = ("back", "free", "beside")
 def test_restore_of_what_is_unchanged_counts_as_done_only_once_it_was_copied(roots, facts, then, now, place):
     """What was never changed, or was copied by hand, looks as the copy would, and so does a folder changed deep inside."""
     operation = RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="trip", place=place)
-    for name in ("trip", "trip (from 2026-11-01 12.30.00 UTC)"):
+    for name in ("trip", "trip (from 2026-11-01 13.30)"):
         shutil.copytree(then / "trip", now / name, copy_function=shutil.copy2)
         (now / name / "day one/photo.jpg").write_bytes(b"spoilt")
     assert not operation.probe("restore", facts)
@@ -378,13 +388,13 @@ def test_restore_in_place_is_not_done_between_its_two_renames(roots, facts, then
     with pytest.raises(KeyboardInterrupt):
         checked_plan(operation, facts).steps[0].run(Working())
     assert not operation.probe("restore", facts)
-    assert sorted(one.name for one in now.iterdir()) == ["a (replaced 2026-11-01 12.30.00 UTC).txt"]
+    assert sorted(one.name for one in now.iterdir()) == ["a (replaced 2026-11-01 13.30).txt"]
 
 
 def test_restore_in_place_renames_current_file(roots, facts, now):
     work = restore(facts, "a.txt", "back")
     assert (now / "a.txt").read_text() == "old"
-    assert (now / "a (replaced 2026-11-01 12.30.00 UTC).txt").read_text() == "new and longer"
+    assert (now / "a (replaced 2026-11-01 13.30).txt").read_text() == "new and longer"
     assert any("called a (replaced" in note for note in work.notes)
 
 
@@ -553,9 +563,9 @@ def test_snapshots_of_a_backup_copy_are_not_compared_and_nobody_is_sent_to_mount
 
 def test_insert_words_keeps_name_within_limit():
     for name in (b"x" * 255, ("ü" * 127).encode(), b"\xff" * 255, b"x" * 250 + b".txt", b"." + b"y" * 254):
-        made = snapshot_restore.insert_words(name, "(from 2026-11-01 12.30.00 UTC)", 3)
+        made = snapshot_restore.insert_words(name, "(from 2026-11-01 13.30)", 3)
         assert len(made) <= 255
-        assert b"12.30.00 UTC) 3" in made
+        assert b"13.30) 3" in made
     assert "ü" in snapshot_restore.insert_words(("ü" * 127).encode(), "(x)").decode()
     assert snapshot_restore.insert_words(b".profile", "(x)") == b".profile (x)"
 

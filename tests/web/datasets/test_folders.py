@@ -296,6 +296,19 @@ def test_switch_works_without_scripts(web, served):
     assert f"/folders/{PHOTOS.guid}/switch/smb/off/" in switches(page)
 
 
+def test_d22_switch_is_itself_the_control_and_says_how_it_stands(web, served):
+    """No picture with a button beside it: the one that shows the state is the button that changes it."""
+    found = {
+        element["formaction"].rsplit("/switch/", 1)[1]: (tag, element.get("role"), element.get("aria-checked"))
+        for tag, element in Page(web.get("/folders/")).elements
+        if str(PHOTOS.guid) in element.get("formaction", "")
+    }
+    assert found["smb/off/"] == ("button", "switch", "true")
+    assert {state for address, state in found.items() if address != "smb/off/"} <= {("button", "switch", "false")}
+    pictures = [element for tag, element in Page(web.get("/folders/")).elements if tag not in {"button", "a"} and "switch" in element.get("class", "").split()]  # fmt: skip
+    assert pictures == []
+
+
 def test_failed_share_job_is_shown_on_folder_page(web, served):
     rows.planned(SetShare.of("tank/photos", "smb", None), state=Job.State.FAILED, text="Samba did not answer.")
     assert "Samba did not answer." in text_of(web.get(f"/folders/{PHOTOS.guid}/"))

@@ -149,6 +149,15 @@ def test_invalid_address_shows_first_page(web, calm):
         assert web.get("/snapshots/", {"after": after, "kind": "x", "order": "y"}).status_code == 200
 
 
+def test_d29_getting_files_back_weighs_more_on_the_list_than_destroying(web, calm):
+    """Beside the red button that destroys there is one in the main colour, and it comes first."""
+    fill(3)
+    page = web.get("/snapshots/").content.decode()
+    primary = page.index('class="button button-primary"')
+    assert "Restore files" in page[primary : page.index("</a>", primary)]
+    assert primary < page.index("button-danger")
+
+
 def test_list_needs_same_queries_for_thousands(web, calm):
     (dataset,) = fill(10)
     urls = ["/snapshots/", f"/snapshots/of/{dataset.guid}/", "/snapshots/?kind=policy", "/snapshots/?begins=s00"]
