@@ -57,7 +57,6 @@ _mine_lock = threading.Lock()
 _jobs = threading.BoundedSemaphore(6)
 _long = threading.BoundedSemaphore(4)
 _blocked = threading.BoundedSemaphore(2)
-WAITS_FOR_A_LOCK = "Waiting: "  # how the agent's phrase begins while another job holds what this one needs
 SECONDS_FOR_FACTS = 60.0
 MOST_PLANS = 4  # of a job whose plan nobody has seen, while the box keeps changing
 SECONDS_FOR_REDIS = 5.0
@@ -204,7 +203,7 @@ def follow_job(job_id: str, request: dict[str, Any]) -> dict[str, Any]:
     with ExitStack() as seat:
         blocked = False
         for message in agent_client.stream_replies(request):
-            waits = str(message.get("phrase", "")).startswith(WAITS_FOR_A_LOCK)
+            waits = bool(message.get("waits"))
             if "percent" in message:
                 store_progress(job_id, message, found)
             if waits and not blocked and not seat.enter_context(take_seat(_blocked)):
@@ -222,6 +221,7 @@ def store_progress(job_id: str, message: dict[str, Any], found: io_rate.Meter | 
     now = {
         "percent": message["percent"],
         "phrase": message["phrase"][:300],
+        "waits": bool(message.get("waits")),
         "said": message.get("messages", {}),
     }
     Progress.objects.update_or_create(job=job_id, defaults=now | ({"speeds": found.measure_speeds()} if found else {}))

@@ -90,13 +90,14 @@ class Running:
         """Scale what a step reports into its part of the whole."""
         self.span = (start, end)
 
-    def progress(self, percent: int, phrase: str) -> None:
+    def progress(self, percent: int, phrase: str, *, waits: bool = False) -> None:
+        """``waits``: another job holds what this one needs. The worker cannot tell from the phrase, which is for people."""
         start, end = self.span
         now = (start + (end - start) * max(0, min(percent, 100)) // 100, phrase)
         if now != self.told:
             self.told = now
             beside = self.file.with_suffix(".new")
-            told = {"percent": now[0], "phrase": phrase, "messages": messages_by_text(phrase)}
+            told = {"percent": now[0], "phrase": phrase, "messages": messages_by_text(phrase), "waits": waits}
             beside.write_text(json.dumps(told))
             beside.rename(self.file)
             self.send(told)
@@ -112,7 +113,7 @@ class Running:
     def wait_for_lock(self, name: str) -> None:
         """Tell that another job holds what this one needs. Raises Cancelled."""
         doing = locks.holder_text(name)
-        self.progress(0, Message("Waiting for another job: {doing}", doing=doing) if doing else Message("Waiting: another job is at work on {name}", name=locks.words_for(name)))  # fmt: skip
+        self.progress(0, Message("Waiting for another job: {doing}", doing=doing) if doing else Message("Waiting: another job is at work on {name}", name=locks.words_for(name)), waits=True)  # fmt: skip
         self.stop_if_asked()
 
     def stop_if_asked(self) -> None:

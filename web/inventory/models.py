@@ -345,6 +345,7 @@ class Progress(RowWithMessages):
     job = models.UUIDField(primary_key=True)
     percent = models.PositiveSmallIntegerField(default=0)
     phrase = models.CharField(max_length=300, default="")
+    waits = models.BooleanField(default=False)  # for another job, which holds what this one needs
     speeds = models.JSONField(default=list)  # of a measurement: bytes a second read and written, a pair a reading
     changed = models.DateTimeField(auto_now=True)
 

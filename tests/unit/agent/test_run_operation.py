@@ -263,6 +263,23 @@ def test_it_stops_while_it_waits_for_another_job():
     assert (sent[-1]["outcome"]["state"], done) == ("cancelled", [])
 
 
+@pytest.mark.parametrize("who", ["Export tank", ""])
+def test_client_hears_whether_the_job_waits_for_another(who):
+    """The words for it are for people and change with what the other job says of itself."""
+    steps("one")
+
+    def send(message: dict[str, Any]) -> None:
+        if "Waiting" in message.get("phrase", ""):
+            assert run_operation.ask_to_stop(JOB)
+        sent.append(message)
+
+    sent: list[dict[str, Any]] = []
+    with locks.hold_locks(["tank"], who=who):
+        execute(JOB, ERRAND, ERRAND.plan(box()).digest(), box, send)
+    assert [message.get("waits") for message in sent if "percent" in message] == [True]
+    assert {message.get("waits") for message in run(OTHER_JOB) if "percent" in message} == {False}
+
+
 def test_a_command_that_cannot_be_ended_fails_its_job_and_is_left_behind(monkeypatch):
     left, kill = [], command.kill_process
 
