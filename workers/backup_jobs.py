@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from django.db.models import QuerySet
 
 from appliance.agent.registry import decode_operation
-from appliance.backups.remote.drill_remote import DrillRemote
-from appliance.backups.remote.restore_remote import RestoreRemote
-from appliance.backups.remote.send_backup import SendBackup
+from appliance.backups import copies
+from appliance.backups.remote.send_backup import lock_of
 from appliance.errors import Refused
 from appliance.operation import Operation
 from web.backups.status import BackupStatus
+from web.inventory.models import Progress
 from web.jobs.models import Job
 
 RUNS = ("run-backup", "send-backup")
@@ -29,9 +29,11 @@ def under_way(kinds: Collection[str]) -> QuerySet[Job]:
 
 
 def is_busy(kinds: Collection[str], stopped: Collection[str]) -> bool:
-    """Whether a job of one of these kinds is under way. One whose pool has stopped does not count: what reads or writes there
-    waits in the kernel until the disks are back, perhaps for ever, and nothing else should wait with it."""
-    found = under_way(kinds).values_list("operation", flat=True)
+    """Whether a job of one of these kinds is at work. One that waits for another job does not count: it uses neither disks nor
+    the network yet. Nor does one whose pool has stopped: what reads or writes there waits in the kernel until the disks are
+    back, perhaps for ever. Nothing else should wait with either."""
+    waiting = list(Progress.objects.filter(waits=True).values_list("job", flat=True))
+    found = under_way(kinds).exclude(pk__in=waiting).values_list("operation", flat=True)
     return any(not pools_of(operation) & set(stopped) for operation in found)
 
 
@@ -40,10 +42,24 @@ def pools_in_use(kinds: Collection[str]) -> set[str]:
     return set[str]().union(*map(pools_of, under_way(kinds).values_list("operation", flat=True)))
 
 
-def remotes_in_use(kinds: Collection[str]) -> set[str]:
-    """The other computers that jobs of these kinds keep, also one that hangs: whatever needs the same computer would wait."""
+def operations_under_way(kinds: Collection[str]) -> list[Operation]:
+    """What jobs of these kinds do or wait to do, also those that hang; without those of another version."""
     found = map(decode_known, under_way(kinds).values_list("operation", flat=True))
-    return {one.remote for one in found if isinstance(one, DrillRemote | SendBackup | RestoreRemote)}
+    return [one for one in found if one]
+
+
+def is_free(one: BackupStatus, others: Collection[Operation]) -> bool:
+    """Whether a run or a check of this backup would wait at the agent for none of these operations: they need neither its task
+    nor the place of its copies, and none of its folders for themselves."""
+    if one.task.remote:
+        place, used = lock_of(one.task.remote), [one.dataset.name]
+    else:
+        place, used = copies.lock_of(one.target), [one.dataset.name, one.target]
+    wanted = {f"the backup {one.task.key}", place}
+    taken = [folder for other in others for folder in other.files_taken()]
+    return not any(wanted & {*other.locks()} for other in others) and not any(
+        not folder or f"{name}/".startswith(f"{folder}/") for folder in taken for name in used
+    )
 
 
 def decode_known(operation: str) -> Operation | None:

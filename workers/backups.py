@@ -31,8 +31,8 @@ from workers import backup_disks, backup_jobs, backup_proof, guard
 from workers.interval import Interval
 
 SECONDS_BETWEEN_LOOKS = 30.0
-OVER_NETWORK = ("send-backup", "restore-remote")
-REMOTE_DRILLS = ("drill-remote",)
+SENDS = ("send-backup",)
+FETCHES = ("restore-remote", "drill-remote")
 ON_DISKS = ("run-backup", "verify-backup", "restore-folder", *backup_proof.KINDS_OF_JOBS)
 COMPARE_EVERY = timedelta(days=7)
 NAMED = 5  # folders in an alert
@@ -45,8 +45,8 @@ Build = Callable[[BackupStatus, Pool, datetime], Operation]
 
 def start_due_backups() -> Job | None:
     """Start the run that has been due for longest, or a comparison where no run is due. One at a time on the disks of this box,
-    as two streams on the same disks slow each other down; and one over the network, which may take days the first time. A test of a
-    restore over the network keeps only the computer that it fetches from."""
+    as two streams on the same disks slow each other down; and one over the network, which may take days the first time. What is
+    fetched over the network goes the other way: a restore, or a test of one, keeps only its computer and its folder."""
     if not store.is_read("snapshots") or not store.is_read("datasets"):
         return None
     recovery.read_phrase()  # so that pages know of it soon after a start
@@ -70,19 +70,18 @@ def start_next(statuses: list[BackupStatus], now: datetime) -> Job | None:
     if not statuses:
         return None
     stopped = store.stopped_pools()
-    if not backup_jobs.is_busy(OVER_NETWORK, stopped):
-        taken = backup_jobs.remotes_in_use((*OVER_NETWORK, *REMOTE_DRILLS))
-        remote = [one for one in statuses if one.task.remote and one.task.remote not in taken]
-        ready = [one for one in remote if is_ready(one, stopped)]
+    others = backup_jobs.operations_under_way((*SENDS, *FETCHES, *ON_DISKS, *backup_disks.KINDS_OF_JOBS))
+    free = [one for one in statuses if is_ready(one, stopped) and backup_jobs.is_free(one, others)]
+    if not backup_jobs.is_busy(SENDS, stopped):
+        ready = [one for one in free if one.task.remote]
         if job := start_longest_due(find_due(ready, now), now):
             return job
-        if not backup_jobs.is_busy(REMOTE_DRILLS, stopped) and (
-            job := start_remote_drill(find_rested(ready, now), now)
-        ):
+        if not backup_jobs.is_busy(FETCHES, stopped) and (job := start_remote_drill(find_rested(ready, now), now)):
             return job
     if backup_jobs.is_busy(ON_DISKS, stopped):
         return None
-    return start_on_disks([one for one in statuses if not one.task.remote], now, stopped)
+    local = [one for one in statuses if not one.task.remote]
+    return start_on_disks(local, [one for one in free if not one.task.remote], now, stopped)
 
 
 def find_due(ready: Iterable[BackupStatus], now: datetime) -> list[BackupStatus]:
@@ -110,13 +109,15 @@ def start_remote_drill(ready: Iterable[BackupStatus], now: datetime) -> Job | No
     return None
 
 
-def start_on_disks(statuses: list[BackupStatus], now: datetime, stopped: set[str]) -> Job | None:
-    """Runs to pools of this box, then comparisons and other checks; disks are imported before and released afterwards."""
+def start_on_disks(
+    statuses: list[BackupStatus], ready: list[BackupStatus], now: datetime, stopped: set[str]
+) -> Job | None:
+    """Runs to pools of this box, then comparisons and other checks; disks are imported before and released afterwards.
+    ``ready``: those that may run now."""
     if (left := backup_proof.left_over(now)) and (job := backup_disks.start(left)):
         return job
     if job := backup_disks.fetch_disk(statuses, now):
         return job
-    ready = [one for one in statuses if is_ready(one, stopped)]
     due = find_due(ready, now)
     if job := start_longest_due(due, now):
         return job

@@ -13,11 +13,13 @@ from msgspec.structs import replace
 from appliance.backups import drill_base, tasks
 from appliance.backups.drill_base import Rehearsal
 from appliance.backups.remote.drill_remote import DrillRemote
+from appliance.backups.remote.restore_remote import RemotePart, RestoreRemote
 from appliance.backups.remote.send_backup import SendBackup
 from appliance.backups.tasks import BackupTask
 from appliance.facts import user_properties
 from appliance.facts.datasets import Dataset, Property
 from appliance.facts.remote import Remote
+from appliance.operation import Operation, as_json, kind_of
 from tests.reasons import codes_on_page
 from tests.unit.made import dataset
 from tests.web import rows
@@ -28,7 +30,7 @@ from tests.web.rows import OTHER_HOST_KEY, REMOTE
 from web.backups import proof
 from web.backups.models import BackupRecord
 from web.inventory import store
-from web.inventory.models import DatasetRow
+from web.inventory.models import DatasetRow, Progress
 from web.jobs.models import BY_SCHEDULE, Job
 from workers import backups
 
@@ -166,6 +168,7 @@ def test_backup_that_is_due_goes_before_a_test_and_waits_while_one_runs():
 
 OFFICE = replace(REMOTE, id="00c0ffee", host="office.lan")
 ELSEWHERE = BackupTask(key="feed5678", pool=0, remote=OFFICE.id, path="photos")
+MOMENT = "2026.11.22-02.00.00"
 ALSO_THERE = BackupTask(key="beef5678", pool=0, remote=REMOTE.id, path="photos-2")
 
 
@@ -194,6 +197,78 @@ def test_backup_to_the_computer_that_a_test_fetches_from_waits():
     Job.objects.filter(pk=drill.pk).update(state=Job.State.FAILED, finished=timezone.now())
     job = backups.start_due_backups()
     assert job and operation_of(SendBackup).key == ALSO_THERE.key
+
+
+def under_way(operation: Operation, **progress: Any) -> Job:
+    """Somebody has started this, and the agent has said how it is."""
+    job = rows.job(
+        kind=kind_of(operation), subject=operation.subject, operation=as_json(operation), state=Job.State.RUNNING
+    )
+    Progress.objects.create(job=job.pk, **progress)
+    return job
+
+
+def restore(**changes: Any) -> RestoreRemote:
+    """A folder comes back from ``REMOTE``."""
+    part = RemotePart(name="films", guid=55, snapshot=101, short="larder-backup-x", original=9, size=10**9)
+    given = {"remote": REMOTE.id, "copy": "films", "guid": 55, "parts": (part,), "created": 1764000000, "parent": "tank", "name": "films", "token": "0123abcd"}  # fmt: skip
+    return RestoreRemote(**{**given, **changes})
+
+
+def due(*found: BackupTask) -> None:
+    """These backups are due, and nothing is under way."""
+    box(*found)
+    rows.put_remotes(REMOTE, OFFICE)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize("fetches", ["drill", "restore"])
+def test_run_that_waits_for_what_fetches_from_its_computer_keeps_no_other_computer(fetches, waits):
+    """Only a run that sends uses the network; one that waits for its computer does not use it yet."""
+    due(ELSEWHERE)
+    drill = DrillRemote(dataset="tank/photos", key=MONTHLY.key, remote=REMOTE.id, pool="tank")
+    under_way(restore() if fetches == "restore" else drill)
+    by_hand = SendBackup(dataset="tank/films", key="beef5678", remote=REMOTE.id, moment=MOMENT)
+    under_way(by_hand, waits=waits)
+    job = backups.start_due_backups()
+    assert (job is not None and operation_of(SendBackup).remote == OFFICE.id) is waits
+
+
+def test_waiting_run_keeps_its_own_computer():
+    """Another run to it would wait as well, and one more each time that it is looked for what is due."""
+    due(TASK)
+    under_way(SendBackup(dataset="tank/films", key="beef5678", remote=REMOTE.id, moment=MOMENT), waits=True)
+    assert backups.start_due_backups() is None
+
+
+def test_restore_keeps_only_its_own_computer_from_backups():
+    due(TASK, ELSEWHERE)
+    job = under_way(restore())
+    started = [backups.start_due_backups() for _look in range(2)]
+    assert started[0] and operation_of(SendBackup).remote == OFFICE.id
+    assert started[1] is None
+    Job.objects.filter(pk__in=(job.pk, started[0].pk)).update(state=Job.State.FAILED, finished=timezone.now())
+    assert backups.start_due_backups() and operation_of(SendBackup).remote == REMOTE.id
+
+
+@pytest.mark.parametrize(
+    ("place", "goes_on"), [({"name": "photos"}, False), ({"name": "photos-2"}, True), ({"parent": "tank/photos"}, True)]
+)
+def test_backup_of_a_folder_that_a_restore_has_for_itself_waits(place, goes_on):
+    """A folder restored into another stays out of that one's backup until it is at its place."""
+    due(ELSEWHERE)
+    under_way(restore(**place))
+    assert (backups.start_due_backups() is not None) is goes_on
+
+
+def test_test_of_a_restore_waits_for_a_restore():
+    """The restore is urgent, and a test would slow it down."""
+    copied()
+    rows.put_remotes(REMOTE, OFFICE)
+    job = under_way(restore(remote=OFFICE.id))
+    assert backups.start_due_backups() is None
+    Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED, finished=timezone.now())
+    assert backups.start_due_backups() and operation_of(DrillRemote).remote == REMOTE.id
 
 
 def test_only_one_test_fetches_over_the_network_at_a_time():
