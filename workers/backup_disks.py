@@ -25,11 +25,9 @@ KINDS_OF_JOBS = ("import-pool", "export-pool")
 
 def fetch_disk(statuses: Iterable[BackupStatus], now: datetime) -> Job | None:
     """Import the pool of a backup that is due and whose disk was connected."""
-    moves = Job.objects.filter(kind__in=KINDS_OF_JOBS)
-    if moves.filter(state__in=Job.OPEN).exists():
-        return None
+    moving = pools_on_the_move()
     for one in statuses:
-        wanted = one.task.removable and one.plugged and not one.is_foreign
+        wanted = one.task.removable and one.plugged and not one.is_foreign and one.task.pool not in moving
         if not wanted or not one.task.is_due(one.good, now, schedule.box_zone()):
             continue
         if backup_jobs.is_resting(one, now, backup_jobs.RUNS):  # its disk would only be released again
@@ -40,25 +38,36 @@ def fetch_disk(statuses: Iterable[BackupStatus], now: datetime) -> Job | None:
                 queue.send("workers.look_for_pools")
             continue
         name = free_name(one.plugged)
-        recent = moves.filter(subject=name, created__range=(now - TRY_AGAIN_AFTER, now)).exclude(state=Job.State.DONE)
-        if not recent.exists() and (job := start(ImportPool(guid=one.task.pool, name=name))):
+        if not has_failed("import-pool", name, now) and (job := start(ImportPool(guid=one.task.pool, name=name))):
             return job
     return None
 
 
+def pools_on_the_move() -> set[int]:
+    """The guids of the pools that jobs import or export now. A job that hangs keeps its own pool and no other."""
+    found = backup_jobs.operations_under_way(KINDS_OF_JOBS)
+    return {one.guid for one in found if isinstance(one, ImportPool | ExportPool)}
+
+
+def has_failed(kind: str, pool: str, now: datetime) -> bool:
+    """Whether a job of this kind has just failed for the pool of that name, so that it is not tried again yet."""
+    tries = Job.objects.filter(kind=kind, subject=pool, created__range=(now - TRY_AGAIN_AFTER, now))
+    return tries.exclude(state__in=(Job.State.DONE, *Job.OPEN)).exists()
+
+
 def free_name(wanted: str) -> str:
-    """A name that no pool has: two disks that take turns may both be called usb."""
-    taken, name, number = set(PoolRow.objects.values_list("name", flat=True)), wanted, 2
+    """A name that no pool has or is about to get: two disks may both be called usb."""
+    coming = backup_jobs.under_way(("import-pool",)).values_list("subject", flat=True)
+    taken, name, number = {*PoolRow.objects.values_list("name", flat=True), *coming}, wanted, 2
     while name in taken:
         name, number = f"{wanted}-{number}", number + 1
     return name
 
 
-def release_disk(statuses: Iterable[BackupStatus], busy: set[int], kept: set[str]) -> Job | None:
+def release_disk(statuses: Iterable[BackupStatus], busy: set[int], kept: set[str], now: datetime) -> Job | None:
     """Export a pool that was imported for a backup and for which nothing is left to do. ``busy``: guids of the others.
     ``kept``: names of pools that cannot be exported now, as they have stopped or a job has them open."""
-    if Job.objects.filter(kind__in=KINDS_OF_JOBS, state__in=Job.OPEN).exists():
-        return None
+    out_of_reach = busy | pools_on_the_move()
     pools: dict[int, list[BackupStatus]] = {}
     for one in statuses:
         pools.setdefault(one.task.pool, []).append(one)
@@ -66,13 +75,16 @@ def release_disk(statuses: Iterable[BackupStatus], busy: set[int], kept: set[str
         pool = mine[0].pool
         if (
             pool is None
-            or guid in busy
+            or guid in out_of_reach
             or pool.name in kept
+            or has_failed("export-pool", pool.name, now)
             or not all(one.task.removable and one.good for one in mine)
         ):
             continue
-        if was_fetched(pool) and holds_only_copies(pool):
-            return start(ExportPool(pool=pool.name, guid=pool.guid))
+        if not was_fetched(pool) or not holds_only_copies(pool):
+            continue
+        if job := start(ExportPool(pool=pool.name, guid=pool.guid)):  # one that is refused keeps no other disk here
+            return job
     return None
 
 

@@ -135,7 +135,7 @@ def start_on_disks(
             if is_due(one, now) and (job := start(one, now, build)):
                 return job
     kept = stopped | backup_jobs.pools_in_use(ON_DISKS)
-    return backup_disks.release_disk(statuses, {one.task.pool for one in (*due, *stale)}, kept)
+    return backup_disks.release_disk(statuses, {one.task.pool for one in (*due, *stale)}, kept, now)
 
 
 def is_ready(one: BackupStatus, stopped: set[str]) -> bool:

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 from msgspec.structs import replace
 
+from appliance.backups.run_backup import RunBackup
 from appliance.backups.tasks import BackupTask
 from appliance.backups.verify_backup import VerifyBackup
-from appliance.facts.box import Use
+from appliance.errors import Reason
+from appliance.facts.box import Facts, Use
 from appliance.facts.importable import Importable
 from appliance.operation import as_json
+from appliance.pools.export_destroy import ExportPool
+from appliance.pools.import_pool import ImportPool
 from tests.unit.made import dataset, disk
 from tests.web import rows
 from tests.web.backups.test_backups import COPY, PHOTOS, SAFE, box, copied, copy_of, only, photos
 from tests.web.reading import Page
 from web.backups.models import BackupRecord
+from web.inventory.models import Progress, SnapshotRow
 from web.jobs import queue
 from web.jobs.models import BY_SCHEDULE, Job
 from workers import backups
 
+USB = 3000
 DRAWER = BackupTask(key="0123abcd", pool=SAFE, path="backups/photos", days=30, removable=True)
+DRIVE = BackupTask(key="89abcdef", pool=USB, path="backups/photos", days=30, removable=True)
 PLUGGED = disk(5, uses=(Use("exported", "holds the pool safe", str(SAFE), "safe"),))
 
 
@@ -84,6 +93,35 @@ def test_second_disk_with_the_name_of_a_pool_gets_another(searches):
     assert job and job.subject == "safe-2"
 
 
+def two_plugged_in(name: str = "usb") -> None:
+    """The disks of two backups of the same folder are here, and both backups are due."""
+    box(photos(DRAWER, DRIVE), safe=False)
+    second = disk(6, uses=(Use("exported", f"holds the pool {name}", str(USB), name),))
+    rows.put(disks=[PLUGGED, second], importable=[Importable("safe", SAFE, "ONLINE"), Importable(name, USB, "ONLINE")])
+
+
+def test_import_that_hangs_keeps_no_other_disk_waiting(searches):
+    two_plugged_in()
+    started = [backups.start_due_backups() for _look in range(3)]
+    assert [(job.kind, job.subject) if job else None for job in started] == [
+        ("import-pool", "safe"),
+        ("import-pool", "usb"),
+        None,
+    ]
+
+
+def test_disk_with_the_name_of_a_pool_that_is_being_imported_gets_another(searches):
+    two_plugged_in("safe")
+    started = [backups.start_due_backups() for _look in range(3)]
+    assert [job.subject if job else None for job in started] == ["safe", "safe-2", None]
+
+
+def test_pool_that_somebody_imports_under_another_name_is_not_imported_beside_that(searches):
+    plugged_in()
+    rows.job(kind="import-pool", subject="attic", operation=as_json(ImportPool(guid=SAFE, name="attic")), state=Job.State.RUNNING)  # fmt: skip
+    assert backups.start_due_backups() is None
+
+
 def complete() -> None:
     """The disk is in use, its copy and the comparison are of now."""
     box(photos(DRAWER), copy_of(photos(), "safe/backups/photos", COPY))
@@ -97,6 +135,72 @@ def test_pool_that_was_fetched_is_released_when_nothing_is_left_to_do():
     complete()
     job = backups.start_due_backups()
     assert job and (job.kind, job.subject) == ("export-pool", "safe")
+
+
+def two_fetched() -> None:
+    """Two disks were imported for backups, of which nothing is left to do."""
+    box(
+        photos(DRAWER, DRIVE),
+        copy_of(photos(), "safe/backups/photos", COPY),
+        copy_of(photos(), "usb/backups/photos", COPY + 1),
+    )
+    pools = [rows.pool_of("tank", 1000, disk(1), disk(2)), rows.pool_of("safe", SAFE, disk(5)), rows.pool_of("usb", USB, disk(6))]  # fmt: skip
+    rows.put(pools=pools)
+    now = timezone.now()
+    for number, name in enumerate(("safe", "usb")):
+        rows.job(kind="import-pool", subject=name, state=Job.State.DONE, created_by=BY_SCHEDULE)
+        copied(f"{name}/backups/photos", COPY + number, now, number + 1)
+    BackupRecord.objects.update(compared=now)
+
+
+def test_export_that_hangs_keeps_no_other_disk_here():
+    two_fetched()
+    started = [backups.start_due_backups() for _look in range(3)]
+    assert sorted((job.kind, job.subject) for job in started if job) == [("export-pool", "safe"), ("export-pool", "usb")]  # fmt: skip
+    assert started[2] is None
+
+
+def test_export_that_is_refused_keeps_no_other_disk_here(monkeypatch):
+    two_fetched()
+    check = ExportPool.check
+
+    def refuse(operation: ExportPool, facts: Facts) -> Iterator[Reason]:
+        yield from check(operation, facts)
+        if operation.pool == "safe":
+            yield Reason("made-up", "Something speaks against it.")
+
+    monkeypatch.setattr(ExportPool, "check", refuse)
+    job = backups.start_due_backups()
+    assert job and (job.kind, job.subject) == ("export-pool", "usb")
+
+
+def test_export_that_failed_rests_and_keeps_no_other_disk_here(time_machine):
+    """Somebody stands in a folder of the one disk: without a rest it would be tried every half minute, and nothing else."""
+    two_fetched()
+    first = backups.start_due_backups()
+    Job.objects.filter(kind="export-pool").update(state=Job.State.FAILED)
+    second = backups.start_due_backups()
+    assert first and second and {first.subject, second.subject} == {"safe", "usb"}
+    assert backups.start_due_backups() is None
+    time_machine.shift(timedelta(minutes=16))
+    again = backups.start_due_backups()
+    assert again and (again.kind, again.subject) == ("export-pool", first.subject)
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_backup_to_a_pool_whose_export_hangs_keeps_no_other_waiting(by_hand):
+    two_fetched()
+    SnapshotRow.objects.all().delete()
+    export = ExportPool(pool="safe", guid=SAFE)
+    rows.job(kind="export-pool", subject="safe", operation=as_json(export), state=Job.State.RUNNING)
+    if by_hand:
+        run = RunBackup(dataset="tank/photos", key=DRAWER.key, target="safe/backups/photos", moment="2026.11.22-02.00.00")  # fmt: skip
+        job = rows.job(kind="run-backup", subject="tank/photos", operation=as_json(run), state=Job.State.RUNNING)
+        Progress.objects.create(job=job.pk, waits=True)
+    assert backups.start_due_backups()
+    started = Job.objects.latest("created")
+    assert started.kind == "run-backup" and json.loads(started.operation)["key"] == DRIVE.key
+    assert backups.start_due_backups() is None
 
 
 def test_pool_with_a_folder_of_somebodys_own_stays():
