@@ -233,7 +233,7 @@ def settle_cleanup(row: SweepRow, case: CaseRow, job: Job) -> bool:
         hold_sweep(row, case.text)
         return False
     if case.ended == Job.State.CANCELLED and row.state == State.RUNNING:
-        hold_sweep(row, Message("A case was stopped on its own page. It is repeated when you resume."))
+        hold_sweep(row, Message("A case was stopped before its end. It is repeated when you resume."))
         return False
     store.touch("sweeps")
     return True

@@ -8,7 +8,7 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.db import IntegrityError, transaction
-from django.db.models import Case, When
+from django.db.models import Case, Q, When
 from django.db.models.functions import Least
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -239,11 +239,12 @@ def has_writes_left(row: BurnIn) -> bool:
 @require_POST
 @refusals_lead_to("burn_in", "pk")
 def act_burn_in(request: HttpRequest, pk: str, what: str) -> HttpResponse:
-    """Pause, resume or stop; to resume, also with another limit. Harmless to repeat."""
+    """Pause, resume or stop; to resume, also with another limit. Harmless to repeat. Raises Refused where it still pauses."""
     if what not in ACTS:
         raise Http404
     row = get_object_or_404(BurnIn, pk=pk)
     states, wanted, said = ACTS[what]
+    allowed = Q(state__in=states)
     if row.stage in BurnIn.SELF_TESTS:
         said = SAID_IN_SELF_TEST.get(what, said)
     values: dict[str, Any] = {"state": wanted}
@@ -251,11 +252,20 @@ def act_burn_in(request: HttpRequest, pk: str, what: str) -> HttpResponse:
         # The tries are counted anew, except that a self-test begun before is looked for: it may have ended meanwhile.
         begun = Case(When(stage__in=BurnIn.SELF_TESTS, then=Least("attempts", 1)), default=0)
         values |= {"text": "", "attempts": begun, "wanted": None}
+        # A job that was asked to stop stops all the same, and the burn-in would pause again for it.
+        allowed &= ~Q(state=State.PAUSING) | Q(job=None)
         if "rate" in request.POST:
-            states = (State.PAUSED,)  # before that, a job still runs with the limit of before
+            allowed = Q(state=State.PAUSED)  # before that, a job still runs with the limit of before
             values["rate"] = chosen_rate(request)
-    if BurnIn.objects.filter(pk=row.pk, state__in=states).update(**values):
+    if BurnIn.objects.filter(allowed, pk=row.pk).update(**values):
         messages.success(request, said)
+    elif what == "resume" and BurnIn.objects.filter(pk=row.pk, state=State.PAUSING).exists():
+        raise Refused(
+            Reason(
+                "burn-in-still-pausing",
+                "The pause has not taken effect yet. Wait until the burn-in is paused, then resume.",
+            )
+        )
     store.touch("burn-ins")
     queue.send("workers.tick")
     return redirect(reverse("burn_in", args=[row.pk]))

@@ -223,6 +223,17 @@ def test_a_case_that_is_stopped_to_pause_at_once_is_measured_anew_and_is_no_fail
     assert states(row) == ["running", "waiting"]
 
 
+def test_a_sweep_that_is_resumed_while_its_case_stops_blames_nobody():
+    """Whoever pauses now and resumes at once was never on the page of the job."""
+    row = sweeps_made.made()
+    benchmarks.advance_benchmarks()
+    sweeps_made.ended(current(), "cancelled", text="Stopped because you asked for it.")
+    benchmarks.advance_benchmarks()
+    sweeps_made.ended(current())
+    benchmarks.advance_benchmarks()
+    assert state(row) == ("paused", "A case was stopped before its end. It is repeated when you resume.")
+
+
 def test_cancelling_stops_the_case_clears_up_and_keeps_what_was_measured(monkeypatch):
     asked = []
     monkeypatch.setattr("web.jobs.confirm.request_stop", lambda job: asked.append(job.pk))

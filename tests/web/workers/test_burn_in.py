@@ -12,6 +12,7 @@ from appliance import agent_client
 from appliance.burn_in.regions import RegionResult
 from appliance.disks import query, smart
 from appliance.errors import Failed
+from tests.reasons import codes_on_page
 from tests.unit.made import OLD, disk, path_of, recorded
 from tests.web import rows
 from tests.web.disks import burn_ins_made
@@ -510,3 +511,30 @@ def test_resume_gives_regions_their_tries_again(web):
         advance(row)
     act(web, row, "resume")
     assert (row.state, row.attempts) == (State.RUNNING, 0)
+
+
+@pytest.mark.parametrize("given", [{}, {"rate": "20000000"}])
+def test_resume_before_the_job_has_ended_is_refused_and_says_why(web, monkeypatch, given):
+    """The job is stopping already: resumed now, the burn-in would pause again and blame somebody for stopping its job."""
+    monkeypatch.setattr(agent_client, "send_request", lambda _request, **_more: {})
+    row = writing()
+    Job.objects.update(state="running")
+    act(web, row, "pause")
+    assert advance(row).state == State.PAUSING
+    page = web.get(f"/disks/burn-ins/{row.pk}/").content.decode()
+    assert "The pause has not taken effect yet" in page and "act/resume/" not in page
+    reply = web.post(f"/disks/burn-ins/{row.pk}/act/resume/", given)
+    assert codes_on_page(reply) == ["burn-in-still-pausing"]
+    ended(row, "cancelled", *well(0), text="Stopped because you asked for it.")
+    advance(row)
+    assert (row.state, row.text) == (State.PAUSED, "")
+    act(web, row, "resume")
+    assert asked(advance(row))["first"] == 1
+
+
+def test_pause_without_a_job_can_be_taken_back(web):
+    row = burn_ins_made.made()
+    act(web, row, "pause")
+    assert "act/resume/" in web.get(f"/disks/burn-ins/{row.pk}/").content.decode()
+    act(web, row, "resume")
+    assert row.state == State.RUNNING
