@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from appliance import command
+from appliance import command, schedule
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts, Pool
 from appliance.formatting import moment_text, size_text
@@ -27,10 +27,10 @@ COSTS = Message(
 
 
 def taken_at(pool: Pool) -> str:
-    """When the checkpoint was taken, for identities and sentences."""
+    """When the checkpoint was taken, in the box's time zone, for identities and sentences."""
     kept = pool.checkpoint
     if kept and kept.taken:
-        return Message("{moment} UTC", moment=moment_text(kept.taken))
+        return moment_text(kept.taken.astimezone(schedule.box_zone()))
     return Message("an unknown time")
 
 
@@ -83,7 +83,7 @@ class TakeCheckpoint(PoolOperation, tag="take-checkpoint"):
             ),
             identity=self.identity(),
             warnings=(COSTS,),
-            undo=Message("Discard it when the risky act has gone well. Do not leave it for long."),
+            undo=Message("Discard it once the risky change has gone well. Do not keep it for long."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -135,7 +135,7 @@ class DiscardCheckpoint(PoolOperation, tag="discard-checkpoint"):
             ),
             identity={**self.identity(), "taken": taken_at(pool)},
             undo=Message("A discarded checkpoint cannot be recovered."),
-            details={Message("Space that comes back"): size_text(kept.size)} if kept else {},
+            details={Message("Space freed"): size_text(kept.size)} if kept else {},
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -229,7 +229,7 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
             warnings=(
                 Message("Nobody can reach it meanwhile. Encrypted folders ask for their passphrase again afterwards."),
             ),
-            undo=Message("It cannot be undone. The checkpoint itself is used up by it."),
+            undo=Message("It cannot be undone, and it uses up the checkpoint."),
             type_to_confirm=self.pool,
             details=connection_facts(self.pool, facts),
         )

@@ -8,11 +8,12 @@ import types
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from msgspec.structs import replace
 
-from appliance import command
+from appliance import command, schedule
 from appliance.errors import Failed
 from appliance.facts.box import Checkpoint, Facts, PoolDetail
 from appliance.facts.sharing import Session, Share
@@ -288,8 +289,13 @@ def test_going_back_stops_the_shares_lets_go_and_brings_in_with_nothing_mounted(
         plan.steps[2].command_text
         == f"zpool import --rewind-to-checkpoint -N -o cachefile=none -d /dev/disk/by-id {TANK.guid} tank"
     )
-    assert "after 20 November 2026, 08:30 UTC" in plan.losses[0].what
+    assert "after 20 November 2026, 08:30" in plan.losses[0].what
     assert plan.type_to_confirm == "tank"
+
+
+def test_checkpoint_is_named_by_the_clock_of_the_box(monkeypatch):
+    monkeypatch.setattr(schedule, "box_zone", lambda: ZoneInfo("Europe/Amsterdam"))
+    assert "after 20 November 2026, 09:30" in checked_plan(of(RewindCheckpoint), kept()).losses[0].what
 
 
 def test_another_checkpoint_is_another_plan():
