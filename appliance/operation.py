@@ -84,7 +84,7 @@ class Operation(StrictStruct, tag_field="kind"):
     """Base of all operations. Subclasses validate their fields in ``__post_init__`` through ``appliance.names``."""
 
     # What the record says where the effect is there although Larder was ended meanwhile.
-    settled: ClassVar[str] = Message("Larder was interrupted meanwhile; looking afterwards, everything is there.")
+    settled: ClassVar[str] = Message("Larder was interrupted meanwhile. A check afterwards found everything in place.")
 
     @property
     def title(self) -> str:

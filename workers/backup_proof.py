@@ -168,7 +168,7 @@ def proof_faults(one: BackupStatus) -> Iterator[Fault]:
     """What the checks of a backup found wrong."""
     found, subject, page = one.proof, f"{one.key}:{one.task.key}", f"/backups/of/{one.key}/{one.task.key}/"
     if found.different:
-        summary = Message("Restoring the backup of {name} brings back something else.", name=one.dataset.name)
+        summary = Message("The backup of {name} does not restore what it should.", name=one.dataset.name)
         yield Fault(
             "backup.drill",
             subject,
@@ -178,7 +178,7 @@ def proof_faults(one: BackupStatus) -> Iterator[Fault]:
             found.different,
         )
     elif found.has_failed_drill:
-        summary = Message("A test of the backup of {name} could not be done.", name=one.dataset.name)
+        summary = Message("A restore test of the backup of {name} could not run.", name=one.dataset.name)
         yield Fault("backup.untested", subject, summary, proof.reason_of(found), page)
     if found.wrong:
         summary = Message("The key of {name} does not open its backup.", name=found.wrong[0])
@@ -193,6 +193,6 @@ def proof_faults(one: BackupStatus) -> Iterator[Fault]:
         if rest.since and not one.is_running and one.now - rest.since > proof.RECEIVED_TOO_LONG:
             summary = Message("An interrupted backup of {name} takes up space.", name=one.dataset.name)
             detail = Message(
-                "Since {day} something is half received at {name}.", day=day_text(rest.since), name=rest.name
+                "Since {day}, a half-received copy has been at {name}.", day=day_text(rest.since), name=rest.name
             )
             yield Fault("backup.received", f"{subject}:{rest.key}", summary, detail, page)

@@ -293,5 +293,5 @@ def backup_faults(now: datetime) -> Iterator[Fault]:
             summary = Message("The backup of {name} is too old.", name=one.dataset.name) if one.is_old else Message("The backup of {name} is incomplete.", name=one.dataset.name)  # fmt: skip
             last = newest_text(one, schedule.box_zone())
             lacks = Message("Without any copy: {missing}.", missing=missing) if one.missing else ""
-            where = Message("Its copies lie on {pool}.", pool=pool) if one.pool or one.remote else Message("{pool}, where its copies lie, is not connected.", pool=pool)  # fmt: skip
+            where = Message("Its copies are stored on {pool}.", pool=pool) if one.pool or one.remote else Message("{pool}, where its copies are stored, is not connected.", pool=pool)  # fmt: skip
             yield Fault("backup.old", f"{one.key}:{one.task.key}", summary, join_messages([last, lacks, where]), f"/backups/of/{one.key}/{one.task.key}/")  # fmt: skip

@@ -72,7 +72,7 @@ def evaluate_alerts(now: datetime | None = None) -> bool:
         )
     found, complete = rules.find_faults(seen)
     if not complete:
-        parts.errors.append(Message("A rule broke; the system's journal says how."))
+        parts.errors.append(Message("A rule failed; the system's journal says why."))
     if unusable:
         # Whatever else fails now fails for that. What still fails afterwards says so again.
         found = [*unusable, *(fault for fault in found if fault.kind != "source.stopped")]

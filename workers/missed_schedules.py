@@ -79,7 +79,7 @@ class OverdueSnapshots:
         for pool in facts.pools:
             names = self.late.get(pool.name, [])
             if names and pool.state != "SUSPENDED":
-                yield Fault("policy.overdue", str(pool.guid), Message("{name}: snapshots were not taken.", name=pool.name), Message("One was due of {names}.", names=names_text(names, MOST_NAMED)), "/jobs/", len(names))  # fmt: skip
+                yield Fault("policy.overdue", str(pool.guid), Message("{name}: snapshots were not taken.", name=pool.name), Message("A snapshot of {names} was due.", names=names_text(names, MOST_NAMED)), "/jobs/", len(names))  # fmt: skip
 
     def refresh_late(self, facts: Facts, now: datetime) -> None:
         """Find the folders that wait too long, and store since when each waits."""

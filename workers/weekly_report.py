@@ -19,10 +19,10 @@ from workers.mail_text import name_subject, plain_text
 
 WEEK = timedelta(days=7)
 WORDS = {
-    "healthy": lazy_text("{count} well"),
-    "watch": lazy_text("{count} to be looked at"),
+    "healthy": lazy_text("{count} healthy"),
+    "watch": lazy_text("{count} to watch"),
     "failing": lazy_text("{count} failing"),
-    "unknown": lazy_text("{count} silent about themselves"),
+    "unknown": lazy_text("{count} without health data"),
     "": lazy_text("{count} not asked yet"),
 }
 MOST = 20
@@ -82,8 +82,10 @@ def work_lines(now: datetime) -> list[str]:
 def work_line(row: WorkReport) -> str:
     if row.kind == "scrub":
         said = (
-            gettext("{pool} was scrubbed: {count} errors") if row.errors else gettext("{pool} was scrubbed: no errors")
+            gettext("{pool} was scrubbed. Errors: {count}") if row.errors else gettext("{pool} was scrubbed: no errors")
         )
     else:
-        said = gettext("{pool} was rebuilt: {count} errors") if row.errors else gettext("{pool} was rebuilt: no errors")
+        said = (
+            gettext("{pool} was rebuilt. Errors: {count}") if row.errors else gettext("{pool} was rebuilt: no errors")
+        )
     return said.format(pool=plain_text(row.pool), count=row.errors)

@@ -34,7 +34,7 @@ def run(words: list[str], look_up: Callable[[str], str] = str) -> str:
             lines = [words_of(cancel(job), look_up) for job in delayed_jobs.job_ids(jobs)]
         case ["forget-password"]:
             proof.remove_hash()
-            lines = [words_of(Message("Forgotten. Sign out of Larder and in again: that password is then the one."), look_up)]  # fmt: skip
+            lines = [words_of(Message("Forgotten. Sign out of Larder and in again: the password that you use then counts from now on."), look_up)]  # fmt: skip
         case _:
             raise ValueError(words_of(USAGE, look_up))
     return "".join(f"{line}\n" for line in lines or [words_of(NONE_WAITS, look_up)])

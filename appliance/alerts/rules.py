@@ -303,10 +303,10 @@ def silence_faults(seen: AlertInput) -> Iterator[Fault]:
     for name in seen.unhooked:
         yield Fault("hook.missing", name.lower(), Message("{name} does not report to Larder.", name=name))
     if says := kernel_module.known_fault(seen.module):
-        yield Fault("zfs.faulty", "zfs", Message("ZFS {module} is known to spoil files.", module=seen.module), says)
+        yield Fault("zfs.faulty", "zfs", Message("ZFS {module} is known to damage files.", module=seen.module), says)
     for name, last, error in seen.checked:
         if seen.now - last > LATE_AFTER.get(name, LATE) or error:
-            yield Fault("source.stopped", name, source_text(name).failing if error else Message("The {name} were not read lately.", name=source_text(name).name), error)  # fmt: skip
+            yield Fault("source.stopped", name, source_text(name).failing if error else Message("The {name} have not been read lately.", name=source_text(name).name), error)  # fmt: skip
     for name, error in seen.failing:
         yield Fault("source.stopped", name, source_text(name).failing, error)
     if seen.mail_fails:
@@ -315,14 +315,14 @@ def silence_faults(seen: AlertInput) -> Iterator[Fault]:
 
 def missing_pool_faults(seen: AlertInput) -> Iterator[Fault]:
     for guid, name in seen.missing:
-        yield Fault("pool.missing", guid, Message("{name} is not there.", name=name), "", "/pools/import/")
+        yield Fault("pool.missing", guid, Message("{name} is missing.", name=name), "", "/pools/import/")
 
 
 def box_faults(seen: AlertInput) -> Iterator[Fault]:
     """Faults of the system disk, and restarts of the worker."""
     for disk in seen.system:
         if disk.read_only:
-            yield Fault("system.readonly", disk.place, Message("The system disk takes no writes ({place}).", place=disk.place))  # fmt: skip
+            yield Fault("system.readonly", disk.place, Message("The system disk cannot be written to ({place}).", place=disk.place))  # fmt: skip
         elif disk.percent >= SYSTEM_FULL or (
             ("system.full", disk.place) in seen.open and disk.percent >= SYSTEM_FULL - HYSTERESIS
         ):

@@ -59,7 +59,7 @@ SOURCES: dict[str, SourceText] = {
     "tick-scrubs": SourceText(Message("scheduled scrubs and trims"), Message("Scheduled scrubs and trims do not start.")),
     "tick-self-tests": SourceText(Message("scheduled self-tests"), Message("Scheduled self-tests do not start.")),
     "tick-backups": SourceText(Message("backups"), Message("Backups are not made.")),
-    "tick-received": SourceText(Message("retention of received copies"), Message("Received copies that are no longer kept are not destroyed.")),
+    "tick-received": SourceText(Message("retention of received copies"), Message("Expired copies from other boxes are not destroyed.")),
     "tick-imports": SourceText(Message("imports"), Message("Interrupted imports of files do not go on.")),
     "tick-policies": SourceText(Message("automatic snapshots"), Message("Automatic snapshots are not taken.")),
     "tick-housekeeping": SourceText(Message("the start of the daily upkeep"), Message("Settings are not copied, and old entries are not removed.")),

@@ -107,7 +107,7 @@ class BackupOperation(Operation):
         if task.root(pool) != self.target:
             yield Reason(
                 "backup-moved",
-                "The copies of {dataset} now lie elsewhere. Start the backup again.",
+                "The copies of {dataset} are now stored elsewhere. Start the backup again.",
                 dataset=self.dataset,
             )
         for name in (dataset.pool, pool.name):

@@ -46,7 +46,7 @@ class CheckBackupKeys(BackupOperation, tag="check-backup-keys"):
 
     @property
     def title(self) -> str:
-        return Message("Try the key of the backup of {dataset}", dataset=self.dataset)
+        return Message("Try the key on the backup of {dataset}", dataset=self.dataset)
 
     def wants_secret(self) -> bool:
         return self.typed
@@ -58,7 +58,7 @@ class CheckBackupKeys(BackupOperation, tag="check-backup-keys"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
         if not self.copies(facts):
-            yield Reason("backup-not-encrypted", "No copy of {dataset} is encrypted by its original's key.", dataset=self.dataset)  # fmt: skip
+            yield Reason("backup-not-encrypted", "No copy of {dataset} is encrypted with the key of its original.", dataset=self.dataset)  # fmt: skip
 
     def plan(self, facts: Facts) -> Plan:
         found = self.copies(facts)
@@ -98,7 +98,7 @@ class CheckBackupKeys(BackupOperation, tag="check-backup-keys"):
             )
         if untried and self.typed:
             raise Failed(
-                Message("This does not open the copy of {untried}", untried=untried[0]),
+                Message("This key does not open the copy of {untried}", untried=untried[0]),
                 Message("Check whether it is the right one."),
             )
 

@@ -105,30 +105,30 @@ def compare_entry(
         result.differs(path, how)
         return
     if stat.S_ISLNK(ours.st_mode) and os.readlink(name, dir_fd=original) != os.readlink(name, dir_fd=copy):
-        result.differs(path, Message("leads elsewhere"))
+        result.differs(path, Message("points elsewhere"))
     if attributes_of(original, name) != attributes_of(copy, name):
-        result.differs(path, Message("has other attributes or access rights"))
+        result.differs(path, Message("has different attributes or access rights"))
     if stat.S_ISREG(ours.st_mode):
         result.total += ours.st_size
         if sample.takes(path, max(ours.st_mtime, ours.st_ctime)):
             result.files += 1
             if not same_contents(original, copy, name, result, tell):
-                result.differs(path, Message("has other contents"))
+                result.differs(path, Message("has different contents"))
 
 
 def describe_difference(ours: os.stat_result, theirs: os.stat_result) -> Iterator[str]:
     if stat.S_IFMT(ours.st_mode) != stat.S_IFMT(theirs.st_mode):
-        yield Message("is something else")
+        yield Message("is of a different kind")
     if ours.st_mode != theirs.st_mode:
-        yield Message("has other access rights")
+        yield Message("has different access rights")
     if (ours.st_uid, ours.st_gid) != (theirs.st_uid, theirs.st_gid):
-        yield Message("has another owner")
+        yield Message("has a different owner")
     if stat.S_ISREG(ours.st_mode) and ours.st_size != theirs.st_size:
-        yield Message("has another size")
+        yield Message("has a different size")
     if ours.st_mtime_ns != theirs.st_mtime_ns:
-        yield Message("has another time")
+        yield Message("has a different time")
     if not stat.S_ISDIR(ours.st_mode) and ours.st_nlink != theirs.st_nlink:
-        yield Message("has another number of names")
+        yield Message("has a different number of entries")
 
 
 def attributes_of(folder: int, name: str) -> dict[str, bytes]:

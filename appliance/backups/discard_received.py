@@ -70,7 +70,7 @@ class DiscardReceived(Operation, tag="discard-received"):
         if self.copy.split("/")[1:2] != [HOME] or self.copy.count("/") < 2:
             yield Reason("not-a-copy", "{dataset} is not a copy that a backup made.", dataset=self.copy)
         if not is_half_received(dataset):
-            yield Reason("nothing-received", "Nothing is left at {dataset} that could be discarded.", dataset=self.copy)
+            yield Reason("nothing-received", "There is nothing at {dataset} to discard.", dataset=self.copy)
         if (pool := facts.pool(dataset.pool)) and pool.state == "SUSPENDED":
             yield stopped_pool(pool.name)
 
@@ -80,12 +80,12 @@ class DiscardReceived(Operation, tag="discard-received"):
         argv = ["zfs", "receive", "-A", self.copy]
         return Plan(
             summary=Message(
-                "What has arrived of an interrupted copy is discarded, which frees about {size}. The complete copies stay. The next run sends it again from the beginning.",
+                "The part of an interrupted copy that has arrived is discarded, which frees about {size}. The complete copies stay. The next run sends it again from the beginning.",
                 size=size_text(size),
             ),
             steps=(command_step("discard", Message("Discard what has arrived"), argv, affects=[self.copy]),),
             identity={"operation": msgspec.to_builtins(self)},
-            losses=(Loss(Message("What has arrived at {copy} of a copy that is not complete", copy=self.copy), size),),
+            losses=(Loss(Message("The part of an incomplete copy that has arrived at {copy}", copy=self.copy), size),),
             undo=Message("The next run of the backup sends it again."),
         )
 

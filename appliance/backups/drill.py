@@ -67,7 +67,7 @@ class DrillBackup(DrillOperation, BackupOperation, tag="drill-backup"):
         volumes = [one for one, copy in parts if copy.kind == "volume"]
         return Plan(
             summary=Message(
-                "{count} restored out of the newest copy, about {size}, to {scratch}, where nobody sees it. Every name, size, owner, access right, attribute and content is compared with the original. Then all of it is removed.",
+                "{count} restored from the newest copy, about {size}, to {scratch}, where nobody can see it. Every name, size, owner, access right, attribute and content is compared with the original. Then all of it is removed.",
                 count=drill.count_text(len(parts)),
                 size=size_text(self.size(facts)),
                 scratch=drill.scratch,
@@ -78,7 +78,7 @@ class DrillBackup(DrillOperation, BackupOperation, tag="drill-backup"):
                 "datasets": [(one.guid, copy.guid) for one, copy in parts],
             },
             warnings=tuple(drill.warnings(raw, volumes, keys)),
-            undo=Message("Nothing of yours is changed. You can stop it at any time."),
+            undo=Message("Your own files are not changed. You can stop it at any time."),
         )
 
     def restore_step(self, one: Dataset, copy: Dataset, run: DrillRun, facts: Facts) -> Step:

@@ -183,7 +183,7 @@ class Drill(msgspec.Struct, frozen=True):
             size=size_text(result.size),
         )
         failure = Message(
-            "{different} differences between {dataset} and what its copy restores",
+            "Differences between {dataset} and what its copy restores ({different})",
             different=result.different,
             dataset=self.dataset,
         )
@@ -229,10 +229,10 @@ class Drill(msgspec.Struct, frozen=True):
         """What an interrupted drill has left, and what to do."""
         if facts.dataset(self.scratch):
             return Message(
-                "{scratch} is left of it; Larder removes it. Start the test again to have a result.",
+                "{scratch} is left over, and Larder removes it. Start the test again to get a result.",
                 scratch=self.scratch,
             )
-        return Message("Nothing of it is left. Start the test again to have a result.")
+        return Message("Nothing of it is left. Start the test again to get a result.")
 
 
 class DrillOperation:
@@ -240,7 +240,9 @@ class DrillOperation:
 
     __slots__ = ()
 
-    settled: ClassVar[str] = Message("Larder was interrupted meanwhile; what was restored for the test is gone again.")
+    settled: ClassVar[str] = Message(
+        "Larder was interrupted meanwhile. What was restored for the test has been removed."
+    )
 
     dataset: str
     key: str

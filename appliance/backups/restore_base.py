@@ -43,7 +43,7 @@ class FolderRestore(SnapshotsOperation):
     ``token`` names the folder that it receives into, so that the same restore goes on there and another one never does.
     """
 
-    settled = Message("Larder was interrupted meanwhile; looking afterwards, the folder is restored.")
+    settled = Message("Larder was interrupted meanwhile. A check afterwards found the folder restored.")
 
     copy: str
     guid: int
@@ -210,7 +210,7 @@ class FolderRestore(SnapshotsOperation):
             yield Message("{original} is still there and stays as it is. Both use space.", original=original.name)
         else:
             yield Message(
-                "A new backup of it makes a new copy under another name: this copy stays that of the folder that is gone."
+                "A new backup of the restored folder makes a new copy under another name. This one remains the copy of the lost folder."
             )
         if any(raw):
             yield Message(
@@ -273,4 +273,4 @@ def settings_text(staging: Staging) -> dict[str, str]:
 
 
 def moment_text(created: datetime | None) -> str:
-    return at_moment(created.astimezone(schedule.box_zone())) if created else Message("a day unknown")
+    return at_moment(created.astimezone(schedule.box_zone())) if created else Message("an unknown date")

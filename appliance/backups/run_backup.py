@@ -46,7 +46,7 @@ class RunBackup(BackupOperation, tag="run-backup"):
     """Copy a folder as its task says. ``moment`` names the snapshot, so that the same run is never another."""
 
     needs_proof = never
-    settled = Message("Larder was interrupted meanwhile; looking afterwards, every copy is complete.")
+    settled = Message("Larder was interrupted meanwhile. A check afterwards found every copy complete.")
 
     moment: str  # as in snapshot_names.FORMAT
 

@@ -128,7 +128,7 @@ class SetBackup(Operation, tag="set-backup"):
     def waiting_step(self, pool: str) -> Step:
         return command_step(
             FAILMODE,
-            Message("Have {pool} wait for its disk where that is unplugged too early", pool=pool),
+            Message("If the disk is unplugged too early, let {pool} wait for it", pool=pool),
             ["zpool", "set", f"{FAILMODE}={WAIT}", pool],
             affects=[pool],
         )

@@ -118,7 +118,7 @@ class Stream(msgspec.Struct):
             else:
                 return  # the sender says why
         if not stream_header.is_single(header):
-            raise Failed(Message("What the other computer sends is not one snapshot alone"), Message("Nothing of it was received. Find out who has changed that computer."))  # fmt: skip
+            raise Failed(Message("The other computer does not send exactly one snapshot"), Message("Nothing of it was received. Find out who has changed that computer."))  # fmt: skip
         try:
             self.moved += os.write(self.sink, header)  # far less than an empty pipe takes at once
         except BrokenPipeError:
@@ -196,9 +196,9 @@ def send_stream(
         if received is None and stopped():
             raise Failed(Message("The pool that receives has stopped"), POOL_STOPPED)
         if received is None and may_end:
-            raise Failed(Message("The copy does not end"), Message("ZFS on the other computer waits for the disks of the copy. Look at them, and at its pool."))  # fmt: skip
+            raise Failed(Message("The copy does not finish"), Message("ZFS on the other computer waits for the disks of the copy. Look at them, and at its pool."))  # fmt: skip
         if received is None:
-            raise Failed(Message("The copy does not end"), Message("{receiver} waits for the disks of the copy. Look at them; if the pool has stopped, restart the box.", receiver=receiver[0]))  # fmt: skip
+            raise Failed(Message("The copy does not finish"), Message("{receiver} waits for the disks of the copy. Look at them; if the pool has stopped, restart the box.", receiver=receiver[0]))  # fmt: skip
         sent = stream.finish(stream.sender, SECONDS_BETWEEN_LOOKS * 10)
         if received:
             complaint = stream.text(stream.sender)

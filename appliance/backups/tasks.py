@@ -157,7 +157,9 @@ def check_place_here(path: str) -> None:
     home, _slash, name = path.partition("/")
     if home != HOME or "/" in name:
         raise Refused(
-            Reason("backup-path-invalid", "Copies lie in the folder {home} of their pool.", field="path", home=HOME)
+            Reason(
+                "backup-path-invalid", "Copies are stored in the folder {home} of their pool.", field="path", home=HOME
+            )
         )
     names.check_folder_name(name, field="path")
 

@@ -231,8 +231,7 @@ def check_decrypting(one: Transfer) -> None:
     raise Refused(
         Reason(
             "send-decrypted-unsafe",
-            "{source} is encrypted by its pool, and this version of ZFS can spoil what it sends from there. Update the system "
-            "(sudo apt update && sudo apt full-upgrade), then restart it.",
+            "{source} is encrypted by its pool, and this version of ZFS can damage what it sends from there. Update the system (sudo apt update && sudo apt full-upgrade), then restart it.",
             source=one.source.name,
         )
     )

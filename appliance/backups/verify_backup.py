@@ -123,7 +123,7 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
                 skipped.append(original.name)
                 work.note(Message("{original} was not compared: {why}.", original=original.name, why=why))
         if len(skipped) == len(parts):
-            raise Failed(Message("Nothing could be compared"), Message("The reason stands above for each folder."))
+            raise Failed(Message("Nothing could be compared"), Message("The reason is given above for each folder."))
         found = Comparison(
             result.files, result.size, result.total, result.entries, result.different, tuple(result.differences[:5]), tuple(skipped[:5])
         )  # fmt: skip
@@ -134,7 +134,7 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
             size=size_text(result.size),
         )
         failure = Message(
-            "{different} differences between {dataset} and its copy", different=result.different, dataset=self.dataset
+            "Differences between {dataset} and its copy ({different})", different=result.different, dataset=self.dataset
         )
         conclude(result, work, (result_line(PREFIX, found), told), failure)
 

@@ -48,7 +48,7 @@ class CleanUpBenchmark(Operation, tag="clean-up-benchmark"):
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            summary=Message("The scratch pool or folder goes, and its disks hold nothing again. Nothing else is touched."),
+            summary=Message("The scratch pool or folder is removed, and its disks are empty again. Nothing else is touched."),
             steps=(
                 Step("clear", Message("Clear everything away"), self.commands_text, lambda work: scratch.clear_case(self.token, work)),
             ),

@@ -57,8 +57,8 @@ def explain_no_winner(reasons: Sequence[Difference]) -> str:
         return Message("and their runs overlap")
     # Even if runs do not overlap, their medians can be too close to matter.
     if "overlap" not in reasons:
-        return Message("that is too little to choose by")
-    return Message("and they overlap or lie too near to choose by")
+        return Message("which is too close to choose between them")
+    return Message("and they overlap or are too close to choose between them")
 
 
 def describe_block(block: Block) -> Iterator[str]:
@@ -95,7 +95,7 @@ def describe_similar(block: Block, by_value: Sequence[CaseFigures], base: CaseFi
         return Message("{workload}: {best} is better than {worst}, with {value}: {change} against {worst_value}. Neither differs clearly from {base} ({base_value}).", workload=what, best=best.name, worst=worst.name, value=best.value, change=change, worst_value=worst.value, base=base.name, base_value=base.value)  # fmt: skip
     reasons = [row.difference for row in by_value if row.difference]
     low, high = (value_text(value, block.kind.unit) for value in sorted((median_of(worst), median_of(best))))
-    return Message("{workload}: no clear difference. All lie between {low} and {high}, {why}.", workload=what, low=low, high=high, why=explain_no_winner(reasons))  # fmt: skip
+    return Message("{workload}: no clear difference. All are between {low} and {high}, {why}.", workload=what, low=low, high=high, why=explain_no_winner(reasons))  # fmt: skip
 
 
 def describe_best(block: Block, by_value: Sequence[CaseFigures], first: CaseFigures, base: CaseFigures) -> str:
@@ -176,9 +176,9 @@ def describe_sample(blocks: Iterable[Block]) -> Iterator[str]:
         yield Message("Your files: {shares}.", shares=join_messages(said, ", "))
     times = number_text(f"{statistics.median(met):.2f}") if met else ""
     if met and statistics.median(met) < WORTH_DEDUP:
-        yield Message("Your files: dedup meets each block {times} times, too seldom for the memory that it takes.", times=times)  # fmt: skip
+        yield Message("Your files: each block occurs {times} times, too seldom for the memory that dedup takes.", times=times)  # fmt: skip
     elif met:
-        yield Message("Your files: dedup meets each block {times} times.", times=times)
+        yield Message("Your files: each block occurs {times} times, so dedup saves space.", times=times)
 
 
 def describe_link(block: Block) -> Iterator[str]:
@@ -227,7 +227,7 @@ def describe_network_limit(blocks: Iterable[Block]) -> Iterator[str]:
 def describe_afp_client(blocks: Iterable[Block]) -> Iterator[str]:
     """Note which client measured AFP, because the other protocols use the kernel's."""
     if any(row.measured.case.protocol == "afp" for block in blocks for row in valid_rows(block)):
-        yield Message("Over AFP a client of Larder's own measured, since Debian has none that mounts such a folder: it asks for up to {size} at a time, waits for each answer and keeps nothing. That shows what server and protocol take, not how fast a Mac is; the best of the ways in is named without it.", size=binary_text(REQUEST))  # fmt: skip
+        yield Message("AFP was measured with a client of Larder's own, because Debian has none that mounts such a folder. It asks for up to {size} at a time, waits for each answer and caches nothing. That shows what server and protocol cost, not how fast a Mac is, so AFP is left out when the best protocol is named.", size=binary_text(REQUEST))  # fmt: skip
 
 
 def describe_memory(blocks: Iterable[Block]) -> Iterator[str]:
@@ -237,7 +237,7 @@ def describe_memory(blocks: Iterable[Block]) -> Iterator[str]:
         yield Message("Memory was kept out of reads, so nothing was read ahead: in daily use large files are read faster than this. Compare these figures with each other only.")  # fmt: skip
     sizes = {memory_for(case.size) for case in cases if case.limited}
     if sizes:
-        yield Message("ZFS's memory was held at {size} meanwhile, so that the disks were measured and not it. What is asked for again and again is faster in daily use.", size=binary_text(max(sizes)))  # fmt: skip
+        yield Message("ZFS's memory was limited to {size} meanwhile, so that the disks were measured and not the memory. Data that is read again and again is faster in daily use.", size=binary_text(max(sizes)))  # fmt: skip
 
 
 def count_invalid(blocks: Iterable[Block]) -> Iterator[str]:

@@ -47,15 +47,15 @@ def data_text(case: Case) -> str:
     if case.sample:
         return ""  # the settings name it
     if case.zeros:
-        return Message("zeros by dd, which tell nothing of data that holds something")
+        return Message("zeros by dd, which say nothing about real data")
     if case.compressible:
-        return Message("made up, {percent} % smaller once compressed", percent=case.compressible)
-    return Message("made up, cannot be compressed")
+        return Message("generated, {percent} % smaller once compressed", percent=case.compressible)
+    return Message("generated, cannot be compressed")
 
 
 def memory_text(case: Case) -> str:
     if case.limited:
-        return Message("held at {size}", size=binary_text(memory_for(case.size)))
+        return Message("limited to {size}", size=binary_text(memory_for(case.size)))
     return Message("kept out of reads") if case.aside else Message("as in daily use")
 
 

@@ -121,7 +121,7 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
         if case.limited:
             size = memory_for(case.size)
             shown = "\n".join(f"write {text} into {path}" for path, text in arc_limit.limit_writes(size))
-            yield Step("memory", Message("Hold ZFS's memory at {size}, for the whole box", size=binary_text(size)), shown, self.limit_memory, (), Message("It is as it was at the end"))  # fmt: skip
+            yield Step("memory", Message("Limit ZFS's memory to {size}, for the whole box", size=binary_text(size)), shown, self.limit_memory, (), Message("It is set back at the end"))  # fmt: skip
         if case.partition:
             cuts = [Cut(disk, case.partition) for path in case.disks if (disk := facts.disk(path))]
             yield partition_step(cuts, [name])
@@ -171,7 +171,9 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
 
     def limit_memory(self, work: Work) -> None:
         work.note(
-            Message("ZFS's memory is held at {size}", size=binary_text(arc_limit.limit_arc(self.token, self.case.size)))
+            Message(
+                "ZFS's memory is limited to {size}", size=binary_text(arc_limit.limit_arc(self.token, self.case.size))
+            )
         )
 
     def probe(self, step: str, facts: Facts) -> bool:

@@ -72,7 +72,7 @@ class SampleData:
             self.unique_bytes += len(chunk)
             yield chunk
         if self.unique_bytes < min(LEAST, self.most):
-            raise Failed(Message("The folder holds too little to stand for anything: {size} in ordinary files, where it takes {least}", size=binary_text(self.unique_bytes), least=binary_text(LEAST)))  # fmt: skip
+            raise Failed(Message("The folder is too small for a sample: it has {size} in ordinary files, and {least} are needed", size=binary_text(self.unique_bytes), least=binary_text(LEAST)))  # fmt: skip
         while True:
             empty = True
             for chunk in self.read_files():

@@ -274,7 +274,7 @@ def clear_pool(claim: Claim, work: Work) -> None:
             )
         )
     if read_token(claim.name) != claim.token:
-        raise Failed(Message("The pool {claim} does not carry Larder's sign, so it is left alone", claim=claim.name))
+        raise Failed(Message("The pool {claim} does not carry Larder's mark, so it is left alone", claim=claim.name))
     run_when_idle(destroy_command(claim))
     work.note(Message("The scratch pool {claim} is gone", claim=claim.name))
 
@@ -292,7 +292,7 @@ def clear_disks(claim: Claim, work: Work) -> list[str]:
         else:
             work.note(
                 Message(
-                    "{disk_label} {text}. That is nothing of this measurement, so it is left alone",
+                    "{disk_label} {text}. That is not part of this measurement, so it is left alone",
                     disk_label=disk_label(disk),
                     text=disk.uses[0].text,
                 )

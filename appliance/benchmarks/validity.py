@@ -47,7 +47,7 @@ def invalid_reasons(case: Case, figures: Figures, around: Circumstances) -> Iter
     kind = KINDS[case.workload]
     if case.zeros and case.compression != "off":
         yield Message(
-            "Zeros on a pool that compresses are not written at all. Choose data that holds something, or switch compression off."
+            "A pool that compresses does not write zeros at all. Choose other data, or switch compression off."
         )
     if kind.reads and case.makes_folder and not case.aside and case.size < TIMES_MEMORY * around.memory:
         yield Message("{size} fit into memory, which may keep up to {memory}. It takes at least {least}, or memory limited meanwhile.", size=binary_text(case.size), memory=binary_text(around.memory), least=binary_text(TIMES_MEMORY * around.memory))  # fmt: skip
@@ -93,4 +93,6 @@ def run_remarks(case: Case, around: Circumstances) -> Iterator[str]:
     if case.sample and case.compression != "off":
         yield Message("Compression left {percent} % of the sample.", percent=f"{around.kept * 100:.0f}")
     if case.sample and case.dedup:
-        yield Message("Dedup met each block {count} times.", count=number_text(f"{around.deduped:.2f}"))
+        yield Message(
+            "Each block of the sample occurred {count} times (dedup).", count=number_text(f"{around.deduped:.2f}")
+        )

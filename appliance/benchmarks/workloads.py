@@ -45,7 +45,7 @@ KINDS: dict[str, WorkloadKind] = {
     "mixed": WorkloadKind(Message("Small reads and writes"), Message("Seven reads to three writes of 4 KiB."), "per second", "operations", reads=True, writes=True, timed=True, needs_file=True),
     "sync-write": WorkloadKind(Message("Small writes that are waited for"), Message("4 KiB each, on disk before the next: NFS, databases, virtual machines."), "per second", "operations", writes=True, timed=True),
     "small-files": WorkloadKind(Message("Many small files"), Message("1,000 files of 512 bytes by each writer, each safe on disk before the next."), "per second", "operations", writes=True),
-    "resilver": WorkloadKind(Message("Rebuilding a disk"), Message("How long it takes until a replaced disk holds its part again."), "seconds", "seconds", writes=True),
+    "resilver": WorkloadKind(Message("Rebuilding a disk"), Message("How long it takes to rebuild a replaced disk."), "seconds", "seconds", writes=True),
     "bonnie": WorkloadKind("bonnie++", Message("Large files in blocks, seeks, and 1,024 files without content, for those who compare with old results. What is compared is writing in blocks."), "B/s", "rate", reads=True, writes=True),
     "net-send": WorkloadKind(Message("Sending over the network"), Message("From this box to the other computer, without any disk."), "B/s", "rate", timed=True),
     "net-receive": WorkloadKind(Message("Receiving over the network"), Message("From the other computer to this box, without any disk."), "B/s", "rate", timed=True),

@@ -28,7 +28,7 @@ BAD = {
     "pending": Message("sectors that cannot be read"),
     "uncorrectable": Message("sectors that could not be read in a test"),
     "reported": Message("errors that could not be corrected"),
-    "media_errors": Message("errors of its memory"),
+    "media_errors": Message("memory errors"),
     "grown_defects": Message("sectors that went bad since it was made"),
     "uncorrected": Message("errors that could not be corrected"),
 }
@@ -88,8 +88,12 @@ class SlowRegion(msgspec.Struct, frozen=True):
         """``reading at 30 MB/s took 6.3 times as long as beside it, 1060 s more``."""
         figures = {"rate": rate_text(self.rate), "times": number_text(f"{self.times:.1f}"), "lost": f"{self.lost:.0f}"}
         if self.reading:
-            return Message("reading at {rate} took {times} times as long as beside it, {lost} s more", **figures)
-        return Message("writing at {rate} took {times} times as long as beside it, {lost} s more", **figures)
+            return Message(
+                "reading at {rate} took {times} times as long as in the regions beside it, {lost} s more", **figures
+            )
+        return Message(
+            "writing at {rate} took {times} times as long as in the regions beside it, {lost} s more", **figures
+        )
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -162,7 +166,7 @@ def failed_tests(tests: Mapping[str, Mapping[str, object]]) -> Iterator[Finding]
 def changed_figures(before: DriveFigures, after: DriveFigures) -> Iterator[Finding]:
     """What the drive counts more of than before, and what it counts at all that no new drive has."""
     if after.passed is False:
-        yield Finding("failed", Message("The drive itself reports that it is failing."))
+        yield Finding("failed", Message("The disk itself reports that it is failing."))
     for name, what in COUNTED.items():
         now, then = after.counts.get(name), before.counts.get(name)
         if now is None:

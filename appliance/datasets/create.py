@@ -133,7 +133,7 @@ class CreateDataset(Operation, tag="create-dataset"):
             identity={"operation": msgspec.to_builtins(self), "parent": parent.guid if parent else 0},
             undo=Message("It can be destroyed again."),
             details={
-                Message("Why so"): preset.why,
+                Message("Why"): preset.why,
                 **({Message("Encrypted"): Message("by a {key}", key=self.key)} if self.key else {}),
             },
             key_file=self.key == "key file",
@@ -179,7 +179,7 @@ class CreateDataset(Operation, tag="create-dataset"):
         dataset = facts.dataset(self.full_name)
         if dataset and not dataset.mounted:
             return Message(
-                "{full_name} is there, but not mounted. Destroy it, look what else is at its mountpoint, and create it again.",
+                "{full_name} is there, but not mounted. Destroy it, check what else is at its mountpoint, and create it again.",
                 full_name=self.full_name,
             )
         if dataset and step == "serve":

@@ -100,7 +100,7 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
         freed = self.freed_space(going)
         return Plan(
             summary=Message(
-                "{dataset} and everything in it is gone for good. About {freed} come back.",
+                "{dataset} and everything in it is gone for good. About {freed} are freed.",
                 dataset=self.dataset,
                 freed=size_text(freed),
             ),
@@ -122,16 +122,20 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
             },
             losses=tuple(self.list_losses(going, facts)),
             warnings=(
-                *((Message("Its snapshots go with it: they are no copy."),) if detail and detail.snapshots else ()),
+                *(
+                    (Message("Its snapshots are destroyed too: they are no backup."),)
+                    if detail and detail.snapshots
+                    else ()
+                ),
                 *teardown.disk_warnings(shares),
             ),
-            undo=Message("Nothing brings it back, unless the pool has a checkpoint from before."),
+            undo=Message("It cannot be recovered, unless the pool has a checkpoint from before."),
             type_to_confirm=self.dataset,
             details={
                 Message("Snapshots"): join_messages([str(detail.snapshots), self.name_examples(detail.named)], ": ")
                 if detail
                 else "",
-                Message("Space that comes back"): size_text(freed),
+                Message("Space freed"): size_text(freed),
                 **teardown.review_facts(facts, shares),
             },
         )

@@ -54,7 +54,7 @@ class PromoteDataset(DatasetOperation, tag="promote-dataset"):
             steps=(
                 Step(
                     "promote",
-                    Message("Exchange who depends on whom"),
+                    Message("Swap which of the two depends on the other"),
                     shlex.join(argv),
                     promote,
                     (self.dataset, origin),

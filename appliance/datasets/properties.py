@@ -130,7 +130,7 @@ class InheritDatasetProperty(DatasetOperation, tag="inherit-dataset-property"):
 
     @property
     def title(self) -> str:
-        return Message("Take a setting of {dataset} from above", dataset=self.dataset)
+        return Message("Inherit a setting of {dataset} from the folder above", dataset=self.dataset)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -152,12 +152,12 @@ class InheritDatasetProperty(DatasetOperation, tag="inherit-dataset-property"):
                 above=above.name,
             )
             if above
-            else Message("what ZFS has by itself")
+            else Message("the default of ZFS")
         )
         now = value_text(self.name, read_property(dataset, self.name).value) if dataset else ""
         return Plan(
             summary=Message(
-                "{words_title}: {then}, no longer {now}. It follows when that changes.",
+                "{words_title}: {then}, no longer {now}. From then on it changes with the folder above.",
                 words_title=words.title,
                 then=then,
                 now=now,
@@ -165,7 +165,7 @@ class InheritDatasetProperty(DatasetOperation, tag="inherit-dataset-property"):
             steps=(
                 command_step(
                     "inherit",
-                    Message("Take “{words_title}” from above", words_title=words.title),
+                    Message("Inherit “{words_title}” from the folder above", words_title=words.title),
                     ["zfs", "inherit", "--", self.name, self.dataset],
                     affects=[self.dataset],
                     undo=BACK,

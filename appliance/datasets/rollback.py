@@ -194,7 +194,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         dataset = facts.dataset(self.dataset)
         if dataset and read_note(dataset):
             yield Message(
-                "Who may use its files also returns to the state of then. Check that afterwards, and set it again if it has changed since."
+                "Access to its files also returns to what it was then. Check it afterwards, and set it again if it has changed since."
             )
         if self.way_back:
             yield Message(
@@ -205,7 +205,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
             yield Message("To keep both, make a volume from the snapshot.")
             return
         yield Message(
-            "To have back only some files, look into the snapshot and restore those. To keep both, make a folder from the snapshot."
+            "To restore only some files, open the snapshot and restore them from there. To keep both, make a folder from the snapshot."
         )
 
     def rollback_step(self, newer: list[Snapshot], facts: Facts) -> Step:
@@ -329,11 +329,11 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         )
         if self.newer_snapshots(facts):
             return Message(
-                "{dataset} was not put back; it is as it was before.{shares} Roll it back again, or leave it so.",
+                "{dataset} was not put back; it is as it was before.{shares} Roll it back again, or leave it as it is.",
                 dataset=self.dataset,
                 shares=shares,
             )
         return Message(
-            "No newer snapshot is there any more. If it is not as it was then, roll it back again.{shares}",
+            "The newer snapshots are gone. If the content is not as it was then, roll back again.{shares}",
             shares=shares,
         )

@@ -87,5 +87,5 @@ class SetUserQuota(DatasetOperation, tag="set-user-quota"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return Message(
-            "The list of who uses space shows the current limits. Check that there is a user of that name on this box."
+            "The page “Space by user” shows the current limits. Check that there is a user of that name on this box."
         )

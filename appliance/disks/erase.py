@@ -58,7 +58,7 @@ REACH = {
     "quick": Message("The rest of its bytes stay until something is written over them."),
 }
 UNDO = {
-    "full": Message("Nothing can bring back what it held."),
+    "full": Message("What was on it cannot be recovered."),
     "quick": Message("Do not count on getting anything back."),
 }
 
@@ -135,7 +135,7 @@ class EraseDisk(Operation, tag="erase-disk"):
             steps = [
                 Step(
                     "before",
-                    Message("Read the drive's error counts"),
+                    Message("Read the disk's error counts"),
                     shlex.join(counts_argv(self.disk)),
                     lambda work: self.note_counts(work, "Before"),
                     (),
@@ -150,7 +150,7 @@ class EraseDisk(Operation, tag="erase-disk"):
                 ),
                 Step(
                     "after",
-                    Message("Read the drive's error counts again"),
+                    Message("Read the disk's error counts again"),
                     shlex.join(counts_argv(self.disk)),
                     lambda work: self.note_counts(work, "After"),
                     (),
@@ -332,7 +332,7 @@ class ExclusiveDisk:
                 if self.is_gone():
                     raise Failed(GONE, str(error)) from error
                 if error.errno != errno.EIO:
-                    raise Failed(Message("The disk takes no more writes"), str(error)) from error
+                    raise Failed(Message("The disk accepts no more writes"), str(error)) from error
                 return 0
 
     def is_gone(self) -> bool:
@@ -383,8 +383,8 @@ def sector_counts_text(path: str) -> str:
         result = query.query_disk(path, counts_argv(path), timeout=60)
         answer = json.loads(result.stdout)
     except (Failed, ValueError):
-        return Message("the drive reports no counts")
-    return join_messages([*counts_of(answer)], "; ") or Message("the drive reports no counts")
+        return Message("the disk reports no counts")
+    return join_messages([*counts_of(answer)], "; ") or Message("the disk reports no counts")
 
 
 def counts_of(answer: object) -> Iterator[str]:

@@ -84,7 +84,7 @@ COUNTS: dict[str, tuple[str, str, int, int]] = {
     "uncorrectable": (message_template("{value} sector could not be read in a test."), message_template("{value} sectors could not be read in a test."), 1, MANY_UNREADABLE),
     "reallocated": (message_template("{value} sector went bad and was replaced by a spare one."), message_template("{value} sectors went bad and were replaced by spare ones."), 1, 0),
     "reported": (message_template("{value} error could not be corrected."), message_template("{value} errors could not be corrected."), 1, 0),
-    "media_errors": (message_template("{value} error of its memory was counted."), message_template("{value} errors of its memory were counted."), 1, 0),
+    "media_errors": (message_template("{value} memory error was counted."), message_template("{value} memory errors were counted."), 1, 0),
     "grown_defects": (message_template("{value} sector went bad since it was made."), message_template("{value} sectors went bad since it was made."), 1, 0),
     "uncorrected": (message_template("{value} error could not be corrected."), message_template("{value} errors could not be corrected."), 1, 0),
     "timeouts": (message_template("{value} command was not answered in time."), message_template("{value} commands were not answered in time."), 100, 0),
@@ -255,7 +255,7 @@ def count_reasons(reading: Reading, accepted: Mapping[str, int]) -> Iterator[Hea
     used = reading.counts.get("used", 0)
     if 100 <= used < MOST_USED and used > accepted.get("used", 0):
         yield HealthReason(
-            "watch", Message("It has been written {used} % as much as its maker promised.", used=used), "used", used
+            "watch", Message("It has used up {used} % of the writes that its maker promised.", used=used), "used", used
         )
 
 
@@ -271,5 +271,5 @@ def heat_reasons(reading: Reading, rotational: bool, warm: bool) -> Iterator[Hea
     now = reading.temperature
     if now is not None and now >= mark - (COOLED if warm else 0):
         yield HealthReason(
-            "watch", Message("It is {now} °C warm; {limit} °C is its limit.", now=now, limit=limit), "temperature"
+            "watch", Message("It is at {now} °C; its limit is {limit} °C.", now=now, limit=limit), "temperature"
         )

@@ -27,7 +27,7 @@ BYTE = 256
 # ATA attributes that are counted, by their number. Names and numbers: smartmontools' drivedb.h.
 ATA_COUNTS = {5: "reallocated", 187: "reported", 188: "timeouts", 197: "pending", 198: "uncorrectable", 199: "crc"}
 MOST_FIGURES = 60
-SWITCHED_OFF = Message("SMART is switched off in this drive.")
+SWITCHED_OFF = Message("SMART is switched off in this disk.")
 SILENT = message_template("It has not answered since {day} at {time}.")
 UNANSWERED = SILENT.partition(" {")[0]
 NOT_UNDERSTOOD = Message("What it answered could not be understood.")

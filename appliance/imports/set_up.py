@@ -219,7 +219,7 @@ class ConfirmImportKey(ImportOperation, tag="confirm-import-key"):
             raise Refused(host_key_other(task))
         settings.write_known_host(self.task, task.offered_key)
         write_import(replace(task, host_key=task.offered_key, offered_key="", problem="", tested=None, found=None))
-        work.note(Message("{host} is known by {fingerprint}.", host=task.host, fingerprint=self.fingerprint))
+        work.note(Message("Larder recognises {host} by {fingerprint}.", host=task.host, fingerprint=self.fingerprint))
 
     def probe(self, step: str, facts: Facts) -> bool:
         found = facts.file_import(self.task)

@@ -156,7 +156,7 @@ def explain(task: FileImport, result: command.Result) -> Failed:
         ("rsync: command not found|rsync: not found|rsync: No such file", Message("{host} has no rsync", host=task.host), Message("Install it there, or switch on its rsync service.")),
         ("change_dir", no_folder(task), Message("Look at the path, and at the rights of that user there.")),
         ("unknown option", Message("The rsync of {host} is too old", host=task.host), Message("It needs rsync 3.1 or later.")),
-        ("protocol version mismatch", Message("{host} says something before rsync can", host=task.host), Message("Look at what the shell of that user prints when it starts.")),
+        ("protocol version mismatch", Message("{host} prints text before rsync starts", host=task.host), Message("Look at what the shell of that user prints when it starts.")),
     ):  # fmt: skip
         if any(one in said for one in pattern.split("|")):
             return Failed(what, advice)

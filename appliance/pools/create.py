@@ -186,7 +186,7 @@ class CreatePool(Operation, tag="create-pool"):
                 "The pool {rest}: what is left of the larger disks, about {second}, {what}.",
                 rest=self.rest,
                 second=size_text(second),
-                what=Message("mirrored") if pairs else Message("protected by nothing"),
+                what=Message("mirrored") if pairs else Message("not protected"),
             )
             summary = join_messages([summary, more])
         return Plan(
@@ -195,7 +195,7 @@ class CreatePool(Operation, tag="create-pool"):
             identity={"operation": msgspec.to_builtins(self), "disks": [disk.identity for disk in disks]},
             losses=tuple(lost_use(disk, use) for disk in full for use in disk.uses),
             warnings=tuple(self.warnings(facts, shape)),
-            undo=Message("Nothing can bring back what the disks held before.")
+            undo=Message("What was on the disks before cannot be recovered.")
             if full
             else Message("The pool can be destroyed again; the disks are empty now."),
             type_to_confirm=self.name if full else "",
@@ -366,12 +366,12 @@ class CreatePool(Operation, tag="create-pool"):
             return said
         gone = [path.rsplit("/", 1)[-1] for path in self.all_disks if facts.disk(path) is None]
         if gone:
-            return Message("{name} is not there, and {gone} does not answer. Put the disk back or choose others, then create the pool again.", name=self.name, gone=", ".join(gone))  # fmt: skip
+            return Message("{name} was not created, and {gone} does not answer. Put the disk back or choose others, then create the pool again.", name=self.name, gone=", ".join(gone))  # fmt: skip
         if any(use.pool == self.name for disk in facts.disks if disk.path in self.all_disks for use in disk.uses):
-            return Message("{name} is not in use; its disks carry traces of it that hold nothing of yours. Create it again on the same disks: Larder will show the traces and erase them.", name=self.name)  # fmt: skip
+            return Message("{name} is not in use. Its disks carry traces of it, but none of your files. Create it again on the same disks: Larder will show the traces and erase them.", name=self.name)  # fmt: skip
         if step != "partition" and any(map(has_partitions, self.plan_cuts(facts))):
-            return Message("{name} is not there; its disks are partitioned and hold nothing of yours. Create it again on the same disks: Larder will show the partitions and erase them.", name=self.name)  # fmt: skip
-        return Message("{name} is not there, and nothing of it is left on the disks. Create it again when you like.", name=self.name)  # fmt: skip
+            return Message("{name} was not created. Its disks are partitioned, but hold none of your files. Create it again on the same disks: Larder will show the partitions and erase them.", name=self.name)  # fmt: skip
+        return Message("{name} was not created, and nothing of it is left on the disks. Create it again when you like.", name=self.name)  # fmt: skip
 
 
 def asked_once() -> Callable[[Work], str]:

@@ -194,7 +194,7 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
                 **teardown.connected_computers(shares),
             },
             losses=tuple(self.losses(facts)),
-            warnings=(Message("Its snapshots go with it: they are no copy."), *teardown.disk_warnings(shares)),
+            warnings=(Message("Its snapshots are destroyed too: they are no backup."), *teardown.disk_warnings(shares)),
             undo=Message(
                 "It can be recovered with “Import a pool”, as long as nothing is written to its disks. A new pool on one of them ends that."
             ),

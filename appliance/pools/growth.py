@@ -113,7 +113,7 @@ def clean_up(facts: GrowthFacts) -> Way:
 def cleanup_notes(found: Cleanup) -> Iterator[str]:
     """What is freed where, and what is not."""
     if found.snapshots:
-        yield Message("Snapshots hold {held} that are not in the folders any more. All of them would have to go to free that.", held=size_text(found.snapshots))  # fmt: skip
+        yield Message("Snapshots hold {held} that are not in the folders any more. To free that, all of them would have to be deleted.", held=size_text(found.snapshots))  # fmt: skip
     if found.reserved:
         names, more = ", ".join(found.reserving[:NAMED]), len(found.reserving) - NAMED
         yield Message(
@@ -364,7 +364,7 @@ def second_pool(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
         if first.layout == "stripe"
         else Message("as {layout} of {width}", layout=first.layout, width=width)
     )
-    notes = [Message("Its room is its own: one pool can be full while the other is empty.")]
+    notes = [Message("The two pools do not share room: one can be full while the other is empty.")]
     return replace(
         way,
         title=Message("Create a second pool {name}", name=name),

@@ -27,10 +27,10 @@ BY = re.compile(r"\[(?:user \d+ (?:\((?P<user>[^)]*)\) )?)?(?:on (?P<host>[^\]]*
 # What ZFS itself notes, as far as it says more than the commands; the rest is its book-keeping.
 NOTED: dict[str, str] = {
     "scan setup": Message("A scrub or rebuild began."),
-    "scan done": Message("The scrub or rebuild was done."),
+    "scan done": Message("The scrub or rebuild finished."),
     "scan cancelled": Message("The scrub or rebuild was stopped."),
     "scan aborted, restarting": Message("The rebuild started again, because another disk joined it."),
-    "starting deferred resilver": Message("A rebuilding that had waited began."),
+    "starting deferred resilver": Message("A rebuild that had waited began."),
     "vdev attach": Message("A disk was attached or replaced."),
     "vdev online": Message("A device came online and the pool grew."),
     "detach": Message("A disk was detached."),
@@ -39,32 +39,32 @@ NOTED: dict[str, str] = {
     "vdev remove canceled": Message("Removing a device was stopped."),
     "vdev remove": Message("A log, cache or spare device was removed."),
     "raidz vdev expansion started": Message("Growing a raidz group by a disk began."),
-    "raidz vdev expansion completed": Message("A raidz group had grown by a disk."),
-    "trim": Message("A disk was trimmed, or that was begun or stopped."),
-    "initialize": Message("The free space of a disk was written through, or that was begun or stopped."),
-    "rebuild": Message("A disk was rebuilt in sequence, or that was begun."),
+    "raidz vdev expansion completed": Message("A raidz group has grown by a disk."),
+    "trim": Message("Trimming of a disk began, finished or was stopped."),
+    "initialize": Message("Writing through the free space of a disk began, finished or was stopped."),
+    "rebuild": Message("A sequential rebuild of a disk began or finished."),
     "spa checkpoint": Message("A checkpoint was taken."),
-    "spa discard checkpoint": Message("The checkpoint was given up."),
+    "spa discard checkpoint": Message("The checkpoint was discarded."),
     "checkpoint rewind": Message("The pool went back to its checkpoint."),
     "split": Message("The pool was split off from another."),
     "guid change": Message("The pool got a new identity."),
-    "create pool version": Message("The pool was made."),
+    "create pool version": Message("The pool was created."),
     "open pool version": Message("The pool was opened, as at every start of the box."),
     "import pool version": Message("The pool was imported."),
 }  # fmt: skip
-SCAN_KIND = {"func=1": Message("A scrub began."), "func=2": Message("A rebuilding began.")}
+SCAN_KIND = {"func=1": Message("A scrub began."), "func=2": Message("A rebuild began.")}
 OUTCOMES: dict[tuple[str, str], str] = {
     ("trim", "activated"): Message("Trimming a disk began."),
-    ("trim", "complete"): Message("Trimming a disk was done."),
+    ("trim", "complete"): Message("Trimming a disk finished."),
     ("trim", "suspended"): Message("Trimming a disk was paused."),
     ("trim", "canceled"): Message("Trimming a disk was stopped."),
     ("initialize", "activated"): Message("Writing through the free space of a disk began."),
-    ("initialize", "complete"): Message("Writing through the free space of a disk was done."),
+    ("initialize", "complete"): Message("Writing through the free space of a disk finished."),
     ("initialize", "suspended"): Message("Writing through the free space of a disk was paused."),
     ("initialize", "canceled"): Message("Writing through the free space of a disk was stopped."),
 }
 COMMANDS: dict[tuple[str, str], str] = {
-    ("zpool", "create"): Message("The pool was made."),
+    ("zpool", "create"): Message("The pool was created."),
     ("zpool", "destroy"): Message("The pool was destroyed."),
     ("zpool", "import"): Message("The pool was imported."),
     ("zpool", "export"): Message("The pool was exported."),
@@ -72,7 +72,7 @@ COMMANDS: dict[tuple[str, str], str] = {
     ("zpool", "resilver"): Message("A rebuild was asked to start again."),
     ("zpool", "trim"): Message("Trimming was asked for."),
     ("zpool", "initialize"): Message("Writing through the free space was asked for."),
-    ("zpool", "clear"): Message("The error counts were set back."),
+    ("zpool", "clear"): Message("The error counts were cleared."),
     ("zpool", "online"): Message("A disk was brought online."),
     ("zpool", "offline"): Message("A disk was taken offline."),
     ("zpool", "attach"): Message("A disk was attached."),
@@ -81,27 +81,27 @@ COMMANDS: dict[tuple[str, str], str] = {
     ("zpool", "add"): Message("Devices were added."),
     ("zpool", "remove"): Message("A device was removed."),
     ("zpool", "set"): Message("A setting of the pool was changed."),
-    ("zpool", "upgrade"): Message("The pool was brought to newer features."),
-    ("zpool", "checkpoint"): Message("A checkpoint was taken or given up."),
+    ("zpool", "upgrade"): Message("The pool was upgraded with new features."),
+    ("zpool", "checkpoint"): Message("A checkpoint was taken or discarded."),
     ("zpool", "split"): Message("A new pool was split off."),
     ("zpool", "reguid"): Message("The pool got a new identity."),
-    ("zfs", "create"): Message("A folder was made."),
+    ("zfs", "create"): Message("A folder was created."),
     ("zfs", "destroy"): Message("A folder or snapshot was destroyed."),
     ("zfs", "snapshot"): Message("A snapshot was taken."),
     ("zfs", "rollback"): Message("A folder went back to a snapshot."),
-    ("zfs", "clone"): Message("A snapshot was made into a folder of its own."),
+    ("zfs", "clone"): Message("A folder was made from a snapshot."),
     ("zfs", "promote"): Message("A clone took over from its origin."),
     ("zfs", "rename"): Message("A folder or snapshot got a new name."),
     ("zfs", "set"): Message("A setting of a folder was changed."),
-    ("zfs", "inherit"): Message("A setting of a folder went back to its parent's."),
+    ("zfs", "inherit"): Message("A folder inherits a setting from the folder above again."),
     ("zfs", "receive"): Message("A folder was received from elsewhere."),
     ("zfs", "recv"): Message("A folder was received from elsewhere."),
-    ("zfs", "hold"): Message("A snapshot was kept from being destroyed."),
-    ("zfs", "release"): Message("A snapshot may be destroyed again."),
+    ("zfs", "hold"): Message("A snapshot was protected from deletion."),
+    ("zfs", "release"): Message("A snapshot was released."),
     ("zfs", "load-key"): Message("A folder was unlocked."),
     ("zfs", "unload-key"): Message("A folder was locked."),
     ("zfs", "change-key"): Message("A passphrase was changed."),
-    ("zfs", "upgrade"): Message("Folders were brought to a newer version."),
+    ("zfs", "upgrade"): Message("Folders were upgraded to a newer version."),
 }
 
 
@@ -164,7 +164,7 @@ def describe_entry(kind: str, text: str) -> str:
     """What an entry means, in a sentence."""
     if kind == "noted":
         begins = known_note(text)
-        return noted_words(begins, NOTED[begins], text) if begins else Message("ZFS noted something of its own.")
+        return noted_words(begins, NOTED[begins], text) if begins else Message("ZFS noted an internal event.")
     try:
         argv = shlex.split(text)
     except ValueError:

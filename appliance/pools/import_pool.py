@@ -23,7 +23,7 @@ CACHE = "/etc/zfs/zpool.cache"
 LARGEST_GUID = 2**64 - 1
 LONGEST_SEARCH = 14 * 24 * 3600
 SEARCH_MEANS = Message(
-    "Each earlier state that is tried has everything in the pool read. Of a large pool that takes many hours, and it cannot be stopped."
+    "For each earlier state that is tried, everything in the pool is read. With a large pool that takes many hours, and it cannot be stopped."
 )
 READ_FIRST = Message(
     "Import it read-only first: that changes nothing on its disks, shows what is left, and lets you copy it. Without read-only everything newer is given up for good."
@@ -133,7 +133,9 @@ class ImportPool(Operation, tag="import-pool"):
             yield used_by_other_system()
         if self.goes_back and found.usable:
             yield Reason(
-                "pool-needs-no-rewind", "This pool is whole. It need not go back to an earlier state.", field="rewind"
+                "pool-needs-no-rewind",
+                "This pool is intact. It does not have to go back to an earlier state.",
+                field="rewind",
             )
         if found.usable or found.active_elsewhere:
             return
@@ -155,7 +157,7 @@ class ImportPool(Operation, tag="import-pool"):
             if not self.last_resort:
                 yield Reason(
                     "pool-needs-last-resort",
-                    "The pool's latest state is damaged, and those right before it do not help. As a last resort, have all its earlier states searched for a whole one.",
+                    "The pool's latest state is damaged, and those right before it do not help. As a last resort, have all its earlier states searched for an intact one.",
                     field="last_resort",
                 )
         elif found.rewind:
@@ -169,7 +171,7 @@ class ImportPool(Operation, tag="import-pool"):
             elif self.last_resort:
                 yield Reason(
                     "pool-needs-no-last-resort",
-                    "An earlier state is known to be whole. The last resort is not needed.",
+                    "An earlier state is known to be intact. The last resort is not needed.",
                     field="last_resort",
                 )
         else:
@@ -215,7 +217,7 @@ class ImportPool(Operation, tag="import-pool"):
             },
             losses=tuple(self.losses(found)),
             warnings=tuple(self.warnings(found)),
-            undo=Message("What is given up by going back cannot be had again.")
+            undo=Message("What you give up by going back cannot be recovered.")
             if self.goes_back and (not self.read_only)
             else Message("Export {name} again at any time.", name=self.name),
             type_to_confirm=self.name
@@ -279,7 +281,7 @@ class ImportPool(Operation, tag="import-pool"):
         if self.last_resort and found.rewind and not self.read_only:
             yield Loss(
                 Message(
-                    "everything written to the pool after the newest moment that is whole: at best {as_of}, at worst {at_worst}",
+                    "everything written to the pool after the newest intact state: at best {as_of}, at worst {at_worst}",
                     as_of=found.rewind.as_of,
                     at_worst=found.rewind.at_worst,
                 )
@@ -299,7 +301,7 @@ class ImportPool(Operation, tag="import-pool"):
             yield SEARCH_MEANS if self.read_only else join_messages([SEARCH_MEANS, READ_FIRST])
         if found.state == "DEGRADED":
             yield Message(
-                "Some of its disks are missing or damaged. It can be used, but it may survive no further failure."
+                "Some of its disks are missing or damaged. It can be used, but it may not survive another failure."
             )
         if self.read_only:
             yield Message(
@@ -307,7 +309,7 @@ class ImportPool(Operation, tag="import-pool"):
             )
         elif self.move_folders:
             yield Message(
-                "Folders that belong outside {home} are moved below it. That is written to the pool: a system that starts from it may start no more.",
+                "Folders that belong outside {home} are moved below it. That is written to the pool: a system that starts from it may no longer start.",
                 home=zfs_mount.home_of(self.name),
             )
         else:

@@ -181,4 +181,6 @@ class SetPoolProperty(MaintenanceOperation, tag="set-pool-property"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         now = facts.properties_of(self.pool).get(self.name, Message("not known"))
-        return Message("It is {now} now. Set it again if that is not what you want.", now=now or Message("empty"))
+        return Message(
+            "The value is {now} now. Set it again if that is not what you want.", now=now or Message("empty")
+        )

@@ -84,7 +84,7 @@ class UpgradePool(PoolOperation, tag="upgrade-pool"):
             identity={**self.identity(), "features": list(detail.features_off)},
             warnings=(
                 Message(
-                    "It cannot be undone. Systems with an older ZFS (an older NAS, an old rescue stick, FreeBSD or macOS of some years ago) may then read this pool no more. If its disks may have to go to such a system, do not upgrade."
+                    "It cannot be undone. Systems with an older ZFS (an older NAS, an old rescue stick, FreeBSD or macOS of some years ago) may then no longer be able to read this pool. If its disks may have to go to such a system, do not upgrade."
                 ),
                 Message(
                     "Nothing is wrong with a pool that is not upgraded. Upgrade when you want one of the features, and when you are sure that you will not go back to an older system."

@@ -101,8 +101,10 @@ class Report(msgspec.Struct, frozen=True):
         what = size_text(self.repaired)
         if self.kind == "scrub":
             if self.outcome == "stopped":
-                before = Message("{what} was repaired until then.", what=what) if self.repaired else ""
-                return join_messages([Message("Stopped before its end. What it had not reached is unchecked."), before])
+                before = Message("{what} was repaired by then.", what=what) if self.repaired else ""
+                return join_messages(
+                    [Message("Stopped before it finished. What it had not reached was not checked."), before]
+                )
             if self.repaired:
                 kept = Message("Nothing was lost.") if not (self.errors or self.damaged) else ""
                 rewritten = Message("{what} was damaged on a disk and was rewritten from the others.", what=what)
@@ -117,10 +119,10 @@ class Report(msgspec.Struct, frozen=True):
                 return Message("The disk was up to date.")
             return Message("{what} was written, and the disk is part of the pool again.", what=what)
         if self.outcome == "stopped":
-            return Message("Stopped before its end.")
+            return Message("Stopped before it finished.")
         return {
             "expand": Message("The new disk is in use; the files written from now on use all disks."),
-            "remove": Message("Its data lies on the other devices now."),
+            "remove": Message("Its data is on the other devices now."),
             "trim": Message("The disks know which of their blocks are free."),
             "initialize": Message("All free space has been written once."),
         }.get(self.kind, Message("Done."))

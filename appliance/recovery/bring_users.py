@@ -152,7 +152,7 @@ def bring_passwords(record: BoxRecord, secrets: BoxSecrets, work: Work) -> None:
                     "{name} has no password yet: {explain_error}", name=one.name, explain_error=explain_error(error)
                 )
             )
-    work.note(Message("{count} passwords came over", count=len(secrets.users) - len(failed)))
+    work.note(Message("{count} passwords were taken over", count=len(secrets.users) - len(failed)))
     if any(one.name in users and one.nt for one in secrets.users):
         go_past_numbers(work)
 
@@ -193,4 +193,4 @@ def import_to_samba(user: RecordedUser, one: UserSecret, work: Work) -> None:
     if one.rid:
         argv = ["pdbedit", "-r", "-u", one.name, "-U", str(one.rid)]
         if command.run(argv, timeout=SECONDS, accept=range(256)).status:
-            work.note(Message("{name} is somebody new for Windows, with the same password", name=one.name))
+            work.note(Message("Windows treats {name} as a new user, with the same password", name=one.name))

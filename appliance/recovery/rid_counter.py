@@ -68,7 +68,7 @@ def read_next(library: ctypes.CDLL, database: ctypes.c_void_p) -> int:
     number = bytes(found.start[: found.size])
     ctypes.CDLL(None).free(found.start)
     if len(number) != 4:
-        raise Failed(Message("Samba's database of users is other than expected"))
+        raise Failed(Message("Samba's database of users is not as expected"))
     return int.from_bytes(number, "little")
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Container, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
 
-from appliance import names
+from appliance import names, schedule
 from appliance.datasets.encryption import key_store
 from appliance.errors import LarderError, Reason, Refused, explain_error
 from appliance.facts import user_properties
@@ -46,7 +46,7 @@ class TakePlace(Operation, tag="take-place"):
 
     needs_proof = always  # users of another box get into shares
     settled = Message(
-        "Larder was interrupted meanwhile; looking afterwards, this box has taken the place of the other."
+        "Larder was interrupted meanwhile. A check afterwards found that this box has taken the place of the other."
     )
 
     pool: str
@@ -128,7 +128,7 @@ class TakePlace(Operation, tag="take-place"):
         steps.append(Step("mark", Message("Note on {pool} that this box has taken its place", pool=self.pool), shlex.join(["zfs", "set", f"{user_properties.BOX}=…", self.pool]), self.mark, (self.pool,)))  # fmt: skip
         return Plan(
             title=Message("Take the place of {host}", host=record.host),
-            summary=Message("This box gets the users and groups of {host} as they were on {day}, with the numbers that own their files.", host=record.host, day=day_text(datetime.fromtimestamp(record.written, UTC))),
+            summary=Message("This box gets the users and groups of {host} as they were on {day}, with the numbers that own their files.", host=record.host, day=day_text(datetime.fromtimestamp(record.written, schedule.box_zone()))),
             steps=tuple(steps),
             identity={"operation": msgspec.to_builtins(self), "record": record.text.decode()},
             warnings=(
@@ -215,7 +215,7 @@ class TakePlace(Operation, tag="take-place"):
         try:
             mail_password.leave_password(self.box, password)
         except OSError:  # in containers the pages' folder is not here
-            work.note(Message("The password of the mail server did not come over. Type it again under Notifications"))
+            work.note(Message("The password of the mail server was not taken over. Type it again under Notifications"))
 
     def serve(self, work: Work) -> None:
         """Serve them as ``ApproveShares`` does. What keeps them from it is said, and they are offered on the pool's page."""
@@ -255,7 +255,7 @@ class TakePlace(Operation, tag="take-place"):
         return record is not None and step in {"users", "groups"} and bring_users.are_there(step, record, facts)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return Message("What came over stays. Start it again: what is there already is only looked at.")
+        return Message("What was taken over stays. Start it again: what is there already is only checked.")
 
 
 def keys_of_absent(record: BoxRecord, keys: Mapping[str, str], here: Container[str]) -> Iterator[tuple[int, str]]:

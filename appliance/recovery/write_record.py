@@ -20,7 +20,7 @@ class WriteRecord(Operation, tag="write-record"):
     """Write the record of this box to ``pool``: users, folders, settings, and the secrets sealed."""
 
     needs_proof = never
-    settled = Message("Larder was interrupted meanwhile; looking afterwards, the record is there.")
+    settled = Message("Larder was interrupted meanwhile. A check afterwards found the record in place.")
 
     pool: str
     guid: int

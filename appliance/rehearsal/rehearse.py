@@ -38,7 +38,7 @@ class RehearseRebuild(PoolOperation, tag="rehearse-rebuild"):
         if not 0 < self.vdev < result.LARGEST:
             raise Refused(Reason("rehearsal-disk-invalid", "Choose a disk of the pool.", field="vdev"))
         if self.share not in result.SHARES:
-            raise Refused(Reason("rehearsal-share-invalid", "Choose one of the shares.", field="share"))
+            raise Refused(Reason("rehearsal-share-invalid", "Choose how full the pool should be.", field="share"))
 
     @property
     def title(self) -> str:
@@ -201,7 +201,7 @@ def way_forward(pool: Pool, facts: Facts) -> str:
             "Clean up on the page of {name}: the disk is put back, and the test data is deleted.", name=pool.name
         )
     if pool.state == "ONLINE":
-        return Message("The test data is deleted. Start the rehearsal again to have a result.")
+        return Message("The test data is deleted. Start the rehearsal again to get a result.")
     return Message("The test data is deleted. The page of {name} says what to do with its disks.", name=pool.name)
 
 
@@ -259,7 +259,7 @@ class CleanUpRehearsal(PoolOperation, tag="clean-up-rehearsal"):
                 ),
             ),
             identity=identity,
-            undo=Message("Start a rehearsal again to have a result."),
+            undo=Message("Start another rehearsal to get a result."),
         )
 
     def plan_without_disk(self, state: str, why: str, identity: dict[str, object]) -> Plan:
@@ -286,7 +286,7 @@ class CleanUpRehearsal(PoolOperation, tag="clean-up-rehearsal"):
                     pool=self.pool,
                 ),
             ),
-            undo=Message("Start a rehearsal again to have a result."),
+            undo=Message("Start another rehearsal to get a result."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:

@@ -54,7 +54,7 @@ def smb_addresses(host: str, name: str) -> Iterator[AddressWay]:
         "Windows",
         f"\\\\{host}\\{name}",
         (
-            Message("Open the Explorer, put the address where the path stands at the top, and press Enter."),
+            Message("Open File Explorer, type the address into the bar at the top, and press Enter."),
             Message("Sign in with the name and password of a user of this box. Let Windows remember them."),
             Message("To give it a letter: right-click “This PC”, “Map network drive”."),
         ),
@@ -85,7 +85,7 @@ def smb_addresses(host: str, name: str) -> Iterator[AddressWay]:
         f"sudo mount -t cifs {shell_quoted(f'//{host}/{name}')} {shell_quoted(f'/mnt/{name}')} -o username=NAME,uid=$(id -u),gid=$(id -g)",
         (
             Message(
-                "Make the place once: sudo mkdir -p {shell_quoted}. It needs the package cifs-utils.",
+                "Create the mountpoint once: sudo mkdir -p {shell_quoted}. This needs the package cifs-utils.",
                 shell_quoted=shell_quoted(f"/mnt/{name}"),
             ),
         ),
@@ -109,7 +109,7 @@ def nfs_addresses(host: str, path: str) -> Iterator[AddressWay]:
     yield AddressWay(
         Message("Mac, in a terminal"),
         f"sudo mkdir -p {shell_quoted(mac)} && sudo mount -t nfs -o vers=4,resvport {source} {shell_quoted(mac)}",
-        (Message("A Mac with macOS 10.15 or later makes such a place in its own home folder instead."),),
+        (Message("On a Mac with macOS 10.15 or later, use a folder in your home folder instead of /Volumes."),),
     )
     yield AddressWay(
         Message("Mac, in the Finder"),

@@ -114,7 +114,7 @@ def parse_config(text: str) -> configparser.RawConfigParser:
     try:
         parser.read_string(text)
     except configparser.Error as error:
-        raise Failed(Message("netatalk would not take these settings"), str(error)) from error
+        raise Failed(Message("netatalk did not accept these settings"), str(error)) from error
     return parser
 
 

@@ -125,7 +125,7 @@ def check_announcement(path: Path) -> None:
     try:
         root = ElementTree.fromstring(path.read_text(encoding="utf-8"))  # noqa: S314 - rendered by Larder itself
     except ElementTree.ParseError as error:
-        raise Failed(Message("Avahi would not take the announcement"), str(error)) from error
+        raise Failed(Message("Avahi did not accept the announcement"), str(error)) from error
     kinds = [kind.text for kind in root.iter("type")]
     if root.tag != "service-group" or not kinds or not set(kinds) <= KINDS:
         raise Failed(Message("That is not an announcement that Larder makes"), ", ".join(map(str, kinds)))

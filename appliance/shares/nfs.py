@@ -98,7 +98,7 @@ def parse_exports(text: str) -> list[Export]:
             continue
         match = LINE.fullmatch(line)
         if not match:
-            raise Failed(Message("The NFS server would not take this line"), line[:300])
+            raise Failed(Message("The NFS server did not accept this line"), line[:300])
         path = unquote_path(match["path"])
         found += [
             Export(path, client["host"], frozenset(client["options"].split(",")))
@@ -248,4 +248,4 @@ def refresh_exports() -> None:
     """Have the server read every file of exports again. Raises Failed where it takes exception to one of them."""
     result = command.run(["exportfs", "-r"], timeout=120, accept=range(256))
     if result.status:
-        raise Failed(Message("The NFS server does not take the exports"), result.stderr)
+        raise Failed(Message("The NFS server does not accept the exports"), result.stderr)

@@ -29,7 +29,7 @@ def check_client(text: str, *, field: str = "hosts") -> str:
         raise Refused(
             Reason(
                 "nfs-client-everybody",
-                "A star is everybody who can reach this box. Name your network, for example 192.168.1.0/24.",
+                "A star means everybody who can reach this box. Name your network, for example 192.168.1.0/24.",
                 field=field,
             )
         )

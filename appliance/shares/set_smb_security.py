@@ -65,11 +65,11 @@ class SetSmbSecurity(Operation, tag="set-smb-security"):
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            summary=Message("New connections over SMB are signed {words}, and encrypted {words_2}. Who is connected now stays so until the next time.", words=WORDS[self.signing], words_2=WORDS[self.encryption]),
+            summary=Message("New connections over SMB are signed {words}, and encrypted {words_2}. Connections that are open now stay as they are.", words=WORDS[self.signing], words_2=WORDS[self.encryption]),
             steps=(
                 Step(
                     "protect",
-                    Message("Keep the choice, and have Samba take it up"),
+                    Message("Store the choice, and apply it in Samba"),
                     Message("write {path}, checked by Samba\nwrite {file}", path=publish.SERVING['smb'].owned.path, file=smb_security.FILE),
                     self.protect,
                     (str(smb_security.FILE),),
@@ -77,7 +77,7 @@ class SetSmbSecurity(Operation, tag="set-smb-security"):
             ),
             identity={"operation": msgspec.to_builtins(self)},
             warnings=(Message("Computers from before 2012 can no longer connect: Windows 7, OS X before 10.11, many old televisions and scanners."),) if self.encryption == "required" else (),
-            undo=Message("Choose otherwise at any time."),
+            undo=Message("You can change this at any time."),
         )  # fmt: skip
 
     def protect(self, work: Work) -> None:
@@ -85,7 +85,7 @@ class SetSmbSecurity(Operation, tag="set-smb-security"):
         # Samba's file first: what it says is the truth, whenever the power goes.
         publish.publish_shares(replace(publish.agreed_facts(), smb_policy=self.policy), ["smb"], note=work.note)
         smb_security.store_security(self.policy)
-        work.note(Message("Samba has taken it up"))
+        work.note(Message("Samba applies it"))
 
     def probe(self, step: str, facts: Facts) -> bool:
         one, wanted = publish.SERVING["smb"], publish.agreed_facts()

@@ -109,7 +109,7 @@ class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
         elif not self.find_destroyable(facts):
             yield Reason(
                 "snapshots-blocked",
-                "None of these snapshots can be destroyed. {snapshots}. Release held ones, and destroy clones first.",
+                "None of these snapshots can be destroyed. {snapshots}. Release protected ones, and destroy clones first.",
                 snapshots="; ".join(describe_blocks(chosen)),
             )
 
@@ -270,7 +270,7 @@ def describe_blocks(snapshots: Iterable[Snapshot]) -> list[str]:
                 )
             )
         elif snapshot.holds:
-            found.append(Message("{snapshot}: it is held", snapshot=snapshot.name))
+            found.append(Message("{snapshot}: it is protected", snapshot=snapshot.name))
     return found
 
 
@@ -278,9 +278,9 @@ def staying_notes(blocks: Sequence[str]) -> Iterator[str]:
     """The clauses of ``describe_blocks`` as lines for a plan and a job's log: all if they are few, else the first."""
     yield from (Message("It stays: {reason}", reason=text) for text in blocks[:NAMED])
     if len(blocks) == NAMED + 1:
-        yield Message("1 more stays, held or cloned.")
+        yield Message("1 more stays, because it is protected or cloned.")
     elif len(blocks) > NAMED:
-        yield Message("{number} more stay, held or cloned.", number=len(blocks) - NAMED)
+        yield Message("{number} more stay, because they are protected or cloned.", number=len(blocks) - NAMED)
 
 
 def count_snapshots(snapshots: Sequence[Snapshot]) -> str:

@@ -84,7 +84,7 @@ class HoldSnapshot(SnapshotOperation, tag="hold-snapshot"):
 
     @property
     def title(self) -> str:
-        return Message("Hold the snapshot {snapshot}", snapshot=self.snapshot)
+        return Message("Protect the snapshot {snapshot} from deletion", snapshot=self.snapshot)
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
@@ -95,7 +95,7 @@ class HoldSnapshot(SnapshotOperation, tag="hold-snapshot"):
             steps=(
                 Step(
                     "hold",
-                    Message("Hold the snapshot"),
+                    Message("Protect the snapshot from deletion"),
                     shlex.join(["zfs", "hold", self.tag, self.snapshot]),
                     lambda _work: libzfs.hold_snapshot(self.snapshot, self.tag),
                     (self.snapshot,),
@@ -110,7 +110,7 @@ class HoldSnapshot(SnapshotOperation, tag="hold-snapshot"):
         return self.find_snapshot(facts) is not None and self.tag in libzfs.read_holds(self.snapshot)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return Message("The snapshot is not held. Hold it again.")
+        return Message("The snapshot is not protected. Protect it again.")
 
 
 class ReleaseSnapshot(SnapshotOperation, tag="release-snapshot"):
@@ -126,7 +126,7 @@ class ReleaseSnapshot(SnapshotOperation, tag="release-snapshot"):
         yield from super().check(facts)
         snapshot = self.find_snapshot(facts)
         if snapshot and not snapshot.holds:
-            yield Reason("snapshot-not-held", "{snapshot} is not held.", snapshot=self.snapshot)
+            yield Reason("snapshot-not-held", "{snapshot} is not protected.", snapshot=self.snapshot)
 
     def plan(self, facts: Facts) -> Plan:
         def act(work: Work) -> None:
@@ -145,8 +145,8 @@ class ReleaseSnapshot(SnapshotOperation, tag="release-snapshot"):
             ),
             steps=(Step("release", Message("Release all its holds"), text, act, (self.snapshot,)),),
             identity=self.plan_identity(),
-            warnings=(Message("A backup in progress may have set a hold. If so, it has to start over."),),
-            undo=Message("The snapshot can be held again."),
+            warnings=(Message("A backup in progress may have protected it. If so, that backup has to start over."),),
+            undo=Message("The snapshot can be protected again."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -154,7 +154,7 @@ class ReleaseSnapshot(SnapshotOperation, tag="release-snapshot"):
         return snapshot is None or not snapshot.holds
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return Message("The snapshot is still held. Release it again.")
+        return Message("The snapshot is still protected. Release it again.")
 
 
 def hold_text(tag: str) -> str:
@@ -312,7 +312,7 @@ class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.dataset(self.target):
             return Message(
-                "{target} exists, but is not mounted. Look what else is at its mountpoint, then mount it.",
+                "{target} exists, but is not mounted. Check what else is at its mountpoint, then mount it.",
                 target=self.target,
             )
         return Message("{target} does not exist. Make it again.", target=self.target)

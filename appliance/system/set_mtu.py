@@ -101,7 +101,7 @@ class TryMtu(MtuOperation, tag="try-mtu"):
 
     def plan(self, facts: Facts) -> Plan:
         seconds, larger = mtu.SECONDS, self.mtu > self.former
-        first = Message("Each computer that is connected is asked first whether frames of {mtu} bytes arrive there. If they do not, you are told which computers that are, and {former} is back after some seconds.", mtu=self.mtu, former=self.former)  # fmt: skip
+        first = Message("Each computer that is connected is asked first whether frames of {mtu} bytes arrive there. If they do not, the page names those computers, and {former} is back after some seconds.", mtu=self.mtu, former=self.former)  # fmt: skip
         then = Message("{port} gets an MTU of {mtu} for {seconds} seconds. If you confirm on the page of the system that everything still works, it stays. Otherwise {former} comes back by itself, also if these pages can no longer be reached.", port=self.port, mtu=self.mtu, seconds=seconds, former=self.former)  # fmt: skip
         return Plan(
             summary=join_messages([first, then]) if larger else then,

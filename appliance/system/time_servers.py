@@ -73,7 +73,7 @@ class SetTimeServers(Operation, tag="set-time-servers"):
     def plan(self, facts: Facts) -> Plan:
         if self.servers:
             summary = Message(
-                "The box asks {servers} for the time. If none of them answers, the clock runs on by itself and drifts by some seconds a week.",
+                "The box asks {servers} for the time. If none of them answers, the clock drifts by some seconds a week.",
                 servers=", ".join(self.servers),
             )
         else:

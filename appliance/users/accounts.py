@@ -230,7 +230,7 @@ class EnableAccount(AccountOperation, tag="enable-account"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return Message(
-            "{name} may still be half open. {what} it again.",
+            "This may be only half done for {name}. {what} it again.",
             name=self.name,
             what=Message("Enable") if self.enabled else Message("Disable"),
         )

@@ -87,7 +87,11 @@ class CreateGroup(GroupMembersOperation, tag="create-group"):
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            Message("The group {name} of {member_text}.", name=self.name, member_text=member_text(self.members)),
+            Message(
+                "The group {name}, with these members: {member_text}.",
+                name=self.name,
+                member_text=member_text(self.members),
+            ),
             (
                 Step(
                     "group",
@@ -139,7 +143,7 @@ class SetMembers(GroupMembersOperation, tag="set-members"):
     def plan(self, facts: Facts) -> Plan:
         return Plan(
             Message(
-                "{name} is {member_text}. Users who are connected keep their access until they connect again.",
+                "The members of {name} are then: {member_text}. Users who are connected keep their access until they connect again.",
                 name=self.name,
                 member_text=member_text(self.members),
             ),

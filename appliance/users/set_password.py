@@ -54,7 +54,7 @@ class SetPassword(AccountOperation, tag="set-password"):
         return False
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return Message("Whether the new password was taken is not certain. Set it again.")
+        return Message("It is not certain that the new password was stored. Set it again.")
 
 
 def job_secret(work: Work) -> str:

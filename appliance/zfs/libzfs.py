@@ -28,7 +28,7 @@ SAID = {
     "ReadOnlyPool": Message("The pool can only be read."),
     "SnapshotExists": Message("A snapshot of this name is there already."),
     "SnapshotNotFound": Message("The snapshot is not there."),
-    "SnapshotIsHeld": Message("It is held, or somebody is reading from it. Release it first."),
+    "SnapshotIsHeld": Message("It is protected, or somebody is reading from it. Release it first."),
     "SnapshotIsCloned": Message("A clone is made from it."),
     "FilesystemNotFound": Message("The folder is not there."),
     "DuplicateSnapshots": Message("The same folder was named twice."),
@@ -244,7 +244,7 @@ def destroy_bookmarks(names: Iterable[str]) -> None:
 def range_space(first: str, last: str) -> int:
     """Bytes that come back when every snapshot from ``first`` to ``last`` of one dataset goes."""
     return int(
-        call_library("lzc_snaprange_space", Message("The space could not be told"), first.encode(), last.encode())
+        call_library("lzc_snaprange_space", Message("The space could not be calculated"), first.encode(), last.encode())
     )
 
 

@@ -152,8 +152,8 @@ def test_steps_and_hints_of_destroying_count():
     assert checked_plan(one, facts(snap(1))).steps[0].title == "Destroy the snapshot tank/photos@s1"
     assert two.recovery_hint("destroy", facts(snap(1), snap(2))) == "2 of them still exist. Destroy them again."
     assert two.recovery_hint("destroy", facts(snap(1))) == "1 of them still exists. Destroy it again."
-    assert list(staying_notes(["x"] * 21))[-1] == "1 more stays, held or cloned."
-    assert list(staying_notes(["x"] * 22))[-1] == "2 more stay, held or cloned."
+    assert list(staying_notes(["x"] * 21))[-1] == "1 more stays, because it is protected or cloned."
+    assert list(staying_notes(["x"] * 22))[-1] == "2 more stay, because they are protected or cloned."
 
 
 def test_snapshots_that_are_due_are_counted():

@@ -123,7 +123,7 @@ def safety_text(member: tuple[Pool, Vdev] | None) -> str:
             name=pool.name
         )
     return gettext(
-        "{name} survives no failed disk at the moment. Do not take this one out before its replacement stands beside it."
+        "{name} survives no failed disk at the moment. Do not take this one out before you have its replacement at hand."
     ).format(name=pool.name)
 
 
@@ -143,9 +143,7 @@ def guide_steps(here: Standing) -> Iterator[GuideStep]:
 def evidence_step(here: Standing) -> tuple[str, str, bool, Links]:
     told = " ".join(text_of(reason[1]) for reason in here.row.reasons if reason[0] in {"failing", "watch"})
     health = reverse("disk_health", args=[here.row.key])
-    nothing = (
-        text_of(here.row.smart_text) if here.row.verdict == "unknown" else gettext("Nothing is counted against it now.")
-    )
+    nothing = text_of(here.row.smart_text) if here.row.verdict == "unknown" else gettext("It counts no faults now.")
     return (gettext("Look at the evidence"), told or nothing, here.is_done(here.is_out, bool(here.wiped)), ((gettext("See figures and graphs"), health),))  # fmt: skip
 
 
@@ -205,10 +203,10 @@ def return_step(here: Standing) -> tuple[str, str, bool, Links]:
             (*other, report),
         )
     if here.row.verdict == "healthy":
-        verdict = gettext("It finds no fault with itself any more. ") + (gettext("It can go back into its pool.") if here.member else gettext("It can be used again."))  # fmt: skip
+        verdict = gettext("It no longer reports a fault. ") + (gettext("It can go back into its pool.") if here.member else gettext("It can be used again."))  # fmt: skip
         return title, verdict, here.over and not here.member, (*back, *other, report)
     if here.row.verdict == "watch":
-        return title, gettext("It still counts something, but nothing that says it is failing. It can go back; what grows is told again. Or send it back under warranty."), False, (*back, *other, report)  # fmt: skip
+        return title, gettext("It still counts something, but nothing that says it is failing. It can go back, and you are alerted again if a figure grows. Or send it back under warranty."), False, (*back, *other, report)  # fmt: skip
     if here.row.verdict != "failing":
         return (
             title,

@@ -76,7 +76,7 @@ class MailForm(SettingsForm):
             "webhook": lazy_text("Webhook"), "webhook_private": lazy_text("Allow webhooks in my own network"),
         }  # fmt: skip
         help_texts = {
-            "critical": lazy_text("The mail address that hears of problems. Separate several by commas."),
+            "critical": lazy_text("Alerts are sent to this mail address. Separate several with commas."),
             "user": lazy_text("Usually the mail address of the mailbox that sends."),
             "sender": lazy_text("The same as the user name until you change it."),
             "authority": lazy_text(
@@ -187,7 +187,7 @@ class MailForm(SettingsForm):
     def reasons_against_mail(self, data: dict[str, Any]) -> Iterator[Reason]:
         """What sending mail needs beyond each field alone."""
         if not data.get("critical") and "critical" not in self.errors:
-            yield Reason("mail-recipient-missing", "Enter the mail address that hears of problems.", field="critical")
+            yield Reason("mail-recipient-missing", "Enter the mail address that alerts are sent to.", field="critical")
         yield from reasons_against_address("sender", str(data.get("sender") or data.get("user") or ""))
         if data.get("user") and data.get("security") == "none":
             yield Reason(

@@ -68,7 +68,7 @@ class BackupForm(forms.Form):
         label=lazy_text("Name of the copy"),
         max_length=60,
         help_text=lazy_format(
-            "It lies in the folder {home} of that pool, or in the folder that was made on that computer. It is not shared, and nobody can change it.",
+            "The copy is stored in the folder {home} of that pool, or in the folder that was created on that computer. It is not shared, and nobody can change it.",
             home=HOME,
         ),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),

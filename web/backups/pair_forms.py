@@ -68,7 +68,7 @@ class ReceiveForm(ReceivedRetention):
         label=lazy_text("Name"),
         max_length=60,
         help_text=lazy_format(
-            "For example the name of the other box. Its copies lie in a folder of this name, in the folder {home} of the pool.",
+            "For example the name of the other box. Its copies are stored in a folder of this name, in the folder {home} of the pool.",
             home=HOME,
         ),
         widget=forms.TextInput(attrs=PLAIN),
@@ -126,7 +126,7 @@ class PairForm(forms.Form):
     address = forms.CharField(
         label=lazy_text("Address of the other Larder"),
         max_length=300,
-        help_text=lazy_text("As it stands beside the code, for example attic.lan or 192.168.1.20."),
+        help_text=lazy_text("As shown beside the code, for example attic.lan or 192.168.1.20."),
         widget=forms.TextInput(attrs=PLAIN),
     )
 

@@ -150,7 +150,7 @@ class SweepForm(forms.Form):
         self.set_choices("workloads", [(name, kind.title) for name, kind in KINDS.items() if self.fits_preset(name)])
         self.set_choices("pool", [(str(pool.guid), pool.name) for pool in facts.pools])
         paths = [(bay.disk.path, gettext('{label}: {model} (serial {serial})').format(label=bay.label.capitalize(), model=bay.disk.model, serial=bay.disk.serial)) for bay in self.usable]  # fmt: skip
-        self.set_choices("sample", [("", gettext("made up, as stated below")), *((str(one.guid), gettext('files of {name}').format(name=one.name)) for one in self.samples)])  # fmt: skip
+        self.set_choices("sample", [("", gettext("generated, as stated below")), *((str(one.guid), gettext('files of {name}').format(name=one.name)) for one in self.samples)])  # fmt: skip
         self.set_choices("disks", paths)
         self.set_choices(
             "counts",

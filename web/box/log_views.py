@@ -34,7 +34,7 @@ PERIODS = {
     "day": lazy_text("Last day"),
     "week": lazy_text("Last week"),
     "start": lazy_text("Since the box started"),
-    "former-start": lazy_text("The start before"),
+    "former-start": lazy_text("Before the last start"),
 }
 # syslog's priorities in words, and the state that draws them.
 WORDS = (

@@ -16,7 +16,7 @@ from web.translation import lazy_text
 VERDICT_STATES: dict[str, Health] = {"healthy": "healthy", "watch": "attention", "failing": "failed"}
 VERDICT_WORDS = {
     "healthy": lazy_text("healthy"),
-    "watch": lazy_text("deserves a look"),
+    "watch": lazy_text("needs attention"),
     "failing": lazy_text("failing"),
     "": lazy_text("not asked yet"),
 }

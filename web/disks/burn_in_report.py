@@ -31,7 +31,7 @@ STAGES = {
     "short": lazy_text("Short self-test"),
     "long": lazy_text("Long self-test"),
     "write": lazy_text("Writing and reading back"),
-    "last": lazy_text("Comparing the drive’s figures"),
+    "last": lazy_text("Comparing the disk’s figures"),
 }
 
 
@@ -127,9 +127,9 @@ def describe_clean(row: BurnIn) -> list[str]:
         else gettext("The self-tests passed.")
         if passed == len(row.tests)
         else gettext("One self-test passed, the other gave no result."),
-        gettext("The drive counts no new faults.")
+        gettext("The disk counts no new faults.")
         if any(name in before and name in after for name in COUNTED)
-        else gettext("The drive reports no figures that could be compared."),
+        else gettext("The disk reports no figures that could be compared."),
     ]
 
 

@@ -83,7 +83,7 @@ def find_bay(key: str) -> Bay:
         raise Http404
     if not bay.disk.path:
         raise Refused(
-            Reason("burn-in-without-name", "This disk tells no serial number, so it could be mistaken for another.")
+            Reason("burn-in-without-name", "This disk reports no serial number, so it could be mistaken for another.")
         )
     if bay.disk.blocked:
         raise Refused(

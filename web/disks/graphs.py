@@ -21,7 +21,7 @@ NAMES = {
     "reported": lazy_text("Errors that could not be corrected (187)"),
     "timeouts": lazy_text("Commands not answered in time (188)"),
     "crc": lazy_text("Transfers damaged on the way (199)"),
-    "media_errors": lazy_text("Errors of its memory"),
+    "media_errors": lazy_text("Memory errors"),
     "spare": lazy_text("Spare memory left, %"),
     "used": lazy_text("Of its promised life used, %"),
     "grown_defects": lazy_text("Sectors that went bad since it was made"),

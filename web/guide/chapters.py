@@ -113,8 +113,8 @@ CHAPTERS = (
     Chapter(
         "growth",
         lazy_text("Make a pool larger"),
-        lazy_text("Compare the ways to more room before you buy disks."),
-        lazy_text("The ways to more room in a pool, side by side."),
+        lazy_text("Compare the ways to get more room before you buy disks."),
+        lazy_text("The ways to get more room in a pool, side by side."),
         lazy_text("more room space expand add disk larger disks raidz expansion capacity"),
     ),
     Chapter(

@@ -46,7 +46,7 @@ class PoolCard(msgspec.Struct, frozen=True):
         if scan is None:
             return ""
         if scan.state == "canceled":
-            return gettext("stopped before its end")
+            return gettext("stopped before it finished")
         if scan.errors:
             return ngettext("{errors} error left", "{errors} errors left", scan.errors).format(errors=scan.errors)
         return (

@@ -112,7 +112,7 @@ def collect_attention(
         return [
             Attention(
                 "notice",
-                gettext("Nothing is wrong now, but nobody would be told of a failure."),
+                gettext("Nothing is wrong now, but nobody would hear of a failure."),
                 gettext("Set up notifications, and send a test that arrives."),
                 reverse("mail_settings"),
                 gettext("Set up notifications"),

@@ -112,8 +112,7 @@ def suspended_advice(pool: Pool, facts: Facts, device_name: Callable[[Vdev], str
             "failed",
             gettext("Put the disks of {name} back, then restart the box.").format(name=pool.name),
             gettext(
-                "The pool has encrypted copies. Where a backup to it was cut off, letting it go on would stop the whole box. What has "
-                "arrived stays, and the next run goes on from there."
+                "The pool has encrypted copies. If a backup to it was cut off, starting the pool again would stop the whole box. What has arrived stays, and the next run continues from there."
             ),
             reverse("box"),
             gettext("Restart the box"),

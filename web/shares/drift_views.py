@@ -46,7 +46,7 @@ class Shown(msgspec.Struct, frozen=True):
         return (
             gettext("the shares over {spoken}").format(spoken=SPOKEN[self.edit.key])
             if self.edit.key in SPOKEN
-            else gettext("what the network is told")
+            else gettext("what is announced in the network")
         )
 
 

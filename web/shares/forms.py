@@ -105,7 +105,7 @@ class SmbForm(NamedForm):
         initial="no",
         required=False,
         help_text=lazy_text(
-            "Everybody means every device in your network, also a visitor's phone. Only for what may be lost and seen."
+            "Everybody means every device in your network, also a visitor's phone. Use it only for files that anybody may see or delete."
         ),
     )
     previous = forms.BooleanField(
@@ -129,7 +129,7 @@ class SmbForm(NamedForm):
         label=lazy_text("Optimise for Macs"),
         required=False,
         help_text=lazy_text(
-            "Keeps what Macs attach to files (tags, colours). Harmless for Windows. It works best on all shares alike."
+            "Keeps what Macs attach to files (tags, colours). Harmless for Windows. It works best if all shares have the same setting."
         ),
     )
     time_machine = time_machine_field()

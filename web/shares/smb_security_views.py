@@ -20,11 +20,11 @@ class ProtectionForm(forms.Form):
     """Both questions are asked in the order of what they cost."""
 
     encryption = forms.ChoiceField(
-        label=lazy_text("Encryption: nobody in the network can read along"),
+        label=lazy_text("Encryption: nobody in the network can read what is sent"),
         widget=forms.RadioSelect,
         error_messages={"required": lazy_text("Choose who has to encrypt.")},
         choices=[
-            ("asked", lazy_text("Where a folder or the other computer asks for it. As usual at home.")),
+            ("asked", lazy_text("Where a folder or the other computer asks for it. This is usual at home.")),
             ("desired", lazy_text("For every computer that can. Slower on a small box; nobody is turned away.")),
             ("required", lazy_text("For everybody. Windows 7, OS X before 10.11, many old televisions and scanners can no longer connect.")),
         ],

@@ -34,7 +34,7 @@ PLAIN = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
 
 class HoldForm(forms.Form):
     why = forms.CharField(
-        label=lazy_text("Reason for the hold"),
+        label=lazy_text("Reason for the protection"),
         max_length=150,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
         help_text=lazy_text("It is shown with your name to everyone who manages this box."),
@@ -87,12 +87,14 @@ class Act(msgspec.Struct, frozen=True):
 
 
 ACTS = {
-    "hold": Act(HoldForm, HoldSnapshot, lazy_text("Hold"), lazy_text("It cannot be destroyed until it is released.")),
+    "hold": Act(
+        HoldForm, HoldSnapshot, lazy_text("Protect"), lazy_text("It cannot be destroyed until it is released.")
+    ),
     "release": Act(
         ReleaseForm,
         ReleaseSnapshot,
         lazy_text("Release"),
-        lazy_text("Every hold of it is removed. The job names each, with who set it and why."),
+        lazy_text("All of its protection is removed. The job names each reason, and who gave it."),
     ),
     "rename": Act(
         RenameSnapshotForm,

@@ -19,7 +19,7 @@ KINDS = {
     "": lazy_text("All"),
     "policy": lazy_text("Automatic"),
     "hand": lazy_text("Not automatic"),
-    "held": lazy_text("Held"),
+    "held": lazy_text("Protected"),
 }
 ORDERS = {"": lazy_text("Newest first"), "size": lazy_text("Largest first"), "name": lazy_text("By name")}
 

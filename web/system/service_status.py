@@ -75,7 +75,7 @@ def program_troubles(*, worker: bool, broker: bool) -> Iterator[Trouble]:
             "worker",
             gettext("Larder's worker is not running."),
             gettext(
-                "What you see may be old, and nothing can be changed until it runs again. It restarts by itself; if this stays, restart the box or run: systemctl restart larder-worker"
+                "What you see may be old, and nothing can be changed until it runs again. It restarts by itself; if that does not help, restart the box or run: systemctl restart larder-worker"
             ),
         )
     if not broker:

@@ -138,9 +138,9 @@ def own_name() -> str:
 
 def explain(said: str) -> str:
     if "unknown name" in said:
-        return Message("There is no computer with that name. Look at it, or enter its address.")
+        return Message("There is no computer with that name. Check the name, or enter its address.")
     if "refused" in said.lower():
-        return Message("Look at the address, and at the port if it has one.")
+        return Message("Check the address, and the port if it has one.")
     return Message("Is it switched on and connected to the network?")
 
 
@@ -170,7 +170,7 @@ def remote_of(key: str, host: str, public: str, found: Acceptance) -> Remote:
     try:
         user, root = settings.check_user(found.user), settings.check_remote_name(found.root)
     except Refused as refused:
-        raise Failed(Message("{host} names a folder or user that cannot be", host=host), AGAIN) from refused
+        raise Failed(Message("{host} named a folder or user that is not valid", host=host), AGAIN) from refused
     if not 1 <= found.port <= 65535:
-        raise Failed(Message("{host} names a port that cannot be", host=host), AGAIN)
+        raise Failed(Message("{host} named a port that is not valid", host=host), AGAIN)
     return Remote(key, host, found.port, user, root, public_key=public, paired=True)

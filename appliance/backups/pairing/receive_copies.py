@@ -112,7 +112,7 @@ class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
                 Step("server", Message("Look for the ssh server of this box"), "sshd -T", self.look_for_server),
                 *([command_step("home", Message("Create {pool}/{home}", pool=self.pool, home=HOME), home)] if home else []),
                 command_step("folder", Message("{what} {root} for copies", what=Message("Keep") if known else Message("Create"), root=self.root), self.folder_argv(known), affects=[self.root], undo=Message("It can be destroyed again")),
-                command_step("rights", Message("Let copies be added, and nothing be destroyed or changed"), allow, affects=[self.root], undo=shlex.join(["zfs", "unallow", *allow[2:]])),
+                command_step("rights", Message("Allow copies to be added, but nothing to be destroyed or changed"), allow, affects=[self.root], undo=shlex.join(["zfs", "unallow", *allow[2:]])),
                 Step("note", Message("Look at the folder again and note the pairing"), f"write {receivers.receiver_file(self.receiver)}", self.note),
             ),
             identity={"operation": msgspec.to_builtins(self), "pool": facts_guid(facts, self.pool), "known": known.guid if known else 0},
@@ -149,7 +149,7 @@ class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
         wrong = [key for key, value in wanted.items() if found.get(key) != value]
         if wrong or not found.get("guid", "").isdecimal():
             raise Failed(
-                Message("{root} is not as it was set", root=self.root),
+                Message("{root} does not have the settings that Larder gave it", root=self.root),
                 Message("Different: {names}.", names=", ".join(wrong) or "guid"),
             )
         lines = command.run(["zfs", "allow", self.root]).stdout.splitlines()

@@ -184,7 +184,7 @@ def end_access(receiver: Receiver) -> None:
                 Message(
                     "{receiver} is no longer let in, but what it was sending has not ended yet", receiver=receiver.name
                 ),
-                Message("It ends with the connection. Remove it again to see whether it has."),
+                Message("Its access ends when the connection does. Choose Remove again to check."),
             )
         for pid in pids:
             try:

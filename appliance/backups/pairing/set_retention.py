@@ -37,7 +37,7 @@ def kept_text(keep: Keep | None) -> str:
 
 def silence_text(days: int) -> str:
     if not days:
-        return Message("No alert tells you when the other box no longer brings copies.")
+        return Message("You get no alert when the other box no longer sends copies.")
     return Message("You are alerted when the other box has not connected for {days} days.", days=days)
 
 

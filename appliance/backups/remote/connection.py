@@ -115,7 +115,7 @@ def unreachable(remote: Remote, said: str) -> Unreachable:
         (r"permission denied \(|too many authentication failures", "remote-key-refused",
          Message("{host} does not let this box in as {user}", host=host, user=remote.user), REMOVED_THERE if remote.paired else Message("Add the line with the key to authorized_keys of {user} there. The file must belong to {user}.", user=remote.user)),
         ("could not resolve hostname|name or service not known", "remote-unknown-name",
-         Message("There is no computer with the name {host}", host=host), Message("Look at the name, or enter its address.")),
+         Message("There is no computer with the name {host}", host=host), Message("Check the name, or enter its address.")),
         ("connection refused", "remote-no-ssh",
          Message("Nothing answers at {place}", place=place), Message("Switch on the ssh server there, and look at the port.")),
         ("no route to host|network is unreachable|timed out|timeout", "remote-no-route",

@@ -144,7 +144,7 @@ class DrillRemote(DrillOperation, Operation, tag="drill-remote"):
         restores = [self.restore_step(one, expected[one.guid], task, remote, run) for one in tree]
         return Plan(
             summary=Message(
-                "{count} fetched from {host}, about {size}, to {scratch}, where nobody sees it. Every name, size, owner, access right, attribute and content is compared with the snapshot here that it is a copy of. Then all of it is removed.",
+                "{count} fetched from {host}, about {size}, to {scratch}, where nobody can see it. Every name, size, owner, access right, attribute and content is compared with the snapshot here that it was copied from. Then all of it is removed.",
                 count=drill.count_text(len(tree)),
                 host=remote.host,
                 size=size_text(size_of(tree)),
@@ -158,7 +158,7 @@ class DrillRemote(DrillOperation, Operation, tag="drill-remote"):
                 "remote": [remote.host, remote.port, remote.user, remote.root, remote.host_key],
             },
             warnings=tuple(self.warnings(sealed, volumes, keys)),
-            undo=Message("Nothing of yours is changed, here or there. You can stop it at any time."),
+            undo=Message("Your own files are not changed, here or there. You can stop it at any time."),
         )
 
     def warnings(self, sealed: Sequence[Dataset], volumes: Sequence[Dataset], keys: StoredKeys) -> Iterator[str]:

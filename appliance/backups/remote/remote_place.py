@@ -71,7 +71,7 @@ class RemotePlace:
         text = connection.ask(self.remote, ("token", name)).strip()
         if not TOKEN.fullmatch(text):
             raise Failed(
-                Message("{host} says nothing of what was interrupted", host=self.remote.host), Message("Try again.")
+                Message("{host} does not say what was interrupted", host=self.remote.host), Message("Try again.")
             )
         return text
 

@@ -75,7 +75,7 @@ class AddRemote(RemoteOperation, tag="add-remote"):
             yield Reason("remote-known", "That computer was added a moment ago.")
         same = (self.host, self.port, self.user, self.root)
         if any((one.host, one.port, one.user, one.root) == same for one in facts.remotes):
-            yield Reason("remote-twice", "That folder on {host} is already among the places for backups.", field="root", host=self.host)  # fmt: skip
+            yield Reason("remote-twice", "Backups can already go to that folder on {host}.", field="root", host=self.host)  # fmt: skip
         yield from settings.check_room(facts.remotes)
 
     def plan(self, facts: Facts) -> Plan:
@@ -169,7 +169,7 @@ class ConfirmHostKey(RemoteOperation, tag="confirm-host-key"):
         if fingerprint_of(remote.offered_key) != self.fingerprint:
             raise Refused(host_key_other(remote))
         settings.pin_host_key(remote, remote.offered_key)
-        work.note(Message("{host} is known by {fingerprint}.", host=remote.host, fingerprint=self.fingerprint))
+        work.note(Message("Larder recognises {host} by {fingerprint}.", host=remote.host, fingerprint=self.fingerprint))
 
     def probe(self, step: str, facts: Facts) -> bool:
         found = facts.remote(self.remote)
@@ -195,7 +195,8 @@ class TestRemote(RemoteOperation, tag="test-remote"):
         return Plan(
             title=Message("Test {host}", host=remote.host),
             summary=Message(
-                "Larder asks {host} what it is and what it may do there. Nothing is changed.", host=remote.host
+                "Larder asks {host} which system runs there and what this box may do on it. Nothing is changed.",
+                host=remote.host,
             ),
             steps=(Step("test", Message("Ask {host}", host=remote.host), words, self.test),),
             identity={"operation": msgspec.to_builtins(self)},
@@ -225,7 +226,7 @@ class TestRemote(RemoteOperation, tag="test-remote"):
         if remote.restore_problem:
             work.note(
                 Message(
-                    "Backups can go there, but nothing can be brought back yet. {restore_problem}",
+                    "Backups can go there, but nothing can be restored from there yet. {restore_problem}",
                     restore_problem=remote.restore_problem_text,
                 )
             )

@@ -153,7 +153,7 @@ def check_room(remotes: Sequence[Remote]) -> Iterator[Reason]:
 
 
 def remote_missing() -> Reason:
-    return Reason("remote-missing", "That computer is no longer among those that backups go to. Add it again.")
+    return Reason("remote-missing", "Backups can no longer go to that computer. Add it again.")
 
 
 # --- writing (root) ---------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from appliance.shares import publish, teardown
 
 FORMATS = {"passphrase": "passphrase", "key file": "hex"}
 STORED_KEY_MEANS = Message(
-    "This box then unlocks it after each start. A thief of the whole box has the key and the files; the disks alone, without this box's system disk, stay locked."
+    "This box then unlocks it after each start. Somebody who steals the whole box has the key and the files; the disks alone, without this box's system disk, stay locked."
 )
 
 

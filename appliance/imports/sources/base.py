@@ -91,7 +91,7 @@ def unreachable(task: FileImport, said: str, advice: str) -> SourceAway | None:
     if UNKNOWN_NAME.search(said):
         return SourceAway(
             Message("There is no computer with the name {host}", host=task.host),
-            Message("Look at the name, or enter its address."),
+            Message("Check the name, or enter its address."),
         )
     if REFUSED.search(said):
         return SourceAway(Message("Nothing answers at {place}", place=place_of(task)), advice)

@@ -65,7 +65,7 @@ def explain_mount(task: FileImport, result: Result) -> Failed:
         )
     if "not supported" in said or "not registered" in said:
         return Failed(
-            Message("{host} offers no NFS that this box speaks", host=task.host),
+            Message("{host} offers no version of NFS that this box supports", host=task.host),
             Message("Switch on NFS version 3 or 4 there."),
         )
     if found := unreachable(task, said, Message("Switch on NFS there, and look at the port.")):

@@ -72,7 +72,7 @@ def explain_mount(task: FileImport, result: Result) -> Failed:
     if "error(95)" in said or ("error(112)" in said and answers(task)):
         # Also what a server is that takes connections and hangs, so a run waits for it.
         return SourceAway(
-            Message("{host} speaks no SMB that this box accepts", host=task.host),
+            Message("{host} offers no version of SMB that this box accepts", host=task.host),
             Message("Switch on SMB 2 or 3 there. SMB 1 is not safe, so Larder does not use it."),
         )
     if found := unreachable(

@@ -128,7 +128,7 @@ class AddLog(AddAuxVdev, tag="add-log"):
             ),
             warnings=self.plan_warnings(facts, ashift),
             undo=Message("The log can be removed at any time without loss."),
-            details={Message("It costs"): advice.costs, Message("It brings"): advice.brings},
+            details={Message("Cost"): advice.costs, Message("Benefit"): advice.brings},
         )
 
     def plan_warnings(self, facts: Facts, ashift: int) -> Iterator[str]:
@@ -164,5 +164,5 @@ class AddCache(AddAuxVdev, tag="add-cache"):
             ),
             warnings=aux_rules.cache_warnings(disks),
             undo=Message("The cache can be removed at any time without loss."),
-            details={Message("It costs"): advice.costs, Message("It brings"): advice.brings},
+            details={Message("Cost"): advice.costs, Message("Benefit"): advice.brings},
         )

@@ -154,7 +154,7 @@ class VdevOperation(Operation):
             identity=self.identity(facts),
             losses=self.losses(facts),
             warnings=tuple(warnings),
-            undo=Message("Nothing can bring back what the disks held before.") if full else undo,
+            undo=Message("What was on the disks before cannot be recovered.") if full else undo,
             type_to_confirm=self.pool if full else "",
             details=details or {},
         )

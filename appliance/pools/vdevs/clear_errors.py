@@ -53,9 +53,7 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
         if pool.state == "SUSPENDED" and holds_raw_copies(pool, facts):
             yield Reason(
                 "pool-needs-restart",
-                "{pool} has copies that are received encrypted. Where a backup to such a pool was cut off, letting it go on "
-                "stops the whole box (a fault of ZFS). Put its disk back and restart the box instead. What has arrived stays, "
-                "and the next run goes on from there.",
+                "{pool} has copies that are received encrypted. If a backup to such a pool was cut off, starting the pool again stops the whole box (a bug in ZFS). Put its disk back and restart the box instead. What has arrived stays, and the next run continues from there.",
                 field="vdev",
                 pool=self.pool,
             )
@@ -101,7 +99,7 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
             summary = Message("{pool} continues to expand onto its new disk, from where it stopped.", pool=self.pool)
         else:
             summary = Message(
-                "The counts are set to zero, so that new errors can be told from old ones. The counts until now are shown below. No data is changed."
+                "The counts are set to zero, so that new errors stand out. The counts until now are shown below. No data is changed."
             )
             step = Message("Clear the counts")
         return Plan(

@@ -194,7 +194,7 @@ class AdoptDrift(DriftDecision, tag="adopt-drift"):
     def plan(self, facts: Facts) -> Plan:
         known = {one.dataset: facts.dataset(one.dataset) for one in self.changes}
         return Plan(
-            summary=Message("What you changed by hand becomes the folders' own settings, so that Larder writes it from now on. Comments and spacing are not kept in the file.") if self.changes else Message("Your changes are comments and spacing alone: Larder writes the file again in its own hand. The shares stay as they are."),
+            summary=Message("What you changed by hand becomes the folders' own settings, so that Larder writes it from now on. Comments and spacing are not kept in the file.") if self.changes else Message("Your changes are only comments and spacing: Larder writes the file again in its own format. The shares stay as they are."),
             steps=(
                 self.keep_step(),
                 Step(

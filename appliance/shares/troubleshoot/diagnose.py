@@ -190,7 +190,7 @@ def service_checks(seen: Diagnosis) -> Iterator[Check]:
     if seen.unit != "active":
         failed = Message("{title} has failed", title=title)
         said = failed if seen.unit == "failed" else Message("{title} does not run", title=title)
-        yield Check("service", "failed", said, Message("Without it nobody is served."), "serve")
+        yield Check("service", "failed", said, Message("Without it, nobody can reach the share."), "serve")
         return
     yield Check("service", "healthy", Message("{title} runs", title=title))
     if not seen.port:
@@ -216,7 +216,7 @@ def announced_check(seen: Diagnosis) -> Check:
         return Check(
             "announced",
             "empty",
-            Message("Whether it is announced could not be asked"),
+            Message("Larder could not find out whether it is announced"),
             Message("Avahi does not answer on this box."),
         )
     if seen.announced:
@@ -246,7 +246,7 @@ def address_checks(setting: ShareSetting, seen: Diagnosis, asked_from: str) -> I
         yield Check("address", "failed", Message("Your computer ({address}) is not let in", address=address), outside, edit)  # fmt: skip
     else:
         text = Message(
-            "{outside} Whether {address} has one of those names cannot be told from here.",
+            "{outside} Whether {address} has one of those names cannot be seen from here.",
             outside=outside,
             address=address,
         )
@@ -279,7 +279,7 @@ def person_checks(setting: ShareSetting, seen: Diagnosis) -> Iterator[Check]:
     if seen.account == "locked":
         yield Check("account", "failed", Message("The user {who} is disabled", who=who), Message("Set a password: that enables the user again."), "password")  # fmt: skip
     elif seen.account == "strange":
-        text = Message("It has no password for this. Set one: it then holds for SMB and AFP.")
+        text = Message("This user has no password for it. Set one: it then works for SMB and AFP.")
         # Samba takes a name that it does not know as a guest.
         state = "attention" if for_guests(setting, seen) else "failed"
         yield Check("account", state, Message("{service} does not know a password of {who}", service=TITLES[seen.protocol], who=who), text, "password")  # fmt: skip

@@ -117,7 +117,7 @@ class RepublishShare(Operation, tag="republish-share"):
         return not one.owned.drifted() and dataset.mountpoint in {place for _name, place in one.served()}
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return Message("Ask again why it cannot be seen: the page says what is still in the way.")
+        return Message("Check again: the page says what is still in the way.")
 
 
 class OpenTopFolder(Operation, tag="open-top-folder"):

@@ -46,7 +46,7 @@ def nvme(appliance: Machine, visitor: Visitor, told: None) -> None:
     [
         pytest.param(1, "disk.failing", "its spare memory is used up", marks=pytest.mark.soak),
         (4, "disk.failing", "unreliable"),
-        pytest.param(8, "disk.failing", "takes no more writes", marks=pytest.mark.soak),
+        pytest.param(8, "disk.failing", "accepts no more writes", marks=pytest.mark.soak),
         pytest.param(16, "disk.failing", "protection against a power cut", marks=pytest.mark.soak),
         pytest.param(32, "disk.failing", "persistent memory region has become unreliable", marks=pytest.mark.soak),
         pytest.param(2, "disk.watch", "warmer or colder", marks=pytest.mark.soak),

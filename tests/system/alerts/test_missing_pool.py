@@ -8,7 +8,7 @@ from tests.system import alerting
 from tests.system.mailbox import text_of
 from tests.visitor import create_pool, disk_paths
 
-MISSING = "other is not there"
+MISSING = "other is missing"
 
 
 def start_again(appliance: Machine, disks: tuple[DiskModel, ...]) -> None:

@@ -127,11 +127,9 @@ def test_difference_is_told_with_its_path_and_nothing_stays(appliance, visitor, 
     before = everything(appliance)
     job = drill(visitor, task)
     said = visitor.ended(job)
-    assert "1 differences between tank/photos and what its copy restores" in said, said
-    assert f"{spoilt}: has other contents" in said, said
+    assert "Differences between tank/photos and what its copy restores (1)" in said, said
+    assert f"{spoilt}: has different contents" in said, said
     assert '"different":1' in result(visitor, job)
     assert everything(appliance) == before
-    visitor.wait_until(task, "restores differently", f"{spoilt}: has other contents", timeout=120)
-    visitor.wait_until(
-        "/alerts/", "Restoring the backup of tank/photos brings back something else", spoilt, timeout=120
-    )
+    visitor.wait_until(task, "restores differently", f"{spoilt}: has different contents", timeout=120)
+    visitor.wait_until("/alerts/", "The backup of tank/photos does not restore what it should", spoilt, timeout=120)

@@ -223,7 +223,7 @@ def test_removed_box_is_out_at_once_and_its_copies_stay(appliance, visitor, rece
 
 def test_folder_of_a_removed_box_is_used_again(appliance, visitor, task):
     before = there(appliance)
-    visitor.wait_until("/backups/receiving/", "No other Larder brings copies here", timeout=90)
+    visitor.wait_until("/backups/receiving/", "No other Larder sends copies here", timeout=90)
     receiver = receive(visitor, "The copies that are in it stay")
     assert there(appliance) == before
     assert pair(visitor, show_code(visitor, receiver)).startswith("Done.")

@@ -73,7 +73,7 @@ def try_key(visitor: Visitor, task: str, phrase: str) -> str:  # noqa: F811
 
 def test_passphrase_is_tried_on_the_encrypted_copy_and_unlocks_nothing(appliance, visitor, task):  # noqa: F811
     visitor.wait_until(task, "Nobody has tried yet whether the key", "Back up now", timeout=180)
-    assert "This does not open the copy of tank/photos/secret" in try_key(visitor, task, "another phrase")
+    assert "This key does not open the copy of tank/photos/secret" in try_key(visitor, task, "another phrase")
     assert try_key(visitor, task, PHRASE).startswith("Done.")
     visitor.wait_until(task, "1 of 1 encrypted copy opens.", timeout=90)
     assert appliance.run("zfs", "get", "-H", "-o", "value", "keystatus", f"{COPY}/secret").strip() == "unavailable"

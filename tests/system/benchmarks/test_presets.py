@@ -165,7 +165,10 @@ def test_pool_in_use_is_tested_in_a_scratch_folder(visitor, appliance):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"workloads": ["dd-write"], "zeros": "on", "compressions": ["lz4"]}, "Zeros on a pool that compresses"),
+        (
+            {"workloads": ["dd-write"], "zeros": "on", "compressions": ["lz4"]},
+            "A pool that compresses does not write zeros",
+        ),
         ({"workloads": ["seq-read"], "aside": []}, "fit into memory"),
     ],
     ids=["zeros", "memory"],
@@ -191,7 +194,7 @@ def test_limited_memory_lets_little_data_count_and_is_restored(visitor, applianc
     said = ended(visitor, path)
     assert ">done<" in said.text, everything_told(visitor, path)
     assert "does not count" not in said.words, everything_told(visitor, path)
-    assert "held at 128 MiB" in said.words
+    assert "limited to 128 MiB" in said.words
     after = memory()
     assert (after["c_max"], after["c_min"]) == (before["c_max"], before["c_min"])
     assert appliance.run("cat", "/sys/module/zfs/parameters/zfs_arc_max").strip() == "0"

@@ -21,7 +21,7 @@ def test_a_checkpoint_from_taking_to_discarding(visitor, appliance):
 
     moving.done(visitor, moving.end_review(visitor, guid, "checkpoint"))
     assert kept(appliance) not in {"-", ""}
-    visitor.wait_until(f"/pools/{guid}/", "The checkpoint from", "Rewind to it", timeout=60)
+    visitor.wait_until(f"/pools/{guid}/", "The checkpoint from", "Put the pool back to it", timeout=60)
     assert visitor.get(f"/pools/{guid}/end/checkpoint/").status == 409
 
     # The risky act.

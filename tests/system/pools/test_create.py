@@ -132,7 +132,7 @@ def test_equal_partitions_give_a_protected_and_an_unprotected_pool(appliance, vi
     promised = judge_layout([Candidate(size) for size in sizes], LayoutChoice("raidz1", 1, 0, equal=True))
     review = reviewed(visitor, "even", data, "raidz1-1-0-equal", rest="spill")
     assert "sgdisk --clear" in review.words
-    assert "protected by nothing" in review.words
+    assert "not protected" in review.words
     # What the pool before left on them is erased, so the name has to be typed.
     assert "This will be erased" in review.words
     said = visitor.ended(visitor.confirm(review, typed="even"), timeout=300)

@@ -197,7 +197,7 @@ def test_where_the_moments_before_do_not_help_all_are_searched_read_only_first(v
 
     moving.look(visitor, "hurt", "damaged", "As a last resort")
     review = moving.review_import(visitor, guid, name="hurt", last_resort="on")
-    assert "everything written to the pool after the newest moment that is whole" in review.words
+    assert "everything written to the pool after the newest intact state" in review.words
     assert visitor.send("/jobs/confirm/", review.hidden()).status == 400, "the name has to be typed"
     assert moving.bring_in(visitor, guid, typed="hurt", name="hurt", last_resort="on").startswith("Done.")
     assert appliance.run("cat", "/hurt/first.txt") == "kept\n"

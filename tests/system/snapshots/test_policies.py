@@ -54,7 +54,7 @@ def test_destroying_chosen_snapshots_keeps_held_and_cloned_ones(visitor, applian
     appliance.run("zfs", "clone", "tank/photos@c", "tank/copy")
     page = visitor.wait_until(photos, " b protected ", " c cloned as tank/copy ", timeout=90)
     review = press(visitor, photos, "/snapshots/destroy/", snapshot=chosen(page.text, "a", "b", "c"))
-    assert "tank/photos@b: it is held" in review.words
+    assert "tank/photos@b: it is protected" in review.words
     assert "tank/copy is a clone of it" in review.words
     said = visitor.ended(visitor.confirm(review))
     assert said.startswith("Done."), said

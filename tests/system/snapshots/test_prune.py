@@ -52,7 +52,7 @@ def test_destroying_hundreds_names_those_that_stay(visitor, appliance, many):
     appliance.run("zfs", "snapshot", "tank/many@other")
     known(visitor, appliance, "tank/many@other")
     page = review(visitor, many, "a")
-    assert "It stays: tank/many@a0300: it is held" in page.words
+    assert "It stays: tank/many@a0300: it is protected" in page.words
     assert "It stays: tank/many@a0400: the folder tank/copy is a clone of it" in page.words
     # One is held and one destroyed after the review was shown.
     appliance.run("zfs", "hold", "backup", "tank/many@a0500")
@@ -62,7 +62,11 @@ def test_destroying_hundreds_names_those_that_stay(visitor, appliance, many):
     assert said.startswith("Done."), said
     assert sorted(left(appliance)) == ["a0300", "a0400", "a0500", "other"]
     log = visitor.get(f"/jobs/{job}/").words
-    for offender in ("a0300: it is held", "a0400: the folder tank/copy is a clone of it", "a0500: it is held"):
+    for offender in (
+        "a0300: it is protected",
+        "a0400: the folder tank/copy is a clone of it",
+        "a0500: it is protected",
+    ):
         assert f"It stays: tank/many@{offender}" in log
     for name in ("a0300", "a0500"):
         appliance.run("zfs", "release", "backup", f"tank/many@{name}")

@@ -50,7 +50,7 @@ def test_rollback_refuses_while_newer_snapshot_is_held_or_cloned(visitor, applia
     go_on(appliance, "four")  # unlike a hold or clone, a new snapshot makes the pages read again
     visitor.wait_until(photos, " two protected ", " three cloned as tank/copy ", " four ", timeout=90)
     page = review(visitor, appliance, way_back=False)
-    assert "tank/photos@two: it is held" in page.words
+    assert "tank/photos@two: it is protected" in page.words
     assert "tank/copy is a clone of it" in page.words
     appliance.run("zfs", "destroy", "tank/copy")
     job_of(visitor, f"{known(visitor, appliance, 'tank/photos@two')}release/")

@@ -228,7 +228,7 @@ def test_a_system_disk_that_takes_no_writes_is_told_by_mail_once(appliance, visi
     appliance.shell("sync; echo u > /proc/sysrq-trigger")
     try:
         wait_for("a disk that takes no writes", lambda: appliance.shell("findmnt -no OPTIONS -T /var/lib/larder").startswith("ro"), timeout=60)  # fmt: skip
-        alerting.arrived(post, "takes no writes")
+        alerting.arrived(post, "cannot be written to")
         assert appliance.run("systemctl", "is-active", "larder-worker").strip() == "active"
     finally:
         appliance.cut_power()

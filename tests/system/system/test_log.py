@@ -42,7 +42,7 @@ def test_a_line_is_found_by_its_area_and_severity_and_by_no_other(appliance, vis
     assert "canary-login refused" in access.words
     assert "canary-disk" not in access.words
     none = visitor.get(log_address(area="access", severity="error", period="day", text="canary"))
-    assert "Nothing in this time fits." in none.words
+    assert "Nothing in this period matches." in none.words
     everything = visitor.get(log_address(text="CANARY"))
     assert everything.words.index("canary-login") < everything.words.index("canary-disk"), "newest first"
 

@@ -92,7 +92,7 @@ def test_typed_key_is_tried_and_a_wrong_one_is_nobodys_fault(tried, typed, opene
     if opened:
         assert run(check(typed=True), work) == KeyCheck(1, 1)
     else:
-        with pytest.raises(Failed, match="This does not open"):
+        with pytest.raises(Failed, match="This key does not open"):
             run(check(typed=True), work)
         assert any('"opened":0' in note and '"wrong":[]' in note for note in work.notes)
     assert typed not in " ".join(work.notes) + " ".join(word for argv, _given in tried for word in argv)

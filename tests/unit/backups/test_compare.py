@@ -67,14 +67,14 @@ def changed(path: Path) -> None:
 @pytest.mark.parametrize(
     ("act", "said"),
     [
-        (lambda copy: changed(copy / "trip/deep/two"), "trip/deep/two: has other contents"),
-        (lambda copy: (copy / "trip/deep/two").chmod(0o600), "trip/deep/two: has other access rights"),
-        (lambda copy: os.setxattr(copy / "trip/deep/two", "user.note", b"lost"), "trip/deep/two: has other attributes or access rights"),
-        (lambda copy: os.removexattr(copy / "trip/deep/two", "user.note"), "trip/deep/two: has other attributes or access rights"),
+        (lambda copy: changed(copy / "trip/deep/two"), "trip/deep/two: has different contents"),
+        (lambda copy: (copy / "trip/deep/two").chmod(0o600), "trip/deep/two: has different access rights"),
+        (lambda copy: os.setxattr(copy / "trip/deep/two", "user.note", b"lost"), "trip/deep/two: has different attributes or access rights"),
+        (lambda copy: os.removexattr(copy / "trip/deep/two", "user.note"), "trip/deep/two: has different attributes or access rights"),
         (lambda copy: keep_time(copy / "trip/deep", (copy / "trip/deep/two").unlink), "trip/deep/two: missing in the copy"),
         (lambda copy: keep_time(copy / "trip", lambda: (copy / "trip/more").write_text("")), "trip/more: only in the copy"),
-        (lambda copy: os.utime(copy / "trip/deep", (1, 1)), "trip/deep: has another time"),
-        (lambda copy: keep_time(copy / "trip/deep/two", lambda: (copy / "trip/deep/two").write_text("longer")), "trip/deep/two: has another size"),
+        (lambda copy: os.utime(copy / "trip/deep", (1, 1)), "trip/deep: has a different time"),
+        (lambda copy: keep_time(copy / "trip/deep/two", lambda: (copy / "trip/deep/two").write_text("longer")), "trip/deep/two: has a different size"),
     ],
     ids=["contents", "mode", "attribute", "attribute gone", "missing", "more", "time", "size"],
 )  # fmt: skip
@@ -90,13 +90,13 @@ def test_link_that_leads_elsewhere_is_found(pair):
     link.unlink()
     link.symlink_to("trip/two")
     os.utime(link, ns=(found.st_atime_ns, found.st_mtime_ns), follow_symlinks=False)
-    assert "link: leads elsewhere" in compare(pair).differences
+    assert "link: points elsewhere" in compare(pair).differences
 
 
 def test_folder_that_became_a_link_is_named_and_not_followed(pair):
     shutil.rmtree(pair[1] / "trip")
     (pair[1] / "trip").symlink_to("/etc")
-    assert "trip: is something else" in compare(pair).differences
+    assert "trip: is of a different kind" in compare(pair).differences
 
 
 def test_everything_is_read_once_in_a_cycle(pair):
@@ -127,7 +127,7 @@ def test_only_the_first_of_many_differences_are_named_and_all_are_counted(pair):
 def test_folder_itself_is_compared(pair):
     pair[1].chmod(0o700)
     (pair[0]).chmod(0o755)
-    assert compare(pair).differences == ["the folder itself: has other access rights"]
+    assert compare(pair).differences == ["the folder itself: has different access rights"]
 
 
 def test_path_that_is_no_text_is_told_so_that_it_can_be_written_anywhere(pair):

@@ -116,7 +116,7 @@ def compared(monkeypatch) -> list[tuple[str, str]]:
         pairs.append((opened[here], opened[there]))
         result.files += 4
         if name in getattr(compare, "different", ()):
-            result.differs("one.jpg", "has other contents")
+            result.differs("one.jpg", "has different contents")
 
     monkeypatch.setattr(private_mount, "root_of", root_of)
     monkeypatch.setattr(drill_base, "compare_opened", compare)
@@ -221,10 +221,10 @@ def test_encrypted_folder_is_compared_with_the_stored_key(zfs, compared, stored,
 def test_difference_fails_with_its_path_and_nothing_stays(zfs, compared):
     drill_base.compare_opened.different = ("tank/photos/trip 2019",)  # type: ignore[attr-defined]
     work = Working()
-    with pytest.raises(Failed, match=r"1 differences .*: one\.jpg: has other contents"):
+    with pytest.raises(Failed, match=r"Differences .* \(1\): one\.jpg: has different contents"):
         for step in plan().steps:
             step.run(work)
-    assert result_of(work.notes).differences == ("one.jpg: has other contents",)
+    assert result_of(work.notes).differences == ("one.jpg: has different contents",)
     assert SCRATCH not in zfs.own
 
 

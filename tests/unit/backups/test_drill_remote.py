@@ -250,10 +250,10 @@ def test_original_that_loses_that_moment_meanwhile_is_compared_with_nothing_else
 def test_difference_fails_with_its_path_and_nothing_stays(peer, zfs, streams, compared):  # noqa: F811
     drill_base.compare_opened.different = ("tank/photos/trip 2019",)  # type: ignore[attr-defined]
     work = Working()
-    with pytest.raises(Failed, match=r"1 differences .*: one\.jpg: has other contents"):
+    with pytest.raises(Failed, match=r"Differences .* \(1\): one\.jpg: has different contents"):
         for step in plan().steps:
             step.run(work)
-    assert result_of(work.notes).differences == ("one.jpg: has other contents",)
+    assert result_of(work.notes).differences == ("one.jpg: has different contents",)
     assert not left_of_it(zfs)
 
 

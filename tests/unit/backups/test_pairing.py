@@ -330,7 +330,7 @@ def test_removal_of_a_box_that_did_not_end_can_be_repeated(here, monkeypatch, co
     monkeypatch.setattr(os, "kill", lambda _pid, _signal: None)
     monkeypatch.setattr(time, "sleep", lambda _seconds: None)
     remove = RemoveReceiver(receiver="0badcafe")
-    with pytest.raises(Failed, match="Remove it again"):
+    with pytest.raises(Failed, match="Choose Remove again"):
         checked_plan(remove, known_here()).steps[0].run(Working())
     assert authorized() == [] and not receivers.receiver_file("0badcafe").exists()
     with expect_refusal("receiver-missing"):
@@ -543,7 +543,7 @@ def test_answer_of_somebody_in_between_sets_nothing_up(network):
         ((0, "200\n<html>", ""), "does not answer as a Larder does"),
         ((0, "200\n" + "[" * 4000, ""), "does not answer as a Larder does"),
         ((0, "", ""), "does not answer as a Larder does"),
-        ((1, "", "Connection refused"), "Look at the address"),
+        ((1, "", "Connection refused"), "Check the address"),
         ((1, "", "unknown name"), "no computer with that name"),
         ((1, "", "timed out"), "switched on"),
     ],

@@ -70,7 +70,7 @@ def test_snapshot_of_another_computer_arrives_whole(tmp_path, order):
     ],
 )
 def test_package_of_another_computer_does_not_reach_zfs(tmp_path, stream):
-    with pytest.raises(Failed, match="not one snapshot alone"):
+    with pytest.raises(Failed, match="not send exactly one snapshot"):
         send_foreign(tmp_path, stream)
     assert (tmp_path / "b").read_bytes() == b""
 

@@ -255,7 +255,7 @@ def test_run_whose_bytes_reached_the_disks_counts():
 
 def test_zeros_on_a_compressed_pool_do_not_count():
     zeros = case(workload="dd-write", zeros=True, compression="lz4")
-    assert any("Zeros" in reason for reason in validity.invalid_reasons(zeros, WRITTEN, moved(written=MIB)))
+    assert any("write zeros" in reason for reason in validity.invalid_reasons(zeros, WRITTEN, moved(written=MIB)))
     plain = case(workload="dd-write", zeros=True)
     assert list(validity.invalid_reasons(plain, WRITTEN, moved(written=4 * GIB))) == []
     assert list(validity.invalid_reasons(plain, WRITTEN, moved(written=MIB)))
@@ -338,7 +338,7 @@ def test_overlapping_runs_have_no_winner():
     said = conclusions.summarize_results([block])[0]
     assert (
         said
-        == "Large files, writing: no clear difference. All lie between 115 MB/s and 123 MB/s, and their runs overlap."
+        == "Large files, writing: no clear difference. All are between 115 MB/s and 123 MB/s, and their runs overlap."
     )
 
 
@@ -352,7 +352,7 @@ def test_d37_single_case_has_a_conclusion_too():
 def test_close_medians_have_no_winner_even_without_overlap():
     (block,) = ashifts((79.0 * MIB, 79.1 * MIB), (81.0 * MIB, 81.1 * MIB))
     assert conclusions.summarize_results([block])[0].endswith(
-        "no clear difference. All lie between 82.9 MB/s and 85 MB/s, that is too little to choose by."
+        "no clear difference. All are between 82.9 MB/s and 85 MB/s, which is too close to choose between them."
     )
 
 
@@ -391,7 +391,7 @@ def test_disk_that_slows_a_pool_is_named():
 
 @pytest.mark.parametrize(
     ("changes", "said"),
-    [({"aside": True}, "nothing was read ahead"), ({"limited": True}, "held at 512 MiB"), ({}, "")],
+    [({"aside": True}, "nothing was read ahead"), ({"limited": True}, "limited to 512 MiB"), ({}, "")],
 )
 def test_conclusions_say_how_memory_was_kept_out_of_reads(changes, said):
     found = " ".join(
@@ -400,7 +400,7 @@ def test_conclusions_say_how_memory_was_kept_out_of_reads(changes, said):
         )
     )
     assert said in found
-    assert said or ("read ahead" not in found and "held at" not in found)
+    assert said or ("read ahead" not in found and "limited to" not in found)
 
 
 def test_another_case_can_be_the_baseline():

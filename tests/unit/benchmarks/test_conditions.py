@@ -22,7 +22,7 @@ def test_shared_settings_are_listed_without_those_that_differ():
     assert found["Layout"] == "raidz1 of 5 disks"
     assert found["Compression"] == "lz4"
     assert found["Data per run"] == "2 GiB"
-    assert found["What is written"] == "made up, 33 % smaller once compressed"
+    assert found["What is written"] == "generated, 33 % smaller once compressed"
     assert found["Runs"] == "3 of each case"
     assert not {"Sectors", "Log device", "A timed run lasts", "At the same time", "Priority"} & found.keys()
 
@@ -30,9 +30,9 @@ def test_shared_settings_are_listed_without_those_that_differ():
 @pytest.mark.parametrize(
     ("changes", "name", "said"),
     [
-        ({"limited": True}, "Memory", "held at 512 MiB"), ({"aside": True}, "Memory", "kept out of reads"), ({}, "Memory", "as in daily use"),
+        ({"limited": True}, "Memory", "limited to 512 MiB"), ({"aside": True}, "Memory", "kept out of reads"), ({}, "Memory", "as in daily use"),
         ({"gentle": True}, "Priority", "everything else went first"), ({"writers": 4}, "At the same time", "4 writers"),
-        ({"workloads": ["dd-write"], "zeros": True}, "What is written", "zeros by dd, which tell nothing of data that holds something"),
+        ({"workloads": ["dd-write"], "zeros": True}, "What is written", "zeros by dd, which say nothing about real data"),
         ({"workloads": ["sync-write"], "seconds": 90}, "A timed run lasts", "2 min"),
         ({"warmups": 2}, "Runs", "3 of each case, after 2 that do not count"),
     ],

@@ -116,7 +116,7 @@ def test_file_with_several_names_is_read_once(tree):
 
 def test_folder_with_too_little_data_is_no_sample(tree):
     (tree / "film.mkv").unlink()
-    with pytest.raises(Failed, match="too little to stand for anything"):
+    with pytest.raises(Failed, match="too small for a sample"):
         taken(tree, 100 * MIB, 2 * MIB)
 
 
@@ -379,7 +379,7 @@ def test_repeated_sample_is_marked_and_invalid_for_dedup():
     assert remarks == "256 MiB of the sample were repeated until it was 1 GiB."
     invalid, remarks = told(Circumstances(read=GIB // 4, sample=GIB // 4, deduped=4.0), dedup=True)
     assert "dedup looks better than it would on your files" in invalid
-    assert "Dedup met each block 4.00 times." in remarks
+    assert "Each block of the sample occurred 4.00 times (dedup)." in remarks
     assert told(Circumstances(read=GIB // 2, sample=GIB, deduped=2.0), dedup=True)[0] == ""
 
 
@@ -422,11 +422,11 @@ def test_conclusions_say_what_compression_and_dedup_save():
     ]
     assert "Your files: lz4 leaves 80 % of them, zstd 62 %." in conclusions.summarize_results(build_blocks(every))
     seldom = measured(3, Circumstances(sample=GIB, deduped=1.02), dedup=True)
-    assert "dedup meets each block 1.02 times, too seldom" in " ".join(
-        conclusions.summarize_results(build_blocks([seldom]))
-    )
+    assert "each block occurs 1.02 times, too seldom" in " ".join(conclusions.summarize_results(build_blocks([seldom])))
     often = measured(3, Circumstances(sample=GIB, deduped=3.5), dedup=True)
-    assert "Your files: dedup meets each block 3.50 times." in conclusions.summarize_results(build_blocks([often]))
+    assert "Your files: each block occurs 3.50 times, so dedup saves space." in conclusions.summarize_results(
+        build_blocks([often])
+    )
     assert "Your files" not in " ".join(conclusions.summarize_results(build_blocks(every[:1])))
 
 

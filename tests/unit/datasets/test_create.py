@@ -269,7 +269,7 @@ def test_every_preset_has_reasons_and_is_recorded(preset):
     plan = create(preset=preset).plan(box(datasets=(TANK,)))
     assert f"larder:preset={preset}" in plan.steps[0].command_text
     assert "recordsize=" in plan.steps[0].command_text
-    assert plan.details["Why so"].count(".") >= 4
+    assert plan.details["Why"].count(".") >= 4
 
 
 def test_create_sets_limit():

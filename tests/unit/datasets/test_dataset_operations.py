@@ -496,7 +496,7 @@ def test_destroy_lists_losses_and_asks_for_name(commands):
     plan = checked_plan(of(DestroyDataset), found)
     assert [loss.what for loss in plan.losses] == ["the folder tank/photos", "the folder tank/photos/deep"]
     assert plan.type_to_confirm == "tank/photos"
-    assert plan.details["Space that comes back"] == size_text(5 * 2**20)
+    assert plan.details["Space freed"] == size_text(5 * 2**20)
     run(of(DestroyDataset), found)
     assert commands.ran == [["zfs", "destroy", "-r", "--", "tank/photos"]]
 
@@ -520,7 +520,7 @@ def test_destroy_includes_clones_only_if_agreed(commands):
     found = facts(*ALL, dataset("tank/copy", used=2**20), dataset_details=detail(clones=("tank/copy",)))
     plan = checked_plan(of(DestroyDataset, clones=True), found)
     assert "the folder tank/copy" in [loss.what for loss in plan.losses]
-    assert plan.details["Space that comes back"] == size_text(6 * 2**20)
+    assert plan.details["Space freed"] == size_text(6 * 2**20)
     run(of(DestroyDataset, clones=True), found)
     assert commands.ran == [["zfs", "destroy", "-R", "--", "tank/photos"]]
 

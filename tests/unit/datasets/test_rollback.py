@@ -144,7 +144,7 @@ def test_rollback_marks_access_as_not_applied(done, monkeypatch):
     ran: list[list[str]] = []
     monkeypatch.setattr("appliance.command.run", lambda argv, **_options: ran.append(argv))
     plan = checked_plan(roll(), replace(found, datasets=said))
-    assert any("Who may use its files" in text for text in plan.warnings)
+    assert any("Access to its files" in text for text in plan.warnings)
     assert not any("Who may use" in text for text in checked_plan(roll(), found).warnings)
     plan.steps[0].run(Working())
     assert done[-2].startswith("rollback")

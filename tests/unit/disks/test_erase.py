@@ -237,7 +237,7 @@ def test_a_disk_with_many_bad_sectors_is_given_up(target, monkeypatch):
 
 def test_a_disk_that_takes_no_more_ends_it_at_once(target, monkeypatch):
     failing_at(monkeypatch, 0, code=errno.EROFS)
-    with pytest.raises(Failed, match="takes no more writes"), ExclusiveDisk(str(target), size_of) as opened:
+    with pytest.raises(Failed, match="accepts no more writes"), ExclusiveDisk(str(target), size_of) as opened:
         list(opened.write_zeros(0, opened.size))
 
 
@@ -329,7 +329,7 @@ def test_the_telling_counts_are_read_before_and_after(commands):
 @pytest.mark.parametrize("answer", ["", "[]", '{"ata_smart_attributes": 3}', '{"ata_smart_attributes": {"table": {}}}'])
 def test_a_drive_without_counts_says_so(commands, answer):
     commands.answers["smartctl"] = answer
-    assert disk_erase.sector_counts_text(path_of(1)) == "the drive reports no counts"
+    assert disk_erase.sector_counts_text(path_of(1)) == "the disk reports no counts"
 
 
 def test_nvme_tells_its_media_errors_and_the_recorded_drive_its_attributes():

@@ -61,12 +61,12 @@ def test_the_appliances_own_disk_is_healthy():
         (ata((198, 60)), "failing", "60 sectors could not be read in a test."),
         (ata(smart_status={"passed": False}), "failing", "It reports that it is failing."),
         (ata(ata_smart_self_test_log=log_of((2, 0x79, False))), "failing", "Its long self-test failed"),
-        (nvme(media_errors=7), "watch", "7 errors of its memory were counted."),
+        (nvme(media_errors=7), "watch", "7 memory errors were counted."),
         (nvme(available_spare=5), "failing", "Only 5 % of its spare memory is left."),
         (nvme(percentage_used=104), "watch", "104 %"),
         ({"smart_status": {"passed": True}, "scsi_grown_defect_list": 56}, "watch", "56 sectors went bad since it was made."),
-        (ata(temperature={"current": 61}), "watch", "It is 61 °C warm; 55 °C is its limit."),
-        (ata(temperature={"current": 61, "op_limit_max": 60}), "watch", "60 °C is its limit."),
+        (ata(temperature={"current": 61}), "watch", "It is at 61 °C; its limit is 55 °C."),
+        (ata(temperature={"current": 61, "op_limit_max": 60}), "watch", "its limit is 60 °C."),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_words(answer, state, words):
@@ -281,7 +281,7 @@ TABLES = ("ata_smart_attributes", "ata_smart_self_test_log", "ata_smart_data", "
 
 
 def ill(name: str) -> dict[str, Any]:
-    """A published answer, changed so that its drive deserves a look or is failing."""
+    """A published answer, changed so that its drive needs attention or is failing."""
     answer = copy.deepcopy(PUBLISHED[name])
     if "nvme_smart_health_information_log" in answer:
         answer["nvme_smart_health_information_log"]["media_errors"] = 7

@@ -20,7 +20,7 @@ TASK = FileImport("0badcafe", "nas.lan", 22, "admin", "/volume1/photos", "tank/p
         (11, 'rsync: [receiver] write failed on "/folder/a": No space left on device (28)', "tank/photos is full"),
         (11, 'rsync: [receiver] write failed on "/folder/a": Disk quota exceeded (122)', "tank/photos is full"),
         (1, "rsync: --debug=FILTER1: unknown option", "too old"),
-        (2, "protocol version mismatch -- is your shell clean?", "says something before rsync can"),
+        (2, "protocol version mismatch -- is your shell clean?", "prints text before rsync starts"),
         (255, "admin@nas.lan: Permission denied (publickey).", "does not let this box in as admin"),
         (255, "Host key verification failed.", "another host key"),
         (255, "ssh: connect to host nas.lan port 22: Connection refused", "Nothing answers at nas.lan, port 22"),

@@ -178,7 +178,7 @@ def test_each_failure_of_a_share_has_a_sentence(said, means):
         ("mount.nfs: Connection timed out", "cannot be reached"),
         ("mount.nfs: No route to host", "cannot be reached"),
         ("mount.nfs: Failed to resolve server nas.lan: Name or service not known", "no computer with the name nas.lan"),
-        ("mount.nfs: requested NFS version or transport protocol is not supported", "offers no NFS that this box speaks"),
+        ("mount.nfs: requested NFS version or transport protocol is not supported", "offers no version of NFS that this box supports"),
         ("mount.nfs: what nobody knows", "cannot be opened"),
     ],
 )  # fmt: skip

@@ -287,7 +287,7 @@ def test_probes_see_disks_erased_and_no_pool_yet():
 def test_a_pool_of_that_name_on_other_disks_is_not_taken_for_it():
     facts = box(pools=(made(create(1, 2, 3, 5)),))
     assert not create().probe("create", facts)
-    assert "is not there" in create().recovery_hint("create", facts)
+    assert "was not created" in create().recovery_hint("create", facts)
 
 
 def test_a_pool_that_is_there_and_not_well_is_not_verified():
@@ -442,7 +442,7 @@ def test_equal_partitions_make_two_pools_and_say_which_protects_nothing(commands
     )
     assert plan.steps[2].command_text.endswith(f"-m /spill -- spill {path_of(3)}-part2")
     assert "-f" not in plan.steps[1].command_text.split()
-    assert "protected by nothing" in plan.summary
+    assert "not protected" in plan.summary
     assert any("loses everything in spill" in text for text in plan.warnings)
     assert not any("differ in size" in text for text in plan.warnings)
     assert set(cut_up().locks()) >= {"tank", "spill"}

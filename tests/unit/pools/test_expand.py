@@ -129,7 +129,7 @@ def test_two_log_disks_are_mirrored_and_one_is_warned_about():
 def test_a_cache_says_what_it_costs_in_memory():
     plan = checked_plan(AddCache(pool="tank", disks=(path_of(5),)), shapes.facts(shapes.raidz2()))
     assert plan.steps[0].command_text == f"zpool add -- tank cache {path_of(5)}"
-    assert "2 TB of cache take about 1.36 GiB with blocks of 128 KiB" in plan.details["It costs"]
+    assert "2 TB of cache take about 1.36 GiB with blocks of 128 KiB" in plan.details["Cost"]
 
 
 def test_remove_vdev_refuses_raidz_copies_and_the_last_group():

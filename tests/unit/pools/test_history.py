@@ -41,8 +41,8 @@ def test_of_a_recorded_new_pool_only_its_making_is_kept():
     """The 45 lines between say which features were switched on: no rebuilding, no trimming, no expansion."""
     found = list(parse_entries(kept_lines(recorded_text("zpool-history-2.3.9.txt").splitlines())))
     assert [(entry.kind, describe_entry(entry.kind, entry.text), entry.by) for entry in found] == [
-        ("noted", "The pool was made.", "larder"),
-        ("command", "The pool was made.", "root@larder"),
+        ("noted", "The pool was created.", "larder"),
+        ("command", "The pool was created.", "root@larder"),
     ]
     assert found[0].at == datetime(2026, 11, 21, 9, 48, 6, tzinfo=UTC)
     assert found[1].text.endswith(" spare /dev/disk/by-id/ata-WDC_WD30EZRS-11J99B1_WD-WCAWZ0000006")
@@ -59,12 +59,12 @@ def test_an_entry_says_when_what_and_by_whom():
 
 def test_each_says_what_it_means():
     assert [describe_entry(entry.kind, entry.text) for entry in read()] == [
-        "The pool was made.",
-        "The pool was made.",
+        "The pool was created.",
+        "The pool was created.",
         "A snapshot was taken.",
         "A scrub was asked for.",
         "A scrub began.",
-        "The scrub or rebuild was done. No errors were left.",
+        "The scrub or rebuild finished. No errors were left.",
         "A disk was attached or replaced.",
     ]
 
@@ -77,14 +77,14 @@ def test_each_says_what_it_means():
         ("command", "zpool frobnicate tank", "A command was run"),
         ("command", "zpool", "A command was run"),
         ("command", "zfs set comment='an open quote tank", "A setting of a folder"),
-        ("noted", "scan setup func=2 mintxg=3 maxtxg=9", "A rebuilding began"),
+        ("noted", "scan setup func=2 mintxg=3 maxtxg=9", "A rebuild began"),
         ("noted", "scan done errors=3", "3 errors were left"),
-        ("noted", "trim vdev=/dev/disk/by-id/ata-A-part1 complete", "Trimming a disk was done"),
+        ("noted", "trim vdev=/dev/disk/by-id/ata-A-part1 complete", "Trimming a disk finished"),
         ("noted", "raidz vdev expansion started tank vdev 0 new width 5", "Growing a raidz group"),
         ("noted", "open pool version 5000; software version zfs-2.3.9", "The pool was opened"),
-        ("noted", "set feature@device_rebuild=enabled", "ZFS noted something"),
-        ("noted", "set autotrim=on", "ZFS noted something"),
-        ("noted", "something of tomorrow", "ZFS noted something"),
+        ("noted", "set feature@device_rebuild=enabled", "ZFS noted an internal event"),
+        ("noted", "set autotrim=on", "ZFS noted an internal event"),
+        ("noted", "something of tomorrow", "ZFS noted an internal event"),
     ],
 )
 def test_other_lines(kind, text, said):
@@ -120,15 +120,15 @@ def test_it_reads_the_long_form_of_one_pool(commands):
 @pytest.mark.parametrize(
     ("kind", "fields", "sentence", "state"),
     [
-        ("sysevent.fs.zfs.scrub_finish", {}, "The scrub was done.", "healthy"),
+        ("sysevent.fs.zfs.scrub_finish", {}, "The scrub finished.", "healthy"),
         ("ereport.fs.zfs.checksum", {"ZEVENT_VDEV_PATH": "/dev/disk/by-id/ata-A_1-part1"}, "A (serial 1) gave back something other than what was written.", "attention"),
         ("ereport.fs.zfs.vdev.open_failed", {}, "A disk could not be opened.", "attention"),
         ("resource.fs.zfs.statechange", {"ZEVENT_VDEV_STATE_STR": "FAULTED", "ZEVENT_VDEV_PATH": "/dev/sda1"}, "sda1 is failed now.", "attention"),
         ("resource.fs.zfs.statechange", {"ZEVENT_VDEV_STATE_STR": "ONLINE"}, "A disk is healthy now.", "healthy"),
         ("resource.fs.zfs.statechange", {}, "A disk is in another state now.", "attention"),
         ("resource.fs.zfs.removed", {}, "A disk was pulled out.", "attention"),
-        ("something new", {}, "ZFS noted something.", "unknown"),
-        ("", {}, "ZFS noted something.", "unknown"),
+        ("something new", {}, "ZFS reported an event.", "unknown"),
+        ("", {}, "ZFS reported an event.", "unknown"),
     ],
 )  # fmt: skip
 def test_an_event_in_words(kind, fields, sentence, state):

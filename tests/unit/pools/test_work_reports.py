@@ -56,8 +56,8 @@ def test_damage_of_the_pools_own_records_is_told_apart_from_files():
 def test_a_stopped_scrub_does_not_say_that_all_is_well():
     found = replace(CLEAN, outcome="stopped", repaired=2**20)
     assert (found.state, found.word) == ("empty", "stopped")
-    assert "unchecked" in found.sentence
-    assert "1.05 MB was repaired until then" in found.sentence
+    assert "was not checked" in found.sentence
+    assert "1.05 MB was repaired by then" in found.sentence
 
 
 @pytest.mark.parametrize(("started", "ended"), [(None, START), (START, None), (START, START - timedelta(days=1))])

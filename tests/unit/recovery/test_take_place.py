@@ -164,7 +164,7 @@ def test_passwords_stay_where_the_counter_of_samba_cannot_be_set(commands, monke
     commands.answers["pdbedit"] = "Unix username: anna\nUser SID: S-1-5-21-1-2-3-1005\n"
     work = Working()
     bring_users.bring_passwords(record(), SECRETS, work)
-    assert "1 passwords came over" in str(work.notes) and "Permission denied" in str(work.notes)
+    assert "1 passwords were taken over" in str(work.notes) and "Permission denied" in str(work.notes)
 
 
 def test_disabled_user_stays_disabled(commands, monkeypatch):
@@ -283,4 +283,4 @@ def test_place_is_taken_also_where_the_password_of_the_mail_server_cannot_be_lef
     monkeypatch.setattr(status, "read_datasets", lambda: ())
     work = Working()
     taken().bring_keys(record(folders=()), take_place.Opened(replace(SECRETS, keys={}, mail="canary")), work)
-    assert "did not come over" in " ".join(work.notes)
+    assert "was not taken over" in " ".join(work.notes)

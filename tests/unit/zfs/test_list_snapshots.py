@@ -170,7 +170,7 @@ def test_destroying_names_what_stays_and_why(library):
     assert [loss.what for loss in plan.losses] == ["tank/photos: s1, s4"]
     # Released after the review it would go without having been shown.
     assert chosen.plan(facts(snap(1), snap(2), found[2], found[3])).digest() != plan.digest()
-    assert "tank/photos@s2: it is held" in plan.warnings[0]
+    assert "tank/photos@s2: it is protected" in plan.warnings[0]
     assert "tank/copy is a clone of it" in plan.warnings[1]
     work = Working()
     plan.steps[0].run(work)

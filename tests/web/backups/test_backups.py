@@ -370,7 +370,7 @@ def test_next_comparison_takes_the_next_part_and_what_changed(good):
 def test_difference_is_critical_with_its_path(web, good):
     job = backups.start_due_backups()
     assert job
-    compared(job, different=1, differences=("trip/one.jpg: has other contents",))
+    compared(job, different=1, differences=("trip/one.jpg: has different contents",))
     backups.start_due_backups()
     (fault,) = backups.backup_faults(timezone.now())
     assert fault.kind == "backup.differs" and "trip/one.jpg" in fault.detail
@@ -394,7 +394,7 @@ def found_difference() -> Job:
     """A comparison found one, and this is the next."""
     job = backups.start_due_backups()
     assert job
-    compared(job, different=1, differences=("trip/one.jpg: has other contents",))
+    compared(job, different=1, differences=("trip/one.jpg: has different contents",))
     return week_later()
 
 
@@ -428,7 +428,9 @@ def test_difference_is_not_forgotten_while_its_folder_cannot_be_compared(good):
 
 
 def test_difference_in_a_folder_that_is_left_out_outlasts_one_in_another(good):
-    compared(found_difference(), different=1, differences=("two.jpg: has other contents",), skipped=("tank/photos",))
+    compared(
+        found_difference(), different=1, differences=("two.jpg: has different contents",), skipped=("tank/photos",)
+    )
     backups.start_due_backups()
     compared(week_later(), skipped=("tank/photos",))
     assert [fault.kind for fault in faults_after_a_look()] == ["backup.differs"]

@@ -81,7 +81,7 @@ def test_review_says_what_is_fetched_where_and_that_nothing_stays(web):
     page = web.get(f"{BACKUP}drill/")
     review = " ".join(Page(page).text.split())
     assert page.status_code == 200 and "fetched from attic.lan" in review
-    assert "to tank/drill-0123abcd, where nobody sees it" in review and "Then all of it is removed" in review
+    assert "to tank/drill-0123abcd, where nobody can see it" in review and "Then all of it is removed" in review
     assert "ssh larder-backup@attic.lan 'tree photos'" in review
     assert 'name="password"' not in page.content.decode()
 
@@ -318,7 +318,7 @@ def test_part_that_was_left_out_is_not_called_equal():
 
 def test_difference_is_critical_with_its_path(web):
     copied()
-    ran_test(different=1, differences=("trip/one.jpg: has other contents",))
+    ran_test(different=1, differences=("trip/one.jpg: has different contents",))
     (fault,) = [one for one in backups.backup_faults(timezone.now()) if one.kind == "backup.drill"]
     assert "tank/photos" in fault.summary and "trip/one.jpg" in fault.detail and fault.link == BACKUP
     assert (only().state, only().word) == ("failed", "restores differently")
@@ -339,4 +339,4 @@ def test_test_under_way_is_on_the_page(web):
     copied()
     job = backups.start_due_backups()
     assert job
-    assert "Test of a restore" in text(web)
+    assert "Restore test" in text(web)

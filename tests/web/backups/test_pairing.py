@@ -91,7 +91,7 @@ def say(client: Any, body: object) -> Any:
 def test_nobody_paired_yet_says_what_it_is_good_for(web):
     box()
     page = Page(web.get(LIST))
-    assert "No other Larder brings copies here" in page.text
+    assert "No other Larder sends copies here" in page.text
     assert "Received copies" in Page(web.get("/backups/")).text
 
 

@@ -215,7 +215,10 @@ def test_test_that_could_restore_nothing_is_an_alert_until_one_passes(web):
     """A former month's result says nothing of a copy that cannot be sent back any more."""
     job = fail_test()
     (fault,) = backups.backup_faults(timezone.now())
-    assert (fault.kind, fault.summary) == ("backup.untested", "A test of the backup of tank/photos could not be done.")
+    assert (fault.kind, fault.summary) == (
+        "backup.untested",
+        "A restore test of the backup of tank/photos could not run.",
+    )
     assert KINDS[fault.kind].severity == "warning"
     assert "1 of 1 folders could not be restored" in fault.detail
     level = levels()["Restored as a test"]
@@ -252,7 +255,7 @@ def test_difference_is_critical_with_its_path(web):
     BackupRecord.objects.update(compared=timezone.now())
     job = backups.start_due_backups()
     assert job
-    found = {**REHEARSAL, "different": 1, "differences": ("trip/one.jpg: has other contents",)}
+    found = {**REHEARSAL, "different": 1, "differences": ("trip/one.jpg: has different contents",)}
     ended(job, drill_base.PREFIX, Rehearsal(**found), failed=True)  # type: ignore[arg-type]
     backups.start_due_backups()
     (fault,) = backups.backup_faults(timezone.now())
@@ -264,7 +267,7 @@ def test_difference_is_critical_with_its_path(web):
 
 def test_review_says_where_to_and_that_nothing_stays(web, good):  # noqa: F811
     review = Page(web.get(f"{PAGE}drill/")).text
-    assert "to tank/drill-0123abcd, where nobody sees it" in review
+    assert "to tank/drill-0123abcd, where nobody can see it" in review
     assert "Then all of it is removed" in review
 
 
@@ -432,7 +435,7 @@ def test_what_is_half_received_is_shown_with_its_size_and_age(web):
     said = " ".join(text(web).split())
     assert "Half received" in said and "safe/backups/photos 2 GB since" in said
     review = Page(web.get(f"{PAGE}discard/{COPY}/")).text
-    assert "What has arrived of an interrupted copy is discarded" in review
+    assert "The part of an interrupted copy that has arrived is discarded" in review
 
 
 def test_what_is_half_received_for_a_week_is_told_until_it_is_gone():

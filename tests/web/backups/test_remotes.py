@@ -163,7 +163,7 @@ def test_same_folder_there_is_refused(web):
     box()
     given = {"host": "attic.lan", "port": 22, "user": "larder-backup", "root": "tank/attic"}
     response = web.post("/backups/computers/new/", given)
-    assert response.status_code == 400 and "already among the places" in Page(response).text
+    assert response.status_code == 400 and "can already go to that folder" in Page(response).text
 
 
 def test_test_starts_a_job(web):

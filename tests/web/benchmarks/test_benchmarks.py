@@ -156,7 +156,7 @@ def kept() -> dict[str, object]:
 def test_only_safe_folders_are_offered_as_a_sample(web, empty):
     kept()
     form = web.get("/benchmarks/new/compression/").context["form"]
-    assert [words for _guid, words in form.fields["sample"].choices] == ["made up, as stated below", "files of attic/photos"]  # fmt: skip
+    assert [words for _guid, words in form.fields["sample"].choices] == ["generated, as stated below", "files of attic/photos"]  # fmt: skip
     assert "sample" not in web.get("/benchmarks/new/ashift/").context["form"].fields
 
 

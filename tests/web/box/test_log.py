@@ -87,7 +87,7 @@ def test_htmx_gets_the_part_and_nothing_where_nothing_is_new(web, calm, log):
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({"lines": []}, "No program wrote anything in this time."),
+        ({"lines": []}, "No program wrote anything in this period."),
         ({"lines": [], "missing": True}, "No log of that start"),
         ({"lines": [], "stopped": True, "after": CURSOR, "reached": 5.0}, "nothing that fits was found so far"),
         (Failed("Larder's agent does not answer", "it is not running"), "The log could not be read."),

@@ -97,7 +97,7 @@ def test_rename_leads_to_review_and_refuses_wrong_name(web, folders):
 
 
 def test_destroy_reads_details_then_reviews(web, folders, calm):
-    assert "Reading what would go" in text_of(web.get(f"{AT}destroy/"))
+    assert "Reading what would be destroyed" in text_of(web.get(f"{AT}destroy/"))
     assert ("workers.read_dataset", str(PHOTOS.guid)) in calm
     known(snapshots=3, named=("tank/photos@a",))
     assert "Snapshots 3 Space freed" in text_of(web.get(f"{AT}destroy/"))
@@ -154,7 +154,7 @@ def test_space_by_user_is_listed_and_can_be_limited(web, folders):
 
 def test_key_page_offers_possible_actions(web, folders):
     at = f"/folders/{VAULT.guid}/key/"
-    assert "A thief of the whole box" in text_of(web.get(at))
+    assert "Somebody who steals the whole box" in text_of(web.get(at))
     assert 'name="secret"' in web.get(f"{at}keep/").content.decode()
     new = web.get(f"{at}file/").content.decode()
     assert "/pools/new/key/tank-vault/" in new

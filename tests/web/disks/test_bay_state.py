@@ -15,7 +15,7 @@ from web.inventory.models import DiskRow
 from web.pools import topology
 
 pytestmark = pytest.mark.django_db
-HEAT = [["watch", "It is 60 °C warm; 55 °C is its limit.", "temperature", 0, ""]]
+HEAT = [["watch", "It is at 60 °C; its limit is 55 °C.", "temperature", 0, ""]]
 COUNT = [["watch", "1 sector cannot be read.", "pending", 1, ""]]
 OLD = (Use("old", "holds ext4 data called photos", "u1"),)
 
@@ -46,9 +46,9 @@ def shown(number: int) -> tuple[str, str]:
         ("healthy", (), ("healthy", "healthy")),
         ("unknown", (), ("healthy", "healthy")),
         ("", (), ("healthy", "healthy")),
-        ("watch", COUNT, ("attention", "deserves a look")),
+        ("watch", COUNT, ("attention", "needs attention")),
         ("watch", HEAT, ("attention", "too warm")),
-        ("watch", [*HEAT, *COUNT], ("attention", "deserves a look")),
+        ("watch", [*HEAT, *COUNT], ("attention", "needs attention")),
         ("failing", COUNT, ("failed", "failing")),
     ],
 )

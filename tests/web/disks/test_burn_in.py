@@ -242,29 +242,29 @@ BOTH, NEITHER = {"short": PASSED, "long": PASSED}, {"short": UNABLE, "long": UNA
     [
         (
             {},
-            "Every sector was written and came back unchanged. The self-tests passed. The drive counts no new faults.",
+            "Every sector was written and came back unchanged. The self-tests passed. The disk counts no new faults.",
         ),
-        ({"tests": NEITHER}, "came back unchanged. The self-tests gave no result. The drive counts no new faults."),
-        ({"before": {}}, "The self-tests passed. The drive reports no figures that could be compared."),
+        ({"tests": NEITHER}, "came back unchanged. The self-tests gave no result. The disk counts no new faults."),
+        ({"before": {}}, "The self-tests passed. The disk reports no figures that could be compared."),
         (
             {"before": {"counts": {"crc": 3}}, "reading": {"counts": {"pending": 0}}},
             "no figures that could be compared.",
         ),
         (
             {"tests": NEITHER, "before": {}, "reading": {"counts": {}}},
-            "came back unchanged. The self-tests gave no result. The drive reports no figures that could be compared.",
+            "came back unchanged. The self-tests gave no result. The disk reports no figures that could be compared.",
         ),
         (
             {"tests": {"short": PASSED, "long": UNABLE}},
-            "One self-test passed, the other gave no result. The drive counts no new faults.",
+            "One self-test passed, the other gave no result. The disk counts no new faults.",
         ),
         (
             {"writes": False, "results": []},
-            "It was not written to. The self-tests passed. The drive counts no new faults.",
+            "It was not written to. The self-tests passed. The disk counts no new faults.",
         ),
         (
             {"writes": False, "results": [], "before": {}},
-            "It was not written to. The self-tests passed. The drive reports no figures that could be compared.",
+            "It was not written to. The self-tests passed. The disk reports no figures that could be compared.",
         ),
     ],
 )

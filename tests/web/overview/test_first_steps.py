@@ -72,7 +72,7 @@ def headline(web: Any) -> str:
 
 def test_all_is_well_only_where_somebody_would_hear_of_a_failure(web, calm):
     rows.recorded_box()
-    assert headline(web) == "Nothing is wrong now, but nobody would be told of a failure."
+    assert headline(web) == "Nothing is wrong now, but nobody would hear of a failure."
     rows.notified()
     assert headline(web) == "All is well."
     Message.objects.update(state=Message.State.GIVEN_UP)  # the latest test did not arrive

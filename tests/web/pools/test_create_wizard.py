@@ -411,7 +411,7 @@ def test_the_review_lists_what_is_erased_and_asks_for_the_name(web, disks, which
     page = Page(response)
     assert f"{disks[which].model} (serial {disks[which].serial}) {what}" in page.text
     assert "This will be erased" in page.text
-    assert "Nothing can bring back what the disks held before." in page.text
+    assert "What was on the disks before cannot be recovered." in page.text
     assert "type tank" in page.text
     assert page.form("/jobs/confirm/").data["typed"] == ""
 
@@ -620,7 +620,7 @@ def test_the_review_of_equal_partitions_shows_the_cuts_and_both_pools(web, unequ
         "sgdisk --clear --new=1:0:+",
         f"raidz1 {unequal[0].path}-part1",
         f"-- spill {unequal[3].path}-part2",
-        "protected by nothing",
+        "not protected",
         "Survives in spill",
     ):
         assert words in text
@@ -634,7 +634,7 @@ def test_what_is_left_of_two_larger_disks_is_offered_as_a_mirror_too(web, calm):
     assert "one disk of each may fail" in options.text
     text = text_of(ask(web, "review", found, name="tank", layout="raidz1-1-0-equal-mirror", rest="spill"))
     assert f"-- spill mirror {found[2].path}-part2 {found[3].path}-part2" in text
-    assert "protected by nothing" not in text
+    assert "not protected" not in text
     without = text_of(ask(web, "review", found, name="tank", layout="raidz1-1-0-equal-mirror", rest=""))
     assert "mirror" not in without.split("zpool create")[-1]
 

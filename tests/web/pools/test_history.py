@@ -101,7 +101,7 @@ def test_before_it_was_read_the_page_says_so(web, box):
 def test_commands_are_shown_newest_first_and_the_rest_where_it_is_asked_for(web, box, lines):
     collect_history.collect_history(TANK)
     said = text_of(web.get(HISTORY))
-    assert said.index("A scrub was asked for.") < said.index("The pool was made.")
+    assert said.index("A scrub was asked for.") < said.index("The pool was created.")
     assert "zpool create tank raidz2 /dev/a" in said
     assert "root@larder" in said
     assert "A scrub began." not in said
@@ -130,7 +130,7 @@ def test_a_history_that_cannot_be_read_is_said_and_hides_nothing(web, box, lines
     collect_history.collect_history(TANK)
     said = text_of(web.get(HISTORY))
     assert "Larder's agent does not answer" in said
-    assert "The pool was made." in said
+    assert "The pool was created." in said
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_events_of_this_pool_are_said_in_plain_words_and_book_keeping_is_left_ou
     event(4, "sysevent.fs.zfs.scrub_start", subject="attic")
     event(5, source="smartd", kind="EmailTest")
     page = text_of(web.get(EVENTS))
-    assert "The scrub was done." in page
+    assert "The scrub finished." in page
     assert "ata-A gave back something other than what was written. 4 checksum errors" in page
     assert "history_event" not in page
     assert "began" not in page

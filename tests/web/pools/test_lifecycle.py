@@ -244,7 +244,7 @@ def test_an_offered_share_leads_to_the_page_where_it_is_switched_on(web, tank, s
     offered = shared(share=json.dumps(setting), share_source="received")
     rows.put(pools=[TANK], datasets=[dataset("tank"), offered], shares=[])
     text = web.get(f"/pools/{TANK.guid}/").content.decode()
-    (link,) = re.findall(r'href="([^"]*)">Look at this share', text)
+    (link,) = re.findall(r'href="([^"]*)">Review this share', text)
     assert link == page.format(guid=offered.guid)
     assert web.get(link).status_code == 200
 

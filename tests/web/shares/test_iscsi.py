@@ -196,7 +196,7 @@ def test_why_says_what_is_in_the_way(web, calm, monkeypatch):
     seen = {"on": True, "agreed": True, "locked": "", "device": True, "served": False, "connected": []}
     monkeypatch.setattr(agent, "last", lambda _request, silence: {"facts": seen})
     text = text_of(web.get(f"{AT}iscsi/why/"))
-    assert "1 thing in the way" in text
+    assert "1 problem found" in text
     assert "The kernel does not serve it" in text
     seen["served"] = True
     assert "No problem found on this box" in text_of(web.get(f"{AT}iscsi/why/"))

@@ -188,7 +188,7 @@ def test_chosen_snapshots_are_reviewed_before_destroying(web, calm):
     page = web.post("/snapshots/destroy/", {"snapshot": keys, "of": dataset.guid})
     text = page.content.decode()
     assert page.status_code == 200
-    assert "it is held" in text
+    assert "it is protected" in text
     assert "The snapshot tank/d0@s0001 will be destroyed, of 2 chosen" in text
     assert text.count("Destroy the snapshot tank/d0@s0001") >= 2  # the heading and the button
     assert "Destroy 2 snapshots" not in text.partition("<main")[2]

@@ -221,7 +221,7 @@ def test_critical_mail_without_a_database_is_in_the_language_that_the_box_had(du
     BoxChoices.objects.create(pk=1, language="nl")
     direct_mail.remember_settings()
     monkeypatch.setattr(MailSettings, "load_row", Mock(side_effect=DatabaseError("the disk is gone")))
-    direct_mail.mail_critical_faults([Fault("pool.stopped", "1", message.Message("{name} is not there.", name="tank"))])
+    direct_mail.mail_critical_faults([Fault("pool.stopped", "1", message.Message("{name} is missing.", name="tank"))])
     (sent,) = taken
     assert sent["Subject"].endswith("tank is er niet")
     assert "Wat het betekent" in sent.get_body(("plain",)).get_content()
@@ -290,7 +290,7 @@ def test_reasons_of_disks_and_states_are_in_the_language_of_the_reader(dutch):
     columns = smart_history.verdict_columns(verdict)
     row = DiskRow.objects.create(key="ata-1", name="sda", facts="{}", **columns)
     row = DiskRow.objects.get(pk=row.pk)
-    assert row.smart_text == "312 sectors cannot be read. It is 62 °C warm; 55 °C is its limit."
+    assert row.smart_text == "312 sectors cannot be read. It is at 62 °C; its limit is 55 °C."
     status = DiskStatus("ata-1", message.Message("bay {name}", name=3), "failing", (HealthReason(*row.reasons[0]),))
     (fault,) = disk_faults(AlertInput(NOW, disks=(status,)))
     with language.in_language("nl"):
@@ -336,7 +336,7 @@ def test_layouts_are_in_the_language_of_the_reader(dutch):
     disks = [Candidate(2 * 10**12, message.Message("Bay {name}", name=at)) for at in range(5)]
     disks[0] = replace(disks[0], trouble=rest_of_sentence(warm))
     best = propose_layouts(disks)[0]
-    assert best.warnings[-1] == "Bay 0 is 62 °C warm; 55 °C is its limit. Leave it out, or replace it soon."
+    assert best.warnings[-1] == "Bay 0 is at 62 °C; its limit is 55 °C. Leave it out, or replace it soon."
     with language.in_language("nl"):
         assert text_of(best.title) == "raidz2 van 5"
         assert text_of(best.warnings[-1]).endswith("Laat de schijf weg, of vervang hem binnenkort.")
@@ -376,7 +376,7 @@ def test_verdict_of_a_burn_in_is_in_the_language_of_the_reader(dutch, calm):
     row = burn_ins_made.made(stage="last", reading={"passed": False, "counts": {"pending": 3}})
     burn_in.finish(row)
     row = BurnIn.objects.get()
-    assert row.findings[0] == ["failed", "The drive itself reports that it is failing."]
+    assert row.findings[0] == ["failed", "The disk itself reports that it is failing."]
     with language.in_language("nl"):
         assert text_of(row.findings[0][1]) == "De schijf meldt zelf dat hij stuk gaat."
 

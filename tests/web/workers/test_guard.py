@@ -772,4 +772,4 @@ def test_the_system_disk_is_told_when_it_is_nearly_full_or_takes_no_writes(monke
     found[:] = [SystemDisk("/var/lib/larder", 88, 10**9)]
     assert told("system.full")  # so that it does not flap
     found[:] = [SystemDisk("/var/lib/larder", 20, 10**9, read_only=True)]
-    assert told("system.readonly") == {"/var/lib/larder": "The system disk takes no writes (/var/lib/larder)."}
+    assert told("system.readonly") == {"/var/lib/larder": "The system disk cannot be written to (/var/lib/larder)."}

@@ -96,8 +96,8 @@ def test_a_snapshot_that_was_not_taken_in_its_hours_is_told_until_one_is(folder)
     taken(NOW.replace(hour=2))
     assert missed(folder, day=11, hour=0) == []  # a new day, whose hour has not come
     assert missed(folder, day=11, hour=2) == []  # an hour is left for trying again
-    assert missed(folder, day=11, hour=3) == ["One was due of tank/photos."]
-    assert missed(folder, day=11, hour=20) == ["One was due of tank/photos."]
+    assert missed(folder, day=11, hour=3) == ["A snapshot of tank/photos was due."]
+    assert missed(folder, day=11, hour=20) == ["A snapshot of tank/photos was due."]
     taken(NOW.replace(day=12, hour=2))
     assert missed(folder, day=12, hour=3) == []
 
@@ -105,7 +105,7 @@ def test_a_snapshot_that_was_not_taken_in_its_hours_is_told_until_one_is(folder)
 def test_a_policy_that_was_just_set_has_its_time_to_begin(folder):
     assert missed(folder, day=10, hour=12) == []
     assert missed(folder, day=11, hour=1) == []
-    assert missed(folder, day=11, hour=4) == ["One was due of tank/photos."]
+    assert missed(folder, day=11, hour=4) == ["A snapshot of tank/photos was due."]
 
 
 def test_what_was_told_stays_so_when_the_worker_begins_anew(folder):
@@ -114,7 +114,7 @@ def test_what_was_told_stays_so_when_the_worker_begins_anew(folder):
     reconcile.reconcile_alerts(
         [Fault("policy.overdue", str(pool.guid), "tank: snapshots were not taken.")], NOW.replace(day=11)
     )
-    assert missed(folder, day=11, hour=13) == ["One was due of tank/photos."]
+    assert missed(folder, day=11, hour=13) == ["A snapshot of tank/photos was due."]
 
 
 def test_a_folder_in_which_nothing_changed_misses_nothing(folder):
@@ -137,7 +137,7 @@ def test_a_look_that_fails_clears_nothing_and_is_repeated_at_once(folder, monkey
     taken(NOW.replace(hour=2))
     missed(watch, day=11, hour=2)
     watch.looks.last = -watch.looks.seconds
-    assert missed(watch, day=11, hour=3) == ["One was due of tank/photos."]
+    assert missed(watch, day=11, hour=3) == ["A snapshot of tank/photos was due."]
     watch.looks.last = -watch.looks.seconds
     with monkeypatch.context() as patch:
         patch.setattr(missed_schedules, "datasets_due", broken)
@@ -145,7 +145,7 @@ def test_a_look_that_fails_clears_nothing_and_is_repeated_at_once(folder, monkey
             with pytest.raises(RuntimeError):
                 missed(watch, day=11, hour=4)
         assert watch.late == {"tank": ["tank/photos"]}
-    assert missed(watch, day=11, hour=5) == ["One was due of tank/photos."]
+    assert missed(watch, day=11, hour=5) == ["A snapshot of tank/photos was due."]
 
 
 def broken(*_args: object) -> None:
@@ -170,7 +170,7 @@ def test_a_clock_that_was_ahead_tells_nothing_once_it_is_back(folder):
     taken(NOW.replace(hour=2))
     assert missed(folder, day=25, hour=1) == []
     assert missed(folder, day=11, hour=2) == []
-    assert missed(folder, day=11, hour=3) == ["One was due of tank/photos."]
+    assert missed(folder, day=11, hour=3) == ["A snapshot of tank/photos was due."]
 
 
 class Box:
