@@ -215,7 +215,7 @@ def test_why_says_what_was_changed_by_hand_and_leads_there(web, calm, monkeypatc
 
 def test_why_says_that_it_could_not_be_looked_at(web, calm):
     put(SHARED)
-    assert "could not be looked at" in text_of(web.get(f"{AT}iscsi/why/"))
+    assert "could not be checked" in text_of(web.get(f"{AT}iscsi/why/"))
 
 
 @pytest.mark.parametrize(

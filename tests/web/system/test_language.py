@@ -223,7 +223,7 @@ def test_critical_mail_without_a_database_is_in_the_language_that_the_box_had(du
     monkeypatch.setattr(MailSettings, "load_row", Mock(side_effect=DatabaseError("the disk is gone")))
     direct_mail.mail_critical_faults([Fault("pool.stopped", "1", message.Message("{name} is missing.", name="tank"))])
     (sent,) = taken
-    assert sent["Subject"].endswith("tank is er niet")
+    assert sent["Subject"].endswith("tank ontbreekt")
     assert "Wat het betekent" in sent.get_body(("plain",)).get_content()
 
 
@@ -378,7 +378,7 @@ def test_verdict_of_a_burn_in_is_in_the_language_of_the_reader(dutch, calm):
     row = BurnIn.objects.get()
     assert row.findings[0] == ["failed", "The disk itself reports that it is failing."]
     with language.in_language("nl"):
-        assert text_of(row.findings[0][1]) == "De schijf meldt zelf dat hij stuk gaat."
+        assert text_of(row.findings[0][1]) == "De schijf meldt zelf dat hij stukgaat."
 
 
 def test_dates_are_in_the_language_of_the_reader(dutch):
