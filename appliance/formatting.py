@@ -206,11 +206,17 @@ def time_left(seconds: int) -> str:
     return Message("about {duration} left", duration=duration_text(round_time_left(seconds)))
 
 
-def names_text(names: Sequence[str], most: int) -> str:
+def names_text(names: Sequence[str], most: int, separator: str = ", ") -> str:
     """Names in a sentence: the first ``most`` of them, and how many more there are."""
-    listed = join_messages(names[:most], ", ")
-    more = len(names) - most
-    return Message("{names} and {count} more", names=listed, count=more) if more > 0 else listed
+    return and_more(names[:most], len(names) - most, separator)
+
+
+def and_more(names: Sequence[str], more: int, separator: str = ", ") -> str:
+    """Names of which only these were kept, and how many more there were: of folders where none was kept."""
+    listed = join_messages(names, separator)
+    if more < 1:
+        return listed
+    return Message("{names} and {count} more", names=listed, count=more) if listed else more_folders(more)
 
 
 def list_with_and(names: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from appliance.backups.remote.send_backup import COMPLETE, SendBackup
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.verify_backup import PREFIX, Comparison, VerifyBackup
 from appliance.facts.box import Pool
-from appliance.formatting import moment_text
+from appliance.formatting import moment_text, names_text
 from appliance.message import Message, join_messages, reason_after_name
 from appliance.operation import Operation, kind_of
 from web.backups import recovery, status
@@ -289,7 +289,7 @@ def backup_faults(now: datetime) -> Iterator[Fault]:
             other_keys.add(one.remote.id)
             yield Fault("backup.host-key", one.remote.id, Message("{host} shows another host key than the one that was confirmed.", host=one.remote.host), Message("Backups are not sent to it, among them that of {name}.", name=one.dataset.name), f"/backups/computers/{one.remote.id}/")  # fmt: skip
         if one.is_late:
-            pool, missing = one.pool_name, ", ".join(one.missing[:NAMED])
+            pool, missing = one.pool_name, names_text(one.missing, NAMED)
             summary = Message("The backup of {name} is too old.", name=one.dataset.name) if one.is_old else Message("The backup of {name} is incomplete.", name=one.dataset.name)  # fmt: skip
             last = newest_text(one, schedule.box_zone())
             lacks = Message("Without any copy: {missing}.", missing=missing) if one.missing else ""

@@ -15,7 +15,7 @@ from appliance.alerts.sources import source_text
 from appliance.disks.health import HealthReason, State
 from appliance.facts import vdev_state
 from appliance.facts.box import Pool, Service, Vdev
-from appliance.formatting import about_days, continue_sentence, size_text
+from appliance.formatting import about_days, continue_sentence, names_text, size_text
 from appliance.message import Message, join_messages
 from appliance.pools import fullness, health
 from appliance.system.network_port import PortStatus
@@ -184,7 +184,7 @@ def pool_faults(seen: AlertInput) -> Iterator[Fault]:
     def of_pool(pool: Pool) -> Iterator[Fault]:
         guid, link = str(pool.guid), f"/pools/{pool.guid}/"
         broken = [one for one in pool.devices() if one.state in vdev_state.LOST and one.role not in {"spare", "cache"}]
-        away = join_messages([vdev_state.say(seen.names(one), one.state) for one in broken[:6]], "; ")
+        away = names_text([vdev_state.say(seen.names(one), one.state) for one in broken], 6, "; ")
         headline = health.of_pool(pool, seen.names).headline  # as the pool's page says it
         if pool.state in {"SUSPENDED", *vdev_state.UNUSABLE}:
             yield Fault("pool.stopped", guid, headline, away, link)

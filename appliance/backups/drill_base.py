@@ -24,7 +24,7 @@ from appliance.datasets import reasons
 from appliance.errors import Cancelled, Failed, Reason, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
-from appliance.formatting import duration_text, size_text
+from appliance.formatting import duration_text, names_text, size_text
 from appliance.message import Message
 from appliance.operation import Step, Work
 from appliance.zfs import list_snapshots, private_mount
@@ -134,11 +134,11 @@ class Drill(msgspec.Struct, frozen=True):
         if closed := [one.name for one in raw if not keys.should_have(one)]:
             yield Message(
                 "Restored, but not compared, since this box does not store the key: {closed}.",
-                closed=", ".join(closed[:NAMED]),
+                closed=names_text(closed, NAMED),
             )
         if found := [one.name for one in volumes]:
             yield Message(
-                "Restored, but not compared, since volumes have no files: {volumes}.", volumes=", ".join(found[:NAMED])
+                "Restored, but not compared, since volumes have no files: {volumes}.", volumes=names_text(found, NAMED)
             )
 
     # --- the steps ----------------------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def take_snapshot(work: Work, tree: Sequence[Dataset], short: str, key: str) -> 
     for name, why in left.items():
         work.note(Message("{failure} was not taken: {why}", failure=f"{name}@{short}", why=why))
     if not mine:
-        raise Failed(Message("No snapshot was taken"), libzfs.explain_left(refused[:5]))
+        raise Failed(Message("No snapshot was taken"), libzfs.explain_left(refused))
     marks = {one.dataset: f"{one.dataset}#{PREFIX}{key}-{one.guid}" for one in mine.values()}
     libzfs.create_bookmarks({marks[name]: one.name for name, one in mine.items()})
     return RunSnapshot(mine, found, marks, left)

@@ -15,12 +15,13 @@ from appliance.backups.stored_keys import StoredKeys
 from appliance.errors import Failed, LarderError, Reason, Refused, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
-from appliance.formatting import size_text
-from appliance.message import Message, join_messages, plain_text
+from appliance.formatting import and_more, size_text
+from appliance.message import Message, plain_text
 from appliance.operation import Plan, Step, Work, never
 from appliance.zfs import list_snapshots, private_mount
 
 LONGEST_CYCLE = 52
+SHOWN = 5  # differences, and folders that were left out, that a result names
 LONGEST_NOTE = 1900  # of the 2000 characters that a log keeps of a line
 SHORTER = (200, 100, 50, 20)  # characters of each text in a note, tried one after the other
 PREFIX = "compared "  # of the note that holds the result, for whoever keeps it
@@ -59,7 +60,7 @@ def conclude(result: TreeComparison, work: Work, notes: Iterable[str], failure: 
     for note in notes:
         work.note(note)
     if result.different:
-        raise Failed(failure, join_messages(result.differences[:5], "; "))
+        raise Failed(failure, and_more(result.differences[:SHOWN], result.different - SHOWN, "; "))
 
 
 class VerifyBackup(BackupOperation, tag="verify-backup"):

@@ -10,7 +10,7 @@ from appliance.datasets.base import DatasetOperation
 from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
-from appliance.formatting import more_folders, size_text
+from appliance.formatting import and_more, more_folders, names_text, size_text
 from appliance.message import Message, join_messages
 from appliance.operation import Loss, Plan, Step, Work, always
 from appliance.shares import teardown
@@ -71,7 +71,7 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
             yield Reason(
                 "clones-depend-on-dataset",
                 "Clones of its snapshots depend on it: {clones}. Make them independent first, or destroy them with it.",
-                clones=", ".join(detail.clones[:5]),
+                clones=names_text(detail.clones, 5),
             )
         if detail.held:
             first, count = detail.held[0], len(detail.held)
@@ -132,18 +132,15 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
             undo=Message("It cannot be recovered, unless the pool has a checkpoint from before."),
             type_to_confirm=self.dataset,
             details={
-                Message("Snapshots"): join_messages([str(detail.snapshots), self.name_examples(detail.named)], ": ")
+                Message("Snapshots"): join_messages(
+                    [str(detail.snapshots), and_more(detail.named[:5], detail.snapshots - 5)], ": "
+                )
                 if detail
                 else "",
                 Message("Space freed"): size_text(freed),
                 **teardown.review_facts(facts, shares),
             },
         )
-
-    @staticmethod
-    def name_examples(named: tuple[str, ...]) -> str:
-        listed = ", ".join(named[:5])
-        return Message("{names} and more", names=listed) if len(named) > 5 else listed
 
     def freed_space(self, going: list[Dataset]) -> int:
         """Bytes freed: what the topmost datasets use, everything below included."""

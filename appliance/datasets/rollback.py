@@ -19,7 +19,7 @@ from appliance.facts.box import Facts
 from appliance.facts.copy_mark import is_continued
 from appliance.facts.datasets import Snapshot
 from appliance.facts.sharing import Share
-from appliance.formatting import moment_text, size_text
+from appliance.formatting import moment_text, names_text, size_text
 from appliance.message import Message, join_messages
 from appliance.operation import Loss, Plan, Step, Work, always
 from appliance.pools.checkpoint import COSTS, TakeCheckpoint
@@ -185,11 +185,10 @@ class RollBack(SnapshotOperation, tag="roll-back"):
             )
             yield from teardown.disk_warnings(shares)
         if later := self.newer_bookmarks(facts):
-            listed = ", ".join(later[:SHOWN])
             # No loss of the review, which the agent compares with its own: pages know bookmarks only some minutes later.
             yield Message(
                 "Bookmarks that are newer go too: {names}. No backup can continue from them.",
-                names=Message("{names} and more", names=listed) if len(later) > SHOWN else listed,
+                names=names_text(later, SHOWN),
             )
         dataset = facts.dataset(self.dataset)
         if dataset and read_note(dataset):
@@ -267,7 +266,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         if left := libzfs.destroy_all_or_none([snapshot.name for snapshot in newer]):
             raise Failed(
                 Message("A newer snapshot cannot be destroyed. {nothing}", nothing=NOTHING_DESTROYED),
-                libzfs.explain_left(left[:5]),
+                libzfs.explain_left(left),
             )
         if newer:
             names = list_names([snapshot.short for snapshot in newer])
@@ -307,7 +306,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         if said := describe_blocks(now):
             raise Failed(
                 Message("A newer snapshot cannot be destroyed. {nothing}", nothing=NOTHING_DESTROYED),
-                "; ".join(said[:5]),
+                names_text(said, 5, "; "),
             )
         return libzfs.newer_bookmarks(self.dataset, found.txg)
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from appliance.facts.box import Pool
 from appliance.facts.cleanup import Cleanup
-from appliance.formatting import disk_size, size_text
+from appliance.formatting import disk_size, names_text, size_text
 from appliance.layout import growth as layout_growth
 from appliance.layout import risk
 from appliance.layout.descriptions import describe_survival, number_word
@@ -115,11 +115,10 @@ def cleanup_notes(found: Cleanup) -> Iterator[str]:
     if found.snapshots:
         yield Message("Snapshots hold {held} that are not in the folders any more. To free that, all of them would have to be deleted.", held=size_text(found.snapshots))  # fmt: skip
     if found.reserved:
-        names, more = ", ".join(found.reserving[:NAMED]), len(found.reserving) - NAMED
         yield Message(
             "{reserved} more are reserved for {names} only because of their snapshots. Deleting these snapshots frees that.",
             reserved=size_text(found.reserved),
-            names=Message("{names} and {more} more", names=names, more=more) if more > 0 else names,
+            names=names_text(found.reserving, NAMED),
         )
     if found.copies:
         yield Message("Copies that no backup uses any more hold {copies}, with their snapshots.", copies=size_text(found.copies))  # fmt: skip

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from appliance.facts import vdev_state
 from appliance.facts.box import Pool, Vdev
-from appliance.formatting import capitalize_opening
+from appliance.formatting import capitalize_opening, names_text
 from appliance.message import Message, join_messages
 from appliance.pools import fullness, work_reports
 from appliance.zfs import vdev_tree
@@ -128,9 +128,7 @@ def of_pool(
     """The verdict on a pool. ``label`` gives a device's name as people know it; ``used`` and ``total`` are the bytes
     that files take and could take; ``settled`` as ``is_settled`` says."""
     broken = [device for device in pool.devices() if device.state in vdev_state.LOST]
-    said = capitalize_opening(
-        join_messages([vdev_state.say(label(device), device.state) for device in broken[:3]], "; ")
-    )
+    said = capitalize_opening(names_text([vdev_state.say(label(device), device.state) for device in broken], 3, "; "))
     if pool.state == "SUSPENDED":
         return PoolHealth("failed", Message("{pool} has stopped.", pool=pool.name), Message("Too many of its disks do not answer, so ZFS holds every read and write. {said}.", said=said), Message("Bring the disks back (cables, power), then start the pool again below. Do not pull more disks, and do not switch the box off: what was being written waits in its memory."))  # fmt: skip
     if pool.state in vdev_state.UNUSABLE:
@@ -161,7 +159,7 @@ def of_pool(
     worn = [device for device in pool.devices() if device.read_errors or device.write_errors or device.checksum_errors]
     if worn:
         count = sum(device.read_errors + device.write_errors + device.checksum_errors for device in worn)
-        named = ", ".join(label(device) for device in worn[:3])
+        named = names_text([label(device) for device in worn], 3)
         errors = Message("1 error on {label}", label=named) if count == 1 else Message("{errors} errors on {label}", errors=count, label=named)  # fmt: skip
         if not settled:
             return PoolHealth("attention", Message("{pool} reported errors.", pool=pool.name), Message("{errors}. Larder is checking whether every disk still answers.", errors=errors), Message("Wait a minute."), Message("checking"))  # fmt: skip

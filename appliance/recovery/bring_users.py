@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from appliance import command
 from appliance.errors import LarderError, Reason, explain_error
@@ -73,9 +73,14 @@ def number_taken(name: str, number: int, other: str) -> Reason:
     )
 
 
+def shown(argvs: Sequence[Sequence[str]]) -> str:
+    """The first of these commands for a plan, with an ellipsis where there are more."""
+    return "\n".join([*map(" ".join, argvs[:NAMED]), *(["…"] if len(argvs) > NAMED else [])])
+
+
 def users_step(record: BoxRecord, facts: Facts) -> Step:
     missing = [one for one in record.users if not facts.account(one.name)]
-    text = "\n".join(" ".join(make(one).useradd_argv(str(one.uid))) for one in missing[:NAMED])
+    text = shown([make(one).useradd_argv(str(one.uid)) for one in missing])
 
     def bring(work: Work) -> None:
         here = {one.name for one in accounts.read_accounts()}
@@ -91,7 +96,7 @@ def users_step(record: BoxRecord, facts: Facts) -> Step:
 
 def groups_step(record: BoxRecord, facts: Facts) -> Step:
     missing = [one for one in record.groups if not facts.group(one.name)]
-    text = "\n".join(" ".join(CreateGroup(name=one.name).groupadd_argv(str(one.gid))) for one in missing[:NAMED])
+    text = shown([CreateGroup(name=one.name).groupadd_argv(str(one.gid)) for one in missing])
 
     def bring(work: Work) -> None:
         here = {one.name: one for one in accounts.read_groups()}

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.facts.sharing import SmbPolicy
+from appliance.formatting import names_text
 from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.shares import publish, smb_security
@@ -60,7 +61,7 @@ class SetSmbSecurity(Operation, tag="set-smb-security"):
                 "guests-not-encrypted",
                 "{shares} can be reached without a password, and such connections cannot be encrypted. Turn off access without a password there first, or encrypt only for computers that can.",
                 field="encryption",
-                shares=", ".join(guests[:5]),
+                shares=names_text(guests, 5),
             )
 
     def plan(self, facts: Facts) -> Plan:

@@ -268,7 +268,7 @@ def run_unmounting(argv: list[str], name: str, folders: Iterable[str], *, serve_
             with suppress(LarderError):
                 serve_datasets(status.read_datasets(), lambda _text: None)
         who = (
-            Message("Still using it: {users}.", users="; ".join(users[:MOST_PROGRAMS]))
+            Message("Still using it: {users}.", users=names_text(users, MOST_PROGRAMS, "; "))
             if users
             else Message("A computer may use it over NFS, or a backup may be running.")
         )

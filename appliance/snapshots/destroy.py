@@ -15,6 +15,7 @@ from appliance import names, schedule
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Snapshot
+from appliance.formatting import names_text
 from appliance.message import Message, join_messages
 from appliance.operation import Loss, Plan, Step, Work, always, never
 from appliance.snapshots import policy, retention, space
@@ -296,8 +297,7 @@ def list_names(short_names: Sequence[str]) -> str:
     if len(short_names) <= NAMED:
         return ", ".join(short_names)
     return Message(
-        "{count} snapshots: {names} and {more} more",
+        "{count} snapshots: {names}",
         count=len(short_names),
-        names=", ".join(short_names[:NAMED]),
-        more=len(short_names) - NAMED,
+        names=names_text(short_names, NAMED),
     )

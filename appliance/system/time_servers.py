@@ -10,6 +10,7 @@ from pathlib import Path
 from appliance import command
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
+from appliance.formatting import names_text
 from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, always, command_step
 from appliance.system import atomic_file, service_start, time_sync
@@ -57,7 +58,7 @@ class SetTimeServers(Operation, tag="set-time-servers"):
 
     @property
     def title(self) -> str:
-        return Message("Set the clock from {servers}", servers=", ".join(self.servers[:3])) if self.servers else Message("Set the clock from Debian's servers")  # fmt: skip
+        return Message("Set the clock from {servers}", servers=names_text(self.servers, 3)) if self.servers else Message("Set the clock from Debian's servers")  # fmt: skip
 
     @property
     def subject(self) -> str:

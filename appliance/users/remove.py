@@ -20,6 +20,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.files import traversal
 from appliance.files.posix_acl import ORDER
+from appliance.formatting import names_text
 from appliance.message import Message, join_messages
 from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.shares.settings import setting_of
@@ -79,7 +80,7 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
                     "folders-locked",
                     "The files in locked folders cannot be given away: {folders}. Unlock them first, or let the files belong to nobody.",
                     field="heir",
-                    folders=", ".join(locked[:3]) + (" …" if len(locked) > 3 else ""),
+                    folders=names_text(locked, 3),
                 )
             if self.before:
                 yield from self.check_name_lengths(facts)

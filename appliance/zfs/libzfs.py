@@ -7,12 +7,13 @@ imported where there is none.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from appliance.errors import Failed, LarderError
+from appliance.formatting import names_text
 from appliance.message import Message, join_messages
 
 # What goes wrong, by the name of the library's exception (``libzfs_core/exceptions.py``, OpenZFS 2.3), as a person reads it.
@@ -79,6 +80,7 @@ def discard_checkpoint(pool: str) -> None:
 
 
 # --- snapshots ------------------------------------------------------------------------------------------------
+MOST_NAMED = 5
 BATCH = 256  # snapshots a call: one transaction group's worth, and the person can stop between two of them
 
 
@@ -89,15 +91,15 @@ class Left(msgspec.Struct, frozen=True):
     why: str
 
 
-def explain_left(left: Iterable[Left]) -> str:
-    """Each with why it is there."""
-    return join_messages([join_messages([one.name, one.why], ": ") for one in left], "; ")
+def explain_left(left: Sequence[Left]) -> str:
+    """The first with why each is there, and how many more there are."""
+    return names_text([join_messages([one.name, one.why], ": ") for one in left], MOST_NAMED, "; ")
 
 
 def take_snapshots(names: Iterable[str], properties: Mapping[str, str]) -> None:
     """Take all of these (``dataset@name``, one pool) in one transaction: all or none. Raises Failed with the reasons."""
     if left := try_snapshots(list(names), properties):
-        raise Failed(Message("No snapshot was taken"), explain_left(left[:5]))
+        raise Failed(Message("No snapshot was taken"), explain_left(left))
 
 
 def take_most_snapshots(names: Iterable[str], properties: Mapping[str, str]) -> tuple[Left, ...]:

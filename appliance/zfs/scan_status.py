@@ -7,7 +7,7 @@ Field names are those of OpenZFS 2.3 (cmd/zpool/zpool_main.c: ``scan_status_nvli
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -191,9 +191,16 @@ def on_disks(kind: str, raw: Mapping[str, Any]) -> LongWork | None:
         done=parse_amount(sum(parse_amount(leaf.get(done)) for leaf in part)),
         total=parse_amount(sum(parse_amount(leaf.get(total)) for leaf in part)),
         errors=parse_amount(sum(parse_amount(leaf.get(errors)) for leaf in part)),
-        subject="" if len(part) == len(known) else ", ".join(str(leaf.get("name", "")) for leaf in part[:4]),
+        subject="" if len(part) == len(known) else disk_names(part),
     )
+
+
+def disk_names(leaves: Iterable[Mapping[str, Any]]) -> str:
+    """The first of these disks by their names, with an ellipsis where there are more."""
+    names = [str(leaf.get("name", "")) for leaf in leaves]
+    return ", ".join([*names[:MOST_NAMED], *(["…"] if len(names) > MOST_NAMED else [])])
 
 
 # Disks that ended within so many seconds of the last were trimmed together: a large SSD takes hours at the most.
 SAME_RUN = 12 * 3600
+MOST_NAMED = 4

@@ -144,3 +144,26 @@ def translated_once(text: str) -> Iterator[int]:
             yield from at_import(child)
 
     return at_import(ast.parse(text))
+
+
+def silent_cuts(code: str) -> Iterator[int]:
+    """The lines on which the first few of a list become one text: nobody can see there that some are missing."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Call) and node.args and is_joined(node):
+            part = node.args[0]
+            listed = part.generators[0].iter if isinstance(part, ast.ListComp | ast.GeneratorExp) else part
+            if isinstance(listed, ast.Subscript) and isinstance(listed.slice, ast.Slice) and is_few(listed.slice):
+                yield node.lineno
+
+
+def is_joined(call: ast.Call) -> bool:
+    """Whether a call makes a text of a list: ``", ".join``, ``join_messages``."""
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "join":
+        return isinstance(call.func.value, ast.Constant) and call.func.value.value in {", ", "; "}
+    return isinstance(call.func, ast.Name) and call.func.id == "join_messages"
+
+
+def is_few(part: ast.Slice) -> bool:
+    """Whether a slice takes as many as a number or a constant says, from the first on."""
+    few = isinstance(part.upper, ast.Constant) or (isinstance(part.upper, ast.Name) and part.upper.id.isupper())
+    return part.lower is None and few

@@ -10,11 +10,13 @@ from appliance.formatting import (
     BINARY,
     DECIMAL,
     about_days,
+    and_more,
     binary_text,
     capitalize_opening,
     disk_label,
     disk_size,
     link_label,
+    names_text,
     number_text,
     rate_text,
     size_of,
@@ -170,3 +172,11 @@ def test_numbers_are_written_with_the_marks_of_the_reader(said, dutch):
 
 def test_number_without_marks_is_plain_text():
     assert not any(isinstance(text, Message) for text in (number_text("400"), size_text(10**12), rate_text(10**8)))
+
+
+def test_list_that_is_cut_ends_with_the_number_of_the_others():
+    names = ["a", "b", "c"]
+    assert [str(names_text(names, most)) for most in (3, 2)] == ["a, b, c", "a, b and 1 more"]
+    assert str(names_text(names, 1, "; ")) == "a and 2 more"
+    assert [str(and_more(names, more, "; ")) for more in (0, 4)] == ["a; b; c", "a; b; c and 4 more"]
+    assert str(and_more([], 4)) == "4 more folders"

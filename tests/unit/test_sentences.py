@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.messages.collect import ROOT, code
-from tests.messages.sinks import plain_sentences, translated_once, words_among_messages
+from tests.messages.sinks import plain_sentences, silent_cuts, translated_once, words_among_messages
 
 
 def lines_with(find: Callable[[str], Iterator[int]]) -> list[str]:
@@ -93,3 +93,24 @@ def test_word_among_messages_is_found(code):
 
 def test_name_among_messages_is_no_word():
     assert [*words_among_messages('KINDS = (("tls", "TLS"), ("none", lazy_text("None")))')] == []
+
+
+def test_list_that_is_cut_says_how_many_more_there_are():
+    assert lines_with(silent_cuts) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'Message("Still open: {names}.", names=", ".join(names[:5]))',
+        '"; ".join(label(one) for one in broken[:NAMED])',
+        "join_messages([say(one) for one in broken[:3]])",
+    ],
+)
+def test_cut_list_is_found(code):
+    assert [*silent_cuts(code)]
+
+
+@pytest.mark.parametrize("code", ["names_text(names, 5)", '", ".join(names)', '", ".join(name[:80] for name in names)', '"/".join(parts[:2])'])  # fmt: skip
+def test_whole_list_is_no_cut_list(code):
+    assert [*silent_cuts(code)] == []

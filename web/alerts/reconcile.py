@@ -11,6 +11,7 @@ from django.db import transaction
 
 from appliance.alerts.kinds import KINDS, SEVERITY_WORDS
 from appliance.alerts.rules import Fault
+from appliance.formatting import names_text
 from appliance.message import Message, join_messages
 from web import row_retention
 from web.alerts import outbox
@@ -92,7 +93,7 @@ class PartlyWritten(Exception):
 
     def __init__(self, subjects: list[str], *, changed: bool) -> None:
         self.subjects, self.changed = subjects, changed
-        super().__init__(", ".join(subjects[:5]))
+        super().__init__(names_text(subjects, 5))
 
 
 def current_severities() -> dict[str, str]:

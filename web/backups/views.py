@@ -21,6 +21,7 @@ from appliance.backups.verify_backup import VerifyBackup
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Pool
 from appliance.facts.datasets import Dataset
+from appliance.formatting import names_text
 from appliance.operation import Operation
 from web import live
 from web.backups import proof, recovery, status
@@ -30,8 +31,10 @@ from web.inventory.models import DatasetRow, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.jobs.refusals import add_reasons, refusals_lead_to
+from web.translation import text_of
 
 COPIES = 50
+NAMED = 5  # folders in a sentence
 
 
 @require_GET
@@ -116,7 +119,7 @@ def show_backup(request: HttpRequest, key: str, task: str) -> HttpResponse:
         if one.task.drill and one.can_run:
             facts = status.read_facts()
             context["place"] = proof.drill_place(one.dataset, one.task, facts)
-            context["locked"] = proof.locked_folders(one.dataset, one.task, facts)
+            context["locked"] = text_of(names_text(proof.locked_folders(one.dataset, one.task, facts), NAMED))
         if one.failed and one.pool:
             below = DatasetRow.objects.filter(Q(name=one.target) | Q(name__startswith=f"{one.target}/"))
             context["stuck"] = [row for row in below.order_by("name")[:COPIES] if row.fact.copy_of]

@@ -14,6 +14,7 @@ from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_GET
 
 from appliance.errors import LarderError, Reason, Refused
+from appliance.formatting import names_text
 from appliance.shares.connections import Connection
 from appliance.system.box_info import BoxInfo, Port
 from appliance.system.power import PowerOperation, RestartBox, ShutDownBox
@@ -29,6 +30,7 @@ from web.translation import text_of
 
 FRESH = timedelta(seconds=3)
 SECONDS_TO_ASK_FOR_CLIENTS = 15.0
+NAMED = 5  # clients, and jobs, in a sentence
 ACTS: dict[str, type[PowerOperation]] = {"restart": RestartBox, "shut-down": ShutDownBox}
 
 
@@ -89,18 +91,15 @@ def describe_clients() -> str:
     if not found:
         return gettext("Nobody is connected.")
     names = sorted({f"{one.user or gettext('a guest')} ({one.machine or one.protocol})" for one in found})
-    if len(names) > 5:
-        return gettext("{names} and {count} more are connected and will lose the connection.").format(
-            names=", ".join(names[:5]), count=len(names) - 5
-        )
     return ngettext(
         "{names} is connected and will lose the connection.",
         "{names} are connected and will lose the connection.",
         len(names),
-    ).format(names=", ".join(names))
+    ).format(names=text_of(names_text(names, NAMED)))
 
 
 def describe_jobs() -> str:
     """The jobs under way, in a sentence; empty where there are none."""
-    titles = [text_of(job.title) for job in Job.objects.filter(state__in=Job.OPEN).only("title", "said")[:5]]
-    return gettext("These jobs will be interrupted: {titles}.").format(titles="; ".join(titles)) if titles else ""
+    titles = [job.title for job in Job.objects.filter(state__in=Job.OPEN).only("title", "said")]
+    listed = text_of(names_text(titles, NAMED, "; "))
+    return gettext("These jobs will be interrupted: {titles}.").format(titles=listed) if titles else ""

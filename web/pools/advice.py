@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
-from appliance.formatting import capitalize_opening, size_text
+from appliance.formatting import capitalize_opening, names_text, size_text
 from appliance.pools.vdevs import clear_errors, online_offline
 from appliance.pools.vdevs.expand import autoexpand_gain, data_groups
 from appliance.pools.vdevs.replace import REPLACEABLE
@@ -118,7 +118,7 @@ def suspended_advice(pool: Pool, facts: Facts, device_name: Callable[[Vdev], str
             gettext("Restart the box"),
         )
     elif has_too_few:
-        names = "; ".join(device_name(device) for device in missing[:4])
+        names = text_of(names_text([device_name(device) for device in missing], 4, "; "))
         yield Advice(
             "failed",
             gettext("Put the missing disks back."),

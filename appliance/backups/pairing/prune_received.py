@@ -20,7 +20,7 @@ from appliance.facts.copy_mark import is_continued
 from appliance.facts.datasets import Snapshot
 from appliance.facts.kept_copies import Keep
 from appliance.facts.receiver import Receiver
-from appliance.message import Message
+from appliance.message import Message, join_messages
 from appliance.operation import Loss, Work, never
 from appliance.request import Request
 from appliance.snapshots import space
@@ -138,7 +138,9 @@ class PruneReceived(DestroySnapshots, tag="prune-received"):
                 work.note(failures[-1])
         work.note(Message("{done} of {total} destroyed.", done=done, total=len(going)))
         if failures:
-            raise Failed(Message("Some copies were not pruned"), " ".join(failures[:NAMED]))
+            left = len(failures) - NAMED
+            more = Message("And {count} more.", count=left) if left > 0 else ""
+            raise Failed(Message("Some copies were not pruned"), join_messages([*failures[:NAMED], more]))
 
 
 def prune_copy(work: Work, receiver: Receiver, keep: Keep, copy: str, chosen: Sequence[Snapshot]) -> int:

@@ -30,7 +30,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset, Property, Snapshot
 from appliance.facts.pool_reasons import stopped_pool
 from appliance.facts.remote import Remote
-from appliance.formatting import size_text
+from appliance.formatting import names_text, size_text
 from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.snapshots.take import dataset_missing
@@ -165,7 +165,7 @@ class DrillRemote(DrillOperation, Operation, tag="drill-remote"):
         if opened := [one.name for one in sealed if keys.should_have(one)]:
             yield Message(
                 "Encrypted folders arrive encrypted, and are opened with the key that this box stores, for the test alone: {opened}.",
-                opened=", ".join(opened[:NAMED]),
+                opened=names_text(opened, NAMED),
             )
         yield from self.drill.warnings(sealed, volumes, keys)
         yield Message("No backup is sent to that computer meanwhile.")

@@ -25,6 +25,7 @@ from appliance.backups.stream import NotReceived
 from appliance.backups.transfer import read_features, run_transfer, send_flags
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.remote import Remote
+from appliance.formatting import names_text
 from appliance.message import Message
 from appliance.operation import Work
 from appliance.zfs import list_snapshots
@@ -153,7 +154,7 @@ def check_arrived(one: RemoteRestored, planned: Collection[str]) -> None:
     if other := [line.partition("\t")[0] for line in brought if line != "keylocation\tprompt"]:
         raise Failed(
             Message("{host} sent settings with {name}", host=host, name=name),
-            Message("It was not put in place: {other}.", other=", ".join(other[:5])),
+            Message("It was not put in place: {other}.", other=names_text(other, 5)),
         )
     argv = ["zfs", "list", "-H", "-o", "name", "-r", "-t", "filesystem,volume", one.target]
     more = set(command.run(argv, timeout=SECONDS_TO_CHANGE).stdout.splitlines()) - set(planned)

@@ -16,7 +16,7 @@ from appliance.backups.remote.try_remote import try_remote
 from appliance.errors import Failed, Reason, Refused, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.remote import Remote, fingerprint_of
-from appliance.formatting import size_text
+from appliance.formatting import names_text, size_text
 from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, always, never
 
@@ -261,7 +261,7 @@ class RemoveRemote(RemoteOperation, tag="remove-remote"):
             yield Reason(
                 "remote-in-use",
                 "{folders} is backed up there. Remove that backup first.",
-                folders=", ".join(used[:3]) + (" …" if len(used) > 3 else ""),
+                folders=names_text(used, 3),
             )
 
     def plan(self, facts: Facts) -> Plan:

@@ -9,6 +9,7 @@ from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.pool_reasons import missing_pool
+from appliance.formatting import names_text
 from appliance.message import Message, join_messages
 from appliance.operation import Plan, command_step, never
 from appliance.pools.vdevs.base import VdevOperation, missing_vdev
@@ -65,7 +66,7 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
                 if group.role not in {"spare", "cache"} and has_too_few_disks(group, facts)
             ]
             if short:
-                missing = join_messages([vdev_tree.vdev_label(device, facts) for device in away[:4]], "; ")
+                missing = names_text([vdev_tree.vdev_label(device, facts) for device in away], 4, "; ")
                 yield Reason(
                     "disks-not-here",
                     "Too many disks are still missing: {disks}. Put them back, then start {pool} again. Nothing is lost meanwhile: what was being written waits.",

@@ -12,6 +12,7 @@ import msgspec
 from appliance import command, names
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Dataset
+from appliance.formatting import names_text
 from appliance.message import Message, join_messages
 from appliance.request import Request
 from appliance.shares import approved, publish
@@ -169,11 +170,9 @@ def address_checks(part: Iscsi, seen: TargetDiagnosis) -> Iterator[Check]:
 
 def computer_checks(part: Iscsi, seen: TargetDiagnosis) -> Iterator[Check]:
     if part.initiators:
-        listed = ", ".join(part.initiators[:MOST_NAMED])
-        named = Message("{names} and more", names=listed) if len(part.initiators) > MOST_NAMED else listed
         text = Message(
             "Let in: {named}. Windows shows its own name under iSCSI Initiator, Configuration; Linux in /etc/iscsi/initiatorname.iscsi.",
-            named=named,
+            named=names_text(part.initiators, MOST_NAMED),
         )
         yield Check("initiator", "empty", Message("Is the other computer among those named?"), text, "edit")
     if part.user:
@@ -191,6 +190,6 @@ def computer_checks(part: Iscsi, seen: TargetDiagnosis) -> Iterator[Check]:
     if seen.connected:
         text = Message(
             "{connected}. A second computer must not use it at the same time.",
-            connected=", ".join(seen.connected[:MOST_NAMED]),
+            connected=names_text(seen.connected, MOST_NAMED),
         )
         yield Check("connected", "attention", Message("It is in use now"), text)

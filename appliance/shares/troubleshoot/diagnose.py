@@ -17,7 +17,7 @@ import msgspec
 from appliance import command, names
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Dataset
-from appliance.formatting import continue_sentence
+from appliance.formatting import continue_sentence, names_text
 from appliance.message import Message
 from appliance.request import Request
 from appliance.shares import afp, discovery, nfs, nfs_access
@@ -236,7 +236,7 @@ def address_checks(setting: ShareSetting, seen: Diagnosis, asked_from: str) -> I
         outside = Message("AFP is for the networks of a home only, over IPv4.")
     elif seen.protocol == "nfs" and setting.nfs:
         hosts = setting.nfs.hosts
-        outside = Message("Only {hosts} may mount it.", hosts=", ".join(hosts[:5]))
+        outside = Message("Only {hosts} may mount it.", hosts=names_text(hosts, 5))
     else:
         return
     if any(address in one for one in parse_networks(hosts)):

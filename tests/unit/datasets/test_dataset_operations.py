@@ -516,6 +516,13 @@ def test_destroy_does_not_give_the_end_of_a_listing_as_the_number_of_protected_s
         assert [said in reason.text for reason in reasons] == [True]
 
 
+@pytest.mark.parametrize(("count", "said"), [(5, "tank/c3, tank/c4."), (8, "tank/c3, tank/c4 and 3 more.")])
+def test_destroy_says_how_many_clones_it_does_not_name(count, said):
+    found = facts(dataset_details=detail(clones=tuple(f"tank/c{number}" for number in range(count))))
+    (reason,) = of(DestroyDataset).check(found)
+    assert said in reason.text
+
+
 def test_destroy_includes_clones_only_if_agreed(commands):
     found = facts(*ALL, dataset("tank/copy", used=2**20), dataset_details=detail(clones=("tank/copy",)))
     plan = checked_plan(of(DestroyDataset, clones=True), found)

@@ -110,6 +110,11 @@ def test_locked_folder_is_refused_not_tried_by_schedule_and_named_on_the_page(we
     answer = web.get(f"{BACKUP}drill/")
     assert answer.status_code == 409 and codes_on_page(answer) == ["dataset-locked"]
     assert "it waits until you unlock tank/photos/secret" in text(web)
+    with_dataset(*(dataset(f"tank/photos/s{at}", guid=70 + at, encryption="aes-256-gcm", encryption_root=f"tank/photos/s{at}", key_status="unavailable") for at in range(6)))  # fmt: skip
+    assert (
+        "until you unlock tank/photos/s0, tank/photos/s1, tank/photos/s2, tank/photos/s3, tank/photos/s4 and 2 more."
+        in text(web)
+    )
 
 
 def test_monthly_test_can_be_chosen_for_another_computer(web):

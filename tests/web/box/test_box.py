@@ -120,6 +120,18 @@ def test_review_names_clients_and_jobs(web, calm, clients):
     assert "These jobs will be interrupted: Create the pool tank." in text
 
 
+def test_review_says_how_many_jobs_and_clients_it_does_not_name(web, calm, clients):
+    put_box()
+    clients += [
+        {"protocol": "smb", "id": str(at), "user": f"user{at}", "machine": "mac", "shares": []} for at in range(7)
+    ]
+    for number in range(7):
+        Job.objects.create(title=f"Scrub pool{number}", subject="tank", created_by="admin", state="running")
+    text = text_of(web.get("/system/power/restart/"))
+    assert "user4 (mac) and 2 more are connected" in text
+    assert "Scrub pool2 and 2 more." in text, "the newest first"
+
+
 def test_review_says_that_clients_could_not_be_read(web, calm, monkeypatch):
     put_box()
     monkeypatch.setattr(agent, "last", lambda _request, silence: {"facts": "nonsense"})
