@@ -16,8 +16,8 @@ from appliance.datasets import reasons
 from appliance.datasets.access_note import read_note, rewrite_note
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
-from appliance.facts.copy_mark import is_continued
-from appliance.facts.datasets import Snapshot
+from appliance.facts.copy_mark import is_continued, parse_copy_mark
+from appliance.facts.datasets import Dataset, Snapshot
 from appliance.facts.sharing import Share
 from appliance.formatting import moment_text, names_text, size_text
 from appliance.message import Message, join_messages
@@ -200,12 +200,27 @@ class RollBack(SnapshotOperation, tag="roll-back"):
                 "A checkpoint of the whole pool is taken first. {costs} Discard it on the pool's page when all is well.",
                 costs=COSTS,
             )
-        if volume:
-            yield Message("To keep both, make a volume from the snapshot.")
-            return
-        yield Message(
-            "To restore only some files, open the snapshot and restore them from there. To keep both, make a folder from the snapshot."
-        )
+        yield self.gentler_way(dataset, facts)
+
+    @staticmethod
+    def gentler_way(dataset: Dataset | None, facts: Facts) -> str:
+        """What to do instead. Nothing can be made from the snapshots of a copy beside it, and its files go into the original."""
+        mark = parse_copy_mark(dataset.copy_of) if dataset else None
+        if dataset and dataset.kind == "volume":
+            return (
+                Message("To keep both, choose “Restore this volume” on the page of the copy.")
+                if mark
+                else Message("To keep both, make a volume from the snapshot.")
+            )
+        if mark is None:
+            return Message(
+                "To restore only some files, open the snapshot and restore them from there. To keep both, make a folder from the snapshot."
+            )
+        if facts.dataset_of(mark.guid):
+            return Message(
+                "To restore only some files, open the snapshot and restore them from there. To keep both, choose “Restore this folder” on the page of the copy."
+            )
+        return Message("To keep both, choose “Restore this folder” on the page of the copy.")
 
     def rollback_step(self, newer: list[Snapshot], facts: Facts) -> Step:
         """The only step, so that the job cannot be stopped while the shares are paused."""

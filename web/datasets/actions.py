@@ -68,7 +68,8 @@ def list_actions(key: str, dataset: Dataset) -> Iterator[ActionLink]:
     if not is_continued(dataset.copy_of):
         yield link_to("take_snapshot", gettext("Take a snapshot"), "snapshot")
     if is_copy(dataset):
-        yield link_to("restore_folder", gettext("Restore this folder"), "copy")
+        words = gettext("Restore this volume") if volume else gettext("Restore this folder")
+        yield link_to("restore_folder", words, "copy")
     yield link_to("folder_settings", gettext("Settings"), "settings")
     if volume:
         yield link_to("grow_volume", gettext("Make it larger"), "plus")

@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
+from appliance.backups.copies import is_copy
 from appliance.datasets.rollback import RollBack
 from appliance.errors import Refused
 from appliance.facts.copy_mark import parse_copy_mark
@@ -151,6 +152,12 @@ def is_clonable(dataset: Dataset | None) -> bool:
     return dataset is None or parse_copy_mark(dataset.copy_of) is None
 
 
+def gives_files_back(dataset: Dataset | None) -> bool:
+    """Whether single files can be restored from its snapshots: those of a copy go only into an original on this box."""
+    mark = parse_copy_mark(dataset.copy_of) if dataset else None
+    return not is_volume(dataset) and (mark is None or DatasetRow.objects.filter(key=str(mark.guid)).exists())
+
+
 @require_http_methods(["GET"])
 def show_snapshot(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     """The details of a snapshot."""
@@ -161,6 +168,7 @@ def show_snapshot(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     kinds = ["roll-back", "restore-from-snapshot", *(kind_of(act.operation) for act in ACTS.values())]
     latest = Job.objects.filter(subject=row.dataset, kind__in=kinds)
     context = {"row": row, "key": key, "acts": acts, "volume": volume, "clonable": clonable}
+    context["files"] = gives_files_back(dataset)
     context |= {"latest": latest.defer("plan", "log").first()}
     return render(request, "snapshots/detail.html", context)
 
@@ -203,7 +211,8 @@ def roll_back(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     volume = is_volume(dataset)
     undone = Changes() if volume else diff.changes_between(row, seconds=SECONDS_FOR_FILES)
     context = {"row": row, "key": key, "form": form, "possible": possible, "volume": volume, "undone": undone}
-    context |= {"clonable": is_clonable(dataset), "first": undone.changes[:FILES]}
+    context |= {"clonable": is_clonable(dataset), "files": gives_files_back(dataset), "first": undone.changes[:FILES]}
+    context["copied"] = dataset is not None and is_copy(dataset)
     return render(request, "snapshots/roll_back.html", context, status=400 if form.is_bound else 200)
 
 

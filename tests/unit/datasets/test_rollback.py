@@ -70,6 +70,31 @@ def test_copy_that_was_written_to_is_put_back_to_its_newest_snapshot_as_the_fail
     assert [loss.what for loss in plan.losses] == ["everything written to tank/photos after 01 November 2026, 04:00"]
 
 
+def gentler_ways(found: Facts, number: int = 1) -> str:
+    return checked_plan(roll(number), found).warnings[-1]
+
+
+def test_rollback_names_gentler_ways_that_are_possible():
+    assert "restore those" in gentler_ways(shared(1))
+    assert "make a folder from the snapshot" in gentler_ways(shared(1))
+    disk = shared(1)
+    disk = replace(disk, shares=(), datasets=tuple(replace(one, kind="volume") for one in disk.datasets))
+    assert gentler_ways(disk) == "To keep both, make a volume from the snapshot."
+
+
+@pytest.mark.parametrize(
+    ("kind", "original", "files"), [("filesystem", 77, True), ("filesystem", 5, False), ("volume", 77, False)]
+)
+def test_rollback_of_copy_names_ways_that_are_possible_for_a_copy(kind, original, files):
+    """Nothing can be made from its snapshots beside it, and its files go only into an original that is on this box."""
+    found = copy_with(1, mark=CopyMark(original, raw=False))
+    found = replace(found, datasets=(*(replace(one, kind=kind) for one in found.datasets), replace(found.datasets[0], name="tank/home", guid=77, copy_of="")))  # fmt: skip
+    said = gentler_ways(found)
+    assert f"“Restore this {'volume' if kind == 'volume' else 'folder'}” on the page of the copy" in said
+    assert "make a folder" not in said and "make a volume" not in said
+    assert ("restore those" in said) is files
+
+
 def test_copy_is_not_put_back_further_because_no_run_destroys_what_it_has():
     with expect_refusal("rollback-of-copy"):
         checked_plan(roll(2), copy_with(1, 2, 3, mark=CopyMark(5, raw=False)))

@@ -7,13 +7,14 @@ import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from django.utils import timezone
 from msgspec.structs import replace
 
 from appliance import schedule, snapshot_names
 from appliance.facts.copy_mark import CopyMark
-from appliance.facts.datasets import Bookmark, Dataset, Snapshot
+from appliance.facts.datasets import Bookmark, Dataset, DatasetDetail, Snapshot
 from appliance.formatting import size_text
 from appliance.snapshots.policy import Policy
 from appliance.snapshots.set_policy import SetSnapshotPolicy
@@ -22,7 +23,7 @@ from tests.web import rows
 from tests.web.reading import Page, text_of
 from tests.web.system.test_queries import queries
 from web.inventory import store
-from web.inventory.models import BookmarkRow, PoolRow, SnapshotReading, SnapshotRow
+from web.inventory.models import BookmarkRow, DatasetDetailRow, PoolRow, SnapshotReading, SnapshotRow
 from web.jobs.models import Job
 from web.snapshots import policy_ledger
 from web.snapshots.models import ClockRow, MadeSnapshot, PolicyRun
@@ -522,6 +523,35 @@ def test_copy_offers_neither_a_snapshot_nor_a_schedule_nor_a_folder_of_its_own(w
         SnapshotRow.objects.all().delete()
         page = web.get(f"/snapshots/of/{dataset.guid}/").content.decode()  # its words without any snapshot
         assert (f'href="/snapshots/of/{dataset.guid}/policy/"' in page) is offered
+
+
+@pytest.mark.parametrize(("kind", "here"), [("filesystem", True), ("filesystem", False), ("volume", True)])
+def test_copy_offers_only_the_gentler_ways_that_it_has(web, calm, kind, here):
+    """Its files are restored into the original, so only where that is on this box; a volume has none."""
+    copy, url = put_one(**COPY, kind=kind)
+    if here:
+        rows.put(datasets=[settled("tank"), copy, settled("tank/a", guid=7)])
+    undo, detail = web.get(f"{url}roll-back/").content.decode(), web.get(url).content.decode()
+    assert f'href="/backups/copies/{copy.guid}/restore/"' in undo
+    assert (f'href="{url}files/"' in undo) is (kind == "filesystem" and here)
+    assert ("To restore only some files" in detail) is (kind == "filesystem" and here)
+
+
+def test_words_for_a_volume_do_not_call_it_a_folder(web, calm):
+    for changes in (DISK, {**COPY, "kind": "volume"}):
+        SnapshotRow.objects.all().delete()
+        dataset, _url = put_one(**changes)
+        SnapshotReading.objects.update_or_create(dataset_key=str(dataset.guid), defaults={"dataset": dataset.name, "at": MADE, "count": 1})  # fmt: skip
+        of = f"/snapshots/of/{dataset.guid}/"
+        assert "1 snapshot, which holds 0 B that is no longer in the volume." in text_of(web.get(of))
+        assert "1 snapshot holds 0 B that is no longer in the volume." in text_of(web.get(f"{of}space/"))
+        SnapshotRow.objects.all().delete()
+        empty = text_of(web.get(of))
+        assert "A snapshot keeps a volume" in empty and "restored from it" not in empty
+        detail = msgspec.json.encode(DatasetDetail(dataset.name, dataset.guid)).decode()
+        DatasetDetailRow.objects.create(key=str(dataset.guid), name=dataset.name, facts=detail)
+        destroy = text_of(web.get(f"/folders/{dataset.guid}/destroy/"))
+        assert "Content" in destroy and "Files in it" not in destroy and "Folders and volumes below" not in destroy
 
 
 def test_snapshot_of_a_volume_is_told_without_files_and_folders(web, calm):
