@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils.translation import gettext
 
 from appliance.facts.copy_mark import is_continued
+from appliance.facts.datasets import Dataset
 from appliance.shares.iscsi.part import device_of, place_of
 from appliance.shares.settings import CALLED
 from web.guide.chapters import CHAPTERS
@@ -235,10 +236,14 @@ def list_entries(tokens: list[str]) -> Iterator[Entry]:
 
 def folder_acts(folder: Row) -> Iterator[Entry]:
     """What can be done with a folder or volume. Last in the list: the folders themselves come first."""
-    dataset = folder.fact
-    refused = {"add_backup"} if dataset.copy_of else set()
+    dataset: Dataset = folder.fact
+    refused = {"add_backup", "share_iscsi"} if dataset.copy_of else set()
     if is_continued(dataset.copy_of):
         refused.add("take_snapshot")
+    if not dataset.mounted or dataset.copy_of:
+        refused |= {"share_new_folder", "folder_access"}
+    elif dataset.readonly:
+        refused.add("folder_access")
     for words, name, icon, more in VOLUME_ACTS if dataset.kind == "volume" else FOLDER_ACTS:
         if name in refused:
             continue

@@ -9,6 +9,7 @@ from appliance.agent.registry import decode_operation
 from appliance.datasets.access_note import AccessNote, encode_note
 from appliance.datasets.permissions import SetAccess
 from appliance.facts.box import Facts
+from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Account, Group, Share
 from appliance.operation import checked_plan
@@ -45,6 +46,15 @@ def assert_refused(response, field: str, code: str = "") -> None:
     assert code in found if code else found
     assert page.field_error(f"id_{field}") or (field == "" and "error-summary" in response.content.decode())
     assert not Job.objects.exists()
+
+
+def test_page_of_a_copy_offers_neither_shares_nor_access(web, calm):
+    for kind in ("filesystem", "volume"):
+        copy = dataset("tank/backups/photos", kind=kind, mounted=False, mountpoint="none", copy_of=CopyMark(7, raw=False).text)  # fmt: skip
+        rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[dataset("tank"), copy])
+        page, of = web.get(f"/folders/{copy.guid}/").content.decode(), f"/folders/{copy.guid}/"
+        assert f"{of}settings/" in page
+        assert not [end for end in ("share/", "switch/", "iscsi/", "access/") if f"{of}{end}" in page]
 
 
 # --- making a folder ------------------------------------------------------------------------------------------

@@ -108,6 +108,24 @@ def test_acts_that_a_copy_refuses_are_not_offered(calm):
         assert f"/snapshots/of/{copy.guid}/" in urls
         assert f"/snapshots/of/{copy.guid}/take/" not in urls
         assert f"/backups/of/{copy.guid}/new/" not in urls
+        for refused in (
+            f"/shares/new/?folder={copy.guid}",
+            f"/folders/{copy.guid}/iscsi/",
+            f"/folders/{copy.guid}/access/",
+        ):
+            assert refused not in urls
+
+
+def test_sharing_a_folder_that_is_not_mounted_is_not_offered(calm):
+    """A copy that was set aside, too: sharing and access are refused for what has no files to reach."""
+    aside = {"copy_of": CopyMark(0, raw=False).text, "readonly": True}
+    for changes in ({"mountpoint": "none"}, {"key_status": "unavailable", "encryption": "aes-256-gcm"}, aside):
+        one = dataset("tank/attic", mounted=False, **changes)
+        rows.put(datasets=[dataset("tank"), one])
+        urls = [entry.url for entry in find_entries("attic")]
+        assert f"/snapshots/of/{one.guid}/" in urls
+        assert f"/shares/new/?folder={one.guid}" not in urls
+        assert f"/folders/{one.guid}/access/" not in urls
 
 
 def test_disks_are_found_by_bay_model_and_serial(box):
