@@ -15,6 +15,7 @@ from appliance.formatting import size_text
 from appliance.pools import health
 from web import live
 from web.alerts import pool_usage
+from web.datasets import actions
 from web.inventory.box import Box, read_box
 from web.inventory.models import DatasetRow
 from web.inventory.pool_cards import PoolCard
@@ -23,6 +24,8 @@ from web.jobs.refusals import refusals_lead_to
 from web.pools import advice, growth_plans, lifecycle_views, maintenance_views, rehearsal_views, topology
 from web.snapshots import space
 from web.translation import text_of
+
+LOCKED = 5  # folders with a notice of their own
 
 
 @require_GET
@@ -50,7 +53,7 @@ def show_pool(request: HttpRequest, key: str) -> HttpResponse:
             "card": card,
             "pool": card.pool,
             "folders": folders,
-            "locked": [dataset for dataset in folders if dataset.locked and dataset.encryption_root == dataset.name],
+            **locked_context(card.pool.name),
             "moving": lifecycle_views.lifecycle_context(card.pool),
             "space": next(pool_usage.usage_of_pools([card.pool], timezone.now()), None),
             **maintenance_views.checks_context(card.pool),
@@ -66,6 +69,13 @@ def show_pool(request: HttpRequest, key: str) -> HttpResponse:
         }
 
     return live.respond(request, "pools/pool.html", build_context)
+
+
+def locked_context(pool: str) -> dict[str, object]:
+    """The first datasets of a pool that wait for a key, and how many more there are: a query, and one where there are many."""
+    roots = actions.locked_roots().filter(pool=pool)
+    found = [row.fact for row in roots[: LOCKED + 1]]
+    return {"locked": found[:LOCKED], "more_locked": roots.count() - LOCKED if len(found) > LOCKED else 0}
 
 
 def plan_advice(card: PoolCard, box: Box) -> Iterator[advice.Advice]:

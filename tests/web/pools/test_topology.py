@@ -13,6 +13,7 @@ from appliance import agent_client
 from appliance.errors import Failed
 from appliance.facts.box import Disk, LongWork, Pool
 from appliance.facts.copy_mark import CopyMark
+from appliance.facts.datasets import Dataset
 from tests.reasons import codes_on_page
 from tests.unit.made import OLD, dataset, disk, path_of
 from tests.unit.pools import shapes
@@ -43,6 +44,31 @@ def links(page: Page) -> set[str]:
 def seen(disks: Iterable[int]) -> None:
     """The bays as a collector remembers them."""
     ports.remember_ports(disk(number, slot=f"pci-0000:00:0{number}.0-ata-1") for number in disks)
+
+
+# --- what is locked -----------------------------------------------------------------------------------------------
+def locked_folder(name: str, **changes: Any) -> Dataset:
+    return dataset(name, encryption="aes-256-gcm", key_status="unavailable", encryption_root=name, mounted=False, **changes)  # fmt: skip
+
+
+def test_folder_that_is_locked_is_told_however_many_stand_before_it_and_no_copy_is(web, calm):
+    put(shapes.raidz2())
+    many = [dataset(f"tank/a{number:03}") for number in range(220)]
+    copy = locked_folder("tank/backups/x", copy_of=CopyMark(7, raw=True).text)
+    rows.put(datasets=[dataset("tank"), *many, copy, locked_folder("tank/z"), locked_folder("tank/y", kind="volume"), locked_folder("other/z")])  # fmt: skip
+    text = text_of(web.get(POOL))
+    assert "tank/z is locked. Its files can be reached once you unlock it." in text
+    assert "tank/y is locked. It can be used once you unlock it." in text
+    assert "tank/backups/x is locked" not in text and "other/z" not in text
+
+
+def test_many_locked_folders_are_counted_and_unlocked_at_once(web, calm):
+    put(shapes.raidz2())
+    rows.put(datasets=[dataset("tank"), *(locked_folder(f"tank/z{number}") for number in range(9))])
+    page = web.get(POOL)
+    assert "tank/z4 is locked" in text_of(page) and "tank/z5 is locked" not in text_of(page)
+    assert "4 more are locked." in text_of(page)
+    assert 'href="/folders/unlock-all/"' in page.content.decode()
 
 
 # --- the tree -----------------------------------------------------------------------------------------------------
