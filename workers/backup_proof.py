@@ -17,8 +17,8 @@ from appliance.backups.drill_scratch import RemoveDrill
 from appliance.facts import user_properties
 from appliance.facts.box import Pool
 from appliance.facts.datasets import Dataset
-from appliance.formatting import day_text
-from appliance.message import Message, join_messages, reason_after_name
+from appliance.formatting import and_more, day_text
+from appliance.message import Message, reason_after_name
 from appliance.operation import Operation
 from web.backups import proof, status
 from web.backups.models import BackupRecord
@@ -30,6 +30,7 @@ KINDS_OF_JOBS = ("drill-backup", "check-backup-keys", "remove-drill")  # on the 
 REST_AFTER_FAILURE = timedelta(days=1)
 REMOVE_AGAIN_AFTER = timedelta(minutes=10)
 DRILLED = f'"{user_properties.DRILL}":'  # in the facts of what a drill has made
+UNCHANGED = (Job.State.REFUSED, Job.State.CANCELLED)  # ends of jobs that have done nothing
 Found = TypeVar("Found", bound=msgspec.Struct)
 
 
@@ -104,6 +105,7 @@ def remember_proof(one: BackupStatus, row: BackupRecord) -> None:
     found = proof.parse_proof(row.proof)
     before = msgspec.to_builtins(found)
     store_keys(one, found)
+    store_renewed_keys(one, found)
     store_drill(one, found)
     store_failed_drill(one, found)
     if scrub := proof.last_scrub(one.pool):
@@ -126,6 +128,20 @@ def store_keys(one: BackupStatus, found: proof.Proof) -> None:
     if ended and result and (result.opened or result.wrong):  # a phrase that was mistyped proves nothing
         found.keys, found.opened, found.of = ended, result.opened, result.of
         found.wrong, found.untried = list(result.wrong), list(result.untried)
+        found.more_wrong, found.more_untried = result.more_wrong, result.more_untried
+        found.tried = {one.copy: one.key for one in one.checks.sealed}
+
+
+def store_renewed_keys(one: BackupStatus, found: proof.Proof) -> None:
+    """Keep of which moment the first copies are that have another key, which a run brings after it was changed."""
+    if one.good is None or not one.checks.sealed:
+        return
+    roots = {sealed.root_name: sealed.root for sealed in one.checks.sealed}
+    jobs = Job.objects.filter(kind="change-key", subject__in=roots, finished__lt=one.good)
+    for name, changed in jobs.exclude(state__in=UNCHANGED).values_list("subject", "finished"):
+        key = roots[name]
+        if changed and (key not in found.renewed or found.renewed[key] < changed):
+            found.renewed[key] = one.good
 
 
 def store_drill(one: BackupStatus, found: proof.Proof) -> None:
@@ -134,6 +150,7 @@ def store_drill(one: BackupStatus, found: proof.Proof) -> None:
         found.drilled, found.seconds, found.moved, found.files = ended, result.seconds, result.moved, result.files
         found.different, found.differences = result.different, list(result.differences)
         found.skipped, found.gone = list(result.skipped), list(result.gone)
+        found.more_skipped, found.more_gone = result.more_skipped, result.more_gone
 
 
 def store_failed_drill(one: BackupStatus, found: proof.Proof) -> None:
@@ -164,6 +181,11 @@ def latest_result(
 
 
 # --- alerts -----------------------------------------------------------------------------------------------------------
+def differences_text(named: list[str], count: int) -> str:
+    """The differences that are remembered, of so many."""
+    return and_more([*map(reason_after_name, named)], count - len(named), "; ")
+
+
 def proof_faults(one: BackupStatus) -> Iterator[Fault]:
     """What the checks of a backup found wrong."""
     found, subject, page = one.proof, f"{one.key}:{one.task.key}", f"/backups/of/{one.key}/{one.task.key}/"
@@ -173,7 +195,7 @@ def proof_faults(one: BackupStatus) -> Iterator[Fault]:
             "backup.drill",
             subject,
             summary,
-            join_messages([*map(reason_after_name, found.differences)], "; "),
+            differences_text(found.differences, found.different),
             page,
             found.different,
         )
@@ -186,7 +208,7 @@ def proof_faults(one: BackupStatus) -> Iterator[Fault]:
             "backup.key",
             subject,
             summary,
-            Message("Tried on the copies of: {wrong}.", wrong=", ".join(found.wrong)),
+            Message("Tried on the copies of: {wrong}.", wrong=and_more(found.wrong, found.more_wrong)),
             page,
         )
     for rest in one.received:

@@ -18,7 +18,7 @@ from appliance.backups.run_backup import RunBackup
 from appliance.backups.verify_backup import PREFIX, Comparison, VerifyBackup
 from appliance.facts.box import Pool
 from appliance.formatting import moment_text, names_text
-from appliance.message import Message, join_messages, reason_after_name
+from appliance.message import Message, join_messages
 from appliance.operation import Operation, kind_of
 from web.backups import recovery, status
 from web.backups.models import BackupRecord
@@ -231,6 +231,7 @@ def store_comparison(one: BackupStatus, row: BackupRecord) -> None:
         if found.different or not row.different or clears_difference(job, found, row):
             still = row.skipped if row.different and found.different else found.skipped
             row.skipped = [name for name in found.skipped if name in still]
+            row.more_skipped = min(found.more, row.more_skipped) if row.different and found.different else found.more
             row.different, row.differences = found.different, list(found.differences)
         row.compared, row.turn = job.finished, (row.turn + 1) % status.CYCLE
         row.files, row.size, row.total = found.files, found.size, found.total
@@ -239,9 +240,12 @@ def store_comparison(one: BackupStatus, row: BackupRecord) -> None:
 
 def clears_difference(job: Job, found: Comparison, row: BackupRecord) -> bool:
     """Whether a comparison that found nothing has read everything that the one before it had read: no part of the contents
-    alone, and no folder left out that was there then and compared. Volumes never are."""
+    alone, and no folder left out that was there then and compared. Volumes never are, and stand after the folders."""
     if json.loads(job.operation).get("cycle", 1) != 1:
         return False
+    last = DatasetRow.objects.filter(name=found.skipped[-1]).first() if found.more and found.skipped else None
+    if found.more and (last is None or last.fact.kind == "filesystem"):
+        return False  # one of those without a name may be such a folder
     left = DatasetRow.objects.filter(name__in=set(found.skipped) - set(row.skipped))
     return not any(one.fact.kind == "filesystem" and row.compared and one.fact.created <= row.compared for one in left)
 
@@ -283,7 +287,7 @@ def backup_faults(now: datetime) -> Iterator[Fault]:
     other_keys: set[str] = set()
     for one in status.read_all(now):
         if one.differs and one.record:
-            yield Fault("backup.differs", f"{one.key}:{one.task.key}", Message("The backup of {name} differs from the original.", name=one.dataset.name), join_messages([*map(reason_after_name, one.record.differences)], "; "), f"/backups/of/{one.key}/{one.task.key}/", one.record.different)  # fmt: skip
+            yield Fault("backup.differs", f"{one.key}:{one.task.key}", Message("The backup of {name} differs from the original.", name=one.dataset.name), backup_proof.differences_text(one.record.differences, one.record.different), f"/backups/of/{one.key}/{one.task.key}/", one.record.different)  # fmt: skip
         yield from backup_proof.proof_faults(one)
         if one.remote and one.remote.has_other_key and one.remote.id not in other_keys:
             other_keys.add(one.remote.id)

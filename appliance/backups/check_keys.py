@@ -29,12 +29,14 @@ SHOWN = 5
 
 class KeyCheck(msgspec.Struct, frozen=True):
     """What a check found. ``opened``: how many copies; ``wrong``: originals whose stored key does not open the copy;
-    ``untried``: those for which no key was at hand."""
+    ``untried``: those for which no key was at hand. ``more_wrong`` and ``more_untried``: how many of these are not named."""
 
     opened: int
     of: int
     wrong: tuple[str, ...] = ()
     untried: tuple[str, ...] = ()
+    more_wrong: int = 0
+    more_untried: int = 0
 
 
 class CheckBackupKeys(BackupOperation, tag="check-backup-keys"):
@@ -89,7 +91,9 @@ class CheckBackupKeys(BackupOperation, tag="check-backup-keys"):
                 opened += 1
             else:
                 untried.append(one.name)
-        work.note(result_line(PREFIX, KeyCheck(opened, len(found), tuple(wrong[:SHOWN]), tuple(untried[:SHOWN]))))
+        more_wrong, more_untried = max(0, len(wrong) - SHOWN), max(0, len(untried) - SHOWN)
+        result = KeyCheck(opened, len(found), tuple(wrong[:SHOWN]), tuple(untried[:SHOWN]), more_wrong, more_untried)
+        work.note(result_line(PREFIX, result))
         work.note(Message("{opened} of {count} copies open.", opened=opened, count=len(found)))
         if wrong:
             raise Failed(

@@ -35,7 +35,8 @@ NAMED = 5
 
 class Rehearsal(msgspec.Struct, frozen=True):
     """What a drill found, as it stands in the job's log. ``seconds``: that restoring took. ``skipped``: parts that could not
-    be restored or opened; ``gone``: parts whose original no longer has that moment, so that they were compared with the copy."""
+    be restored or opened; ``gone``: parts whose original no longer has that moment, so that they were compared with the copy.
+    ``more_skipped`` and ``more_gone``: how many of these are not named."""
 
     seconds: int
     parts: int
@@ -46,6 +47,8 @@ class Rehearsal(msgspec.Struct, frozen=True):
     differences: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
+    more_skipped: int = 0
+    more_gone: int = 0
 
 
 class DrillPart(msgspec.Struct, frozen=True):
@@ -173,7 +176,8 @@ class Drill(msgspec.Struct, frozen=True):
                 work.note(Message("{one} was restored, but not compared: {why}.", one=part.original.name, why=why))
         found = Rehearsal(
             int(run.seconds), len(run.parts), run.moved, result.files, result.size, result.different,
-            tuple(result.differences[:5]), tuple(skipped[:5]), tuple(gone[:5]),
+            tuple(result.differences[:NAMED]), tuple(skipped[:NAMED]), tuple(gone[:NAMED]),
+            max(0, len(skipped) - NAMED), max(0, len(gone) - NAMED),
         )  # fmt: skip
         told = Message(
             "{moved} restored in {duration_text}; {files} files compared, {size}.",

@@ -28,7 +28,8 @@ PREFIX = "compared "  # of the note that holds the result, for whoever keeps it
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """What a comparison found, as it stands in the job's log. ``skipped``: datasets that could not be opened, and volumes."""
+    """What a comparison found, as it stands in the job's log. ``skipped``: datasets that could not be opened, then volumes, of
+    which ``more`` are not named."""
 
     files: int
     size: int
@@ -37,6 +38,7 @@ class Comparison(msgspec.Struct, frozen=True):
     different: int
     differences: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
+    more: int = 0
 
 
 def result_line(prefix: str, found: msgspec.Struct) -> str:
@@ -111,7 +113,7 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
     def compare_all(self, parts: list[tuple[Dataset, Dataset | None]], keys: StoredKeys, work: Work) -> None:
         """Compare every part. One that cannot be opened keeps no other from being compared; where none could be, nothing is
         noted as a result."""
-        result, skipped = TreeComparison(), list[str]()
+        result, skipped = TreeComparison(), list[Dataset]()
         for original, copy in parts:
             try:
                 compare_part(original, copy, keys, Sample(self.turn, self.cycle, float(self.since)), result, work)
@@ -121,12 +123,14 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
                     if isinstance(error, LarderError)
                     else error.strerror or Message("it cannot be read")
                 )
-                skipped.append(original.name)
+                skipped.append(original)
                 work.note(Message("{original} was not compared: {why}.", original=original.name, why=why))
         if len(skipped) == len(parts):
             raise Failed(Message("Nothing could be compared"), Message("The reason is given above for each folder."))
+        left = [one.name for one in sorted(skipped, key=lambda one: one.kind == "volume")]
         found = Comparison(
-            result.files, result.size, result.total, result.entries, result.different, tuple(result.differences[:5]), tuple(skipped[:5])
+            result.files, result.size, result.total, result.entries, result.different,
+            tuple(result.differences[:SHOWN]), tuple(left[:SHOWN]), max(0, len(left) - SHOWN),
         )  # fmt: skip
         told = Message(
             "{entries} names compared; {files} files read on both sides, {size}.",

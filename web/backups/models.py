@@ -6,6 +6,9 @@ from typing import Any
 
 from django.db import models
 
+from appliance.formatting import and_more
+from web.translation import text_of
+
 
 class BackupRecord(models.Model):
     """A task of a dataset. ``good``: the moment of the newest complete copy; ``since``: when the task was first seen."""
@@ -24,6 +27,7 @@ class BackupRecord(models.Model):
     different = models.PositiveIntegerField(default=0)
     differences: Any = models.JSONField(default=list)  # the first of them
     skipped: Any = models.JSONField(default=list)  # folders that could not be compared
+    more_skipped = models.PositiveIntegerField(default=0)  # of them that are not named
     proof: Any = models.JSONField(default=dict)  # the other checks: ``proof.Proof``
     seen = models.DateTimeField(null=True)  # when the destination was last connected, to within some hours
 
@@ -32,3 +36,8 @@ class BackupRecord(models.Model):
 
     def __str__(self) -> str:
         return f"{self.dataset_key} {self.task}"
+
+    @property
+    def left_out(self) -> str:
+        """What could not be compared, in words; empty where everything was."""
+        return text_of(and_more(self.skipped, self.more_skipped))

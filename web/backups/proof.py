@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from appliance.backups.verify_backup import comparable
 from appliance.datasets.encryption import key_store
 from appliance.facts.box import Facts, Pool, Scan
 from appliance.facts.datasets import Dataset
-from appliance.formatting import duration_text, size_text
+from appliance.formatting import and_more, duration_text, size_text
 from appliance.message import Message
 from appliance.operation import Operation
 from web.translation import text_of
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 DRILL_KINDS = ("drill-backup", "drill-remote")  # of jobs
 DRILL_EVERY = timedelta(days=30)
+NAMED = 5  # folders in a sentence
 KEYS_EVERY = timedelta(days=7)
 RECEIVED_TOO_LONG = timedelta(days=7)  # a run that goes on would have finished, or said why it cannot
 
@@ -40,6 +41,9 @@ class Proof(msgspec.Struct, omit_defaults=True):
     ``keys``: when they were tried last. ``received``: since when each copy, by its guid, has something half received.
     ``broke``, ``why``: when a test of a restore failed without a result since the last that had one, and what its job said.
     ``missing``: since when each folder, by its guid, has no copy while others of its backup have one.
+    ``tried``: the key (``Sealed.key``) of each copy, by its guid, when ``keys`` were tried; nothing where an earlier version did.
+    ``renewed``: by the guid of a dataset with a key of its own, of which moment the first copies are that have its present key.
+    ``more_…``: how many are not named in the list of that name.
     """
 
     began: datetime | None = None
@@ -50,6 +54,10 @@ class Proof(msgspec.Struct, omit_defaults=True):
     of: int = 0
     wrong: list[str] = []
     untried: list[str] = []
+    more_wrong: int = 0
+    more_untried: int = 0
+    tried: dict[str, str] = {}
+    renewed: dict[str, datetime] = {}
     drilled: datetime | None = None
     seconds: int = 0
     moved: int = 0
@@ -58,6 +66,8 @@ class Proof(msgspec.Struct, omit_defaults=True):
     differences: list[str] = []
     skipped: list[str] = []
     gone: list[str] = []
+    more_skipped: int = 0
+    more_gone: int = 0
     received: dict[str, datetime] = {}
     broke: datetime | None = None
     why: dict[str, Any] | str = ""  # of a message: ``Message.as_json``
@@ -94,11 +104,25 @@ class Received(msgspec.Struct, frozen=True):
     since: datetime | None = None
 
 
+class Sealed(msgspec.Struct, frozen=True):
+    """An encrypted original that has a copy. ``copy`` and ``root``: guids, of its copy and of the dataset whose key it has."""
+
+    name: str
+    copy: str
+    root: str
+    root_name: str
+    key_format: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.root} {self.key_format}"
+
+
 class Checkable(msgspec.Struct, frozen=True):
     """What the checks of one backup are about, as the inventory tells: encrypted originals that have a copy, whether this box
     should have their key, what is half received, and whether anything can be compared with its original."""
 
-    sealed: tuple[str, ...] = ()
+    sealed: tuple[Sealed, ...] = ()
     stores_key: bool = False
     received: tuple[Received, ...] = ()
     comparable: bool = True
@@ -106,11 +130,27 @@ class Checkable(msgspec.Struct, frozen=True):
 
 def checkable(root: str, parts: list[tuple[Dataset, Dataset]], facts: Facts) -> Checkable:
     """``parts``: each original with its copy."""
-    sealed = [one for one, copy in parts if one.encryption != "off" and is_raw(copy)]
-    roots = {one.encryption_root for one in sealed}
+    guids = {one.name: str(one.guid) for one in facts.datasets}
+    sealed = tuple(
+        Sealed(one.name, str(copy.guid), guids.get(one.encryption_root, ""), one.encryption_root, copy.key_format)
+        for one, copy in parts
+        if one.encryption != "off" and is_raw(copy)
+    )
+    roots = {one.root_name for one in sealed}
     marked = any(key_store.is_marked(one) for one in facts.datasets if one.name in roots)
     found = [Received(one.name, str(one.guid), received_size(one, facts)) for one in half_received(root, facts)]
-    return Checkable(tuple(one.name for one in sealed), marked, tuple(found), bool(comparable(parts, facts)))
+    return Checkable(sealed, marked, tuple(found), bool(comparable(parts, facts)))
+
+
+def newer_keys(found: Proof, sealed: Iterable[Sealed]) -> list[str]:
+    """The originals whose copy has come, or got another key, since keys were tried last, as far as that is known."""
+    if not found.keys or not found.tried:
+        return []
+    return [
+        one.name
+        for one in sealed
+        if found.tried.get(one.copy) != one.key or found.renewed.get(one.root, found.keys) > found.keys
+    ]
 
 
 def last_scrub(pool: Pool | None) -> Scan | None:
@@ -189,28 +229,24 @@ def key_opens(one: BackupStatus) -> Level:
     proof, name = one.proof, gettext("Key opens it")
     button = ("try_backup_key", gettext("Try the key")) if one.pool and one.checks.sealed else ("", "")
     if proof.wrong:
-        text = gettext("The stored key does not open the copy of {wrong}.").format(wrong=", ".join(proof.wrong))
+        text = gettext("The stored key does not open the copy of {wrong}.").format(
+            wrong=text_of(and_more(proof.wrong, proof.more_wrong))
+        )
         return Level(name, "failed", gettext("no"), proof.keys, text, *button)
     if not proof.keys or not proof.opened:
         text = gettext("The copies are encrypted. Nobody has tried yet whether the key that you have opens them.")
         return Level(name, "attention", gettext("not tried"), None, text, *button)
-    count = ngettext(
-        "{opened} of {of} encrypted copy opens.",
-        "{opened} of {of} encrypted copies open.",
-        max(proof.of, len(one.checks.sealed)),
-    ).format(opened=proof.opened, of=max(proof.of, len(one.checks.sealed)))
-    if one.has_newer_key:
+    newer, of = newer_keys(proof, one.checks.sealed), max(proof.of, len(one.checks.sealed))
+    count = ngettext("{opened} of {of} encrypted copy opens.", "{opened} of {of} encrypted copies open.", of).format(
+        opened=min(proof.opened, of - len(newer)), of=of
+    )
+    if one.has_newer_key and not newer:  # an earlier version did not remember what it had tried
         text = gettext("{count} What was encrypted later has not been tried.").format(count=count)
         return Level(name, "attention", gettext("in part"), proof.keys, text, *button)
-    if proof.untried:
-        return Level(
-            name,
-            "attention",
-            gettext("in part"),
-            proof.keys,
-            gettext("{count} Not tried: {untried}.").format(count=count, untried=", ".join(proof.untried)),
-            *button,
-        )
+    if untried := [*dict.fromkeys([*newer, *proof.untried])]:
+        named = and_more(untried[:NAMED], len(untried[NAMED:]) + proof.more_untried)
+        text = gettext("{count} Not tried: {untried}.").format(count=count, untried=text_of(named))
+        return Level(name, "attention", gettext("in part"), proof.keys, text, *button)
     return Level(name, "healthy", gettext("yes"), proof.keys, count, *button)
 
 
@@ -231,7 +267,7 @@ def compared(one: BackupStatus) -> Level:
     if record.different:
         return Level(name, "failed", gettext("different"), record.compared, f"{one.compared}.")
     if record.skipped:
-        left = gettext("Not compared: {skipped}.").format(skipped=", ".join(record.skipped))
+        left = gettext("Not compared: {skipped}.").format(skipped=record.left_out)
         return Level(name, "attention", gettext("in part"), record.compared, f"{one.compared}. {left}")
     return Level(name, "healthy", gettext("equal"), record.compared, f"{one.compared}.")
 
@@ -251,12 +287,12 @@ def restored(one: BackupStatus) -> Level:
     )
     if proof.different:
         return Level(name, "failed", gettext("different"), proof.drilled, said, *button)
-    for what, names in (
-        (gettext("Not compared"), proof.skipped),
-        (gettext("Compared with the copy alone"), proof.gone),
+    for what, names, more in (
+        (gettext("Not compared"), proof.skipped, proof.more_skipped),
+        (gettext("Compared with the copy alone"), proof.gone, proof.more_gone),
     ):
         if names:
-            said += f" {what}: {', '.join(names)}."
+            said += f" {what}: {text_of(and_more(names, more))}."
     return Level(name, "attention" if proof.skipped else "healthy", gettext("in part") if proof.skipped else gettext("equal"), proof.drilled, said, *button)  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset
 from appliance.facts.remote import Remote
 from web.backups.models import BackupRecord
-from web.backups.proof import Checkable, Proof, Received, checkable, parse_proof
+from web.backups.proof import Checkable, Proof, Received, checkable, newer_keys, parse_proof
 from web.inventory.models import DatasetRow, DiskRow, PoolRow, RemoteRow, SnapshotRow
 from web.jobs.models import Job
 
@@ -131,8 +131,8 @@ class BackupStatus(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def has_newer_key(self) -> bool:
-        """Whether more copies are encrypted than when keys were tried: what came later may have a key of its own."""
-        return self.proof.of < len(self.checks.sealed)
+        """Whether a copy came, or got another key, since keys were tried."""
+        return self.proof.of < len(self.checks.sealed) or bool(newer_keys(self.proof, self.checks.sealed))
 
     @property
     def received(self) -> list[Received]:

@@ -137,6 +137,15 @@ def test_volume_is_named_as_not_compared(opened):
     assert any("a volume has no files" in note for note in notes)
 
 
+def test_parts_that_were_not_compared_are_counted_and_folders_named_before_volumes(opened):
+    facts = known()
+    (photos,) = (one for one in facts.datasets if one.name == "tank/photos")
+    volumes = [replace(photos, name=f"tank/photos/a{at}", guid=900 + at, kind="volume") for at in range(6)]
+    found, _notes = compare(replace(facts, datasets=(*facts.datasets, *volumes)))
+    assert found and len(found.skipped) == 5 and found.more == 2
+    assert found.skipped == (SECRET_ORIGINAL, *(one.name for one in volumes[:4]))
+
+
 def test_comparison_that_compared_nothing_leaves_no_result(opened, monkeypatch):
     """Otherwise it would read: 0 files, no differences, equal."""
     monkeypatch.setattr(verify_backup, "newest_common", lambda *_names: (_ for _ in ()).throw(Failed("no common snapshot")))  # fmt: skip

@@ -427,6 +427,27 @@ def test_difference_is_not_forgotten_while_its_folder_cannot_be_compared(good):
     assert faults_after_a_look() == []
 
 
+def test_difference_is_not_forgotten_where_more_folders_were_left_out_than_are_named(good):
+    """Folders are named before volumes, so those without a name may be folders too, unless a volume has one."""
+    names = ("tank/a", "tank/b")
+    rows.put(datasets=[*store.facts().datasets, dataset(names[0]), dataset(names[1], kind="volume", mounted=False)])
+    job = found_difference()
+    BackupRecord.objects.update(skipped=list(names), more_skipped=1)
+    compared(job, skipped=names[:1], more=1)
+    assert [fault.kind for fault in faults_after_a_look()] == ["backup.differs"]
+    compared(week_later(), skipped=names, more=1)
+    assert faults_after_a_look() == []
+    assert BackupRecord.objects.get().more_skipped == 1
+
+
+def test_alert_says_how_many_differences_it_does_not_name(good):
+    job = backups.start_due_backups()
+    assert job
+    compared(job, different=7, differences=("trip/one.jpg: has other contents",))
+    (fault,) = faults_after_a_look()
+    assert fault.detail == "trip/one.jpg: has other contents and 6 more"
+
+
 def test_difference_in_a_folder_that_is_left_out_outlasts_one_in_another(good):
     compared(
         found_difference(), different=1, differences=("two.jpg: has different contents",), skipped=("tank/photos",)

@@ -50,7 +50,7 @@ from workers import backups
 
 MONTHLY = BackupTask(key="0123abcd", pool=SAFE, path="backups/photos", drill=True)
 PAGE = f"/backups/of/{PHOTOS}/0123abcd/"
-REHEARSAL = {"seconds": 720, "parts": 1, "moved": 10**9, "files": 412, "size": 10**9, "different": 0}
+REHEARSAL: dict[str, Any] = {"seconds": 720, "parts": 1, "moved": 10**9, "files": 412, "size": 10**9, "different": 0}
 
 
 def text(web: Any) -> str:
@@ -175,7 +175,7 @@ def test_restore_is_tested_by_schedule_only_where_that_was_chosen(good):  # noqa
     BackupRecord.objects.update(compared=timezone.now())
     job = backups.start_due_backups()
     assert job and job.kind == "drill-backup" and job.created_by == BY_SCHEDULE and '"pool":"tank"' in job.operation
-    ended(job, drill_base.PREFIX, Rehearsal(**REHEARSAL))  # type: ignore[arg-type]
+    ended(job, drill_base.PREFIX, Rehearsal(**REHEARSAL))
     assert backups.start_due_backups() is None
     assert (only().proof.files, only().proof.seconds) == (412, 720)
     assert levels()["Restored as a test"].state == "healthy"
@@ -229,7 +229,7 @@ def test_test_that_could_restore_nothing_is_an_alert_until_one_passes(web):
     backups.start_due_backups()
     assert list(backups.backup_faults(timezone.now()))
     passed = rows.job(kind="drill-backup", subject="tank/photos", operation=job.operation)
-    ended(passed, drill_base.PREFIX, Rehearsal(**REHEARSAL))  # type: ignore[arg-type]
+    ended(passed, drill_base.PREFIX, Rehearsal(**REHEARSAL))
     backups.start_due_backups()
     assert list(backups.backup_faults(timezone.now())) == [] and levels()["Restored as a test"].state == "healthy"
 
@@ -256,7 +256,7 @@ def test_difference_is_critical_with_its_path(web):
     job = backups.start_due_backups()
     assert job
     found = {**REHEARSAL, "different": 1, "differences": ("trip/one.jpg: has different contents",)}
-    ended(job, drill_base.PREFIX, Rehearsal(**found), failed=True)  # type: ignore[arg-type]
+    ended(job, drill_base.PREFIX, Rehearsal(**found), failed=True)
     backups.start_due_backups()
     (fault,) = backups.backup_faults(timezone.now())
     assert fault.kind == "backup.drill" and "trip/one.jpg" in fault.detail
@@ -399,6 +399,79 @@ def test_key_of_a_folder_that_came_later_counts_as_untried_until_it_was_tried(st
     assert (level.state, level.word) == ("attention", "in part") and "1 of 2 encrypted copies" in level.text
     tried = backups.start_due_backups()  # what is stored is tried without waiting for next week
     assert [tried.kind if tried else ""] == (["check-backup-keys"] if stored else [""])
+
+
+def key_was_tried() -> None:
+    """A passphrase that somebody typed two days ago opens everything that there was."""
+    sealed(stored=False)
+    job = rows.job(kind="check-backup-keys", subject="tank/photos", operation='{"key":"0123abcd"}')
+    ended(job, check_keys.PREFIX, KeyCheck(1, 1))
+    Job.objects.filter(pk=job.pk).update(created=timezone.now() - timedelta(days=2), finished=timezone.now() - timedelta(days=2))  # fmt: skip
+    backups.start_due_backups()
+    assert only().word == "good"
+
+
+@pytest.mark.parametrize(
+    ("what", "changes"),
+    [("tank/photos", {"encryption_root": "tank"}), ("safe/backups/photos", {"guid": 99}), ("safe/backups/photos", {"key_format": "hex"})],
+    ids=["the key of the folder above", "a new copy", "a key file"],
+)  # fmt: skip
+def test_another_key_counts_as_untried_though_as_many_copies_are_encrypted(what, changes):
+    key_was_tried()
+    rows.put(datasets=[replace(one, **changes) if one.name == what else one for one in store.facts().datasets])
+    assert (only().state, only().word) == ("attention", "good, key not tried")
+    level = levels()["Key opens it"]
+    assert (level.state, level.word) == ("attention", "in part")
+    assert "0 of 1 encrypted copy opens. Not tried: tank/photos." in level.text
+
+
+def test_changed_key_counts_as_untried_from_the_first_copy_that_has_it():
+    key_was_tried()
+    at = timezone.now() - timedelta(minutes=90)  # the copy is of an hour ago
+    job = rows.job(kind="change-key", subject="tank/photos", state="done")
+    Job.objects.filter(pk=job.pk).update(finished=at + timedelta(minutes=60))
+    backups.start_due_backups()
+    assert only().word == "good", "the copy has the old key still"
+    Job.objects.filter(pk=job.pk).update(finished=at)
+    backups.start_due_backups()
+    assert only().word == "good, key not tried"
+    assert "Not tried: tank/photos." in levels()["Key opens it"].text
+    again = rows.job(kind="check-backup-keys", subject="tank/photos", operation='{"key":"0123abcd"}')
+    ended(again, check_keys.PREFIX, KeyCheck(1, 1))
+    backups.start_due_backups()
+    backups.start_due_backups()
+    assert only().word == "good"
+
+
+def test_folder_that_is_gone_leaves_no_key_to_try():
+    key_was_tried()
+    BackupRecord.objects.update(proof={**BackupRecord.objects.get().proof, "of": 2, "opened": 2, "tried": {**BackupRecord.objects.get().proof["tried"], "57": "7 passphrase"}})  # fmt: skip
+    assert only().word == "good"
+
+
+def test_lists_of_what_could_not_be_checked_say_how_many_more_there_are(web):
+    sealed(stored=True)
+    names = tuple(f"tank/photos/s{at}" for at in range(5))
+    compared(
+        rows.job(kind="verify-backup", subject="tank/photos", operation='{"key":"0123abcd"}'), skipped=names, more=3
+    )
+    job = rows.job(kind="check-backup-keys", subject="tank/photos", operation='{"key":"0123abcd"}')
+    ended(job, check_keys.PREFIX, KeyCheck(0, 9, names, (), 4), failed=True)
+    drill = rows.job(kind="drill-backup", subject="tank/photos", operation='{"key":"0123abcd"}')
+    ended(
+        drill,
+        drill_base.PREFIX,
+        replace(Rehearsal(**REHEARSAL), skipped=names, more_skipped=2, gone=names, more_gone=1),
+    )
+    backups.start_due_backups()
+    found = levels()
+    assert "Not compared: tank/photos/s0, tank/photos/s1, tank/photos/s2, tank/photos/s3, tank/photos/s4 and 3 more." in found["Compared with the originals"].text  # fmt: skip
+    assert "tank/photos/s4 and 4 more." in found["Key opens it"].text
+    assert "tank/photos/s4 and 2 more. Compared with the copy alone: " in found["Restored as a test"].text
+    assert "tank/photos/s4 and 1 more." in found["Restored as a test"].text
+    assert "tank/photos/s4 and 3 more. Volumes have no files" in text(web)
+    (fault,) = [one for one in backups.backup_faults(timezone.now()) if one.kind == "backup.key"]
+    assert "tank/photos/s4 and 4 more." in fault.detail
 
 
 def test_stored_key_that_does_not_open_the_copy_is_critical():
