@@ -18,14 +18,16 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from appliance import command, snapshot_names
-from appliance.backups import stream, tasks
+from appliance.backups import retention, run_mark, stream, tasks
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.set_aside import SetCopyAside
 from appliance.backups.set_backup import SetBackup
@@ -33,7 +35,7 @@ from appliance.backups.tasks import BackupTask
 from appliance.errors import Cancelled, Failed, Refused
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import parse_copy_mark
-from appliance.facts.datasets import Dataset
+from appliance.facts.datasets import Dataset, Snapshot
 from appliance.facts.kept_copies import Keep
 from appliance.operation import Operation, checked_plan
 from appliance.zfs import status
@@ -41,8 +43,11 @@ from appliance.zfs import status
 HERE = Path("/var/tmp/random-history")
 DISKS = Path("/dev/shm/random-history")  # in memory: nothing here is about a disk
 POOLS = ("srcpool", "dstpool")
+PLACE = "backups/photos"
+COPY = f"{POOLS[1]}/{PLACE}"
 KEY = "0badcafe"
-KEEP = Keep(hourly=1, daily=1, weekly=1, monthly=1)  # little, so that retention is at work all the time
+KEEP = Keep(hourly=2, daily=2, weekly=1, monthly=1)  # little, so that retention is at work all the time
+SLOTS = {"hourly": "%Y-%m-%d %H", "daily": "%Y-%m-%d", "weekly": "%G-%V", "monthly": "%Y-%m"}
 PHRASE = "the phrase of the attic"
 RUN = "larder-backup-"
 MOST_FILES = 12
@@ -101,6 +106,40 @@ def kill_after(count: int) -> Callable[[int], None]:
             os.kill(os.getpid(), signal.SIGKILL)
 
     return down
+
+
+def moment_of(short: str) -> datetime:
+    """When a copy was made by its name, whose clock jumps; ZFS dates all of a history within minutes."""
+    return datetime.strptime(short.removeprefix(RUN), snapshot_names.FORMAT).replace(tzinfo=UTC)
+
+
+def dated_by_name(plain: Callable[..., list[Snapshot]]) -> Callable[..., list[Snapshot]]:
+    """The product's retention, at work on moments by name."""
+
+    def expired(copies: Sequence[Snapshot], keep: Keep, _zone: tzinfo) -> list[Snapshot]:
+        own = [one for one in copies if one.short.startswith(RUN)]
+        return plain([replace(one, created=moment_of(one.short)) for one in own], keep, UTC)
+
+    return expired
+
+
+def retained(found: Sequence[tuple[int, str]]) -> set[int]:
+    """The guids that KEEP keeps of a copy's snapshots, the oldest first: the newest of each hour, day, week and month."""
+    stay = {guid for guid, _short in found[-1:]}
+    for grain, form in SLOTS.items():
+        newest: dict[str, int] = {}
+        for guid, short in reversed(found):
+            newest.setdefault(moment_of(short).strftime(form), guid)
+        stay.update(list(newest.values())[: KEEP.count(grain)])
+    return stay
+
+
+def expected_losses(had: Sequence[tuple[int, str]], now: Sequence[tuple[int, str]], short: str) -> set[tuple[int, str]]:
+    """What retention takes of a copy in a run named ``short``: nothing before the snapshot of that run has arrived."""
+    if not now or now[-1] in had or now[-1][1] != short:
+        return set()
+    stay = retained([*had, *(one for one in now if one not in had)])
+    return {one for one in had if one[0] not in stay}
 
 
 @contextlib.contextmanager
@@ -175,7 +214,7 @@ class History:
         self.make_child(f"{POOLS[0]}/photos/trip", encrypted=False)
         self.make_child(f"{POOLS[0]}/photos/secret", encrypted=True)
         there = next(one for one in status.read_pools() if one.name == POOLS[1])
-        task = BackupTask(key=KEY, pool=there.guid, path="backups/photos", keep=KEEP)
+        task = BackupTask(key=KEY, pool=there.guid, path=PLACE, keep=KEEP)
         perform(SetBackup(dataset=f"{POOLS[0]}/photos", tasks=(task,)), Work())
 
     def make_child(self, name: str, *, encrypted: bool) -> None:
@@ -245,6 +284,7 @@ class History:
     def replicate(self, *, stop: str = "") -> None:
         self.moment += self.random.randrange(1, 90)
         short = datetime.fromtimestamp(self.moment, UTC).strftime(snapshot_names.FORMAT)
+        began = int(time.time())
         before, limit = self.copies.snapshots(), self.random.randrange(1, {"byte": 1_500_000}.get(stop, 60))
         child = os.fork()
         if not child:
@@ -255,7 +295,9 @@ class History:
         status_of = os.waitstatus_to_exitcode(ended)
         assert status_of in {0, 3, 4, 5, -signal.SIGKILL}, f"the run ended with {status_of}"
         self.done[f"{stop or 'run'} {status_of}"] += 1
-        self.check(before, short if status_of == 0 else "")
+        self.check(before, f"{RUN}{short}")
+        if status_of == 0:
+            self.check_complete(before, short, began)
         if status_of == 4 and self.random.random() < 0.7:
             self.set_aside()
 
@@ -272,6 +314,7 @@ class History:
         """Run the backup in a process that may be killed. 0 done, 3 refused, 4 folders were not copied, 5 cancelled."""
         work = Work()
         stream.SECONDS_BETWEEN_LOOKS = 0.05
+        retention.expired_copies = dated_by_name(retention.expired_copies)
         if stop == "byte":
             stream.PART, down, real = 4096, kill_after(limit), os.splice
 
@@ -329,18 +372,15 @@ class History:
         self.done["set aside"] += 1
 
     # --- what has to hold -----------------------------------------------------------------------------------------
-    def check(self, before: dict[str, list[tuple[int, str]]], complete: str) -> None:
+    def check(self, before: dict[str, list[tuple[int, str]]], short: str) -> None:
+        """What holds after each run, however it ended. ``short``: the name of its snapshots."""
         after = self.copies.snapshots()
         known = facts()
         for dataset, had in before.items():
-            kept = {guid for guid, _short in after.get(dataset, [])}
-            lost = [(guid, short) for guid, short in had if guid not in kept]
-            new = kept - {guid for guid, _short in had}
             assert known.dataset(dataset), f"{dataset} is gone"
-            assert all(short.startswith(RUN) for _guid, short in lost), f"{dataset} lost {lost}, not of a backup"
-            if had and had[-1] in lost:
-                assert new, f"{dataset} lost its newest copy"
-            assert not (lost and not new and complete == ""), f"{dataset} lost {lost} without a new copy"
+            now = after.get(dataset, [])
+            wrong = set(had) - set(now) - expected_losses(had, now, short)
+            assert not wrong, f"{dataset} lost {wrong}, which its retention keeps"
         for dataset, found in after.items():
             copy = known.dataset(dataset)
             mark = parse_copy_mark(copy.copy_of) if copy else None
@@ -353,27 +393,69 @@ class History:
             if had and had[-1][0] in self.order:
                 assert order[-1] >= self.order[had[-1][0]], f"the newest copy of {dataset} went backwards"
             self.compare(dataset, found, mark.raw)
-        if complete:
-            self.check_complete(complete, after, known)
         held = run("sh", "-c", "zfs list -H -o name -t snapshot | xargs -r -d '\\n' zfs holds -H")
         assert not held.strip(), f"holds are left: {held}"
 
-    def check_complete(self, moment: str, after: dict[str, list[tuple[int, str]]], known: Facts) -> None:
-        """Every folder's copy ends with the snapshot of the run, and nothing half received is left."""
-        newest = {dataset: found[-1] for dataset, found in self.source_runs(moment).items()}
-        tree = self.tree()
-        assert len(newest) == len(tree), "a run that is done took no snapshot of some folder"
-        ends = {found[-1][0] for found in after.values()}
-        assert {newest[one.name][0] for one in tree} <= ends, "a run that is done left a folder without its newest copy"
-        rests = run("zfs", "get", "-H", "-r", "-o", "value", "receive_resume_token", POOLS[1]).split()
-        assert set(rests) == {"-"}, "a run that is done left something half received"
-
-    def source_runs(self, moment: str) -> dict[str, list[tuple[int, str]]]:
-        return {
-            dataset: mine
-            for dataset, found in self.source.snapshots().items()
-            if (mine := [one for one in found if one[1] == f"{RUN}{moment}"])
+    def check_complete(self, before: dict[str, list[tuple[int, str]]], moment: str, began: int) -> None:
+        """After a run that is done each copy ends with what its folder is now. Nothing is sent of a folder with nothing new:
+        the run takes its snapshot back, and the mark on the copies says up to when they are complete all the same."""
+        after, here, known = self.copies.snapshots(), self.source.snapshots(), facts()
+        # What is elsewhere was set aside: it keeps what it has, what is half received too.
+        marks = {one.name: parse_copy_mark(one.copy_of) for one in known.below(COPY)}
+        copies = {mark.guid: name for name, mark in marks.items() if mark and mark.guid}
+        tree, short = self.tree(), f"{RUN}{moment}"
+        copies_of = {one.guid for one in tree}
+        assert copies_of <= copies.keys(), "a run that is done left a folder without a copy"
+        mark = run_mark.run_mark_of(known.dataset(COPY))
+        assert mark, "a run that is done left no mark"
+        assert (mark.run, mark.left) == (moment, ()), f"a run that is done is marked as {mark}"
+        assert mark.at >= began - 1, f"copies count as complete at {mark.at}, before the run began at {began}"
+        for one in tree:
+            copy = copies[one.guid]
+            newest = after[copy][-1]
+            taken = [found for found in here.get(one.name, []) if found[1] == short]
+            sent = newest[1] == short
+            assert taken == ([newest] if sent else []), f"{copy} ends with {newest}, the run took {taken}"
+            assert sent or one.encryption == "off", f"{copy} was left out, and a new passphrase with it"
+            assert newest[0] in self.points(one.name), f"{one.name} no longer knows what {copy} ends with"
+            assert self.digest_of_copy(f"{copy}@{newest[1]}", one.encryption != "off") == self.digest_now(one.name), (
+                f"{copy}@{newest[1]} is not what {one.name} is, sent: {sent}"
+            )
+            had = before.get(copy, [])
+            stays = expected_losses(had, after[copy], short) & set(after[copy])
+            assert not stays, f"{copy} still has {stays}, which its retention does not keep"
+            self.done["sent" if sent else "left out"] += 1
+        ended = {name for name, of in marks.items() if of and of.guid not in copies_of}
+        rests = {
+            name
+            for name, token in lines("zfs", "get", "-H", "-r", "-o", "name,value", "receive_resume_token", COPY)
+            if token != "-"
         }
+        assert rests <= ended, f"a run that is done left something half received at {rests - ended}"
+
+    def points(self, dataset: str) -> set[int]:
+        """The guids of the snapshots and bookmarks of a dataset."""
+        return {
+            int(guid) for (guid,) in lines("zfs", "list", "-H", "-p", "-t", "snapshot,bookmark", "-o", "guid", dataset)
+        }
+
+    def digest_now(self, dataset: str) -> str:
+        """The sum over a folder of the source as it is, without what is mounted in it."""
+        run("zfs", "snapshot", f"{dataset}@now")
+        try:
+            return digest(f"{dataset}@now")
+        finally:
+            run("zfs", "destroy", f"{dataset}@now")
+
+    def digest_of_copy(self, snapshot: str, raw: bool) -> str:
+        dataset = snapshot.partition("@")[0]
+        if not raw:
+            return digest(snapshot)
+        run("zfs", "load-key", dataset, given=f"{PHRASE}\n")
+        try:
+            return digest(snapshot)
+        finally:
+            run("zfs", "unload-key", dataset)
 
     def compare(self, dataset: str, found: list[tuple[int, str]], raw: bool) -> None:
         """Compare copies that arrived lately with the source's snapshot of the same guid, while that exists."""
@@ -381,13 +463,8 @@ class History:
         for guid, short in found:
             if guid in self.compared or guid not in here:
                 continue
-            if raw:
-                run("zfs", "load-key", dataset, given=f"{PHRASE}\n")
-            try:
-                assert digest(f"{dataset}@{short}") == digest(here[guid]), f"{dataset}@{short} differs from its source"
-            finally:
-                if raw:
-                    run("zfs", "unload-key", dataset)
+            copied = self.digest_of_copy(f"{dataset}@{short}", raw)
+            assert copied == digest(here[guid]), f"{dataset}@{short} differs from its source"
             self.compared.add(guid)
 
     # --- the history ----------------------------------------------------------------------------------------------
