@@ -16,6 +16,7 @@ from tests.system.backups.test_pool_to_pool import (  # noqa: F401  # fixtures
     photos,
     run_now,
     start_now,
+    sums,
     task,
     token,
 )
@@ -146,3 +147,37 @@ def test_restore_that_is_killed_leaves_nothing_for_long(appliance, visitor, task
     said = visitor.ended(drill(visitor, task))
     assert said.startswith("Done."), said
     assert everything(appliance) == before
+
+
+def opens(appliance: Machine, copy: str, phrase: str) -> bool:
+    """Whether a passphrase is the one of an encrypted copy; nothing is unlocked."""
+    said = appliance.shell(f"if echo '{phrase}' | zfs load-key -n '{copy}'; then echo it opens; fi", check=False)
+    return "it opens" in said
+
+
+def test_copies_open_with_the_new_passphrase_once_they_are_made_again(appliance, visitor, task):  # noqa: F811
+    """Also one below, whose original inherits its key. Nothing is written meanwhile: the new key alone has to travel."""
+    secret, new = "tank/photos/secret", "another phrase for the attic"
+    copied = {secret: f"{COPY}/secret", f"{secret}/inner": f"{COPY}/secret/inner"}
+    appliance.shell(f"zfs create {secret}/inner; echo dear > /{secret}/inner/letter; sync")
+    assert moving.prop(appliance, "encryptionroot", f"{secret}/inner") == secret
+    visitor.wait_until("/folders/", f"{secret}/inner", timeout=90)
+    assert run_now(visitor, task)[1].startswith("Done.")
+    for copy in copied.values():
+        assert opens(appliance, copy, PHRASE) and not opens(appliance, copy, new)
+    at = f"/folders/{key_of(appliance, secret)}/key/"
+    visitor.wait_until(at, f"Lock {secret}", timeout=90)
+    moving.done(visitor, visitor.get(f"{at}passphrase/"), secret=new, again=new)
+    for copy in copied.values():
+        assert opens(appliance, copy, PHRASE) and not opens(appliance, copy, new)
+    _job, said = run_now(visitor, task)
+    assert said.startswith("Done."), said
+    for original, copy in copied.items():
+        assert opens(appliance, copy, new) and not opens(appliance, copy, PHRASE)
+        appliance.shell(f"echo '{new}' | zfs load-key '{copy}'")
+        try:
+            assert sums(appliance, newest(appliance, copy)) == sums(appliance, newest(appliance, original))
+        finally:
+            appliance.run("zfs", "unload-key", copy)
+    assert "This key does not open the copy of" in try_key(visitor, task, PHRASE)
+    assert try_key(visitor, task, new).startswith("Done.")
