@@ -145,11 +145,13 @@ def read_copy(name: str) -> Copy:
     if not values:
         return Copy(name)
     token = values.get(RESUME, "")
+    snapshots = list(list_snapshots.list_snapshots([name]))
     return Copy(
         name,
         exists=True,
         mark=parse_copy_mark(values.get(user_properties.COPY_OF, "")),
-        guids=tuple(one.guid for one in list_snapshots.list_snapshots([name])),
+        guids=tuple(one.guid for one in snapshots),
+        names=tuple(one.short for one in snapshots),
         written=int(values.get("written", "0") or 0),
         token=read_token(token) if token else None,
     )

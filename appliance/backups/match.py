@@ -35,12 +35,14 @@ class Token(msgspec.Struct, frozen=True):
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A copy as it is. ``guids`` are those of its snapshots, oldest first; ``written``: bytes changed since the newest."""
+    """A copy as it is. ``guids`` are those of its snapshots, oldest first, ``names`` what each is called; ``written``: bytes
+    changed since the newest."""
 
     name: str
     exists: bool = False
     mark: CopyMark | None = None
     guids: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
     written: int = 0
     token: Token | None = None
 
@@ -109,6 +111,15 @@ def decide(source: str, points: Iterable[Point], wanted: int, raw: bool, copy: C
     if newest == wanted:
         return Decision("arrived")
     if base := known.get(newest):
+        short = known[wanted].name.partition("@")[2] if wanted in known else ""
+        # What arrives is called as at the source, so ZFS would refuse the stream.
+        if short in copy.names and wanted not in copy.guids:
+            return Reason(
+                "backup-name-there",
+                "The copy {target} already has another snapshot called {name}. Nothing was sent. Back up again: the next run gives its snapshot another name.",
+                target=copy.name,
+                name=short,
+            )
         return Decision("increment", base=base.name)
     if any(guid in known for guid in copy.guids):
         return Reason(

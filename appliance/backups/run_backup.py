@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Self
 
@@ -66,6 +66,10 @@ class RunBackup(BackupOperation, tag="run-backup"):
     @property
     def short(self) -> str:
         return f"{snapshot_names.PREFIX}{snapshot_names.BACKUP}-{self.moment}"
+
+    def again(self, facts: Facts) -> Self:
+        """A run of now: the names of this one's snapshots and bookmarks may be taken, by itself."""
+        return msgspec.structs.replace(self, moment=snapshot_names.format_moment(datetime.now(UTC)))
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)

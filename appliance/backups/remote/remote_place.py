@@ -45,6 +45,7 @@ class RemotePlace:
             exists=True,
             mark=found.mark,
             guids=found.guids,
+            names=tuple(short for _txg, _guid, short in found.snapshots),
             written=found.written,
             token=copies.read_token(text) if text else None,
         )

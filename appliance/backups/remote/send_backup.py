@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Self
 
@@ -104,6 +104,10 @@ class SendBackup(Operation, tag="send-backup"):
     @property
     def short(self) -> str:
         return f"{snapshot_names.PREFIX}{snapshot_names.BACKUP}-{self.moment}"
+
+    def again(self, facts: Facts) -> Self:
+        """A run of now, as with RunBackup."""
+        return replace(self, moment=snapshot_names.format_moment(datetime.now(UTC)))
 
     def locks(self) -> tuple[str, ...]:
         return (f"the backup {self.key}", lock_of(self.remote))

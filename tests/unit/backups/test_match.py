@@ -56,6 +56,32 @@ def test_names_do_not_matter_only_guids():
     assert base_of(decide(SOURCE, found, 3, False, replace(TARGET, guids=(2,)))) == f"{SOURCE}@renamed"
 
 
+def test_snapshot_whose_name_another_has_at_the_copy_is_refused_by_its_name():
+    """ZFS would refuse the stream: what arrives is called as at the source."""
+    copy = replace(TARGET, guids=(1, 2), names=("s3", "s2"))
+    found = decide(SOURCE, points(1, 2, 3), 3, False, copy)
+    assert code(found) == "backup-name-there"
+    assert isinstance(found, Reason) and "another snapshot called s3" in found.text
+    # The next run's snapshot is called otherwise, and goes on from the same base.
+    assert base_of(decide(SOURCE, points(1, 2, 3, 4), 4, False, copy)) == f"{SOURCE}@s2"
+
+
+def test_snapshot_that_has_arrived_is_no_other_whatever_it_is_called():
+    for names in (("s1", "s2"), ("s2", "s1"), ("s1", "renamed")):
+        assert decide(SOURCE, points(1, 2), 2, False, replace(TARGET, guids=(1, 2), names=names)) == Decision("arrived")
+
+
+def test_copy_that_got_a_snapshot_of_its_own_is_diverged_and_no_name_is_taken():
+    copy = replace(TARGET, guids=(1, 2, 99), names=("s1", "s2", "mine"))
+    assert code(decide(SOURCE, points(1, 2), 2, False, copy)) == "backup-diverged"
+
+
+def test_name_of_the_copys_base_may_be_that_of_another_snapshot_at_the_source():
+    """A base is found by its guid alone: here somebody has exchanged the names."""
+    found = [Point(f"{SOURCE}@s2", 1), Point(f"{SOURCE}@s1", 2), *points(3)]
+    assert base_of(decide(SOURCE, found, 3, False, replace(TARGET, guids=(1, 2), names=("s1", "s2")))) == f"{SOURCE}@s1"
+
+
 def test_source_that_was_rolled_back_is_a_question_not_a_stream():
     assert code(decide(SOURCE, points(1, 9), 9, False, replace(TARGET, guids=(1, 2)))) == "backup-diverged"
 

@@ -129,7 +129,8 @@ class There:
             lines += [f"tank/attic/{name}\t{key}\t{value}\tlocal" for key, value in self.copies[name].items()]
         for name in names:
             for at, guid in enumerate(self.guids.get(name, []), 1):
-                lines += [f"tank/attic/{name}@{guid}\tguid\t{guid}", f"tank/attic/{name}@{guid}\tcreatetxg\t{at}"]
+                full = f"tank/attic/{name}@{self.called.get(guid, guid)}"
+                lines += [f"{full}\tguid\t{guid}", f"{full}\tcreatetxg\t{at}"]
         return "\n".join([*lines, "end", ""])
 
     def send(self, sender: list[str], receiver: list[str], *_how: object, may_end: bool, foreign: bool) -> int:
@@ -147,6 +148,7 @@ class There:
 
     error_of_stream: str | None = None
     status_of_stream, resumed = 1, ""
+    called: dict[int, str] = {}  # replaced, never changed: snapshots there that are not called as their guid
 
 
 @pytest.fixture
@@ -275,6 +277,21 @@ def test_what_is_no_copy_of_this_folder_is_left_alone(there):
         run()
     assert not any(words.startswith("receive photos ") for _sender, words in there.sent)
     assert there.here["tank/photos"] == []  # and no snapshot was left for it
+
+
+def test_name_that_another_snapshot_has_there_is_refused_and_a_run_of_now_goes_on(there):
+    run()
+    there.sent.clear()
+    again = later("2026.11.25-02.00.00")
+    there.called = {there.guids["photos"][0]: again.short}
+    with pytest.raises(Failed, match=rf"The copy photos already has another snapshot called {again.short}"):
+        run(again)
+    assert there.sent == []
+    assert not any(one.short == again.short for one in there.here["tank/photos"])  # it took its own back
+    new = again.again(FACTS)
+    assert new.moment != again.moment and replace(new, moment=again.moment) == again
+    run(new)
+    assert [words for _sender, words in there.sent] == ["receive photos 5 large", "receive photos/trip_2019 6 large"]
 
 
 def test_one_folder_that_fails_does_not_keep_the_other_from_being_copied(there):
