@@ -134,6 +134,7 @@ class Pool(msgspec.Struct, frozen=True):
     work: tuple[LongWork, ...] = ()
     can_trim: bool = False  # whether some of its disks can be told which blocks are free
 
+    had_removal: bool = False  # a group was removed from it before; for that, ZFS adds no raidz to it any more
     def devices(self) -> Iterator[Vdev]:
         for vdev in self.vdevs:
             yield from vdev.devices()

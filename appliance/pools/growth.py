@@ -223,7 +223,7 @@ def expansion_reason(facts: GrowthFacts, groups: Sequence[DataGroup], *, any_rai
         if any(vdev.kind == "mirror" for vdev in vdevs):
             return Message("Only a raidz can be expanded. A disk added to a mirror is one more copy of the same files, which gives no room.")  # fmt: skip
         return Message("Only a raidz can be expanded. A disk added to a single one makes it a mirror, which protects but gives no room.")  # fmt: skip
-    if EXPANSION in facts.features_off:
+    if facts.lacks_expansion or EXPANSION in facts.features_off:
         return Message("The feature {expansion} is off in this pool. Upgrade the pool on its page first.", expansion=EXPANSION)  # fmt: skip
     if trouble := pool_trouble(facts.pool):
         return trouble

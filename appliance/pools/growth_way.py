@@ -24,6 +24,7 @@ class GrowthFacts(msgspec.Struct, frozen=True):
     held: int = 0  # bytes that only snapshots hold
     cleanup: Cleanup = Cleanup()
     features_off: tuple[str, ...] = ()
+    lacks_expansion: bool = False  # also where an upgrade would leave that feature off
     rewrites: bool = False  # whether ZFS here has ``zfs rewrite``
     rotational: bool = True
     past: tuple[PastWork, ...] = ()

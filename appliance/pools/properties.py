@@ -17,7 +17,8 @@ from appliance.pools.scrub import MaintenanceOperation, check_pool
 from appliance.zfs.scan_status import parse_number
 from appliance.zfs.status import parse_json
 
-ASKED = ("autotrim", "autoexpand", "autoreplace", "failmode", "comment")
+EXPANSION = "feature@raidz_expansion"  # disabled, enabled, active
+ASKED = ("autotrim", "autoexpand", "autoreplace", "failmode", "comment", EXPANSION)
 LONGEST_COMMENT = 32  # ZPROP_MAX_COMMENT, include/sys/fs/zfs.h
 Name = Literal["autotrim", "autoexpand", "autoreplace", "comment"]
 
@@ -100,6 +101,11 @@ def read_properties() -> tuple[PoolProperties, ...]:
     """What is set on every imported pool, now. Raises Failed."""
     result = command.run(["zpool", "get", "-j", "--json-int", ",".join(ASKED)], timeout=20)
     return tuple(parse_properties(parse_json(result.stdout, "zpool get"))) if result.stdout.strip() else ()
+
+
+def lacks_expansion(values: Mapping[str, str]) -> bool:
+    """Whether no raidz of the pool with these properties can be expanded. What was not read counts as there."""
+    return values.get(EXPANSION, "enabled") not in {"enabled", "active"}
 
 
 class SetPoolProperty(MaintenanceOperation, tag="set-pool-property"):

@@ -148,6 +148,16 @@ def parse_removal(raw: Mapping[str, Any] | None) -> LongWork | None:
     )
 
 
+def had_removal(raw: Mapping[str, Any]) -> bool:
+    """Whether a group of this pool was removed before, as one pool's part of the JSON tells.
+
+    ``zpool status -j`` leaves out the indirect vdev that such a group becomes. Its table is counted also while another
+    removal runs or was cancelled; it is empty where nothing of what the group held was left.
+    """
+    stats = raw.get("removal_stats") or {}
+    return stats.get("state") == "FINISHED" or parse_number(stats.get("mapping_memory")) > 0
+
+
 def group_name(raw: Mapping[str, Any], number_key: str) -> str:
     """The group it is about as the tree names it: ``raidz1`` with vdev 0 is ``raidz1-0``.
 

@@ -146,6 +146,7 @@ def parse_pools(status: Mapping[str, Any]) -> Iterator[Pool]:
             work=scan_status.parse_long_work(raw),
             can_trim=scan_status.can_trim(raw),
         )
+            had_removal=scan_status.had_removal(raw),
 
 
 def parse_whole(value: object) -> int:

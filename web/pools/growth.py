@@ -20,11 +20,12 @@ from appliance.pools.growth import find_old_blocks, list_ways
 from appliance.pools.growth_disks import disk_choices, usual_disk
 from appliance.pools.growth_forecast import MONTHS, Pace, find_pace, forecast_way
 from appliance.pools.growth_way import GrowthFacts, OldBlocks, Way
+from appliance.pools.properties import lacks_expansion
 from appliance.zfs import kernel_module
 from web.alerts.models import PoolDay
 from web.backups.status import read_facts, read_orphans
 from web.inventory.box import Box
-from web.inventory.models import BoxRow, DetailRow
+from web.inventory.models import BoxRow, DetailRow, PropertiesRow
 from web.inventory.pool_cards import PoolCard
 from web.pools.growth_chart import NOW, Line, draw_chart
 from web.pools.models import DiskPrice
@@ -117,6 +118,7 @@ def growth_facts(card: PoolCard, box: Box, found: Facts, size: int, *, can_rewri
     own = found.below(name)
     copies = [one.name for one in read_orphans(found) if one.pool == name]
     detail = DetailRow.objects.filter(key=card.key).first()
+    settings = PropertiesRow.objects.filter(key=card.key).first()
     free = tuple(bay.disk.size for bay in box.bays if bay.is_free and bay.disk.path)
     return GrowthFacts(
         pool=card.pool,
@@ -128,6 +130,7 @@ def growth_facts(card: PoolCard, box: Box, found: Facts, size: int, *, can_rewri
         held=sum(one.used_by_snapshots for one in own),
         cleanup=read_cleanup(own, copies),
         features_off=detail.fact.features_off if detail else (),
+        lacks_expansion=lacks_expansion(settings.fact.values) if settings else False,
         rewrites=can_rewrite,
         rotational=is_rotational(card.pool, box),
         past=tuple(past_work(card.pool, own)),

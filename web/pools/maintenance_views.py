@@ -21,7 +21,7 @@ from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts, Pool
 from appliance.operation import Operation
 from appliance.pools import maintenance_schedule
-from appliance.pools.properties import ASKED, KNOWN, LONGEST_COMMENT, PoolPropertyWords, SetPoolProperty
+from appliance.pools.properties import KNOWN, LONGEST_COMMENT, PoolPropertyWords, SetPoolProperty
 from appliance.pools.scrub import PauseScrub, StartScrub, StopScrub
 from appliance.pools.trim import StartTrim, StopTrim
 from web import live
@@ -258,7 +258,7 @@ def pool_settings(request: HttpRequest, key: str) -> HttpResponse:
             form.add_error("comment", validation_error(refusal.reasons))
         else:
             return start_job(request, comment, back)
-    settings = [PoolSetting(name, KNOWN[name], values[name]) for name in ASKED if name in values]
+    settings = [PoolSetting(name, KNOWN[name], values[name]) for name in KNOWN if name in values]
     context = {
         "pool": pool,
         "key": key,

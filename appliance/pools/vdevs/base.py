@@ -239,6 +239,15 @@ def check_not_rebuilding(pool: Pool) -> Iterator[Reason]:
         )
 
 
+def check_no_sequential_rebuild(pool: Pool) -> Iterator[Reason]:
+    """Refuse another disk while a mirror is rebuilt sequentially, which somebody began at the shell (``zpool attach -s``).
+
+    ZFS would refuse it at the command, when the disk is erased already (``spa_vdev_attach``).
+    """
+    if any(work.kind == "resilver" and work.subject and work.state == "running" for work in pool.work):
+        yield from check_not_rebuilding(pool)
+
+
 def check_not_removing(pool: Pool) -> Iterator[Reason]:
     """Refuse a change while a group of the pool is emptied (``spa_vdev_removal`` in ``spa.c``)."""
     if any(vdev.removing for vdev in pool.vdevs):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from msgspec.structs import replace
+
 from appliance.errors import Reason
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
@@ -13,6 +15,7 @@ from appliance.layout.descriptions import describe_survival
 from appliance.layout.geometry import LEAST_DISKS, MIB, expanded_bytes, parity_of, usable_bytes
 from appliance.message import Message
 from appliance.operation import Plan, command_step, if_lost, never
+from appliance.pools import properties
 from appliance.pools.create import LAYOUT_NAMES, MOST_DISKS
 from appliance.pools.vdevs import retry
 from appliance.pools.vdevs.aux_rules import FUZZ
@@ -103,6 +106,14 @@ class AddVdev(VdevOperation, tag="add-vdev"):
         for disk in self.chosen_disks(facts):
             yield from check_sector_size(disk, usual_ashift(pool))
         yield from check_not_removing(pool)
+        if pool.had_removal and self.layout.startswith("raidz"):
+            # spa_vdev_add() refuses it, when the disks are erased already.
+            yield Reason(
+                "pool-had-removal",
+                "A group was removed from {pool} before, and ZFS adds no raidz to such a pool. Choose a mirror or a single disk.",
+                field="layout",
+                pool=self.pool,
+            )
         if self.lowers_protection(pool) and not self.less_protection:
             yield Reason(
                 "protection-lowered",
@@ -204,6 +215,10 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
     def title(self) -> str:
         return Message("Expand {pool} by a disk", pool=self.pool)
 
+    def load_extra_facts(self, facts: Facts) -> Facts:
+        """The features of the pool, where they were not read with the rest. Raises Failed."""
+        return facts if facts.properties_of(self.pool) else replace(facts, properties=properties.read_properties())
+
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if place.vdev.kind != "raidz":
             yield Reason(
@@ -220,6 +235,22 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
                 field="vdev",
             )
         yield from check_not_rebuilding(pool)
+        # Both as spa_vdev_attach() has it: it would refuse when the disk is erased already.
+        if any(work.kind == "expand" and work.under_way for work in pool.work):
+            yield Reason(
+                "raidz-expanding",
+                "{pool} is being expanded already. Wait until that has ended.",
+                field="vdev",
+                pool=self.pool,
+            )
+        if properties.lacks_expansion(facts.properties_of(self.pool)):
+            yield Reason(
+                "raidz-expansion-off",
+                "The feature {feature} is off in {pool}, and without it ZFS cannot expand a raidz. Upgrade the pool on its page first.",
+                field="vdev",
+                feature="raidz_expansion",
+                pool=self.pool,
+            )
         if group_width(place.vdev) >= MOST_RAIDZ:
             yield Reason(
                 "raidz-too-wide",

@@ -16,6 +16,7 @@ from appliance.pools.vdevs.base import (
     VdevChange,
     ashift_option,
     check_no_checkpoint,
+    check_no_sequential_rebuild,
     check_not_removing,
     sector_warning,
 )
@@ -49,6 +50,7 @@ class ReplaceDisk(VdevChange, tag="replace-disk"):
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         yield from check_no_checkpoint(pool)
         yield from check_not_removing(pool)
+        yield from check_no_sequential_rebuild(pool)
         if not place.leaf:
             yield Reason("vdev-not-disk", "Choose a single disk.", field="vdev")
         elif place.role not in REPLACEABLE:
@@ -147,6 +149,7 @@ class AttachDisk(VdevChange, tag="attach-disk"):
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         yield from check_no_checkpoint(pool)
         yield from check_not_removing(pool)
+        yield from check_no_sequential_rebuild(pool)
         source = self.source_place(facts)
         if source is None:
             yield Reason(

@@ -1,20 +1,24 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from appliance.facts.box import Checkpoint, Facts, Pool
+from appliance.errors import Failed
+from appliance.facts.box import Checkpoint, Facts, LongWork, Pool, PoolProperties
 from appliance.formatting import size_text
 from appliance.layout.geometry import usable_bytes
 from appliance.operation import checked_plan
+from appliance.pools import properties
 from appliance.pools.vdevs.aux_vdevs import AddCache, AddLog, AddSpare
 from appliance.pools.vdevs.expand import AddVdev, AutoexpandVdev, ExpandRaidz, expansion_sizes
 from appliance.pools.vdevs.online_offline import OfflineDisk
 from appliance.pools.vdevs.remove import RemoveVdev
 from appliance.pools.vdevs.replace import AttachDisk, DetachDisk, ReplaceDisk
-from tests.unit.made import disk, path_of, recorded_pool
+from appliance.zfs import status
+from tests.unit.made import disk, path_of, recorded, recorded_pool
 from tests.unit.pools import shapes
 from tests.unit.pools.shapes import refusals
 
@@ -88,6 +92,88 @@ def test_expansion_needs_every_disk_and_no_rebuild():
     assert refusals(expand, shapes.facts(shapes.mirror())) == ["vdev-not-raidz"]
     small = shapes.facts(shapes.raidz2(), 5, disks=(disk(5, size=10**12),))
     assert refusals(expand, small) == ["disk-too-small"]
+
+
+def test_only_one_raidz_is_expanded_at_a_time():
+    """ZFS refuses it at the command, when the disk is erased already (spa_vdev_attach)."""
+    running = recorded_pool("zpool-status-expand-running-2.3.9.json").work
+    done = recorded_pool("zpool-status-expand-done-2.3.9.json").work
+    assert [work.state for work in (*running, *done) if work.kind == "expand"] == ["running", "finished"]
+    expand = ExpandRaidz(pool="tank", vdev=50, disk=path_of(5))
+    assert refusals(expand, shapes.facts(replace(shapes.raidz2(), work=running))) == ["raidz-expanding"]
+    paused = tuple(replace(work, state="waiting") for work in running)
+    assert refusals(expand, shapes.facts(replace(shapes.raidz2(), work=paused))) == ["raidz-expanding"]
+    assert refusals(expand, shapes.facts(replace(shapes.raidz2(), work=done))) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "refused"), [("disabled", True), ("", True), ("enabled", False), ("active", False), (None, False)]
+)
+def test_a_raidz_is_expanded_only_where_the_pool_has_the_feature(value, refused):
+    """Only the pages may not know it: where it runs, it is read."""
+    values = {"autotrim": "off"} if value is None else {"feature@raidz_expansion": value}
+    facts = replace(shapes.facts(shapes.raidz2()), properties=(PoolProperties("tank", 7, values),))
+    expand = ExpandRaidz(pool="tank", vdev=50, disk=path_of(5))
+    assert refusals(expand, facts) == (["raidz-expansion-off"] if refused else [])
+
+
+def test_a_raidz_is_not_expanded_where_its_features_cannot_be_read(commands, monkeypatch):
+    """The agent's other facts do without the settings of pools where ``zpool get`` fails. The answer is made of two recorded ones."""
+    told = recorded("zpool-get-2.3.9.json")
+    told["pools"] = {"tank": told["pools"]["full"]}
+    feature = recorded("zpool-get-all-2.3.9.json")["pools"]["full"]["properties"]["feature@raidz_expansion"]
+    told["pools"]["tank"]["properties"]["feature@raidz_expansion"] = feature | {"value": "disabled"}
+    commands.answers["zpool"] = json.dumps(told)
+    expand = ExpandRaidz(pool="tank", vdev=50, disk=path_of(5))
+    unread = shapes.facts(shapes.raidz2())
+    assert refusals(expand, expand.load_extra_facts(unread)) == ["raidz-expansion-off"]
+    known = replace(unread, properties=(PoolProperties("tank", 7, {"feature@raidz_expansion": "enabled"}),))
+    assert expand.load_extra_facts(known) is known
+    monkeypatch.setattr(properties, "read_properties", raise_failed)
+    with pytest.raises(Failed):
+        expand.load_extra_facts(unread)
+
+
+def raise_failed() -> tuple[PoolProperties, ...]:
+    raise Failed("zpool did not answer")
+
+
+def test_no_raidz_is_added_where_a_group_was_removed_before():
+    """ZFS refuses it at the command (spa_vdev_add): what a removed group leaves behind stays for good."""
+    done = recorded_pool("zpool-status-remove-done-2.3.9.json")
+    assert done.had_removal
+    pool = replace(shapes.mirror(), had_removal=True)
+    assert refusals(add("raidz1", 4, 5, 6), shapes.facts(pool)) == ["pool-had-removal"]
+    assert refusals(add("mirror", 5, 6), shapes.facts(pool)) == []
+    assert refusals(add("raidz1", 4, 5, 6), shapes.facts(shapes.mirror())) == []
+
+
+@pytest.mark.parametrize(
+    ("stats", "had"),
+    [
+        (None, False),
+        ({"state": "SCANNING", "mapping_memory": 0}, False),
+        ({"state": "CANCELED", "mapping_memory": 0}, False),
+        ({"state": "CANCELED", "mapping_memory": 432}, True),  # an earlier one was finished
+        ({"state": "FINISHED", "mapping_memory": 0}, True),  # nothing of what it held is left
+    ],
+)
+def test_a_pool_remembers_that_a_group_was_removed(stats, had):
+    """Derived from the recorded removal; ``zpool status -j`` leaves out the indirect vdev itself."""
+    raw = recorded("zpool-status-remove-done-2.3.9.json")
+    now = raw["pools"]["rem"]["removal_stats"]
+    raw["pools"]["rem"]["removal_stats"] = {**now, **stats} if stats else None
+    (pool,) = status.parse_pools(raw)
+    assert pool.had_removal is had
+
+
+def test_no_disk_comes_while_a_mirror_is_rebuilt_sequentially():
+    """ZFS refuses it at the command (spa_vdev_attach: vdev_rebuild_active); an ordinary rebuild lets another begin."""
+    sequential = LongWork("resilver", "running", None, None, 1, 2, subject="mirror-0")
+    for change in (ReplaceDisk, AttachDisk):
+        operation = change(pool="tank", vdev=101, disk=path_of(5))
+        assert refusals(operation, shapes.facts(replace(shapes.mirror(), work=(sequential,)))) == ["pool-rebuilding"]
+        assert refusals(operation, shapes.facts(replace(shapes.mirror(), scan=shapes.RESILVER))) == []
 
 
 def test_larger_disks_are_used_whole_by_their_paths():

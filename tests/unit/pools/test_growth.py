@@ -115,6 +115,11 @@ def test_a_pool_without_the_feature_says_what_to_do():
     assert "Upgrade the pool" in ways(RAIDZ2, features_off=("raidz_expansion",))["expand"].reason
 
 
+def test_a_pool_that_is_kept_readable_for_older_systems_is_not_expanded():
+    """An upgrade would leave the feature off, so it is not among those that one would switch on."""
+    assert "raidz_expansion is off" in ways(RAIDZ2, lacks_expansion=True)["expand"].reason
+
+
 def test_what_runs_or_is_broken_comes_first():
     expanding = replace(RAIDZ2, work=(LongWork("expand", "running", None, None, 1, 2),))
     assert "is being expanded" in ways(expanding)["group"].reason

@@ -190,7 +190,7 @@ def test_settings_are_read_and_a_dash_is_nothing(commands):
     values = {"autotrim": "off", "autoexpand": "off", "autoreplace": "off", "failmode": "wait", "comment": ""}
     assert properties.read_properties() == (PoolProperties("full", 5121254786772367006, values),)
     assert commands.ran == [["zpool", "get", "-j", "--json-int", ",".join(properties.ASKED)]]
-    assert set(properties.ASKED) == set(KNOWN)
+    assert set(properties.ASKED) == {*KNOWN, properties.EXPANSION}
 
 
 def test_settings_that_are_odd_or_were_not_asked_for_are_passed_over(commands):

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 from msgspec.structs import replace
 
-from appliance.facts.box import Disk, Pool, PoolDetail, Use, Vdev
+from appliance.facts.box import Disk, Pool, PoolDetail, PoolProperties, Use, Vdev
 from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Dataset, Property, Snapshot
 from appliance.layout.growth import pool_bytes, read_groups
@@ -21,9 +21,10 @@ from tests.web import rows
 from tests.web.reading import Page, text_of
 from tests.web.system.test_queries import queries
 from web.alerts.models import Alert, PoolDay
+from web.inventory import store
 from web.inventory.bays import bays_by_key
 from web.inventory.box import read_box
-from web.inventory.models import PoolRow, SnapshotRow
+from web.inventory.models import PoolRow, PropertiesRow, SnapshotRow
 from web.pools import growth_chart
 from web.pools.growth import full_text
 from web.pools.models import DiskPrice, GrowthPlan, WorkReport
@@ -202,6 +203,11 @@ def test_the_feature_and_the_version_decide(web, calm):
     rows.put_box(replace(rows.BOX, zfs_module="2.3.2-1"))
     assert "Not possible with this version of ZFS" in text_of(web.get(PAGE))
     rows.put(details=[PoolDetail(7, features_off=("raidz_expansion",))])
+    assert "The feature raidz_expansion is off" in text_of(web.get(PAGE))
+    rows.put(details=[PoolDetail(7, compatibility="openzfs-2.1-linux")])
+    assert "The feature raidz_expansion is off" not in text_of(web.get(PAGE))
+    values = {"feature@raidz_expansion": "disabled"}
+    store.replace(PropertiesRow, [PoolProperties("tank", 7, values)], lambda found: str(found.guid))
     assert "The feature raidz_expansion is off" in text_of(web.get(PAGE))
 
 
