@@ -40,6 +40,7 @@ class Vdev(msgspec.Struct, frozen=True):
     replace_size: int = 0  # how large the partition of a replacement has to be at least
     expandable: int = 0  # what it could hold more, once it is told that its devices have become larger
     processed: int = 0  # bytes that the running scrub or resilver has repaired on it
+    deferred: bool = False  # it was away while another was rebuilt, and is rebuilt after that
     removing: bool = False  # it is being emptied to be taken out of the pool
     space: int = 0  # of a group: what it holds in all, parity and padding counted
     used: int = 0  # of a group: what of it is taken
@@ -133,8 +134,8 @@ class Pool(msgspec.Struct, frozen=True):
     checkpoint: Checkpoint | None = None
     work: tuple[LongWork, ...] = ()
     can_trim: bool = False  # whether some of its disks can be told which blocks are free
-
     had_removal: bool = False  # a group was removed from it before; for that, ZFS adds no raidz to it any more
+
     def devices(self) -> Iterator[Vdev]:
         for vdev in self.vdevs:
             yield from vdev.devices()
@@ -149,13 +150,20 @@ class Pool(msgspec.Struct, frozen=True):
         scanning = self.scan is not None and self.scan.kind == "resilver" and self.scan.state == "scanning"
         return scanning or any(work.kind == "resilver" and work.under_way for work in self.work)
 
+    def lags(self, device: Vdev) -> bool:
+        """Whether a device lacks what was written while it was away: it is being rebuilt, or waits for that.
+
+        One that is being rebuilt is known by what the rebuild has written to it: the others are only read.
+        """
+        return device.deferred or (self.rebuilding and bool(device.processed))
+
     def whole(self, child: Vdev) -> bool:
-        """Whether a member of a group holds all its data: a disk that is still being rebuilt does not."""
+        """Whether a member of a group holds all its data: a disk that is being rebuilt, or waits for that, does not."""
         if child.kind in {"replacing", "spare"} and child.children:
-            first = child.children[0].state == "ONLINE"
-            return first or (not self.rebuilding and any(one.state == "ONLINE" for one in child.children))
-        # One that was away and came back is counted by what the rebuild has written to it: the others are only read.
-        return child.state in vdev_state.WORKING and not (self.rebuilding and child.processed)
+            ready = [one for one in child.children if one.state == "ONLINE" and not self.lags(one)]
+            # Of a new disk or a spare to which nothing was written yet nobody can tell that it is being rebuilt.
+            return bool(ready) and (not self.rebuilding or ready[0].guid == child.children[0].guid)
+        return child.state in vdev_state.WORKING and not self.lags(child)
 
     @property
     def failures_left(self) -> int:

@@ -87,6 +87,7 @@ def parse_vdev(raw: Mapping[str, Any], role: str = "normal") -> Vdev:
         replace_size=parse_number(raw.get("rep_dev_size")) if not children else 0,
         expandable=parse_number(raw.get("ex_dev_size")),
         processed=parse_number(raw.get("scan_processed")),
+        deferred=bool(raw.get("resilver_deferred")),
         removing=bool(raw.get("removing")),
         space=parse_number(raw.get("total_space")),
         used=parse_number(raw.get("alloc_space")),
@@ -145,8 +146,8 @@ def parse_pools(status: Mapping[str, Any]) -> Iterator[Pool]:
             checkpoint=parse_checkpoint(raw.get("checkpoint_stats")),
             work=scan_status.parse_long_work(raw),
             can_trim=scan_status.can_trim(raw),
-        )
             had_removal=scan_status.had_removal(raw),
+        )
 
 
 def parse_whole(value: object) -> int:

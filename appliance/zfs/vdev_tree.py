@@ -116,11 +116,12 @@ def group_label(group: Vdev) -> str:
 
 
 def guids_being_filled(pool: Pool) -> set[int]:
-    """The guids of the devices that a running rebuilding fills: those it wrote to, and the new disk of a replacement."""
-    if not pool.rebuilding:
-        return set()
-    new = {place.vdev.children[-1].guid for place in list_places(pool) if place.vdev.kind == "replacing"}
-    return new | {device.guid for device in pool.devices() if device.processed}
+    """The guids of the devices that a running rebuild fills: those it wrote to, those that wait for it, and the new disk
+    of a replacement."""
+    filled = {device.guid for device in pool.devices() if pool.lags(device)}
+    if pool.rebuilding:
+        filled |= {place.vdev.children[-1].guid for place in list_places(pool) if place.vdev.kind == "replacing"}
+    return filled
 
 
 # --- how large ----------------------------------------------------------------------------------------------------

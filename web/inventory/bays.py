@@ -231,6 +231,8 @@ def member_state(pool: Pool, device: Vdev) -> bay_state.State:
     state, word = health.of_device(device), text_of(vdev_state.describe(device.state).word)
     if state == "attention" and device.state == "ONLINE":
         word = gettext("made errors")
+    if state == "healthy" and device.deferred:
+        return "working", gettext("waits to be rebuilt")
     if state == "healthy" and pool.scan and pool.scan.state == "scanning" and is_being_scanned(pool, device):
         state, word = "working", SCAN_WORDS.get(pool.scan.kind) or gettext("working")
     return state, word

@@ -97,7 +97,7 @@ def topology_rows(pool: Pool, box: Box) -> tuple[TopologyRow, ...]:
         role = "" if place.role == "normal" or place.above else f"{role_word(place.role)} · "
         state, word = health.of_device(vdev), text_of(vdev_state.describe(vdev.state).word)
         if vdev.guid in rebuilding and vdev.state == "ONLINE":
-            state, word = "working", gettext("being rebuilt")
+            state, word = "working", gettext("waits to be rebuilt") if vdev.deferred else gettext("being rebuilt")
         if vdev.removing:
             state, word = "working", gettext("being removed")
         if bay:  # its own figures may say worse than the pool knows

@@ -96,7 +96,8 @@ def can_do_without(pool: Pool | None, place: Place) -> bool:
     if pool is None or parent is None:
         return False
     if parent.kind in {"replacing", "spare"} and any(
-        child.guid != place.vdev.guid and child.state == "ONLINE" and not pool.rebuilding for child in parent.children
+        child.guid != place.vdev.guid and child.state == "ONLINE" and not pool.rebuilding and not child.deferred
+        for child in parent.children
     ):
         return True
     member = place.above[1] if len(place.above) > 1 else place.vdev

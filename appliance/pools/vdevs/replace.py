@@ -229,11 +229,11 @@ class DetachDisk(VdevChange, tag="detach-disk"):
         ):
             # The only working disk of a replacement may go as well if its group is complete without it (vdev_dtl_required).
             yield Reason("copy-last", "This is the last good copy. Removing it would lose the data.", field="vdev")
+        lagging = [child for child in others if any(map(pool.lags, (child, *child.devices())))]
         if (
-            pool.rebuilding
-            and place.vdev.state == "ONLINE"
-            and any(child.processed for child in others)
-            and not any(child.state == "ONLINE" and not child.processed for child in others)
+            place.vdev.state == "ONLINE"
+            and lagging
+            and not any(child.state == "ONLINE" and child not in lagging for child in others)
         ):
             yield Reason(
                 "copy-needed",

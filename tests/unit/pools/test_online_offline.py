@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from appliance import command
 from appliance.errors import Failed
-from appliance.facts.box import LongWork
+from appliance.facts.box import LongWork, Pool, Scan
 from appliance.operation import checked_plan
 from appliance.pools import health
 from appliance.pools.vdevs.clear_errors import ClearErrors, explain_errors
 from appliance.pools.vdevs.online_offline import OfflineDisk, OnlineDisk
-from appliance.zfs import ashift, status
+from appliance.zfs import ashift, status, vdev_tree
 from tests.unit.made import path_of, recorded, recorded_pool, recorded_text
 from tests.unit.pools import shapes
 from tests.unit.pools.shapes import refusals
@@ -60,6 +60,54 @@ def test_while_a_raidz1_rebuilds_no_disk_of_it_goes_offline():
     pool = shapes.replacing()
     raidz1 = replace(pool, vdevs=(replace(pool.vdevs[0], name="raidz1-0"),))
     assert refusals(off(102), shapes.facts(raidz1)) == ["vdev-not-redundant"]
+
+
+def test_a_disk_whose_rebuild_waits_is_read_and_not_counted_as_whole():
+    """Derived from a recorded rebuild: a disk that was pulled out and put back meanwhile is ONLINE, and ``zpool status``
+    prints ``resilver_deferred`` for it (vdev_stats_nvlist of 2.3.9)."""
+    raw = recorded("zpool-status-spare-rebuilding-2.3.9.json")
+    mirror = raw["pools"]["full"]["vdevs"]["full"]["vdevs"]["mirror-0"]
+    (before,) = status.parse_pools(raw)
+    first = next(iter(mirror["vdevs"].values()))
+    assert before.whole(before.vdevs[0].children[0])
+    assert not any(device.deferred for device in before.devices())
+    first["resilver_deferred"] = 1
+    (pool,) = status.parse_pools(raw)
+    back = pool.vdevs[0].children[0]
+    assert (back.state, back.deferred, pool.whole(back)) == ("ONLINE", True, False)
+    assert back.guid in vdev_tree.guids_being_filled(pool)
+
+
+def deferred(scan: Scan | None = shapes.RESILVER) -> Pool:
+    """A raidz2 in which disk 4 is being rebuilt while disk 3, which was away for a while, waits for its turn."""
+    members = (shapes.leaf(1), shapes.leaf(2), shapes.leaf(3, deferred=True), shapes.leaf(4, processed=10))
+    return shapes.pool(shapes.group("raidz2-0", *members), scan=scan)
+
+
+def test_a_raidz2_survives_nothing_while_one_disk_is_rebuilt_and_another_waits_for_it():
+    pool = deferred()
+    assert pool.failures_left == 0
+    assert refusals(OfflineDisk(pool="tank", vdev=101), shapes.facts(pool)) == ["vdev-not-redundant"]
+    assert refusals(OfflineDisk(pool="tank", vdev=103), shapes.facts(pool)) == []
+    assert deferred(scan=None).failures_left == 1, "it waits also in the moment between the two"
+
+
+@pytest.mark.parametrize("kind", ["spare", "replacing"])
+def test_a_disk_that_waits_to_be_rebuilt_does_not_stand_in_for_another(kind):
+    pair = shapes.group(f"{kind}-1", shapes.leaf(2, deferred=True), shapes.leaf(5, "OFFLINE"), guid=60, kind=kind)
+    pool = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), pair), scan=shapes.RESILVER)
+    assert not pool.whole(pair)
+    assert refusals(OfflineDisk(pool="tank", vdev=101), shapes.facts(pool)) == ["vdev-not-redundant"]
+    waiting = shapes.group(f"{kind}-1", shapes.leaf(2, "OFFLINE"), shapes.leaf(5, deferred=True), guid=60, kind=kind)
+    assert not shapes.pool(shapes.group("mirror-0", shapes.leaf(1), waiting)).whole(waiting)
+
+
+def test_a_disk_that_came_back_and_is_rebuilt_is_not_whole_beside_its_spare():
+    """The spare has not been rebuilt to its end either."""
+    pair = shapes.group("spare-1", shapes.leaf(2, processed=10), shapes.leaf(5), guid=60, kind="spare")
+    pool = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), pair), scan=shapes.RESILVER)
+    assert not pool.whole(pair)
+    assert replace(pool, scan=None).whole(pair)
 
 
 def test_a_failed_disk_may_go_offline_whatever_the_others_do():
