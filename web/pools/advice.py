@@ -143,13 +143,7 @@ def device_advice(pool: Pool, place: Place, facts: Facts, name: str, bay: Bay | 
     if vdev.state in vdev_state.LOST:
         yield from missing_device_advice(pool, place, facts, name, spare_stands_in=spare_stands_in)
     elif spare_stands_in and parent and not pool.rebuilding:
-        yield Advice(
-            "attention",
-            gettext("{name} works again; the spare is not needed any more.").format(name=name),
-            "",
-            act_url(pool, parent.children[-1].guid, "detach"),
-            gettext("Give the spare back"),
-        )
+        yield spared_device_advice(pool, vdev, parent.children[-1], name, bay)
     elif clear_errors.count_errors(vdev) and bay and bay.is_failing:
         # Counts that are cleared would only hide that it gets worse.
         yield Advice(
@@ -167,6 +161,43 @@ def device_advice(pool: Pool, place: Place, facts: Facts, name: str, bay: Bay | 
             act_url(pool, vdev.guid, "clear"),
             gettext("Clear the counts"),
         )
+
+
+def spared_device_advice(pool: Pool, vdev: Vdev, spare: Vdev, name: str, bay: Bay | None) -> Advice:
+    """What to do about a disk that ZFS uses while a spare stands in. ZED puts the spare in also for a disk that makes too
+    many errors, which it calls degraded: the spare protects the pool from that disk until another has its place."""
+    failing = bay is not None and bay.is_failing
+    if vdev.state == "ONLINE" and not failing and not vdev.deferred and not clear_errors.count_errors(vdev):
+        return Advice(
+            "attention",
+            gettext("{name} works again; the spare is not needed any more.").format(name=name),
+            "",
+            act_url(pool, spare.guid, "detach"),
+            gettext("Give the spare back"),
+        )
+    if vdev.state != "ONLINE":
+        headline = text_of(vdev_state.say(name, vdev.state))
+    elif failing:
+        headline = gettext("{name} is failing").format(name=name)
+    else:
+        headline = gettext("{name} has errors").format(name=name)
+    advice = stand_in_advice(pool, vdev, headline)
+    if bay is None or not failing:
+        return advice
+    return replace(advice, state="failed", text=f"{bay.smart_text} {advice.text}".strip())
+
+
+def stand_in_advice(pool: Pool, vdev: Vdev, headline: str) -> Advice:
+    """To replace a disk for which a spare stands in; ``headline`` says what is the matter, without a full stop."""
+    return Advice(
+        "attention",
+        gettext("{headline}; a spare stands in.").format(headline=headline),
+        gettext(
+            "Put a new disk in its place, and the spare becomes free again automatically. Or keep the spare there for good."
+        ),
+        replace_url(pool, vdev.guid),
+        gettext("Replace it"),
+    )
 
 
 def missing_device_advice(
@@ -196,15 +227,7 @@ def missing_device_advice(
             yield Advice("attention", headline, text, bring_page, bring)
         yield Advice("attention", gettext("Do you want to replace that disk?"), "", replace_page, gettext("Replace it"))
     elif spare_stands_in:
-        yield Advice(
-            "attention",
-            gettext("{headline}; a spare stands in.").format(headline=headline),
-            gettext(
-                "Put a new disk in its place, and the spare becomes free again automatically. Or keep the spare there for good."
-            ),
-            replace_page,
-            gettext("Replace it"),
-        )
+        yield stand_in_advice(pool, vdev, headline)
     else:
         missing = vdev.state in vdev_state.ABSENT
         headline = (gettext("{name} is missing.") if missing else gettext("{name} is not in use.")).format(name=name)

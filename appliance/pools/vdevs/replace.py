@@ -260,7 +260,7 @@ class DetachDisk(VdevChange, tag="detach-disk"):
                 ),
             ),
             identity=self.identity(facts),
-            warnings=tuple(self.plan_warnings(place)),
+            warnings=tuple(self.plan_warnings(facts, place)),
             undo=Message(
                 "It can be added again, and all data is then copied again. Its data cannot be read without the pool."
             ),
@@ -276,6 +276,8 @@ class DetachDisk(VdevChange, tag="detach-disk"):
                     name=name,
                     pool=self.pool,
                 )
+            if parent.children[0].state in vdev_state.LOST:
+                return Message("The spare {name} becomes free again.", name=name)
             return Message(
                 "The spare {name} becomes free again; the disk it stood in for works alone again.", name=name
             )
@@ -287,12 +289,32 @@ class DetachDisk(VdevChange, tag="detach-disk"):
             )
         return Message("{name} is no longer a copy and becomes free.", name=name)
 
-    def plan_warnings(self, place: Place) -> Iterator[str]:
-        parent = place.parent
+    def plan_warnings(self, facts: Facts, place: Place) -> Iterator[str]:
+        parent, pool = place.parent, facts.pool(self.pool)
         if parent and parent.kind == "mirror":
-            left = sum(self.is_good_copy(child) for child in parent.children if child.guid != self.vdev)
+            left = sum(
+                self.is_good_copy(child) and not (pool and pool.lags(child))
+                for child in parent.children
+                if child.guid != self.vdev
+            )
             if left == 1:
                 yield Message("Only one copy is left then: a failed disk loses everything in this pool.")
+        if parent and parent.kind == "spare" and parent.children[0].guid != self.vdev:
+            yield from self.warn_of_original(parent.children[0])
+
+    def warn_of_original(self, original: Vdev) -> Iterator[str]:
+        """Why a spare should stay: the disk that it stands in for is not well."""
+        if original.state != "ONLINE":
+            what = vdev_state.describe(original.state).phrase
+        elif original.read_errors or original.write_errors or original.checksum_errors:
+            what = Message("has errors")
+        else:
+            return
+        yield Message(
+            "The disk that this spare stands in for {phrase}. Without the spare, {pool} has less protection: replace that disk instead.",
+            phrase=what,
+            pool=self.pool,
+        )
 
     def probe(self, step: str, facts: Facts) -> bool:
         pool = facts.pool(self.pool)

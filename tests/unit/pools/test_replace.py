@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from appliance.agent.registry import decode_operation
 from appliance.errors import Failed, Refused
+from appliance.facts.box import Pool
 from appliance.operation import checked_plan
 from appliance.pools.vdevs.replace import AttachDisk, DetachDisk, ReplaceDisk
 from appliance.zfs import status
@@ -226,6 +227,47 @@ def test_a_spare_goes_back_or_stays_for_good():
     assert "becomes free again" in checked_plan(take_out(105), facts).summary
     assert "for good" in checked_plan(take_out(102), shapes.facts(shapes.spared())).summary
     assert "ends with the other disk" in checked_plan(take_out(105), shapes.facts(shapes.replacing("ONLINE"))).summary
+
+
+@pytest.mark.parametrize(
+    ("original", "phrase"), [("DEGRADED", "is degraded"), ("FAULTED", "failed and was taken out of use")]
+)
+def test_a_spare_that_protects_a_disk_that_fails_is_not_given_back_without_a_warning(original, phrase):
+    """ZED calls a disk DEGRADED after too many checksum errors, and puts the spare in."""
+    plan = checked_plan(take_out(105), shapes.facts(shapes.spared(original)))
+    assert any(f"The disk that this spare stands in for {phrase}." in warning for warning in plan.warnings)
+    assert ("works alone again" in plan.summary) is (original == "DEGRADED")
+    keep = checked_plan(take_out(102), shapes.facts(shapes.spared(original)))
+    assert not any("stands in for" in warning for warning in keep.warnings)
+
+
+def spared(**changes) -> Pool:
+    """A mirror in which a spare stands in for disk 2, which ZFS uses."""
+    pool = shapes.spared("ONLINE", scan=shapes.RESILVER if "deferred" in changes else None)
+    first, standing = pool.vdevs[0].children
+    standing = replace(standing, children=(replace(standing.children[0], **changes), standing.children[1]))
+    return replace(pool, vdevs=(replace(pool.vdevs[0], children=(first, standing)), *pool.vdevs[1:]))
+
+
+def test_a_spare_whose_disk_made_errors_is_not_given_back_without_a_warning():
+    (warning,) = checked_plan(take_out(105), shapes.facts(spared(checksum_errors=3))).warnings
+    assert "stands in for has errors." in warning
+    assert checked_plan(take_out(105), shapes.facts(spared())).warnings == ()
+
+
+def test_a_spare_stays_while_its_disk_waits_to_be_rebuilt():
+    assert refusals(take_out(105), shapes.facts(spared(deferred=True))) == ["copy-needed"]
+
+
+def test_the_only_whole_copy_stays_while_the_other_waits_to_be_rebuilt():
+    pool = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2, deferred=True)), scan=shapes.RESILVER)
+    assert refusals(take_out(101), shapes.facts(pool)) == ["copy-needed"]
+    assert refusals(take_out(102), shapes.facts(pool)) == []
+    three = shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2, deferred=True), shapes.leaf(3))
+    assert refusals(take_out(101), shapes.facts(shapes.pool(three, scan=shapes.RESILVER))) == []
+    # What is left then is one copy: the other does not count until it is rebuilt.
+    plan = checked_plan(take_out(101), shapes.facts(shapes.pool(three, scan=shapes.RESILVER)))
+    assert any("Only one copy is left" in warning for warning in plan.warnings)
 
 
 def test_a_spare_that_went_back_meanwhile_is_not_taken_out_again():

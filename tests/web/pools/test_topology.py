@@ -93,6 +93,48 @@ def test_a_spare_that_stands_in_can_go_back_or_stay(web, calm):
     assert "spare stands in" in text_of(web.get(POOL))
 
 
+def failing_spared(original: str, **counts: int) -> Pool:
+    pool = shapes.spared(original)
+    first, standing = pool.vdevs[0].children
+    standing = replace(standing, children=(replace(standing.children[0], **counts), standing.children[1]))
+    return replace(pool, vdevs=(replace(pool.vdevs[0], children=(first, standing)), *pool.vdevs[1:]))
+
+
+@pytest.mark.parametrize(
+    ("original", "counts", "said"),
+    [
+        ("DEGRADED", {}, "is degraded; a spare stands in."),
+        ("DEGRADED", {"checksum_errors": 20}, "is degraded; a spare stands in."),
+        ("ONLINE", {"checksum_errors": 20}, "has errors; a spare stands in."),
+    ],
+)
+def test_the_spare_of_a_disk_that_fails_is_not_advised_to_be_given_back(web, calm, original, counts, said):
+    """ZED calls a disk DEGRADED after too many checksum errors, and ZFS goes on using it."""
+    put(failing_spared(original, **counts))
+    page = Page(web.get(POOL))
+    assert "is not needed any more" not in page.text
+    assert said in page.text
+    assert f"{POOL}replace/?vdev=102" in links(page)
+
+
+def test_the_spare_of_a_disk_that_reports_failing_is_not_advised_to_be_given_back(web, calm):
+    put(shapes.spared("ONLINE"))
+    said = "It says itself that it is failing."
+    DiskRow.objects.filter(key=path_of(2).rsplit("/")[-1]).update(verdict="failing", smart_text=said)
+    text = text_of(web.get(POOL))
+    assert "is not needed any more" not in text
+    assert "is failing; a spare stands in. It says itself that it is failing." in text
+
+
+def test_a_disk_whose_rebuild_waits_is_told_so(web, calm):
+    members = (shapes.leaf(1), shapes.leaf(2), shapes.leaf(3, deferred=True), shapes.leaf(4, processed=10))
+    put(shapes.pool(shapes.group("raidz2-0", *members), scan=shapes.RESILVER))
+    text = text_of(web.get(POOL))
+    assert "waits to be rebuilt" in text
+    words = {bay.number: bay.word for bay in read_box().bays}
+    assert words == {1: "healthy", 2: "healthy", 3: "waits to be rebuilt", 4: "rebuilding", 5: "free", 6: "free"}
+
+
 @pytest.mark.parametrize(("kind", "offered"), [("mirror", True), ("raidz", False), ("draid", False)])
 def test_a_special_group_is_offered_to_be_taken_out_only_of_a_pool_without_parity(web, calm, kind, offered):
     special = shapes.group("mirror-1", shapes.leaf(3), shapes.leaf(4), role="special", guid=52)
