@@ -47,6 +47,7 @@ from web.inventory.models import (
     ShareRow,
     Source,
 )
+from web.pools import new_disk
 from workers import (
     collect_drift,
     collect_progress,
@@ -166,6 +167,7 @@ def collect_all() -> None:
     fresh = update_source("pools", pools)
     if fresh:
         update_source("activities", lambda: collect_progress.update_activities(found))
+        guard.run_guarded("new-disks", lambda: new_disk.note_new_disks(found))
         guard.note_outcome("pools-before", "")
     # Without its pool a disk in use would look like one that merely holds old data.
     pools_known = fresh or guard.run_guarded("pools-before", pools_of_before)

@@ -44,6 +44,7 @@ SOURCES: dict[str, SourceText] = {
     "alerts": SourceText(Message("alert rules"), Message("Some alert rules cannot be evaluated.")),
     "temperatures": describe_reading(Message("temperatures")),
     "disk-alerts": SourceText(Message("pages of failing disks"), Message("Pages of failing disks are not updated.")),
+    "new-disks": SourceText(Message("guides to replace a disk"), Message("Guides to replace a disk may not know the new one.")),
     "sleep": SourceText(Message("sleep timers of disks"), Message("The sleep timers of disks cannot be set.")),
     "latency": describe_reading(Message("response times of disks")),
     "caching": describe_reading(Message("caching figures of ZFS")),

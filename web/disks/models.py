@@ -33,7 +33,7 @@ class BayRow(models.Model):
 
 class Replacement(RowWithMessages):
     """A disk that is being replaced. Where it stands is read from the facts; here is only what they cannot tell later:
-    which disk it was, where it sat, and which disks and vdevs were there when it began. Guids are text: they have 64
+    which disk it was, where it sat, which disks and vdevs were there when it began, and which one took its place. Guids are text: they have 64
     bits without a sign.
     """
 
@@ -48,6 +48,7 @@ class Replacement(RowWithMessages):
     bay = models.CharField(max_length=40, blank=True, default="")
     known = models.JSONField(default=dict)  # {disk key: "bay 2 (model, serial)"} of disks that pools use
     guids = models.JSONField(default=list)  # of every device of the pool
+    new_guid = models.CharField(max_length=20, blank=True, default="")  # of the new device, once it was seen
     begun = models.DateTimeField(auto_now_add=True)
     begun_by = models.CharField(max_length=150)
     closed = models.DateTimeField(null=True)

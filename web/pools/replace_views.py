@@ -25,9 +25,8 @@ from web.inventory import store
 from web.inventory.box import Box, read_box
 from web.inventory.models import Activity, Progress
 from web.jobs import confirm, operation_ui, queue
-from web.jobs.models import Job
 from web.jobs.refusals import refusals_lead_to
-from web.pools import rebuild_time, topology
+from web.pools import new_disk, rebuild_time, topology
 from web.pools import replacement as pool_replacement
 from web.pools.topology_views import find_pool, parse_guid
 from web.said import said_in
@@ -113,7 +112,7 @@ def show_replacement(request: HttpRequest, pk: int) -> HttpResponse:
             "now": now,
             "steps": operation_ui.REPLACEMENT_STEPS,
             "activities": Activity.objects.filter(pool=case.pool, kind="resilver", state__in=Activity.UNDER_WAY)[:1],
-            **latest_job(case),
+            **latest_job(case, now),
             "stop_link": stop_url(case, now),
             "estimate": estimate_of(case, now, box),
         }
@@ -121,9 +120,9 @@ def show_replacement(request: HttpRequest, pk: int) -> HttpResponse:
     return live.respond(request, "pools/replace/replacement.html", build_context)
 
 
-def latest_job(case: Replacement) -> dict[str, object]:
-    """The newest job of the pool since the replacement began, where it is under way or has failed, and how far it is."""
-    job = Job.objects.filter(subject=case.pool, created__gte=case.begun).first()
+def latest_job(case: Replacement, now: pool_replacement.Situation) -> dict[str, object]:
+    """The newest job of this replacement, where it is under way or has failed, and how far it is."""
+    job = next(new_disk.jobs_of(case, *([now.new.guid] if now.new else [])), None)
     shown = job if job and (job.open or job.needs_attention) else None
     return {
         "job": shown,

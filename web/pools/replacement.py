@@ -19,7 +19,8 @@ from appliance.zfs.vdev_tree import Place
 from web.disks.models import Replacement
 from web.inventory.bays import Bay, device_name
 from web.inventory.box import Box
-from web.pools.topology import box_facts
+from web.pools import new_disk, wrong_disk
+from web.pools.topology import box_facts, replace_url
 from web.said import said_in
 from web.translation import text_of
 
@@ -52,6 +53,7 @@ class Situation(msgspec.Struct, frozen=True):
     new: Vdev | None = None
     new_label: str = ""
     can_offline: bool = False
+    replace_link: str = ""  # the page that replaces the new disk, which has failed
     report: str = ""
 
     @property
@@ -106,12 +108,8 @@ def replacement_state(case: Replacement, box: Box) -> Situation:
             gettext("Import it again to continue, or close this."),
         )
     place = vdev_tree.find_vdev(pool, int(case.vdev_guid))
-    new = find_new_device(case, pool)
-    wrong = tuple(
-        text_of(text)
-        for key, text in case.known.items()
-        if key not in {bay.key for bay in box.bays} and is_needed(key, facts)
-    )
+    new = new_disk.find_new_device(case, pool)
+    wrong = wrong_disk.missing_disks(case, box, facts)
     if place is None:
         return settled_situation(case, pool, new, box)
     if place.parent and place.parent.kind == "replacing" and new:
@@ -121,38 +119,30 @@ def replacement_state(case: Replacement, box: Box) -> Situation:
     return swap_situation(case, pool, place, here, find_candidates(case, pool, box, facts), wrong, gone=gone)
 
 
-def find_new_device(case: Replacement, pool: Pool) -> Vdev | None:
-    """The device that was not in the pool when the replacement began."""
-    known = set(case.guids)
-    new = [
-        device
-        for vdev in pool.vdevs
-        if vdev.role != "spare"
-        for device in vdev.devices()
-        if str(device.guid) not in known
-    ]
-    return new[-1] if new else None
-
-
-def is_needed(key: str, facts: Facts) -> bool:
-    """Whether a disk that is gone is still part of a pool, so that pulling it out was a mistake."""
-    return any(vdev_tree.link_of(device) == key for pool in facts.pools for device in pool.devices())
-
-
 def settled_situation(case: Replacement, pool: Pool, new: Vdev | None, box: Box) -> Situation:
     """The situation once the old disk is no longer part of the pool."""
+    name = capitalize_opening(case.name)
+    if new is None and new_disk.unclaimed_devices(case, pool):
+        return Situation(
+            "lost",
+            "attention",
+            gettext("{name} is no longer part of {pool}.").format(name=name, pool=pool.name),
+            gettext("Larder did not see which disk took its place. Look at the pool, then close this."),
+        )
     if new is None:
         return Situation(
             "lost",
             "attention",
             gettext("{name} is no longer part of {name_2}, and no new disk took its place.").format(
-                name=capitalize_opening(case.name), name_2=pool.name
+                name=name, name_2=pool.name
             ),
             gettext("Somebody removed it. Look at the pool, then close this."),
         )
     named = new_disk_label(new, box)
     label = text_of(named)
-    if new.state != "ONLINE" or pool.rebuilding:
+    if new.state in vdev_state.LOST:
+        return failed_situation(case, pool, new, named)
+    if pool.rebuilding or pool.lags(new):
         return Situation(
             "follow",
             "working",
@@ -161,7 +151,7 @@ def settled_situation(case: Replacement, pool: Pool, new: Vdev | None, box: Box)
             new_label=label,
         )
     report = build_report(case, pool, new, named)
-    good = pool.state == "ONLINE" and not clear_errors.count_errors(new)
+    good = pool.state == "ONLINE" and new.state == "ONLINE" and not clear_errors.count_errors(new)
     return Situation(
         "done",
         "healthy" if good else "attention",
@@ -172,6 +162,22 @@ def settled_situation(case: Replacement, pool: Pool, new: Vdev | None, box: Box)
         new=new,
         new_label=label,
         report=report,
+    )
+
+
+def failed_situation(case: Replacement, pool: Pool, new: Vdev, named: str) -> Situation:
+    """The situation once the new disk, in the place of the old one, is not used by ZFS any more."""
+    said = vdev_state.say(named, new.state)
+    replaced = Message("{old} was replaced by {new}.", old=capitalize_opening(case.named), new=named)
+    return Situation(
+        "follow",
+        "failed",
+        gettext("{said}. It had taken the place of the old disk.").format(said=text_of(said)),
+        gettext("If it was pulled out or taken offline, bring it back. Otherwise replace it as well."),
+        new=new,
+        new_label=text_of(named),
+        replace_link=replace_url(pool, new.guid),
+        report=join_messages([replaced, Message("{said}.", said=said), describe_survival(pool)]),
     )
 
 

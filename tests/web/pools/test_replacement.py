@@ -10,7 +10,13 @@ import pytest
 from django.utils import timezone
 from msgspec.structs import replace
 
-from appliance.facts.box import Scan
+from appliance.facts.box import Pool, Scan, Vdev
+from appliance.operation import Operation, as_json, kind_of
+from appliance.pools.properties import SetPoolProperty
+from appliance.pools.vdevs import online_offline
+from appliance.pools.vdevs.clear_errors import ClearErrors
+from appliance.pools.vdevs.expand import AddVdev
+from appliance.pools.vdevs.replace import DetachDisk, ReplaceDisk
 from tests.reasons import codes_on_page
 from tests.unit.made import disk, path_of
 from tests.unit.pools import shapes
@@ -19,9 +25,9 @@ from tests.web.pools.test_topology import put, seen
 from tests.web.reading import Page, text_of
 from web.disks.models import Replacement
 from web.inventory.box import read_box
-from web.inventory.models import Activity, DiskRow, Progress
+from web.inventory.models import Activity, DiskRow, PoolRow, Progress
 from web.jobs.models import Job
-from web.pools import replacement
+from web.pools import new_disk, replacement
 
 WHICH = "/pools/7/replace/"
 
@@ -227,6 +233,112 @@ def test_a_new_disk_that_fails_as_well_can_be_stopped_and_another_put_in(web, ca
     assert "/pools/7/vdev/105/detach/" in hrefs
 
 
+def two_at_once(*members: Vdev, scan: Scan | None = shapes.RESILVER) -> Pool:
+    return shapes.pool(shapes.group("raidz2-0", *members), scan=scan)
+
+
+def swapping(number: int, new: int, state: str = "ONLINE") -> Vdev:
+    """Disk ``new`` taking the place of disk ``number``."""
+    pair = (shapes.leaf(number, "OFFLINE"), shapes.leaf(new, state, processed=10))
+    return shapes.group(f"replacing-{number}", *pair, guid=60 + number, kind="replacing", state="DEGRADED")
+
+
+@pytest.fixture
+def other(web, case) -> Replacement:
+    """A second guide beside the first: the replacement of disk 3."""
+    assert web.post(WHICH, {"vdev": "103"}).status_code == 302
+    return Replacement.objects.get(vdev_guid="103")
+
+
+def stops(found: Page) -> set[str]:
+    hrefs = {attributes.get("href") or "" for tag, attributes in found.elements if tag == "a"}
+    return {href for href in hrefs if href.endswith("/detach/")}
+
+
+def test_each_of_two_guides_names_the_disk_in_its_own_place(web, case, other):
+    put(two_at_once(shapes.leaf(1), swapping(2, 5), swapping(3, 6, "FAULTED"), shapes.leaf(4)), 2, 3)
+    first, second = page(web, case), page(web, other)
+    assert "Bay 5 (WDC WD20EARS-00MVWB0 WD-WCAZA0000005) is being rebuilt." in first.text
+    assert "Bay 6 (WDC WD20EARS-00MVWB0 WD-WCAZA0000006) has failed as well." in second.text
+    assert (stops(first), stops(second)) == (set(), {"/pools/7/vdev/106/detach/"})
+
+
+def test_a_guide_whose_disk_has_no_new_one_yet_does_not_take_that_of_another(web, case, other):
+    put(two_at_once(shapes.leaf(1), shapes.leaf(2, "OFFLINE"), swapping(3, 6), shapes.leaf(4)), 3, 5)
+    assert "Pull out bay 2" in page(web, case).text
+
+
+def test_a_disk_that_another_guide_replaces_is_not_called_pulled_by_mistake(web, case, other):
+    put(state("ONLINE", "OFFLINE", "OFFLINE", "ONLINE"), 2, 3)
+    assert "That was another disk" not in page(web, case).text
+    assert web.get(f"/pools/replacements/{case.pk}/accept/", {"disk": path_of(5)}).status_code == 200
+    assert web.post(f"/pools/replacements/{other.pk}/close/").status_code == 302
+    assert "That was another disk: bay 3" in page(web, case).text
+
+
+def test_the_new_disk_is_remembered_after_the_old_one_has_left(web, case, other):
+    """As the collector sees it: each took its place, and then the first was done."""
+    put(two_at_once(shapes.leaf(1), swapping(2, 5), swapping(3, 6), shapes.leaf(4)), 2, 3)
+    new_disk.note_new_disks([row.fact for row in PoolRow.objects.all()])
+    put(two_at_once(shapes.leaf(1), shapes.leaf(5), swapping(3, 6), shapes.leaf(4), scan=None), 2, 3)
+    new_disk.note_new_disks([row.fact for row in PoolRow.objects.all()])
+    case.refresh_from_db()
+    other.refresh_from_db()
+    assert (case.new_guid, other.new_guid) == ("105", "106")
+    done = two_at_once(shapes.leaf(1), shapes.leaf(5), shapes.leaf(6), shapes.leaf(4), scan=None)
+    put(done, 2, 3)
+    assert "was replaced by Bay 5" in page(web, case).text
+    assert "was replaced by Bay 6" in page(web, other).text
+
+
+def test_the_accepted_disk_is_known_where_nobody_saw_the_rebuild(web, case, other):
+    """A small pool is rebuilt between two readings."""
+    done = two_at_once(shapes.leaf(1), shapes.leaf(5), shapes.leaf(6), shapes.leaf(4), scan=None)
+    for vdev, number in ((102, 5), (103, 6)):
+        put(shapes.raidz2(), count=6)
+        job_of(ReplaceDisk(pool="tank", vdev=vdev, disk=path_of(number)), state=Job.State.DONE)
+    put(done, 2, 3)
+    assert "was replaced by Bay 5" in page(web, case).text
+    assert "was replaced by Bay 6" in page(web, other).text
+
+
+def test_of_two_new_disks_that_nobody_accepted_here_none_is_named_unless_the_other_is_known(web, case, other):
+    """Both were replaced at the shell while Larder did not look."""
+    put(two_at_once(shapes.leaf(1), shapes.leaf(5), shapes.leaf(6), shapes.leaf(4), scan=None), 2, 3)
+    assert "was replaced by" not in page(web, case).text
+    Replacement.objects.filter(pk=other.pk).update(new_guid="105")
+    assert "was replaced by Bay 6" in page(web, case).text
+
+
+@pytest.mark.parametrize("state", ["FAULTED", "REMOVED", "UNAVAIL", "OFFLINE"])
+@pytest.mark.parametrize("scan", [None, shapes.RESILVER])
+def test_a_new_disk_that_fails_once_it_is_in_place_is_not_called_being_rebuilt(web, case, state, scan):
+    members = (shapes.leaf(1), shapes.leaf(5, state), shapes.leaf(3), shapes.leaf(4))
+    put(two_at_once(*members, scan=scan), 2, 6)
+    found = page(web, case)
+    assert "still being rebuilt" not in found.text
+    assert "had taken the place of the old disk" in found.text
+    hrefs = {attributes.get("href") for tag, attributes in found.elements if tag == "a"}
+    assert "/pools/7/replace/?vdev=105" in hrefs
+    assert web.post(f"/pools/replacements/{case.pk}/close/").status_code == 302
+    case.refresh_from_db()
+    assert "was replaced by Bay 5" in case.report
+    assert "Nothing was lost" not in case.report
+
+
+def test_a_new_disk_that_is_degraded_is_not_called_being_rebuilt_for_good(web, case):
+    """ZED calls a disk so after too many checksum errors; it stays in the pool."""
+    put(rebuilt(state="DEGRADED"), 2, 6)
+    found = page(web, case)
+    assert "still being rebuilt" not in found.text
+    assert "is in place, but tank is not healthy." in found.text
+
+
+def test_a_new_disk_whose_rebuild_waits_is_not_called_complete(web, case):
+    put(rebuilt(deferred=True), 2, 6)
+    assert "still being rebuilt" in page(web, case).text
+
+
 def test_a_report_does_not_take_the_figures_of_another_disks_rebuilding(web, case):
     pool = rebuilt()
     assert pool.scan
@@ -355,7 +467,46 @@ def test_failed_job_is_told_on_the_page_of_the_replacement_with_a_way_on(web, ca
     assert "Use bay 5" in found.text
 
 
+def job_of(operation: Operation, **changes) -> Job:
+    made = {"kind": kind_of(operation), "title": operation.title, "subject": operation.subject, "created_by": "admin"}
+    return Job.objects.create(**{**made, "operation": as_json(operation), "state": Job.State.FAILED, **changes})
+
+
 def test_job_of_another_time_is_not_told(web, case):
-    Job.objects.create(title="Replace a disk of tank", subject="tank", created_by="admin", state="failed")
-    Job.objects.update(created=case.begun - timedelta(minutes=1))
+    job = job_of(ReplaceDisk(pool="tank", vdev=102, disk=path_of(5)))
+    assert "See what happened" in page(web, case).text
+    Job.objects.filter(pk=job.pk).update(created=case.begun - timedelta(minutes=1))
     assert "See what happened" not in page(web, case).text
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        SetPoolProperty(pool="tank", name="comment", value="a"),
+        ReplaceDisk(pool="tank", vdev=103, disk=path_of(6)),
+        online_offline.OfflineDisk(pool="tank", vdev=103),
+        ClearErrors(pool="tank"),
+        # Of a pool in the middle of such work; its subject says nothing else.
+        AddVdev(pool="tank", layout="mirror", disks=(path_of(5), path_of(6))),
+    ],
+)
+def test_a_job_of_the_pool_that_is_not_of_this_replacement_is_not_followed(web, case, operation):
+    put(state("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 2, 6)
+    job_of(operation)
+    job_of(operation, state=Job.State.RUNNING)
+    found = page(web, case)
+    assert "See what happened" not in found.text
+    assert "Use bay 5" in found.text
+
+
+def test_an_own_job_is_followed_although_another_of_the_pool_came_later(web, case):
+    put(rebuilding("FAULTED"), 2, 6)
+    for own in (
+        online_offline.OfflineDisk(pool="tank", vdev=102),
+        online_offline.OnlineDisk(pool="tank", vdev=102),
+        DetachDisk(pool="tank", vdev=105),  # stopping with the new disk
+    ):
+        Job.objects.all().delete()
+        job_of(own)
+        job_of(SetPoolProperty(pool="tank", name="comment", value="a"), state=Job.State.RUNNING)
+        assert f"{own.title}: failed." in page(web, case).text

@@ -22,9 +22,10 @@ from appliance.snapshots import bookmarks
 from appliance.system import accounts, paths
 from appliance.zfs import kstat, list_snapshots, status
 from tests.unit.made import disk, recorded, recorded_pool
+from tests.unit.pools import shapes
 from tests.web import rows
 from web.disks import ports
-from web.disks.models import BayRow
+from web.disks.models import BayRow, Replacement
 from web.inventory import store
 from web.inventory.models import AccountRow, CachingRow, DatasetRow, DiskRow, PoolRow, ServiceRow, Source
 from workers import collectors
@@ -75,6 +76,14 @@ def test_everything_is_read_into_rows(system):
     assert counts == [1, 2, 7, 2, 1]
     assert errors() == {}
     assert set(Source.objects.values_list("name", flat=True)) >= SOURCES
+
+
+def test_the_new_disk_of_a_replacement_is_noted_as_pools_are_read(system, monkeypatch):
+    case = Replacement.objects.create(pool="tank", pool_guid="7", vdev_guid="101", disk="x", guids=["101", "102"])
+    monkeypatch.setattr(status, "read_pools", lambda: (shapes.replacing(),))
+    collectors.collect_now()
+    case.refresh_from_db()
+    assert case.new_guid == "105"
 
 
 def test_reading_the_same_again_moves_no_version(system):
