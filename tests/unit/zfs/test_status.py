@@ -53,6 +53,14 @@ def test_recorded_disks_that_were_missing_when_the_pool_was_opened_are_lost():
     assert {device.role for device in pool.devices() if device.state in vdev_state.ABSENT} == {"normal", "spare", "cache"}  # fmt: skip
 
 
+def test_recorded_disk_whose_rebuild_waits_for_another_is_not_whole():
+    """Recorded: a second disk of a raidz2 came back while the first was being rebuilt. Both are ONLINE."""
+    pool = recorded_pool("zpool-status-resilver-deferred-2.3.9.json")
+    (waiting,) = (device for device in pool.devices() if device.deferred)
+    assert waiting.path.endswith("WCAZA0000003-part1")
+    assert (waiting.state, pool.whole(waiting)) == ("ONLINE", False)
+
+
 def changed(**values: object) -> dict[str, object]:
     """Derived from the recorded raidz2: other values in the scan."""
     raw = copy.deepcopy(recorded("zpool-status-raidz2-2.3.9.json"))
