@@ -13,6 +13,7 @@ from appliance.facts.box import Facts, Pool
 from appliance.message import Message
 from appliance.recovery import records
 from appliance.recovery.write_record import WriteRecord
+from appliance.zfs import vdev_tree
 from web.accounts import first_run
 from web.alerts.models import PoolDay
 from web.inventory import store
@@ -79,4 +80,4 @@ def due_pools(facts: Facts, written: int, now: datetime) -> Iterator[Pool]:
 
 def is_asleep(pool: Pool, asleep: set[str]) -> bool:
     """Whether a disk of the pool sleeps, which writing would wake."""
-    return any(device.path.rsplit("-part", 1)[0] in asleep for device in pool.devices())
+    return any(vdev_tree.disk_path(device) in asleep for device in pool.devices())

@@ -16,35 +16,12 @@ from appliance.errors import Failed, Reason
 from appliance.facts import vdev_state
 from appliance.facts.box import Disk, Pool, Use
 from appliance.message import Message
+from appliance.system import disk_links
+from appliance.system.disk_links import BY_ID, BY_PATH
 
-BY_ID = Path("/dev/disk/by-id")
-BY_PATH = Path("/dev/disk/by-path")
 COLUMNS = "NAME,PATH,TYPE,SIZE,MODEL,SERIAL,ROTA,LOG-SEC,PHY-SEC,TRAN,FSTYPE,LABEL,UUID,MOUNTPOINTS,PTTYPE,RM"
-# The name that says model and serial is the one a person can compare with the sticker; a bare WWN is the last choice.
-PREFERENCE = ("ata-", "nvme-", "scsi-", "usb-", "virtio-", "mmc-", "wwn-")
 ZFS_LABEL = re.compile(r"zfs-[0-9a-f]{16}")
 SMALLEST = 64 * 2**20  # ZFS's least size of a device (SPA_MINDEVSIZE)
-
-
-def stable_names(links: Mapping[str, str]) -> dict[str, str]:
-    """Kernel name → best by-id path, from ``{link name: kernel name}``."""
-
-    def rank(link: str) -> tuple[int, int, str]:
-        order = next((at for at, prefix in enumerate(PREFERENCE) if link.startswith(prefix)), len(PREFERENCE))
-        return (order + (10 if link.startswith(("nvme-eui.", "nvme-nvme.")) else 0), len(link), link)
-
-    best: dict[str, str] = {}
-    for link in sorted(links, key=rank):
-        best.setdefault(links[link], str(BY_ID / link))
-    return best
-
-
-def read_links(folder: Path = BY_ID) -> dict[str, str]:
-    """Link name → kernel name, of udev's links in a folder."""
-    try:
-        return {link.name: link.resolve().name for link in folder.iterdir()}
-    except FileNotFoundError:
-        return {}
 
 
 def walk_nodes(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -63,6 +40,8 @@ def is_kept_by_pool(disk: str, pool: Pool, links: Mapping[str, str]) -> bool:
     for device in pool.devices():
         link = Path(device.path).name
         if links.get(link.rsplit("-part", 1)[0]) == disk or links.get(link) == disk:
+            return True
+        if device.disk and links.get(Path(device.disk).name) == disk:
             return True
         if device.state in vdev_state.LOST and not device.path.startswith(f"{BY_ID}/"):
             return True
@@ -129,25 +108,33 @@ def use_of_signature(
 
 
 def disks_from(
-    listing: Mapping[str, Any], links: Mapping[str, str], pools: Iterable[Pool], slots: Mapping[str, str] | None = None
+    listing: Mapping[str, Any],
+    links: Mapping[str, str],
+    pools: Iterable[Pool],
+    slots: Mapping[str, str] | None = None,
+    others: Mapping[str, str] | None = None,
 ) -> Iterator[Disk]:
-    """The disks of an ``lsblk -J -b`` object; loop devices, CD drives and the like are passed over."""
-    stable = stable_names(links)
+    """The disks of an ``lsblk -J -b`` object; loop devices, CD drives and the like are passed over.
+
+    ``links`` are those of by-id, ``slots`` of by-path, ``others`` of every other folder by which a pool may know a device.
+    """
+    stable = disk_links.stable_names(links)
     ports: dict[str, str] = {}
     for link in sorted(slots or {}, key=lambda name: (len(name), name)):
         ports.setdefault((slots or {})[link], link)
     pool_of: dict[str, Pool] = {}
     live: dict[str, Pool] = {}
     resting: set[str] = set()
+    targets = {**(others or {}), **links}
     for pool in pools:
         live[str(pool.guid)] = pool
         for device in pool.devices():
             if device.state in vdev_state.ABSENT:
                 continue
             link = Path(device.path).name
-            pool_of[links.get(link, link)] = pool
+            pool_of[targets.get(link, link)] = pool
             if device.state in vdev_state.LOST:
-                resting.add(links.get(link, link))
+                resting.add(targets.get(link, link))
     for row in listing.get("blockdevices") or ():
         size = int(row.get("size") or 0)
         if (
@@ -202,7 +189,8 @@ def list_devices(*words: str) -> dict[str, Any]:
 
 def read_disks(pools: Iterable[Pool]) -> tuple[Disk, ...]:
     """The disks that are there now. Raises Failed."""
-    found = disks_from(list_devices("-b", "-o", COLUMNS), read_links(), pools, read_links(BY_PATH))
+    links, slots, others = disk_links.read_links(), disk_links.read_links(BY_PATH), disk_links.read_other_links()
+    found = disks_from(list_devices("-b", "-o", COLUMNS), links, pools, slots, others)
     return tuple(sorted(found, key=lambda disk: disk.path or disk.name))
 
 

@@ -31,6 +31,7 @@ class Vdev(msgspec.Struct, frozen=True):
     state: str  # ONLINE, DEGRADED, FAULTED, OFFLINE, UNAVAIL, REMOVED; spares: AVAIL, INUSE
     role: str = "normal"  # normal, log, cache, spare, special, dedup
     path: str = ""
+    disk: str = ""  # the path of its whole disk as ``Disk.path`` says it, where the pool may know it by another name
     read_errors: int = 0
     write_errors: int = 0
     checksum_errors: int = 0
@@ -143,7 +144,7 @@ class Pool(msgspec.Struct, frozen=True):
     @property
     def on_usb(self) -> bool:
         """Whether all its disks are in USB cases, as udev names them by. ``False`` where that is not known."""
-        return all("/by-id/usb-" in device.path for device in self.devices()) and any(self.devices())
+        return all("/by-id/usb-" in (device.disk or device.path) for device in self.devices()) and any(self.devices())
 
     @property
     def rebuilding(self) -> bool:

@@ -17,7 +17,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from appliance import command
-from appliance.disks import inventory
 from appliance.disks.inventory import walk_nodes
 from appliance.errors import Cancelled, Failed
 from appliance.facts import vdev_state
@@ -25,7 +24,7 @@ from appliance.facts.box import Facts
 from appliance.facts.importable import Importable, ImportablePart, Rewind
 from appliance.message import Message
 from appliance.request import Request
-from appliance.system import locks
+from appliance.system import disk_links, locks
 from appliance.zfs import vdev_tree
 
 BY_ID = "/dev/disk/by-id"
@@ -185,7 +184,7 @@ def pool_disks(guid: int, facts: Facts) -> tuple[str, ...]:
     pool, found = facts.pool_of(guid), facts.found(guid)
     named = {vdev_tree.link_of(device) for device in pool.devices()} if pool else set()
     named |= {part.name.rsplit("-part", 1)[0] for part in found.parts} if found else set()
-    links = inventory.read_links()
+    links = disk_links.read_links()
     kernel = {links[link] for link in named if link in links}  # a disk has several names
     return tuple(
         disk.path

@@ -20,9 +20,13 @@ from appliance.facts import user_properties, vdev_state
 from appliance.facts.box import Checkpoint, Pool, Scan, Vdev
 from appliance.facts.datasets import Dataset, Property
 from appliance.message import Message
+from appliance.system import disk_links
+from appliance.system.disk_links import DiskLinks
 from appliance.zfs import ashift, scan_status, system_datasets
 from appliance.zfs.scan_status import parse_number, parse_time
 
+NO_LINKS = DiskLinks({}, {})
+OPENED = vdev_state.WORKING | vdev_state.HEALTHY
 ROLES = {"logs": "log", "l2cache": "cache", "spares": "spare", "special": "special", "dedup": "dedup"}
 # -t and -i: how far trimming and initializing are, which it leaves out otherwise.
 READ_POOLS = ("zpool", "status", "-j", "--json-int", "-t", "-i")
@@ -68,16 +72,17 @@ def parse_json(text: str, what: str) -> dict[str, Any]:
     return found
 
 
-def parse_vdev(raw: Mapping[str, Any], role: str = "normal") -> Vdev:
+def parse_vdev(raw: Mapping[str, Any], role: str = "normal", links: DiskLinks = NO_LINKS) -> Vdev:
     """A vdev and all below it. A spare that stands in calls itself one (``class``), but works as what its group is for."""
-    children = raw.get("vdevs") or {}
+    children, path, state = raw.get("vdevs") or {}, str(raw.get("path", "")), vdev_state.read_state(raw)
     return Vdev(
         name=str(raw.get("name", "")),
         kind=str(raw.get("vdev_type", "")),
         guid=parse_number(raw.get("guid")),
-        state=vdev_state.read_state(raw),
+        state=state,
         role=role,
-        path=str(raw.get("path", "")),
+        path=path,
+        disk=links.find_disk(path, str(raw.get("devid", "")), opened=state in OPENED),
         read_errors=parse_number(raw.get("read_errors")),
         write_errors=parse_number(raw.get("write_errors")),
         checksum_errors=parse_number(raw.get("checksum_errors")),
@@ -92,7 +97,7 @@ def parse_vdev(raw: Mapping[str, Any], role: str = "normal") -> Vdev:
         space=parse_number(raw.get("total_space")),
         used=parse_number(raw.get("alloc_space")),
         deflated=parse_number(raw.get("def_space")),
-        children=tuple(parse_vdev(child, role) for child in children.values()),
+        children=tuple(parse_vdev(child, role, links) for child in children.values()),
     )
 
 
@@ -122,14 +127,14 @@ def parse_checkpoint(raw: Mapping[str, Any] | None) -> Checkpoint | None:
     return Checkpoint(state, parse_time(raw.get("start_time")), parse_number(raw.get("space")))
 
 
-def parse_pools(status: Mapping[str, Any]) -> Iterator[Pool]:
-    """The pools of a ``zpool status -j --json-int`` object."""
+def parse_pools(status: Mapping[str, Any], links: DiskLinks = NO_LINKS) -> Iterator[Pool]:
+    """The pools of a ``zpool status -j --json-int`` object; ``links`` tell which disks their devices are on."""
     for raw in (status.get("pools") or {}).values():
         root: dict[str, Any] = next(iter((raw.get("vdevs") or {}).values()), {})
         tops = [child for child in (root.get("vdevs") or {}).values() if child.get("vdev_type") not in NOTHING]
-        groups = [parse_vdev(child, str(child.get("class") or "normal")) for child in tops]
+        groups = [parse_vdev(child, str(child.get("class") or "normal"), links) for child in tops]
         for key, role in ROLES.items():
-            groups += [parse_vdev(child, role) for child in (raw.get(key) or {}).values()]
+            groups += [parse_vdev(child, role, links) for child in (raw.get(key) or {}).values()]
         size, used = parse_number(root.get("total_space")), parse_number(root.get("alloc_space"))
         yield Pool(
             name=str(raw["name"]),
@@ -263,9 +268,9 @@ def parse_dataset(name: str, kind: str, properties: ListedProperties, policy_sou
 def read_pools() -> tuple[Pool, ...]:
     """Every imported pool, now. Raises Failed (also when the module is missing)."""
     result = command.run(READ_POOLS, timeout=20)
-    return ashift.fill_ashift(
-        tuple(parse_pools(parse_json(result.stdout, "zpool status"))) if result.stdout.strip() else ()
-    )
+    if not result.stdout.strip():
+        return ()
+    return ashift.fill_ashift(parse_pools(parse_json(result.stdout, "zpool status"), disk_links.read_disk_links()))
 
 
 def read_datasets() -> tuple[Dataset, ...]:

@@ -72,9 +72,16 @@ def find_disk(pool: Pool | None, path: str) -> Place | None:
 
 
 def link_of(device: Vdev) -> str:
-    """The by-id name of the whole disk behind a device."""
+    """The by-id name of the whole disk behind a device: that of ``Disk.path`` where it was found, else as ZFS knows it."""
+    if device.disk:
+        return device.disk.rpartition("/")[2]
     name = (device.path.removesuffix(REPLACED) or device.name).rpartition("/")[2]
     return name.rsplit("-part", 1)[0] if "-part" in name else name
+
+
+def disk_path(device: Vdev) -> str:
+    """The path of the whole disk behind a device, as ``Disk.path`` says it where the disk was found."""
+    return device.disk or device.path.rsplit("-part", 1)[0]
 
 
 def is_rotational(pool: Pool, disks: Iterable[Disk]) -> bool:

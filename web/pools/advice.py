@@ -221,6 +221,10 @@ def missing_device_advice(
         if vdev.state == "OFFLINE":
             headline = gettext("{name} stays offline until you bring it online.").format(name=name)
             yield Advice("attention", headline, "", bring_page, bring)
+        elif vdev_tree.disk_of(vdev, facts) is None:
+            headline = gettext("{name} may not be in the box.").format(name=name)
+            text = gettext("{pool} knows it by a name that Larder cannot match to a disk. Check its cables and power. If it is there, bring it online.").format(pool=pool.name)  # fmt: skip
+            yield Advice("attention", headline, text, bring_page, bring)
         else:
             text = gettext("If it was pulled out, ZFS uses it again automatically within a minute. Otherwise bring it online.")  # fmt: skip
             headline = gettext("{name} is in the box again.").format(name=name)

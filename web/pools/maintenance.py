@@ -13,6 +13,7 @@ from appliance.pools import progress
 from appliance.pools.maintenance_schedule import Care, latest_believable
 from appliance.pools.scrub import work_of
 from appliance.schedule import Schedule
+from appliance.zfs import vdev_tree
 from web.pools.models import CareSchedule, WorkReport
 from web.translation import lazy_text
 
@@ -23,7 +24,7 @@ WORDS = {"scrub": lazy_text("scrub"), "trim": lazy_text("trim")}
 def is_solid_state(pool: Pool, facts: Facts) -> bool:
     """Whether every disk of the pool is known to be solid state."""
     rotational = {disk.path: disk.rotational for disk in facts.disks}
-    paths = [device.path.rsplit("-part", 1)[0] for device in pool.devices()]
+    paths = [vdev_tree.disk_path(device) for device in pool.devices()]
     return bool(paths) and not any(rotational.get(path, True) for path in paths)
 
 

@@ -11,6 +11,7 @@ from appliance.facts.box import Facts, Pool, Vdev
 from appliance.message import Message
 from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.pools.vdevs.base import VdevChange, read_back
+from appliance.system.disk_links import BY_ID
 from appliance.zfs import status, vdev_tree
 from appliance.zfs.vdev_tree import Place
 
@@ -181,9 +182,10 @@ class OnlineDisk(VdevChange, tag="online-disk"):
 
 
 def is_surely_gone(device: Vdev, facts: Facts) -> bool:
-    """Whether the disk is certainly not in the box. A pool from elsewhere may know it by a name that Larder does not use."""
+    """Whether the disk is certainly not in the box. A pool from elsewhere may know it by a name that Larder does not use,
+    and then store nothing else that identifies it."""
     return (
-        device.path.startswith("/dev/disk/by-id/")
+        (device.disk or device.path).startswith(f"{BY_ID}/")
         and not vdev_tree.link_of(device).startswith("wwn-")
         and vdev_tree.disk_of(device, facts) is None
     )

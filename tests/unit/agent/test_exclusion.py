@@ -16,13 +16,12 @@ from msgspec.structs import replace
 
 from appliance.agent import run_operation
 from appliance.agent.registry import Registered, decode_operation
-from appliance.disks import inventory
 from appliance.errors import Refused
 from appliance.facts.box import Facts, Use
 from appliance.facts.importable import Importable, ImportablePart
 from appliance.message import Message
 from appliance.operation import Operation, kind_of
-from appliance.system import locks, paths
+from appliance.system import disk_links, locks, paths
 from tests.unit.made import JOB, box, disk, path_of
 
 GUID = 4958685680270539150
@@ -231,7 +230,7 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
 @pytest.fixture
 def facts(monkeypatch) -> Facts:
     """The disk carries the label of the pool that is to be brought in."""
-    monkeypatch.setattr(inventory, "read_links", lambda: {Path(path_of(1)).name: "sda"})
+    monkeypatch.setattr(disk_links, "read_links", lambda: {Path(path_of(1)).name: "sda"})
     found = Importable("tank", GUID, "ONLINE", parts=(ImportablePart(Path(path_of(1)).name, "ONLINE", depth=1),))
     return replace(box(), disks=(disk(1),), importable=(found,))
 
@@ -314,7 +313,7 @@ def test_folders_beside_each_other_do_not_wait(facts):
 
 def test_import_locks_a_disk_by_its_other_name(facts, monkeypatch):
     named = replace(facts.importable[0], parts=(ImportablePart("wwn-0x50014ee2-part1", "ONLINE", depth=1),))
-    monkeypatch.setattr(inventory, "read_links", lambda: {"wwn-0x50014ee2": "sda"})
+    monkeypatch.setattr(disk_links, "read_links", lambda: {"wwn-0x50014ee2": "sda"})
     assert sample("import-pool").disks_found(replace(facts, importable=(named,))) == (path_of(1),)
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from appliance import command
 from appliance.disks import inventory
 from appliance.errors import Failed
+from appliance.system import disk_links
 from tests.unit.made import recorded, recorded_pool
 
 LSBLK = "lsblk-2.41.5.json"
@@ -195,7 +196,7 @@ def test_an_empty_listing_is_no_disks():
     ],
 )
 def test_it_prefers_the_name_that_says_model_and_serial(names, best):
-    assert inventory.stable_names(dict.fromkeys(names, "sda")) == {"sda": f"/dev/disk/by-id/{best}"}
+    assert disk_links.stable_names(dict.fromkeys(names, "sda")) == {"sda": f"/dev/disk/by-id/{best}"}
 
 
 def test_a_disk_without_a_stable_name_has_no_path():

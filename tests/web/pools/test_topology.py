@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from appliance import agent_client
 from appliance.errors import Failed
-from appliance.facts.box import Disk, LongWork, Pool
+from appliance.facts.box import Disk, LongWork, Pool, Use
 from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Dataset
 from tests.reasons import codes_on_page
@@ -135,6 +135,45 @@ def test_a_disk_whose_rebuild_waits_is_told_so(web, calm):
     assert words == {1: "healthy", 2: "healthy", 3: "waits to be rebuilt", 4: "rebuilding", 5: "free", 6: "free"}
 
 
+# --- names that ZFS has for a disk and Larder has not -------------------------------------------------------------
+WWN = shapes.leaf(1, path="/dev/disk/by-id/wwn-0x50014ee1-part1", disk=path_of(1))
+
+
+def test_a_disk_that_its_pool_knows_by_another_name_is_in_its_bay_and_in_use(web, calm):
+    put(shapes.pool(shapes.group("mirror-0", WWN, shapes.leaf(2, path="/dev/sdb1", disk=path_of(2)))))
+    box = read_box()
+    assert [(bay.pool, bay.role, bay.state) for bay in box.bays[:2]] == [("tank", "normal", "healthy")] * 2
+    assert "Bay 1" in text_of(web.get(POOL))
+    assert "wwn-" not in text_of(web.get(POOL))
+
+
+@pytest.mark.parametrize("role", ["normal", "log", ""])
+def test_the_page_of_a_disk_says_its_role_or_none(web, calm, role):
+    member = replace(WWN, role=role or "normal") if role else shapes.leaf(1, path="/dev/disk/by-id/wwn-0x50014ee1-part1")
+    put(shapes.pool(member), disks=(disk(1, uses=(Use("pool", "is part of the pool tank", "7", "tank"),)),))
+    said = text_of(web.get(f"/disks/{path_of(1).rpartition('/')[2]}/"))
+    assert {"normal": "Part of the pool tank", "log": "The log of the pool tank", "": "It is part of the pool tank."}[role] in said  # fmt: skip
+    assert "The of the pool" not in " ".join(said.split())
+
+
+def test_of_a_missing_disk_with_a_kernel_name_it_is_not_said_that_it_is_in_the_box(web, calm):
+    gone = shapes.leaf(1, "UNAVAIL", name="sdc1", path="/dev/sdc1")
+    put(shapes.pool(shapes.group("mirror-0", gone, shapes.leaf(2))), 1)
+    page = Page(web.get(POOL))
+    assert "may not be in the box" in page.text
+    assert "in the box again" not in page.text
+    assert f"{POOL}vdev/101/online/" in links(page)
+
+
+def test_a_missing_disk_with_a_kernel_name_is_named_as_zfs_stored_it(web, calm):
+    gone = shapes.leaf(1, "UNAVAIL", name="sdc1", path="/dev/sdc1", disk=path_of(1))
+    put(shapes.pool(shapes.group("mirror-0", gone, shapes.leaf(2))), 1)
+    page = Page(web.get(POOL))
+    assert "WD-WCAZA0000001" in page.text
+    assert "is missing." in page.text
+
+
+# --- what is offered ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("kind", "offered"), [("mirror", True), ("raidz", False), ("draid", False)])
 def test_a_special_group_is_offered_to_be_taken_out_only_of_a_pool_without_parity(web, calm, kind, offered):
     special = shapes.group("mirror-1", shapes.leaf(3), shapes.leaf(4), role="special", guid=52)
