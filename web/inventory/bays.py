@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import count
 from typing import ClassVar
 
 import msgspec
@@ -62,9 +63,14 @@ class Bay(msgspec.Struct, frozen=True):
         return self.verdict == "failing"
 
     @property
+    def is_unfit(self) -> bool:
+        """Whether it must not be proposed for anything: it is failing, or failed its burn-in, where that was asked for."""
+        return self.is_failing or self.test_failed
+
+    @property
     def is_free(self) -> bool:
-        """Whether it can be used at once: it is empty, is no part of a pool, and is not failing."""
-        return self.disk.free and not self.pool and not self.is_failing
+        """Whether it can be used at once: it is empty, is no part of a pool, and is fit."""
+        return self.disk.free and not self.pool and not self.is_unfit
 
     @property
     def holds_old_data(self) -> bool:
@@ -152,13 +158,12 @@ def list_bays(
     decoded = [(row, look_up(row.label, partial(getattr, row, "fact"))) for row in disks]
     known = [(row, disk) for row, disk in decoded if disk is not None]
     known.sort(key=lambda pair: (any(use.kind == "system" for use in pair[1].uses), chassis_key(pair[1])))
-    first = max((row.position for row in known_bays.values()), default=0)
+    numbers = unused_numbers(known_bays.values())
     found, taken = [], set()
     for row, disk in known:
         home = known_bays.get(ports.port_of(disk.slot)) if disk.slot and ports.in_front(disk) else None
         if home is None or home.position in taken:
-            first += 1
-            number, given = first, ""
+            number, given = next(numbers), ""
         else:
             number, given = home.position, home.label
             taken.add(home.position)
@@ -166,6 +171,14 @@ def list_bays(
         if bay is not None:
             found.append(replace(bay, given=given))
     return sorted(found, key=lambda one: one.number)
+
+
+def unused_numbers(known: Iterable[BayRow]) -> Iterator[int]:
+    """Numbers for disks without a known bay: after every place, and none that is the label of a bay."""
+    known = list(known)
+    labels = {row.label for row in known}
+    first = max((row.position for row in known), default=0) + 1
+    return (number for number in count(first) if str(number) not in labels)
 
 
 def read_known_bays() -> KnownBays:

@@ -24,6 +24,7 @@ from appliance.pools.properties import lacks_expansion
 from appliance.zfs import kernel_module
 from web.alerts.models import PoolDay
 from web.backups.status import read_facts, read_orphans
+from web.disks.burn_in_report import with_burn_ins
 from web.inventory.box import Box
 from web.inventory.models import BoxRow, DetailRow, PropertiesRow
 from web.inventory.pool_cards import PoolCard
@@ -119,7 +120,7 @@ def growth_facts(card: PoolCard, box: Box, found: Facts, size: int, *, can_rewri
     copies = [one.name for one in read_orphans(found) if one.pool == name]
     detail = DetailRow.objects.filter(key=card.key).first()
     settings = PropertiesRow.objects.filter(key=card.key).first()
-    free = tuple(bay.disk.size for bay in box.bays if bay.is_free and bay.disk.path)
+    free = tuple(bay.disk.size for bay in with_burn_ins(box.bays) if bay.is_free and bay.disk.path)
     return GrowthFacts(
         pool=card.pool,
         used=card.used,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import msgspec
+from django.utils.translation import gettext
 
 from appliance.benchmarks import layout_results
 from appliance.benchmarks.results import MeasuredCase
@@ -79,9 +80,10 @@ class LayoutOffers(msgspec.Struct, frozen=True):
 
 
 def disk_trouble(bay: Bay) -> str:
-    """What a bad disk reports about itself, as the rest of a sentence; empty for a good one."""
-    is_bad = bay.verdict in {"watch", "failing"}
-    return rest_of_sentence(bay.smart_text) if is_bad else ""
+    """What is wrong with a disk by its own report or by its burn-in, as the rest of a sentence; empty for a good one."""
+    if bay.test_failed and not bay.is_failing:
+        return gettext("failed its burn-in")
+    return rest_of_sentence(bay.smart_text) if bay.verdict in {"watch", "failing"} else ""
 
 
 def layout_candidate(bay: Bay) -> Candidate:
@@ -98,8 +100,8 @@ def layout_candidate(bay: Bay) -> Candidate:
 
 
 def propose_disks(bays: list[Bay]) -> list[str]:
-    """Paths of the disks for the first proposal: empty, built in, and of the kind that pools are made of."""
-    free = [bay for bay in bays if bay.disk.path and bay.disk.free and bay.disk.bus != "usb"]
+    """Paths of the disks for the first proposal: empty, built in, fit, and of the kind that pools are made of."""
+    free = [bay for bay in bays if bay.disk.path and bay.disk.free and bay.disk.bus != "usb" and not bay.is_unfit]
     return [free[at].disk.path for at in choose_data_disks([layout_candidate(bay) for bay in free])]
 
 

@@ -39,6 +39,11 @@ class ReplacementCandidate(msgspec.Struct, frozen=True):
     def is_good(self) -> bool:
         return not self.reasons
 
+    @property
+    def is_advised(self) -> bool:
+        """Whether it is to be proposed. One that failed its burn-in can still be chosen."""
+        return self.is_good and not self.bay.is_unfit
+
 
 class Situation(msgspec.Struct, frozen=True):
     """The current state. ``step`` is one of STEPS, or ``lost`` where the pool or the disk's place is gone."""
@@ -338,9 +343,9 @@ def in_use_situation(
 
 def pulled_situation(case: Replacement, candidates: tuple[ReplacementCandidate, ...]) -> Situation:
     """The situation once the old disk is out of the box."""
-    is_ready = any(candidate.is_good and candidate.new for candidate in candidates)
+    is_ready = any(candidate.is_advised and candidate.new for candidate in candidates)
     choose_other = (
-        gettext(", or choose one that is in the box already") if any(other.is_good for other in candidates) else ""
+        gettext(", or choose one that is in the box already") if any(other.is_advised for other in candidates) else ""
     )
     return Situation(
         "accept",
@@ -357,13 +362,13 @@ def pulled_situation(case: Replacement, candidates: tuple[ReplacementCandidate, 
 
 
 def find_candidates(case: Replacement, pool: Pool, box: Box, facts: Facts) -> tuple[ReplacementCandidate, ...]:
-    """The free disks, the suitable ones first."""
+    """The free disks, the suitable ones first, of these last what failed its burn-in or is failing."""
     candidates = []
     for bay in box.bays:
         if bay.disk.path and not bay.disk.blocked and bay.key != case.disk:
             reasons = tuple(reasons_against(case, pool, bay, facts))
             candidates.append(ReplacementCandidate(bay, bay.key not in case.known, reasons, tuple(disk_warnings(bay))))
-    return tuple(sorted(candidates, key=lambda candidate: (not candidate.is_good, candidate.bay.number)))
+    return tuple(sorted(candidates, key=lambda one: (not one.is_good, not one.is_advised, one.bay.number)))
 
 
 def replace_operation(case: Replacement, pool: str, disk: str) -> ReplaceDisk:

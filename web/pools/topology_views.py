@@ -163,8 +163,7 @@ def add_disks(request: HttpRequest, key: str, kind: str) -> HttpResponse:
             reasons = refusal.reasons
     bays = with_burn_ins(read_box().bays)
     usable = [bay for bay in bays if is_usable(bay)]
-    if how.solid_state:
-        usable.sort(key=lambda bay: bay.disk.rotational)
+    usable.sort(key=lambda bay: (bay.is_unfit, how.solid_state and bay.disk.rotational))
     context = {
         "how": how,
         "kind": kind,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
@@ -16,9 +17,13 @@ from tests.reasons import codes_of_form
 from tests.unit.made import OLD, disk
 from tests.web import rows
 from tests.web.benchmarks import sweeps_made
+from tests.web.disks import burn_ins_made
 from tests.web.reading import Page, text_of
+from web.disks.burn_in_report import with_burn_ins
+from web.inventory.box import read_box
 from web.inventory.models import DiskRow
 from web.jobs.models import Job
+from web.pools.layout_offers import propose_disks
 
 URL = "/pools/new/"
 EXPORTED = Use("exported", "holds the pool attic, which is not in use here", "77", "attic")
@@ -148,6 +153,30 @@ def test_every_step_that_offers_a_disk_shows_that_it_reports_to_be_failing(web, 
     assert says in page.text
     DiskRow.objects.update(smart_passed=True)
     assert says not in Page(good(web, step, disks, count, layout="raidz1-1")).text
+
+
+def chosen_first() -> list[str]:
+    """The disks that the wizard proposes."""
+    return propose_disks(with_burn_ins(read_box().bays))
+
+
+def test_disks_that_failed_their_burn_in_or_are_failing_are_not_proposed(disks):
+    assert chosen_first() == [one.path for one in disks[:4]]
+    burn_ins_made.finished(number=1, verdict="failed")
+    DiskRow.objects.filter(key=disks[1].path.rsplit("/")[-1]).update(verdict="failing", smart_text="It is failing.")
+    assert chosen_first() == [one.path for one in disks[2:4]]
+
+
+def test_no_disk_is_proposed_where_all_failed_their_burn_in(disks):
+    for number in range(1, 5):
+        burn_ins_made.finished(number=number, pk=uuid.uuid4(), verdict="failed")
+    assert chosen_first() == []
+
+
+def test_layouts_warn_of_a_chosen_disk_that_failed_its_burn_in(web, disks):
+    assert "failed its burn-in" not in Page(good(web, "layout", disks)).text
+    burn_ins_made.finished(number=2, verdict="failed")
+    assert "Bay 2 failed its burn-in. Leave it out, or replace it soon." in Page(good(web, "layout", disks)).text
 
 
 @pytest.mark.parametrize(

@@ -170,6 +170,15 @@ def test_a_new_disk_is_shown_with_whether_it_was_tested_here(web, case):
     ]
 
 
+def test_a_new_disk_that_failed_its_burn_in_is_not_proposed(web, case):
+    put(state("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 2, 5, 6, disks=(disk(5),))
+    assert "A new disk was found" in page(web, case).text
+    burn_ins_made.finished(number=5, verdict="failed")
+    assert "A new disk was found" not in page(web, case).text
+    put(state("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 2, 5, 6, disks=(disk(5), disk(6)))
+    assert [one[-9:] for one in candidates(web, case)] == ["Use bay 6", "Use bay 5"]
+
+
 def candidates(web, case: Replacement) -> list[str]:
     """What the page says of each disk that could take over."""
     source = web.get(f"/pools/replacements/{case.pk}/").content.decode()

@@ -18,8 +18,10 @@ from tests.reasons import codes_on_page
 from tests.unit.made import OLD, dataset, disk, path_of
 from tests.unit.pools import shapes
 from tests.web import rows
+from tests.web.disks import burn_ins_made
 from tests.web.reading import Page, text_of
 from web.disks import ports
+from web.disks.burn_in_report import with_burn_ins
 from web.disks.models import BayRow
 from web.inventory.bays import MissingDisk
 from web.inventory.box import read_box
@@ -469,3 +471,16 @@ def test_a_disk_that_cannot_be_located_says_so(web, calm, monkeypatch):
     monkeypatch.setattr(agent_client, "stream_replies", ask)
     key = path_of(1).rsplit("/")[-1]
     assert "agent does not answer" in text_of(web.post(f"/disks/{key}/locate/", follow=True))
+
+
+def test_a_disk_that_failed_its_burn_in_comes_last_where_disks_are_added(web, calm):
+    put(shapes.raidz2(), disks=(disk(5), disk(6)))
+    burn_ins_made.finished(number=5, verdict="failed")
+    assert [bay.key[-1] for bay in web.get(f"{POOL}add/spare/").context["usable"]] == ["6", "5"]
+
+
+def test_a_disk_that_failed_its_burn_in_counts_as_no_free_disk_to_grow_with(web, calm):
+    put(shapes.raidz2(), 5, disks=(disk(5),))
+    free = with_burn_ins(read_box().bays)
+    burn_ins_made.finished(number=5, verdict="failed")
+    assert sum(bay.is_free for bay in free) == sum(bay.is_free for bay in with_burn_ins(read_box().bays)) + 1
