@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 from django.contrib import messages
 from django.db import transaction
@@ -66,8 +68,9 @@ def bays(request: HttpRequest) -> HttpResponse:
 def store_bays(request: HttpRequest) -> list[str]:
     """Store places and labels; returns the errors, in which case nothing was stored."""
     errors, kept, forgotten = [], [], []
-    taken = {line.pk for line in bay_lines() if line.bay}
-    for row in BayRow.objects.all():
+    lines, rows = bay_lines(), list(BayRow.objects.all())
+    taken = {line.pk for line in lines if line.bay}
+    for row in rows:
         if request.POST.get(f"forget-{row.pk}") == "on" and row.pk not in taken:
             forgotten.append(row.pk)
             continue
@@ -88,15 +91,36 @@ def store_bays(request: HttpRequest) -> list[str]:
             continue
         row.position, row.label = int(place), label
         kept.append(row)
-    if len({row.position for row in kept}) < len(kept):
-        errors.append(gettext("Two bays have the same place. Give each its own."))
-    if len({row.label for row in kept if row.label}) < len([row for row in kept if row.label]):
-        errors.append(gettext("Two bays have the same name. Give each its own."))
+    errors += name_errors(kept, count_outside(rows))
     if not errors:
         with transaction.atomic():
             BayRow.objects.bulk_update(kept, ["position", "label"])
             BayRow.objects.filter(pk__in=forgotten).delete()
     return errors
+
+
+def count_outside(known: list[BayRow]) -> int:
+    """How many disks are outside the known bays and get a number of their own (``list_bays``)."""
+    places = {row.position for row in known}
+    return sum(bay.number not in places for bay in read_box().bays)
+
+
+def name_errors(kept: list[BayRow], outside: int) -> Iterator[str]:
+    """Why pages could name two disks alike. A bay without a label is called by its place, a disk outside by a number."""
+    if len({row.position for row in kept}) < len(kept):
+        yield gettext("Two bays have the same place. Give each its own.")
+    labels = [row.label for row in kept if row.label]
+    places = {str(row.position) for row in kept if not row.label}
+    if len(set(labels)) < len(labels):
+        yield gettext("Two bays have the same name. Give each its own.")
+    for label in labels:
+        if label in places:
+            yield gettext("{label} is the place of another bay that has no label. Choose another name.").format(
+                label=label
+            )
+    first = max((row.position for row in kept), default=0) + 1
+    for label in sorted({str(number) for number in range(first, first + outside)} & set(labels)):
+        yield gettext("{label} is the number of a disk that is in no bay. Choose another name.").format(label=label)
 
 
 @require_POST

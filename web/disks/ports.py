@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import count
 
 from appliance.facts.box import Disk
 from web.disks.models import BayRow
@@ -21,11 +22,14 @@ def in_front(disk: Disk) -> bool:
 
 def remember_ports(disks: Iterable[Disk]) -> bool:
     """Store ports where disks are seen for the first time, in chassis order, after the known ones; whether there were any."""
-    known = dict(BayRow.objects.values_list("port", "position"))
-    new = sorted({port_of(disk.slot) for disk in disks if disk.slot and in_front(disk)} - set(known), key=natural_key)
-    first = max(known.values(), default=0) + 1
+    rows = list(BayRow.objects.all())
+    known, labels = {row.port for row in rows}, {row.label for row in rows}
+    new = sorted({port_of(disk.slot) for disk in disks if disk.slot and in_front(disk)} - known, key=natural_key)
+    after = count(max((row.position for row in rows), default=0) + 1)
+    places = (place for place in after if str(place) not in labels)  # a bay without a label is called by its place
     BayRow.objects.bulk_create(
-        [BayRow(port=port[:200], position=first + at) for at, port in enumerate(new)], ignore_conflicts=True
+        [BayRow(port=port[:200], position=place) for port, place in zip(new, places, strict=False)],
+        ignore_conflicts=True,
     )
     return bool(new)
 

@@ -151,7 +151,9 @@ def test_a_disk_that_its_pool_knows_by_another_name_is_in_its_bay_and_in_use(web
 
 @pytest.mark.parametrize("role", ["normal", "log", ""])
 def test_the_page_of_a_disk_says_its_role_or_none(web, calm, role):
-    member = replace(WWN, role=role or "normal") if role else shapes.leaf(1, path="/dev/disk/by-id/wwn-0x50014ee1-part1")
+    member = (
+        replace(WWN, role=role or "normal") if role else shapes.leaf(1, path="/dev/disk/by-id/wwn-0x50014ee1-part1")
+    )
     put(shapes.pool(member), disks=(disk(1, uses=(Use("pool", "is part of the pool tank", "7", "tank"),)),))
     said = text_of(web.get(f"/disks/{path_of(1).rpartition('/')[2]}/"))
     assert {"normal": "Part of the pool tank", "log": "The log of the pool tank", "": "It is part of the pool tank."}[role] in said  # fmt: skip
@@ -399,6 +401,36 @@ def test_only_the_rebuilt_disk_is_drawn_as_rebuilding(web, calm):
 def answers(**changes: Any) -> dict[str, Any]:
     found = {f"position-{row.pk}": row.position for row in BayRow.objects.all()}
     return {**found, **{f"label-{row.pk}": row.label for row in BayRow.objects.all()}, **changes}
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        ("2", "2 is the place of another bay that has no label."),
+        ("3", "3 is the number of a disk that is in no bay."),
+        ("1", ""),
+        ("4", ""),
+    ],
+)
+def test_a_label_that_pages_use_for_another_disk_is_refused(web, calm, label, words):
+    seen([1, 2])
+    put(shapes.single(), count=3)
+    first = BayRow.objects.all()[0]
+    response = web.post("/disks/bays/", answers(**{f"label-{first.pk}": label}))
+    assert response.status_code == (400 if words else 302)
+    assert words in text_of(response)
+    names = [bay.name for bay in read_box().bays]
+    assert len(set(names)) == len(names) == 3
+
+
+def test_a_place_or_number_that_comes_later_is_no_label_of_another_bay(calm):
+    seen([1, 2])
+    BayRow.objects.filter(position=1).update(label="3")
+    put(shapes.single(), count=4)
+    assert sorted(bay.name for bay in read_box().bays) == ["2", "3", "4", "5"]
+    seen([3, 4])
+    assert sorted(map(str, BayRow.objects.all())) == ["2", "3", "4", "5"]
+    assert sorted(bay.name for bay in read_box().bays) == ["2", "3", "4", "5"]
 
 
 def test_bays_are_named_and_ordered_by_their_owner(web, calm):
