@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Literal
@@ -14,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
-from appliance.disks.health import TEST_KINDS
+from appliance.disks.health import ACCEPTABLE, TEST_KINDS
 from appliance.disks.selftest import StartSelfTest
 from appliance.disks.selftest_schedule import hours_at
 from appliance.disks.smart import NOT_UNDERSTOOD
@@ -67,7 +68,7 @@ def disk_health(request: HttpRequest, key: str) -> HttpResponse:
             "reasons": row.reasons,
             "silent": (silent := row.reading.get("silent", "")),
             "partly": silent.startswith((smart_history.NO_FIGURES, NOT_UNDERSTOOD)),
-            "can_accept": bool(smart_history.acceptable_values(row)),
+            "acceptable": smart_history.acceptable_values(row),
             "graphs": [one for one in lines if one.most],
             "never": [one.title for one in lines if not one.most],
             "figures": describe_figures(days, row.reading.get("figures", [])),
@@ -152,9 +153,13 @@ def put_back(request: HttpRequest, key: str) -> HttpResponse:
 
 @require_POST
 def accept_values(request: HttpRequest, key: str) -> HttpResponse:
-    """Accept the current values, which give no alert until they grow."""
+    """Accept the values that the page showed, which give no alert until they grow."""
     row = get_object_or_404(DiskRow, key=key)
-    if smart_history.accept_values(row, request.user.get_username()):
+    shown = {name: int(text) for name in ACCEPTABLE if re.fullmatch("[0-9]{1,20}", text := request.POST.get(name, ""))}
+    accepted, grown = smart_history.accept_values(row, shown, request.user.get_username())
+    if grown:
+        messages.error(request, gettext("Figures have changed since the page was shown. Look at them, then accept them."))  # fmt: skip
+    if accepted:
         messages.success(request, gettext("Accepted. You are notified again when a figure grows. The verdict changes within a few minutes."))  # fmt: skip
     store.touch("disks")
     return redirect("disk_health", key=key)

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 from msgspec.structs import asdict, replace
 
-from appliance.disks.health import SINCE_FIRST_SEEN, Before, DiskHealth, HealthReason, judge_health
+from appliance.disks.health import ACCEPTABLE, SINCE_FIRST_SEEN, Before, DiskHealth, HealthReason, judge_health
 from appliance.disks.smart import NOT_UNDERSTOOD, Reading
 from appliance.errors import Failed, explain_error
 from appliance.formatting import moment_text
@@ -219,16 +219,18 @@ def first_counts(reading: Reading, accepted: Mapping[str, int]) -> dict[str, int
 
 
 def acceptable_values(row: DiskRow) -> list[tuple[str, int]]:
-    """The counts of a disk that the user can accept."""
-    return [(count, value) for _state, _text, count, value, *_ in row.reasons if count and value and not count.startswith("warning")]  # fmt: skip
+    """The counts of a disk that the user can accept, with their current values."""
+    return [(count, value) for _state, _text, count, value, *_ in row.reasons if count in ACCEPTABLE and value]
 
 
-def accept_values(row: DiskRow, by: str) -> int:
-    """Accept the current counts of a disk; returns how many there were."""
+def accept_values(row: DiskRow, shown: Mapping[str, int], by: str) -> tuple[int, int]:
+    """Accept the counts of a disk that are no higher than what the user was shown; returns how many these are, and how many
+    others there are: they have grown since, or are new."""
     found = acceptable_values(row)
-    for count, value in found:
+    seen = [(count, value) for count, value in found if value <= shown.get(count, 0)]
+    for count, value in seen:
         Accepted.objects.update_or_create(disk=row.key, count=count, defaults={"value": value, "by": by})
-    return len(found)
+    return len(seen), len(found) - len(seen)
 
 
 def store_day(key: str, reading: Reading, now: datetime | None = None) -> None:

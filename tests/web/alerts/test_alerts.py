@@ -19,6 +19,7 @@ from appliance.facts.box import Pool, Vdev
 from appliance.zfs.vdev_tree import link_of
 from tests.unit.made import recorded, recorded_pool
 from tests.web import rows
+from tests.web.reading import Page
 from web import row_retention
 from web.alerts import failing_disk_guide, reconcile, smtp_password
 from web.alerts.models import Accepted, Alert, DiskDay, KindSeverity, MailSettings, Message, PoolDay
@@ -154,8 +155,41 @@ def test_nothing_else_can_be_done_with_an_alert(web, failing, act):
     assert web.post(f"/alerts/{failing.pk}/act/", {"act": act, "for": "ever", "severity": "none"}).status_code == 400
 
 
+def accept_shown(web) -> None:
+    """Accept the values that the page shows now."""
+    address = f"/disks/{DISK}/health/accept/"
+    web.post(address, Page(web.get(f"/disks/{DISK}/health/")).form(address).data)
+
+
+def test_a_figure_that_grew_since_the_page_was_shown_is_not_accepted(web, failing):
+    shown = Page(web.get(f"/disks/{DISK}/health/")).form(f"/disks/{DISK}/health/accept/").data
+    assert {shown["pending"], shown["reallocated"]} == {"312", "4"}
+    more = Reading(answered=True, passed=True, counts={"pending": 313, "reallocated": 4})
+    smart_history.store_answers({DiskRow.objects.get(key=DISK): more})
+    page = Page(web.post(f"/disks/{DISK}/health/accept/", shown, follow=True))
+    assert "Figures have changed since the page was shown." in page.text
+    assert dict(Accepted.objects.values_list("count", "value")) == {"reallocated": 4}
+    accept_shown(web)
+    assert dict(Accepted.objects.values_list("count", "value")) == {"pending": 313, "reallocated": 4}
+
+
+@pytest.mark.parametrize(
+    "shown", [{}, {"pending": "", "reallocated": "x"}, {"pending": "-1"}, {"pending": "\u0663" * 9}]
+)
+def test_a_figure_that_was_not_shown_is_not_accepted(web, failing, shown):
+    web.post(f"/disks/{DISK}/health/accept/", shown)
+    assert not Accepted.objects.exists()
+
+
+def test_what_cannot_be_accepted_is_not_offered(web, failing):
+    DiskRow.objects.filter(key=DISK).update(reasons=[["watch", "Its spare memory is at 4 %.", "spare", 4, ""]])
+    assert "Accept these values" not in web.get(f"/disks/{DISK}/health/").content.decode()
+    web.post(f"/disks/{DISK}/health/accept/", {"spare": "4"})
+    assert not Accepted.objects.exists()
+
+
 def test_accepted_figures_stay_quiet_until_they_grow(web, failing):
-    web.post(f"/disks/{DISK}/health/accept/")
+    accept_shown(web)
     assert dict(Accepted.objects.values_list("count", "value")) == {"pending": 312, "reallocated": 4}
     row = DiskRow.objects.get(key=DISK)
     smart_history.store_answers({row: PENDING})
