@@ -169,6 +169,21 @@ def more_folders(count: int) -> str:
     return Message("1 more folder") if count == 1 else Message("{number} more folders", number=count)
 
 
+def more_volumes(count: int) -> str:
+    """The same of volumes."""
+    return Message("1 more volume") if count == 1 else Message("{number} more volumes", number=count)
+
+
+def count_content(folders: int, volumes: int) -> str:
+    """``3 folders and 1 volume``; a kind of which there is none is left out."""
+    counted = []
+    if folders:
+        counted.append(Message("1 folder") if folders == 1 else Message("{number} folders", number=folders))
+    if volumes:
+        counted.append(Message("1 volume") if volumes == 1 else Message("{number} volumes", number=volumes))
+    return list_with_and(counted)
+
+
 def day_text(day: date) -> str:
     """``05 November 2026``. Django's own catalogues have the months."""
     return Message("{day} {month} {year}", day=f"{day:%d}", month=Message(f"{day:%B}"), year=f"{day:%Y}")

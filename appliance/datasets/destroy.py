@@ -10,13 +10,12 @@ from appliance.datasets.base import DatasetOperation
 from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
-from appliance.formatting import and_more, more_folders, names_text, size_text
+from appliance.formatting import and_more, names_text, size_text
 from appliance.message import Message, join_messages
 from appliance.operation import Loss, Plan, Step, Work, always
 from appliance.shares import teardown
 from appliance.zfs import system_datasets
-
-MOST_LISTED = 40
+from appliance.zfs.dataset_losses import list_dataset_losses
 
 
 class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
@@ -148,20 +147,7 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
         return sum(dataset.used for dataset in going if dataset.name.rsplit("/", 1)[0] not in names)
 
     def list_losses(self, going: list[Dataset], facts: Facts) -> Iterator[Loss]:
-        for dataset in going[:MOST_LISTED]:
-            yield Loss(
-                Message(
-                    "the {what} {dataset}",
-                    what=Message("volume") if dataset.kind == "volume" else Message("folder"),
-                    dataset=dataset.name,
-                ),
-                dataset.referenced,
-            )
-        if len(going) > MOST_LISTED:
-            yield Loss(
-                more_folders(len(going) - MOST_LISTED),
-                sum(dataset.referenced for dataset in going[MOST_LISTED:]),
-            )
+        yield from list_dataset_losses(going)
         for share in teardown.shares_at(facts, going):
             yield Loss(Message("the share {share}", share=share.name))
 

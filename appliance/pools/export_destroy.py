@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from appliance.errors import Reason
 from appliance.facts.box import Facts
-from appliance.formatting import more_folders, size_text
+from appliance.formatting import count_content, size_text
 from appliance.message import Message
 from appliance.operation import Loss, Plan, Step, Work, always, never
 from appliance.pools import features
@@ -17,8 +17,7 @@ from appliance.pools.base import PoolOperation
 from appliance.shares import teardown
 from appliance.shares.settings import setting_of
 from appliance.zfs import status, system_datasets
-
-MOST_LISTED = 40
+from appliance.zfs.dataset_losses import list_dataset_losses, split_kinds
 
 
 def shares_step(pool: str, facts: Facts, *, forget: bool) -> list[Step]:
@@ -72,15 +71,16 @@ class ExportPool(PoolOperation, tag="export-pool"):
         return (self.pool,)
 
     def plan(self, facts: Facts) -> Plan:
-        folders = sum(one.pool == self.pool for one in facts.datasets)
+        folders, volumes = split_kinds([one for one in facts.datasets if one.pool == self.pool])
+        below = len(folders) - 1  # the first is the pool's own
         shares = teardown.shares_of_pool(facts, self.pool)
         return Plan(
             summary=Message(
-                "{pool} and its {folders} folders are no longer reachable on this box. Nothing is erased; the disks can then be taken out.",
+                "{pool} and its {content} are no longer reachable on this box. Nothing is erased; the disks can then be taken out.",
                 pool=self.pool,
-                folders=folders,
+                content=count_content(len(folders) if below > 0 else 0, len(volumes)),
             )
-            if folders > 1
+            if below > 0 or volumes
             else Message(
                 "{pool} is no longer reachable on this box. Nothing is erased; the disks can then be taken out.",
                 pool=self.pool,
@@ -165,14 +165,14 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
 
         detail, shares = facts.detail(self.guid), teardown.shares_of_pool(facts, self.pool)
         datasets = [one for one in facts.datasets if one.pool == self.pool]
+        folders, volumes = split_kinds(datasets)
         kept = sum(one.used_by_snapshots for one in datasets)
         held = Message("holding {kept}", kept=size_text(kept))
         counted = Message("{count}, {held}", count=detail.snapshots, held=held) if detail else held
-        told = {
-            Message("Folders"): str(len(datasets)),
-            Message("Snapshots"): counted,
-            **connection_facts(self.pool, facts),
-        }
+        told: dict[str, str] = {Message("Folders"): str(len(folders))}
+        if volumes:
+            told[Message("Volumes")] = str(len(volumes))
+        told |= {Message("Snapshots"): counted, **connection_facts(self.pool, facts)}
         return Plan(
             summary=Message(
                 "{pool} and everything in it is given up, and its disks are free for something else.", pool=self.pool
@@ -203,15 +203,7 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
         )
 
     def losses(self, facts: Facts) -> Iterator[Loss]:
-        datasets = [one for one in facts.datasets if one.pool == self.pool]
-        for dataset in datasets[:MOST_LISTED]:
-            what = Message("the volume") if dataset.kind == "volume" else Message("the folder")
-            yield Loss(Message("{what} {dataset}", what=what, dataset=dataset.name), dataset.referenced)
-        if len(datasets) > MOST_LISTED:
-            yield Loss(
-                more_folders(len(datasets) - MOST_LISTED),
-                sum(one.referenced for one in datasets[MOST_LISTED:]),
-            )
+        yield from list_dataset_losses([one for one in facts.datasets if one.pool == self.pool])
         for share in teardown.shares_of_pool(facts, self.pool):
             yield Loss(Message("the share {share}", share=share.name))
 

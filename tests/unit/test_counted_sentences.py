@@ -15,7 +15,7 @@ from appliance.datasets.rename import RenameDataset
 from appliance.datasets.rollback import RollBack
 from appliance.facts.box import Facts, Pool, PoolDetail, Vdev
 from appliance.facts.datasets import Dataset, DatasetDetail
-from appliance.formatting import more_folders
+from appliance.formatting import more_folders, more_volumes
 from appliance.operation import checked_plan
 from appliance.pools import health, history
 from appliance.pools.export_destroy import ExportPool
@@ -92,9 +92,26 @@ def test_rest_of_a_list_of_folders_is_counted(count, said):
     assert more_folders(count) == said
 
 
-@pytest.mark.parametrize(("count", "said"), [(0, "tank is no longer"), (2, "tank and its 3 folders are no longer")])
-def test_export_counts_folders(count, said):
-    found = box(*(dataset(f"tank/{n}") for n in range(count)))
+@pytest.mark.parametrize(("count", "said"), [(1, "1 more volume"), (2, "2 more volumes")])
+def test_rest_of_a_list_of_volumes_is_counted(count, said):
+    assert more_volumes(count) == said
+
+
+@pytest.mark.parametrize(
+    ("folders", "volumes", "said"),
+    [
+        (0, 0, "tank is no longer"),
+        (2, 0, "tank and its 3 folders are no longer"),
+        (0, 1, "tank and its 1 volume are no longer"),
+        (0, 2, "tank and its 2 volumes are no longer"),
+        (1, 1, "tank and its 2 folders and 1 volume are no longer"),
+    ],
+)
+def test_export_counts_folders_and_volumes(folders, volumes, said):
+    found = box(
+        *(dataset(f"tank/{n}") for n in range(folders)),
+        *(dataset(f"tank/v{n}", kind="volume") for n in range(volumes)),
+    )
     assert checked_plan(ExportPool(pool="tank", guid=1), found).summary.startswith(said)
 
 

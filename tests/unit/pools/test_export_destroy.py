@@ -222,6 +222,14 @@ def test_very_many_folders_are_counted_and_not_listed():
     assert plan.losses[-1].what == "460 more folders"
 
 
+def test_very_many_volumes_are_not_counted_as_folders():
+    many = tuple(dataset(f"tank/f{n}", referenced=1, kind="volume" if n % 4 else "filesystem") for n in range(60))
+    plan = checked_plan(of(DestroyPool), facts(datasets=many, shares=()))
+    assert [(loss.what, loss.size) for loss in plan.losses[40:]] == [("5 more folders", 5), ("15 more volumes", 15)]
+    assert (plan.details["Folders"], plan.details["Volumes"]) == ("15", "45")
+    assert "Volumes" not in checked_plan(of(DestroyPool), facts()).details
+
+
 # --- checkpoint -----------------------------------------------------------------------------------------------
 def test_the_checkpoint_of_a_pool_is_read_with_its_moment_and_cost():
     raw = recorded("zpool-status-checkpoint-2.3.9.json")
