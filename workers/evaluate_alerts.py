@@ -29,7 +29,7 @@ from appliance.zfs.vdev_tree import link_of
 from web.alerts import outbox, pool_usage, reconcile
 from web.alerts.models import MailSettings, PoolDay
 from web.inventory import store
-from web.inventory.bays import Bay, KnownBays, bays_by_key, device_name, list_bays, read_known_bays
+from web.inventory.bays import Bay, KnownBays, bays_by_key, device_name, list_bays, read_known_bays, without_guesses
 from web.inventory.fact_row import LookUp, facts_of, look_up_strictly
 from web.inventory.models import DiskRow, Event, PoolRow, ServiceRow, ShareRow, Source
 from web.jobs.models import Job
@@ -221,8 +221,7 @@ def bays_seen(pools: tuple[Pool, ...], homes: KnownBays | None, parts: guard.Par
     found = parts.get(Message("bays"), lambda: list_bays(rows, pools, homes, parts.get)) or []
     if homes is not None and len(found) == len(rows):
         return found
-    stored = {row.position for row in (homes or {}).values()}
-    return [bay if bay.number in stored else replace(bay, number=0) for bay in found]
+    return without_guesses(found, (homes or {}).values())
 
 
 def disks_seen(pools: tuple[Pool, ...], bays: Iterable[Bay], now: datetime, parts: guard.Parts) -> tuple[DiskStatus, ...]:  # fmt: skip

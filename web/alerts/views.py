@@ -22,6 +22,7 @@ from web.alerts.models import Alert, MailSettings
 from web.alerts.models import Message as Letter
 from web.forms_common import not_possible
 from web.inventory import store
+from web.inventory.fact_row import look_up_or_none, readable_facts
 from web.inventory.models import PoolRow
 from web.translation import lazy_text, text_of
 
@@ -61,7 +62,9 @@ def alert_list(request: HttpRequest) -> HttpResponse:
             "page": pages["page"],
             "others": {name: other_pages(pages, name) for name in pages},
             "told": bool((mail.host and mail.recipients_for("critical")) or mail.webhook),
-            "spaces": list(pool_usage.usage_of_pools([row.fact for row in PoolRow.objects.all()], timezone.now())),
+            "spaces": list(
+                pool_usage.usage_of_pools(readable_facts(PoolRow.objects.all()), timezone.now(), look_up_or_none)
+            ),
             "undelivered": Letter.objects.filter(state="given-up").exclude(event="test").count(),
         }
 

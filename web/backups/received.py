@@ -14,6 +14,7 @@ from appliance.facts.datasets import Dataset
 from appliance.facts.receiver import Receiver
 from appliance.pools import fullness
 from web.backups import status
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import DatasetRow, ReceiverRow, SnapshotReading
 
 
@@ -82,7 +83,7 @@ class ReceivedCopies(msgspec.Struct, frozen=True):
 
 def read_all(now: datetime) -> list[ReceivedCopies]:
     """Every pairing; one query where there is none."""
-    receivers: list[Receiver] = [row.fact for row in ReceiverRow.objects.order_by("name")]
+    receivers: list[Receiver] = readable_facts(ReceiverRow.objects.order_by("name"))
     return list(received(receivers, now)) if receivers else []
 
 
@@ -94,7 +95,9 @@ def received(receivers: Iterable[Receiver], now: datetime) -> Iterator[ReceivedC
     for one in receivers:
         places |= Q(name=one.root) | Q(name__startswith=f"{one.root}/")
         counts |= Q(dataset__startswith=f"{one.root}/")
-    known: dict[str, Dataset] = {row.name: row.fact for row in DatasetRow.objects.filter(places).order_by("name")}
+    known: dict[str, Dataset] = {
+        fact.name: fact for fact in readable_facts(DatasetRow.objects.filter(places).order_by("name"))
+    }
     snapshots = dict(SnapshotReading.objects.filter(counts).values_list("dataset", "count"))
     newest = status.newest_copies((name for name in known if name not in tops), now)
     for receiver in receivers:

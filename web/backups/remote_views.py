@@ -15,6 +15,7 @@ from appliance.errors import Refused
 from appliance.facts.remote import Remote, fingerprint_of
 from web import live
 from web.backups.remote_forms import AddRemoteForm
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import DatasetRow, RemoteRow
 from web.jobs import confirm
 from web.jobs.models import Job
@@ -45,7 +46,7 @@ def list_remotes(request: HttpRequest) -> HttpResponse:
     """Every other computer that backups go to."""
 
     def build() -> dict[str, object]:
-        found: list[Remote] = [row.fact for row in RemoteRow.objects.order_by("name")]
+        found: list[Remote] = readable_facts(RemoteRow.objects.order_by("name"))
         return {"remotes": [(one, *state_of(one)) for one in found]}
 
     return live.respond(request, "backups/remotes.html", build)
@@ -72,7 +73,7 @@ def show_remote(request: HttpRequest, key: str) -> HttpResponse:
     def build() -> dict[str, object]:
         remote = find_remote(key)
         state, word = state_of(remote)
-        folders = [row.fact for row in DatasetRow.objects.filter(facts__contains=key).order_by("name")]
+        folders = readable_facts(DatasetRow.objects.filter(facts__contains=key).order_by("name"))
         job = Job.objects.filter(kind__in=KINDS_OF_JOBS, subject=key).defer("plan", "log").order_by("-created").first()
         return {
             "remote": remote,

@@ -24,6 +24,7 @@ from appliance.facts.datasets import Dataset
 from appliance.facts.remote import Remote
 from web.backups.models import BackupRecord
 from web.backups.proof import Checkable, Proof, Received, checkable, newer_keys, parse_proof
+from web.inventory.fact_row import LookUp, facts_of, look_up_or_none, look_up_strictly, readable_facts
 from web.inventory.models import DatasetRow, DiskRow, PoolRow, RemoteRow, SnapshotRow
 from web.jobs.models import Job
 
@@ -229,12 +230,12 @@ class FolderBackups(msgspec.Struct, frozen=True):
         return str(self.dataset.guid)
 
 
-def read_facts() -> Facts:
-    """Pools, datasets and other computers alone. Three queries."""
+def read_facts(look_up: LookUp = look_up_strictly) -> Facts:
+    """Pools, datasets and other computers alone. Three queries. With another ``look_up`` odd rows are left out: for looking."""
     return Facts(
-        pools=tuple(row.fact for row in PoolRow.objects.order_by("name")),
-        datasets=tuple(row.fact for row in DatasetRow.objects.order_by("name")),
-        remotes=tuple(row.fact for row in RemoteRow.objects.order_by("name")),
+        pools=tuple(facts_of(PoolRow.objects.order_by("name"), look_up)),
+        datasets=tuple(facts_of(DatasetRow.objects.order_by("name"), look_up)),
+        remotes=tuple(facts_of(RemoteRow.objects.order_by("name"), look_up)),
     )
 
 
@@ -342,8 +343,8 @@ def plugged_pools() -> dict[int, str]:
     """The guid and name of each pool that is on a disk of this box and not in use."""
     return {
         int(use.identity): use.pool
-        for row in DiskRow.objects.filter(facts__contains='"kind":"exported"')
-        for use in row.fact.uses
+        for disk in readable_facts(DiskRow.objects.filter(facts__contains='"kind":"exported"'))
+        for use in disk.uses
         if use.kind == "exported" and use.identity.isdecimal()
     }
 
@@ -394,6 +395,6 @@ def backups_holding(dataset: Dataset) -> list[BackupStatus]:
         return []
     return [
         one
-        for one in read_statuses(read_facts())
+        for one in read_statuses(read_facts(look_up_or_none))
         if one.dataset.name == dataset.name or (one.task.below and dataset.name.startswith(f"{one.dataset.name}/"))
     ]

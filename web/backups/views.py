@@ -27,6 +27,7 @@ from web import live
 from web.backups import proof, recovery, status
 from web.backups.forms import BackupForm, pool_choices, remote_choices
 from web.backups.status import BackupStatus
+from web.inventory.fact_row import OddRows, look_up_or_none
 from web.inventory.models import DatasetRow, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import Job
@@ -42,11 +43,12 @@ def list_backups(request: HttpRequest) -> HttpResponse:
     """Each folder at the top of a pool with its copies, or that it is only on this box."""
 
     def build() -> dict[str, object]:
-        facts = status.read_facts()
+        odd = OddRows()
+        facts = status.read_facts(odd)
         folders = status.read_folders(facts, status.read_statuses(facts))
         bare = [folder for folder in folders if not folder.backups and not folder.above]
-        orphans = status.read_orphans(facts)
-        return {"folders": folders, "bare": len(bare), "pools": facts.pools, "orphans": orphans,
+        orphans = [] if odd.names else status.read_orphans(facts)  # the folder of a copy may be what is left out
+        return {"odd": odd.names, "folders": folders, "bare": len(bare), "pools": facts.pools, "orphans": orphans,
                 "no_phrase": any(folder.backups for folder in folders) and recovery.is_missing()}  # fmt: skip
 
     return live.respond(request, "backups/list.html", build)
@@ -60,7 +62,7 @@ def dataset_of(key: str) -> Dataset:
 @require_GET
 def choose_folder(request: HttpRequest) -> HttpResponse:
     """What to back up: the first question of a new backup."""
-    facts = status.read_facts()
+    facts = status.read_facts(look_up_or_none)
     folders = [one for one in facts.datasets if not one.copy_of and not one.scratch]
     return render(request, "backups/choose.html", {"folders": folders, "pools": facts.pools})
 

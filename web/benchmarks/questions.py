@@ -10,6 +10,7 @@ from django.utils.translation import gettext, ngettext
 from appliance.benchmarks.presets import PRESETS, BenchmarkPreset
 from appliance.facts.box import Disk
 from appliance.shares.settings import SPOKEN
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import DiskRow, PoolRow, ShareRow
 
 
@@ -43,7 +44,7 @@ def lacking_for(preset: BenchmarkPreset, disks: Iterable[Disk], *, pools: bool) 
 
 def list_questions() -> Iterator[Question]:
     """Every preset. Two queries."""
-    disks = [row.fact for row in DiskRow.objects.all()]
+    disks = readable_facts(DiskRow.objects.all())
     pools = PoolRow.objects.exists()
     for preset in PRESETS:
         yield Question(preset, lacking_for(preset, disks, pools=pools))
@@ -51,5 +52,5 @@ def list_questions() -> Iterator[Question]:
 
 def lacking_for_client() -> str:
     """The same for a measurement from another computer, which needs a share. One query."""
-    shared = any(row.fact.protocol in SPOKEN for row in ShareRow.objects.all())
+    shared = any(share.protocol in SPOKEN for share in readable_facts(ShareRow.objects.all()))
     return "" if shared else gettext("No shared folder to measure")

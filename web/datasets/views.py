@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_GET, require_http_methods
 
@@ -19,6 +19,7 @@ from web import live
 from web.backups import status
 from web.datasets import actions
 from web.datasets.forms import FolderForm
+from web.inventory.fact_row import readable_facts, readable_rows
 from web.inventory.models import AccountRow, DatasetRow, GroupRow
 from web.jobs import confirm
 from web.jobs.models import Job
@@ -56,7 +57,7 @@ def build_folders(rows: list[DatasetRow], box: BoxAddress | None = None, *, fail
     """Build folders from rows, with a few queries for all. ``box``: for the addresses of their shares; ``failures``: with
     how the last change of each switch went wrong."""
     state = SwitchesState.read(box, failures=failures)
-    return [Folder(row.key, row.fact, state.switches(row.key, row.fact)) for row in rows]
+    return [Folder(row.key, fact, state.switches(row.key, fact)) for row, fact in readable_rows(rows)]
 
 
 def list_filesystems() -> QuerySet[DatasetRow]:
@@ -87,7 +88,9 @@ def show_folder(request: HttpRequest, key: str) -> HttpResponse:
 
     def build() -> dict[str, object]:
         row = get_object_or_404(DatasetRow, key=key)
-        found = build_folders([row], read_box_address(request), failures=True)[0]
+        found = next(iter(build_folders([row], read_box_address(request), failures=True)), None)
+        if found is None:  # it cannot be decoded; the list leaves it out too
+            raise Http404
         below = DatasetRow.objects.filter(name__startswith=f"{row.name}/").count()
         latest = Job.objects.filter(subject=row.name, kind="set-target").defer("plan", "log").first()
         shown = {"folder": found, "dataset": found.dataset, "below": below, "latest": latest}
@@ -104,8 +107,8 @@ def access_context(dataset: Dataset) -> dict[str, object]:
     if not dataset.access:
         return {"access": None}
     facts = Facts(
-        accounts=tuple(row.fact for row in AccountRow.objects.order_by("name")),
-        groups=tuple(row.fact for row in GroupRow.objects.order_by("name")),
+        accounts=tuple(readable_facts(AccountRow.objects.order_by("name"))),
+        groups=tuple(readable_facts(GroupRow.objects.order_by("name"))),
     )
     elsewhere = foreign_note(dataset, facts)
     now = resolve_numbers(elsewhere, facts) if elsewhere else None

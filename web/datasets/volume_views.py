@@ -25,6 +25,7 @@ from web import live
 from web.datasets import actions
 from web.datasets.forms import GrowForm, VolumeForm
 from web.datasets.views import list_filesystems
+from web.inventory.fact_row import readable_facts, readable_rows
 from web.inventory.models import DatasetRow, PoolRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons
@@ -44,8 +45,8 @@ class PoolCosts(msgspec.Struct, frozen=True):
 def compare_blocks() -> list[PoolCosts]:
     """Of all pools of which it is known."""
     alike: dict[tuple[BlockCost, ...], list[str]] = {}
-    for row in PoolRow.objects.order_by("name"):
-        alike.setdefault(list_costs(row.fact), []).append(row.name)
+    for pool in readable_facts(PoolRow.objects.order_by("name")):
+        alike.setdefault(list_costs(pool), []).append(pool.name)
     return [
         PoolCosts(", ".join(names), costs, advised if (advised := advise_block(costs)) != FOR_MACHINES else 0)
         for costs, names in alike.items()
@@ -59,7 +60,8 @@ def list_volumes(request: HttpRequest) -> HttpResponse:
 
     def build() -> dict[str, object]:
         found = DatasetRow.objects.filter(facts__contains='"kind":"volume"').order_by("name")
-        return {"page": Paginator(found, PAGE).get_page(request.GET.get("page")), "pools": DatasetRow.objects.exists()}
+        page = Paginator(found, PAGE).get_page(request.GET.get("page"))
+        return {"page": page, "volumes": readable_rows(page), "pools": DatasetRow.objects.exists()}
 
     return live.respond(request, "datasets/volumes.html", build)
 

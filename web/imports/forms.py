@@ -16,6 +16,7 @@ from appliance.facts.datasets import Dataset
 from appliance.imports.set_up import AddImport
 from appliance.imports.settings import LONGEST_PATH, check_owners, check_path, check_share_path
 from appliance.imports.sources import SOURCES
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import DatasetRow
 from web.jobs.refusals import add_reasons, validation_error
 from web.translation import lazy_text
@@ -209,7 +210,7 @@ FORMS: dict[str, type[AddImportForm]] = {
 
 def possible_folders() -> list[Dataset]:
     """The folders that files can be copied into."""
-    found: list[Dataset] = [row.fact for row in DatasetRow.objects.order_by("name")]
+    found: list[Dataset] = readable_facts(DatasetRow.objects.order_by("name"))
     return [
         one
         for one in found

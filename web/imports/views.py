@@ -20,6 +20,7 @@ from appliance.imports.set_up import ConfirmImportKey, RemoveImport
 from appliance.imports.try_import import TestImport
 from web import agent, live
 from web.imports.forms import FORMS, KINDS
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import DatasetRow, ImportRow, Progress
 from web.jobs import confirm
 from web.jobs.models import Job
@@ -63,7 +64,7 @@ def list_imports(request: HttpRequest) -> HttpResponse:
     """Every import."""
 
     def build() -> dict[str, object]:
-        found: list[FileImport] = [row.fact for row in ImportRow.objects.order_by("name")]
+        found: list[FileImport] = readable_facts(ImportRow.objects.order_by("name"))
         return {"imports": [(one, *state_of(one)) for one in found]}
 
     return live.respond(request, "imports/list.html", build)

@@ -26,6 +26,7 @@ from web.inventory.models import DiskRow
 from web.translation import lazy_text, text_of
 
 KnownBays = dict[str, BayRow]  # by port
+NOT_IN_USE = lazy_text("not in use by its pool")
 SCAN_WORDS = {"scrub": lazy_text("scrubbing"), "resilver": lazy_text("rebuilding")}
 
 
@@ -54,8 +55,8 @@ class Bay(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The label that its owner gave the bay, or its number."""
-        return self.given or str(self.number)
+        """The label that its owner gave the bay, or its number, or a question mark where that is unknown."""
+        return self.given or (str(self.number) if self.number else "?")
 
     @property
     def is_failing(self) -> bool:
@@ -173,6 +174,12 @@ def list_bays(
     return sorted(found, key=lambda one: one.number)
 
 
+def without_guesses(bays: Iterable[Bay], known: Iterable[BayRow]) -> list[Bay]:
+    """The bays without the numbers that only count the disks: while one of these cannot be read, they may be those of others."""
+    stored = {row.position for row in known}
+    return [bay if bay.number in stored else replace(bay, number=0) for bay in bays]
+
+
 def unused_numbers(known: Iterable[BayRow]) -> Iterator[int]:
     """Numbers for disks without a known bay: after every place, and none that is the label of a bay."""
     known = list(known)
@@ -230,7 +237,7 @@ def build_bay(number: int, row: DiskRow, disk: Disk, member: tuple[Pool, Vdev, s
     elif not disk.blocked:
         bay = replace(bay, note="; ".join(text_of(use.text) for use in disk.uses))
     elif disk.blocked.kind == "pool":
-        in_use = "attention", gettext("not in use by its pool")
+        in_use = "attention", text_of(NOT_IN_USE)
         bay = replace(bay, note=text_of(disk.blocked.text), pool=disk.blocked.pool)
     else:
         in_use = "healthy", gettext("system") if disk.blocked.kind == "system" else gettext("in use")

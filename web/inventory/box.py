@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import msgspec
 from django.utils.translation import gettext, ngettext
+from msgspec.structs import replace
 
 from web.inventory import stability, store
 from web.inventory.bays import (
+    NOT_IN_USE,
     Bay,
     EmptyBay,
     MissingDisk,
@@ -15,9 +17,12 @@ from web.inventory.bays import (
     list_bays,
     list_missing_disks,
     read_known_bays,
+    without_guesses,
 )
+from web.inventory.fact_row import OddRows, facts_of, look_up_or_none
 from web.inventory.models import DiskRow, PoolRow
 from web.inventory.pool_cards import PoolCard, build_pool_card
+from web.translation import text_of
 
 
 class Box(msgspec.Struct, frozen=True):
@@ -27,6 +32,7 @@ class Box(msgspec.Struct, frozen=True):
     cards: list[PoolCard]
     gone: list[MissingDisk]
     nothing: list[EmptyBay] = msgspec.field(default_factory=list)
+    odd: list[str] = msgspec.field(default_factory=list)  # names of pools and disks that cannot be decoded
 
     @property
     def free_text(self) -> str:
@@ -90,18 +96,30 @@ class Box(msgspec.Struct, frozen=True):
 
 
 def read_box() -> Box:
-    """Read the rows of disks, pools, bays and events, and put them together."""
-    pool_rows = list(PoolRow.objects.order_by("name"))
-    pools = [row.fact for row in pool_rows]
-    places = read_known_bays()
-    found = list_bays(DiskRow.objects.all(), pools, places)
-    tops = store.top_datasets(row.name for row in pool_rows)
+    """Read the rows of disks, pools, bays and events, and put them together. One that cannot be decoded is only named."""
+    odd_pools, odd_disks = OddRows(), OddRows()
+    rows, disk_rows, places = list(PoolRow.objects.order_by("name")), list(DiskRow.objects.all()), read_known_bays()
+    pools = list(facts_of(rows, odd_pools))
+    pool_rows = [row for row in rows if row.name not in odd_pools.names]
+    found = [with_odd_pool(bay, odd_pools.names) for bay in list_bays(disk_rows, pools, places, odd_disks)]
+    if odd_disks.names:
+        found = without_guesses(found, places.values())
+    tops = store.top_datasets((row.name for row in pool_rows), look_up_or_none)
     known = bays_by_key(found)
     lost = list_missing_disks(pools, known, places)
     taken = {one.number for one in found} | {one.number for one in lost}
     nothing = [EmptyBay(row.position, row.label) for row in places.values() if row.position not in taken]
+    if odd_disks.names:
+        nothing = []  # one of them may be in a bay that looks empty
     restless = stability.unsettled_pools(pool_rows, stability.last_read())
     cards = [
         build_pool_card(row, tops.get(row.name), known, places, settled=row.key not in restless) for row in pool_rows
     ]
-    return Box(found, cards, lost, nothing)
+    return Box(found, cards, lost, nothing, [*odd_pools.names, *odd_disks.names])
+
+
+def with_odd_pool(bay: Bay, odd: list[str]) -> Bay:
+    """The same; where its pool cannot be decoded, it is not known whether that uses the disk."""
+    if bay.role or bay.pool not in odd or bay.word != text_of(NOT_IN_USE):
+        return bay
+    return replace(bay, state="unknown", word=gettext("unknown"))

@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 from django.db import models
@@ -31,6 +31,19 @@ def look_up_or_none(name: str, work: Callable[[], Any]) -> Any:
     except ValueError as problem:  # what msgspec and json raise
         log.warning("%s cannot be decoded: %s", name, problem)
         return None
+
+
+class OddRows:
+    """A look-up that leaves out what cannot be decoded, and keeps the names of that."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def __call__(self, name: str, work: Callable[[], Any]) -> Any:
+        found = look_up_or_none(name, work)
+        if found is None and name not in self.names:
+            self.names.append(name)
+        return found
 
 
 class Row(models.Model):
@@ -73,9 +86,23 @@ class RowWithSaidFacts(Row):
         return msgspec.convert(as_said(json.loads(self.facts), self.said_of_facts), self.kind)
 
 
+AnyRow = TypeVar("AnyRow", bound=Row)
+
+
 def facts_of(rows: Iterable[Row], look_up: LookUp = look_up_strictly) -> Iterator[Any]:
     """The facts of rows. One that cannot be decoded is left out if ``look_up`` returns None for it."""
     for row in rows:
         fact = look_up(row.label, partial(getattr, row, "fact"))
         if fact is not None:
             yield fact
+
+
+def readable_facts(rows: Iterable[Row]) -> list[Any]:
+    """The facts of rows, for a page that only shows them: one that cannot be decoded is left out."""
+    return list(facts_of(rows, look_up_or_none))
+
+
+def readable_rows(rows: Iterable[AnyRow]) -> list[tuple[AnyRow, Any]]:
+    """Rows with their facts, likewise."""
+    decoded = [(row, look_up_or_none(row.label, partial(getattr, row, "fact"))) for row in rows]
+    return [(row, fact) for row, fact in decoded if fact is not None]

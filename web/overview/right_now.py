@@ -13,6 +13,7 @@ from appliance.system.box_info import Sensor
 from web.backups.models import BackupRecord
 from web.inventory import store
 from web.inventory.bays import Bay
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import BoxRow, ConnectionRow, ShareRow, Source
 from web.inventory.source_names import BOX, CONNECTIONS
 from web.jobs import queue
@@ -59,6 +60,7 @@ def read_right_now(bays: Iterable[Bay], sources: Iterable[Source], *, shared: bo
     row = BoxRow.objects.first()
     read = {source.name: source.checked for source in sources}
     fresh = row if row and (at := read.get(BOX)) and timezone.now() - at < LONGEST_NOW else None
+    info = next(iter(readable_facts([fresh])), None) if fresh else None
     ports = list(fresh.rates.values()) if fresh else []
     shared = shared and read.get(CONNECTIONS) is not None
     people = connected_people() if shared else ()
@@ -67,7 +69,7 @@ def read_right_now(bays: Iterable[Bay], sources: Iterable[Source], *, shared: bo
         network=(sum(one[0] for one in ports), sum(one[1] for one in ports)) if ports else None,
         disks=(fresh.disk_rates[0], fresh.disk_rates[1]) if fresh and fresh.disk_rates else None,
         warmest=max((bay.temperature or 0 for bay in bays if not bay.asleep), default=0),
-        sensor=max(fresh.fact.temperatures, key=lambda one: one.value, default=None) if fresh else None,
+        sensor=max(info.temperatures, key=lambda one: one.value, default=None) if info else None,
         people=people[:NAMED],
         more_people=max(len(people) - NAMED, 0),
         shared=shared,
@@ -79,5 +81,5 @@ def read_right_now(bays: Iterable[Bay], sources: Iterable[Source], *, shared: bo
 
 def connected_people() -> tuple[str, ...]:
     """Those who have a share open, each once: the user, or the computer where the protocol knows no user."""
-    found: list[Connection] = [row.fact for row in ConnectionRow.objects.order_by("name", "key")[:200]]
+    found: list[Connection] = readable_facts(ConnectionRow.objects.order_by("name", "key")[:200])
     return tuple(dict.fromkeys(one.name for one in found if one.name))

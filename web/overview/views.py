@@ -89,6 +89,16 @@ def collect_attention(
     """All messages, the worst first; one line if nothing is wrong. ``heard``: somebody would be told of a failure."""
     messages = [
         *pool_messages(box.cards),
+        *(
+            Attention(
+                "attention",
+                gettext("{name} cannot be shown.").format(name=name),
+                gettext(
+                    "What Larder stored of it cannot be read. It is read again within a minute. If this stays, restart the box."
+                ),
+            )
+            for name in box.odd
+        ),
         *(Attention("attention", trouble.headline, trouble.meaning) for trouble in troubles),
         *alert_messages(box.cards),
     ]

@@ -20,6 +20,7 @@ from appliance.facts.importable import Importable, Rewind
 from appliance.pools.import_pool import SEARCH_MEANS, ImportPool, used_by_other_system
 from web import live
 from web.inventory import store
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import DiskRow, ImportableRow, PoolRow, Source
 from web.inventory.source_names import IMPORTABLE
 from web.jobs import confirm, queue
@@ -114,9 +115,10 @@ def list_importable(request: HttpRequest) -> HttpResponse:
     def build_context() -> dict[str, object]:
         here = set(PoolRow.objects.values_list("key", flat=True))
         candidates = [
-            import_candidate(row.fact) for row in ImportableRow.objects.exclude(key__in=here).order_by("name")
+            import_candidate(found)
+            for found in readable_facts(ImportableRow.objects.exclude(key__in=here).order_by("name"))
         ]
-        uses = (use for row in DiskRow.objects.all() for use in row.fact.uses if use.kind == "exported")
+        uses = (use for disk in readable_facts(DiskRow.objects.all()) for use in disk.uses if use.kind == "exported")
         known = {candidate.key for candidate in candidates} | here
         hints = {use.identity: use.pool for use in uses if use.identity not in known}
         source = Source.objects.filter(name=IMPORTABLE).first()

@@ -21,6 +21,7 @@ from appliance.rehearsal.rehearse import CleanUpRehearsal
 from appliance.shares.approve import ApproveShares, is_offered
 from appliance.shares.settings import ShareSetting, setting_of
 from web.inventory import store
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import DatasetRow, DetailRow, PoolRow, ShareRow
 from web.jobs import queue
 from web.jobs.refusals import review_act
@@ -66,9 +67,9 @@ class ShareOffer(msgspec.Struct, frozen=True):
 
 def share_offers(pool: Pool) -> list[ShareOffer]:
     """Shares that are stored with the folders of a pool but not served; two queries."""
-    served = {(row.fact.protocol, row.fact.path) for row in ShareRow.objects.all()}
+    served = {(share.protocol, share.path) for share in readable_facts(ShareRow.objects.all())}
     rows = DatasetRow.objects.filter(pool=pool.name, facts__regex='"share_source":"(local|received)"')
-    settings = [(row.fact, setting_of(row.fact)) for row in rows.order_by("name")[:50]]
+    settings = [(fact, setting_of(fact)) for fact in readable_facts(rows.order_by("name")[:50])]
     return [
         ShareOffer(dataset, setting)
         for dataset, setting in settings

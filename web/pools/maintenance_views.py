@@ -27,6 +27,7 @@ from appliance.pools.trim import StartTrim, StopTrim
 from web import live
 from web.forms_common import HOURS
 from web.inventory import store
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import Activity, DatasetRow, DiskRow, PoolRow, PropertiesRow
 from web.jobs import confirm
 from web.jobs.models import Job
@@ -207,7 +208,7 @@ def maintenance_lines(pool: Pool) -> dict[str, MaintenanceLine]:
 def pool_facts(pool: Pool) -> Facts:
     """The facts that the schedules of one pool need: its top folder for its age, the disks for their type."""
     root = DatasetRow.objects.filter(name=pool.name).first()
-    disks = tuple(row.fact for row in DiskRow.objects.all())
+    disks = tuple(readable_facts(DiskRow.objects.all()))
     return Facts(pools=(pool,), datasets=(root.fact,) if root else (), disks=disks)
 
 

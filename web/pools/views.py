@@ -17,6 +17,7 @@ from web import live
 from web.alerts import pool_usage
 from web.datasets import actions
 from web.inventory.box import Box, read_box
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import DatasetRow
 from web.inventory.pool_cards import PoolCard
 from web.jobs import confirm
@@ -48,7 +49,7 @@ def show_pool(request: HttpRequest, key: str) -> HttpResponse:
         card = next((card for card in box.cards if card.key == key), None)
         if card is None:
             raise Http404
-        folders = [row.fact for row in DatasetRow.objects.filter(pool=card.pool.name).order_by("name")[:200]]
+        folders = readable_facts(DatasetRow.objects.filter(pool=card.pool.name).order_by("name")[:200])
         return {
             "card": card,
             "pool": card.pool,

@@ -15,7 +15,7 @@ from appliance.shares.iscsi.part import device_of, place_of
 from appliance.shares.settings import CALLED
 from web.guide.chapters import CHAPTERS
 from web.inventory.bays import list_bays, read_known_bays
-from web.inventory.fact_row import Row
+from web.inventory.fact_row import Row, look_up_or_none, readable_facts, readable_rows
 from web.inventory.models import AccountRow, DatasetRow, DiskRow, GroupRow, PoolRow, ShareRow
 from web.system.glossary import GLOSSARY
 from web.translation import lazy_text
@@ -217,7 +217,7 @@ def list_entries(tokens: list[str]) -> Iterator[Entry]:
             "circle-help",
             f"{key} {term.more}",
         )
-    for bay in list_bays(DiskRow.objects.all(), [row.fact for row in pools], read_known_bays()):
+    for bay in list_bays(DiskRow.objects.all(), readable_facts(pools), read_known_bays(), look_up_or_none):
         disk = bay.disk
         words = f"{bay.label.capitalize()}: {disk.model}" if disk.model else bay.label.capitalize()
         yield Entry(words, "disk", reverse("disk", args=[bay.key]), "disk", f"{disk.serial} {disk.name} {bay.pool}")
@@ -225,18 +225,17 @@ def list_entries(tokens: list[str]) -> Iterator[Entry]:
     for folder in folders:
         yield Entry(folder.name, "folder", reverse("folder", args=[folder.key]), "folder")
     yield from share_entries(tokens)
-    for user in named(AccountRow.objects.all(), tokens):
-        yield Entry(user.fact.called, "user", reverse("user", args=[user.name]), "user", user.name)
+    for user, account in readable_rows(named(AccountRow.objects.all(), tokens)):
+        yield Entry(account.called, "user", reverse("user", args=[user.name]), "user", user.name)
     for group in named(GroupRow.objects.all(), tokens):
         yield Entry(group.name, "group", reverse("group", args=[group.name]), "users")
-    for folder in folders:
+    for folder, dataset in readable_rows(folders):
         if any(token in folder.name.casefold() for token in tokens):
-            yield from folder_acts(folder)
+            yield from folder_acts(folder, dataset)
 
 
-def folder_acts(folder: Row) -> Iterator[Entry]:
+def folder_acts(folder: Row, dataset: Dataset) -> Iterator[Entry]:
     """What can be done with a folder or volume. Last in the list: the folders themselves come first."""
-    dataset: Dataset = folder.fact
     refused = {"add_backup", "share_iscsi"} if dataset.copy_of else set()
     if is_continued(dataset.copy_of):
         refused.add("take_snapshot")
@@ -267,12 +266,12 @@ def named(rows: QuerySet[Row], tokens: list[str]) -> Iterable[Row]:
 
 def share_entries(tokens: list[str]) -> Iterator[Entry]:
     """The shares; each leads to the page of its folder."""
-    shares = [row.fact for row in named(ShareRow.objects.all(), tokens)]
+    shares = readable_facts(named(ShareRow.objects.all(), tokens))
     served = Q(pk__in=())
     for path in {share.path for share in shares}:
         served |= Q(facts__contains=f'"mountpoint":{msgspec.json.encode(path).decode()}')
         served |= Q(name=path.removeprefix(device_of("")))
-    folders = {place_of(row.fact): row.key for row in DatasetRow.objects.filter(served)}
+    folders = {place_of(fact): row.key for row, fact in readable_rows(DatasetRow.objects.filter(served))}
     for share in shares:
         if key := folders.get(share.path):
             words = gettext("{name} over {called}").format(name=share.name, called=CALLED[share.protocol])

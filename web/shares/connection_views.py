@@ -16,6 +16,7 @@ from appliance.shares.end_connection import EndConnection
 from appliance.shares.settings import SPOKEN
 from web import live
 from web.inventory import store
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import ConnectionRow, Source
 from web.inventory.source_names import CONNECTIONS
 from web.jobs import confirm, queue
@@ -32,7 +33,7 @@ def list_connections(request: HttpRequest) -> HttpResponse:
 
     def build() -> dict[str, object]:
         source = Source.objects.filter(name=CONNECTIONS).first()
-        found: list[Connection] = [row.fact for row in ConnectionRow.objects.order_by("name", "key")]
+        found: list[Connection] = readable_facts(ConnectionRow.objects.order_by("name", "key"))
         return {
             "connections": [(one, SPOKEN[one.protocol]) for one in found],
             "read": source.checked if source else None,

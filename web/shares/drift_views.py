@@ -21,6 +21,7 @@ from appliance.shares.iscsi.differences import explain_difference
 from appliance.shares.iscsi.divergence import TargetEdit
 from appliance.shares.settings import SPOKEN
 from web import live
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import DatasetRow, EditRow, TargetEditRow
 from web.jobs import confirm
 from web.jobs.refusals import refusal_page
@@ -68,7 +69,7 @@ def list_edits(request: HttpRequest) -> HttpResponse:
     """Every hand edit, and the copies of earlier ones."""
 
     def build() -> dict[str, object]:
-        found: list[Edit] = [row.fact for row in EditRow.objects.order_by("key")]
+        found: list[Edit] = readable_facts(EditRow.objects.order_by("key"))
         return {
             "edits": [Shown(one, lines_of(one)) for one in found if one.seen],
             "copies": [copy for one in found for copy in one.copies],
@@ -80,7 +81,7 @@ def list_edits(request: HttpRequest) -> HttpResponse:
 
 def shown_targets() -> Iterator[ShownTarget]:
     """Every target that was changed by hand: two queries."""
-    found: list[TargetEdit] = [row.fact for row in TargetEditRow.objects.order_by("name", "key")]
+    found: list[TargetEdit] = readable_facts(TargetEditRow.objects.order_by("name", "key"))
     volumes = dict(DatasetRow.objects.filter(name__in=[one.volume for one in found]).values_list("name", "key"))
     for one in found:
         yield ShownTarget(one, volumes.get(one.volume, ""), tuple(map(explain_difference, one.differences)))

@@ -16,6 +16,7 @@ from appliance.shares.addresses import AddressWay
 from appliance.shares.publish import SERVING
 from appliance.shares.settings import MOST_PEOPLE, Afp, Part, Protocol, ShareSetting, Smb, setting_of
 from web.addresses import address
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import AccountRow, ShareRow
 from web.jobs.models import Job
 from web.shares.box_address import BoxAddress
@@ -136,7 +137,7 @@ class SwitchesState(msgspec.Struct, frozen=True):
         jobs: dict[tuple[str, str], Job] = {
             (job.subject, protocol): job for job in found for protocol in SERVING if is_about(job, protocol)
         }
-        rows = (row.fact for row in ShareRow.objects.all())
+        rows = readable_facts(ShareRow.objects.all())
         served = frozenset((share.protocol, share.name.lower(), share.path) for share in rows)
         return cls(jobs, served, AccountRow.objects.exists(), read_failed() if failures else {}, box)
 

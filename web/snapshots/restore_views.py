@@ -14,6 +14,7 @@ from appliance.facts.datasets import Dataset
 from appliance.snapshots.browse import listing
 from appliance.snapshots.browse.search import MOST
 from web import agent
+from web.inventory.fact_row import readable_rows
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
 from web.snapshots import paging
 from web.snapshots.agent_queries import SECONDS, ask_agent
@@ -30,7 +31,10 @@ def choose_folder(request: HttpRequest) -> HttpResponse:
     text = request.GET.get("q", "").strip()[:255]
     rows = SnapshotReading.objects.filter(count__gt=0).order_by("dataset")
     page = Paginator(rows.filter(dataset__icontains=text) if text else rows, FOLDERS).get_page(request.GET.get("page"))
-    datasets = {row.key: row.fact for row in DatasetRow.objects.filter(key__in=[row.dataset_key for row in page])}
+    datasets = {
+        row.key: fact
+        for row, fact in readable_rows(DatasetRow.objects.filter(key__in=[row.dataset_key for row in page]))
+    }
     folders = [
         {"key": row.dataset_key, "name": row.dataset, "count": row.count, "locked": datasets[row.dataset_key].locked}
         for row in page

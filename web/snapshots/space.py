@@ -16,6 +16,7 @@ from appliance.snapshots import space
 from appliance.snapshots.hold_clone import hold_text
 from appliance.snapshots.policy import WORDS
 from appliance.snapshots.space import Pair
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
 from web.snapshots.models import MadeSnapshot
 from web.translation import lazy_text, text_of
@@ -81,8 +82,8 @@ def pool_spaces() -> Iterator[PoolSpace]:
     held: dict[str, int] = defaultdict(int)
     for dataset, size in SnapshotReading.objects.filter(used__gt=0).values_list("dataset", "used"):
         held[dataset.split("/", 1)[0]] += size
-    for row in DatasetRow.objects.filter(name__in=sorted(held)).order_by("name"):
-        yield PoolSpace(row.name, held[row.name], row.fact.used)
+    for top in readable_facts(DatasetRow.objects.filter(name__in=sorted(held)).order_by("name")):
+        yield PoolSpace(top.name, held[top.name], top.used)
 
 
 def pairs_of(every: Sequence[SnapshotRow], wanted: Collection[str]) -> list[Pair]:

@@ -15,6 +15,7 @@ from appliance.facts.datasets import Dataset
 from appliance.snapshots import policy
 from web import agent
 from web.inventory import store
+from web.inventory.fact_row import readable_rows
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
 from web.snapshots import adoption, paging, policy_ledger, space
 from web.snapshots.agent_queries import SECONDS, ask_agent, try_agent
@@ -54,7 +55,8 @@ def space_by_folder(request: HttpRequest) -> HttpResponse:
     after = request.GET.get("after", "")[:60]
     page, last = paging.page_by_number(SnapshotReading.objects.filter(used__gt=0), after, PAGE, "used", "dataset_key")
     datasets: dict[str, Dataset] = {
-        row.key: row.fact for row in DatasetRow.objects.filter(pk__in=[reading.dataset_key for reading in page])
+        row.key: fact
+        for row, fact in readable_rows(DatasetRow.objects.filter(pk__in=[reading.dataset_key for reading in page]))
     }
     costs = policy_ledger.policy_costs(datasets.values())
     lines = [
@@ -106,8 +108,9 @@ def list_policies(request: HttpRequest) -> HttpResponse:
     """A page of all folders with the schedule that each follows: its own, or one from above."""
     after = request.GET.get("after", "")[:255]
     rows = list(DatasetRow.objects.filter(name__gt=after).order_by("name")[: PAGE + 1])
-    page: list[Dataset] = [row.fact for row in rows[:PAGE]]
-    keys = [row.key for row in rows[:PAGE]]
+    readable = readable_rows(rows[:PAGE])
+    page: list[Dataset] = [fact for _row, fact in readable]
+    keys = [row.key for row, _fact in readable]
     counts = dict(SnapshotReading.objects.filter(pk__in=keys).values_list("dataset_key", "count"))
     costs = policy_ledger.policy_costs(page)
     unrecorded = adoption.count_unrecorded(keys)

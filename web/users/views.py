@@ -23,6 +23,7 @@ from appliance.users.remove import RemoveAccount
 from appliance.users.set_password import SetPassword
 from web import live
 from web.datasets.views import list_filesystems
+from web.inventory.fact_row import readable_facts, readable_rows
 from web.inventory.models import AccountRow, DatasetRow, GroupRow
 from web.jobs import confirm
 from web.jobs.models import Job
@@ -34,12 +35,12 @@ KINDS = ("set-password", "rename-account", "enable-account", "remove-account")
 
 
 def read_users() -> list[Account]:
-    return [row.fact for row in AccountRow.objects.order_by("name")]
+    return readable_facts(AccountRow.objects.order_by("name"))
 
 
 def read_user_facts() -> Facts:
     """All users and groups, as facts to resolve the names of access notes."""
-    return Facts(accounts=tuple(read_users()), groups=tuple(row.fact for row in GroupRow.objects.order_by("name")))
+    return Facts(accounts=tuple(read_users()), groups=tuple(readable_facts(GroupRow.objects.order_by("name"))))
 
 
 def start_or_refuse(request: HttpRequest, operation: Operation, back: str) -> HttpResponse:
@@ -94,16 +95,16 @@ def show_user(request: HttpRequest, name: str) -> HttpResponse:
         account: Account = get_object_or_404(AccountRow, name=name).fact
         facts = read_user_facts()
         others = [(user.name, user.called) for user in facts.accounts if user.name != name]
-        named = DatasetRow.objects.filter(facts__contains=f'\\"{name}\\"').order_by("name")
+        named = readable_rows(DatasetRow.objects.filter(facts__contains=f'\\"{name}\\"').order_by("name"))
         folders = [
             (row.key, row.name, MAY[said.people[name]])
-            for row in named
-            if (said := valid_note(row.fact, facts)) and name in said.people
+            for row, dataset in named
+            if (said := valid_note(dataset, facts)) and name in said.people
         ]
         served = [
             (row.key, row.name, MAY[level], SPOKEN[protocol])
-            for row in named
-            for protocol, level in share_levels(name, setting_of(row.fact))
+            for row, dataset in named
+            for protocol, level in share_levels(name, setting_of(dataset))
         ]
         return {
             "served": served,
