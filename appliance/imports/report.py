@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from appliance import schedule
 from appliance.backups.remote import settings
 from appliance.facts.file_import import Count, FileImport, ImportResult
 from appliance.formatting import size_text
@@ -30,13 +31,14 @@ def write_report(
     """Raises Failed."""
     lines = [
         f"Import of {task.source} into {task.dataset}",
-        f"Ended {result.at:%Y-%m-%d %H:%M} UTC",
+        f"Ended {result.at.astimezone(schedule.box_zone()):%Y-%m-%d %H:%M %Z}",
         "",
         f"{count.files} files ({size_text(count.size)}), {count.folders} folders and {count.links} links at the source.",
         f"{count.new} files ({size_text(count.new_size)}) were to be copied.",
         f"{result.compared} files were compared, {result.different} are not as at the source."
         if result.compared
         else "Files were not compared.",
+        "Groups and access lists of the other NAS were not copied: the rules of the folder apply.",
         *section("Could not be copied", missed, len(missed)),
         *section("Deleted at the source during the run", vanished, len(vanished)),
         *section(

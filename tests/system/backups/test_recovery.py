@@ -38,7 +38,7 @@ def make_box(appliance: Machine, visitor: Visitor) -> None:
     tank, safe = disk_paths(appliance, 1, 3)
     create_pool(appliance, "-o", "ashift=12", "-m", "/tank", "tank", tank)
     create_pool(appliance, "-o", "ashift=12", "-m", "/safe", "safe", safe)
-    appliance.run("zfs", "create", "tank/photos")
+    appliance.run("zfs", "create", "-o", "acltype=posix", "-o", "xattr=sa", "tank/photos")
     appliance.shell("chown root:larder-people /tank/photos; chmod 2770 /tank/photos")
     appliance.shell(
         f"echo '{KEY}' | zfs create -o encryption=on -o keyformat=passphrase -o keylocation=prompt tank/photos/private; "
@@ -53,6 +53,10 @@ def make_box(appliance: Machine, visitor: Visitor) -> None:
     assert said.startswith("Done."), said
     appliance.put("/tank/photos/holiday.txt", "sun\n")
     appliance.shell("chown anna:larder-people /tank/photos/holiday.txt; chmod 660 /tank/photos/holiday.txt; sync")
+    # Only an entry of its access list lets anna read it.
+    appliance.shell(
+        "cd /tank/photos; echo moon > listed.txt; chmod 600 listed.txt; setfacl -m u:anna:r listed.txt; sync"
+    )
 
 
 def make_phrase(visitor: Visitor) -> str:
@@ -137,6 +141,13 @@ def begin_taking_place(visitor: Visitor, phrase: str) -> str:
     return str(visitor.confirm(review, secret=phrase))
 
 
+def assert_list_means_anna(machine: Machine, client: Client) -> None:
+    """The entry of the access list has her number, and lets her read what nobody else may."""
+    number = machine.run("id", "-u", "anna").strip()
+    assert f"user:{number}:r--" in machine.run("getfacl", "-n", "-p", "/tank/photos/listed.txt")
+    client.done("photos", "get listed.txt /dev/null")
+
+
 def take_place(visitor: Visitor, phrase: str) -> str:
     """What the job said at the end."""
     return visitor.ended(begin_taking_place(visitor, phrase), timeout=300)
@@ -159,6 +170,7 @@ def test_new_box_serves_the_pool_of_the_lost_one_with_the_old_passwords(lost, la
         client = Client(machine, tmp_path, "anna", PASSWORD)
         assert "holiday.txt" in client.done("photos", "ls")
         client.done("photos", "get holiday.txt /dev/null; put /etc/hostname new.txt")
+        assert_list_means_anna(machine, client)
         print(f"served again after {time.monotonic() - began:.0f} s")
         assert (
             machine.run("stat", "-c", "%U", "/tank/photos/holiday.txt", "/tank/photos/new.txt").split() == ["anna"] * 2
@@ -239,5 +251,6 @@ def test_new_box_serves_the_folder_out_of_the_copy_alone(lost, layer, phrase, tm
         assert said.startswith("Done."), said
         client = Client(machine, tmp_path, "anna", PASSWORD)
         client.done("photos", "get holiday.txt /dev/null; put /etc/hostname new.txt")
+        assert_list_means_anna(machine, client)
         print(f"served again after {time.monotonic() - began:.0f} s")
         assert machine.run("cat", "/tank/photos/holiday.txt") == "sun\n"

@@ -138,6 +138,10 @@ def test_no_rights_of_the_other_nas_come_along(appliance, imported):
     assert appliance.shell("find /tank/old -mindepth 1 -not -user anna -not -path '*/.zfs*'") == ""
     attributes = appliance.shell("getfattr -d -m - /tank/old/a/one 2>/dev/null")
     assert 'user.keep="1"' in attributes and "security.other" not in attributes
+    # The access list that let somebody of the other NAS read it is gone, and the folder's own is what decides.
+    number = appliance.run("id", "-u", USER).strip()
+    assert f"user:{number}:" in appliance.run("getfacl", "-n", "-p", f"{SOURCE}/a/one")
+    assert f"user:{number}:" not in appliance.run("getfacl", "-n", "-p", "/tank/old/a/one")
 
 
 def test_folder_itself_stays_with_its_owner(appliance, imported):
@@ -152,6 +156,7 @@ def test_snapshots_were_taken_before_and_after(appliance, imported):
 def test_report_says_what_was_left_out_and_is_readable_to_root_alone(appliance, visitor, imported):
     text = visitor.get(f"{imported}report/").text
     assert "0 are not as at the source" in text
+    assert "Groups and access lists of the other NAS were not copied" in text
     for line in ("a/.zfs: a folder", "fifo: a device", "out: a link that leads out"):
         assert line in text
     assert appliance.shell("stat -c '%a %U' /var/lib/larder-ssh/*.report").split() == ["600", "root"]
