@@ -113,8 +113,12 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
             join_messages([first, given], "\n"),
             lambda work: self.hand_over(uid, heir, facts, work),
         )
+        again = Message("Disconnect {name} once more", name=self.name)  # who signed in while it was being disabled
         steps = [
             samba_step("close", Message("Disable it in Samba"), ["smbpasswd", "-d", self.name], self.name),
+            # AFP asks PAM. Until this a Mac connects again with the password that it has stored, and writes where the
+            # files have been given away already; and userdel refuses while one of its processes runs.
+            command_step("lock", Message("The same for AFP, and note it"), self.lock_argv(facts)),
             disconnect_step(self.name),
             *([hand] if heir else []),
             Step(
@@ -125,6 +129,7 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
             ),
             drop_from_shares.drop_step(self.name, self.heir, facts),
             samba_step("samba", Message("Remove it from Samba"), ["smbpasswd", "-x", self.name], self.name),
+            msgspec.structs.replace(disconnect_step(self.name), name="last-sessions", title=again),
             command_step("user", Message("Remove {name}", name=self.name), ["userdel", "--", self.name]),
         ]
         kept = (
@@ -149,6 +154,12 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
             warnings=tuple(warn_left_alone(self.name, facts)),
             undo=Message("No. A new user with this name owns none of these files."),
         )
+
+    def lock_argv(self, facts: Facts) -> list[str]:
+        """The command that keeps the user from signing in over AFP. Pages then show it as disabled, until it is gone."""
+        account = facts.account(self.name)
+        comment = accounts.account_comment(account.display if account else "", disabled=True)
+        return ["usermod", "--lock", "--comment", comment, "--", self.name]
 
     def hand_over(self, uid: int, heir: int, facts: Facts, work: Work) -> None:
         """Give every file of ``uid`` on every mounted dataset to the heir, after a snapshot. Raises Failed, Cancelled."""
@@ -191,13 +202,19 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
 
     def probe(self, step: str, facts: Facts) -> bool:
         gone = facts.account(self.name) is None
-        if step in {"user", "close", "sessions", "forget", "unlist", "files"}:
+        if step != "samba":
             # The user is removed last: without it, everything before has been done.
             return gone
         return gone and not accounts.known_to_samba(self.name)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        if facts.account(self.name):
+        account = facts.account(self.name)
+        # usermod writes the comment before it locks the password; Samba comes before both.
+        if account and not (account.disabled and not accounts.has_password(self.name)):
+            return Message(
+                "{name} is still there and may still be able to use shares. Remove the user again.", name=self.name
+            )
+        if account:
             return Message(
                 "{name} is disabled but still there. Remove the user again; what is done already is not done twice.",
                 name=self.name,

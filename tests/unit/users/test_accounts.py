@@ -248,7 +248,44 @@ def test_remove_disables_first_and_deletes_user_last(commands, users):
     commands.answers["pdbedit"] = KNOWN
     run(RemoveAccount(name="anna"), box(accounts=(ANNA, BEN)))
     changing = [argv for argv in commands.ran if argv[0] not in {"pdbedit", "smbstatus"}]
-    assert changing == [["smbpasswd", "-d", "anna"], ["smbpasswd", "-x", "anna"], ["userdel", "--", "anna"]]
+    assert changing == [
+        ["smbpasswd", "-d", "anna"],
+        ["usermod", "--lock", "--comment", ",,,,disabled", "--", "anna"],
+        ["smbpasswd", "-x", "anna"],
+        ["userdel", "--", "anna"],
+    ]
+
+
+@pytest.mark.parametrize("heir", ["", "ben"])
+def test_removed_user_cannot_sign_in_over_afp_while_files_are_given_away(commands, users, monkeypatch, heir):
+    """AFP asks PAM: a Mac connects again with the password that it has stored, and would write files behind the walk."""
+    monkeypatch.setattr(disconnect, "disconnect_user", lambda name, _work: commands.ran.append(["disconnect", name]))
+    monkeypatch.setattr(RemoveAccount, "hand_over", lambda *_arguments: commands.ran.append(["chown"]))
+    commands.answers["pdbedit"] = KNOWN
+    run(RemoveAccount(name="anna", heir=heir), box(accounts=(ANNA, BEN)))
+    done = [argv[0] for argv in commands.ran if argv[0] != "pdbedit"]
+    walk = ["chown"] if heir else []
+    assert done == ["smbpasswd", "usermod", "disconnect", *walk, "smbpasswd", "disconnect", "userdel"]
+
+
+def test_display_name_stays_when_a_user_who_is_being_removed_is_locked():
+    (lock,) = [step for step in RemoveAccount(name="anna").plan(box(accounts=(replace(ANNA, display="Anna B"),))).steps if step.name == "lock"]  # fmt: skip
+    assert lock.command_text == "usermod --lock --comment 'Anna B,,,,disabled' -- anna"
+
+
+def test_interrupted_removal_says_whether_user_is_disabled_yet(commands):
+    """Each step has its effect only once the user is gone, so a job that was killed anywhere is not settled as done."""
+    operation = RemoveAccount(name="anna", heir="ben")
+    open_still, locked = box(accounts=(ANNA, BEN)), box(accounts=(replace(ANNA, disabled=True), BEN))
+    steps = [step.name for step in operation.plan(open_still).steps]
+    assert len(set(steps)) == len(steps)
+    for step in steps:
+        assert not operation.probe(step, open_still) and not operation.probe(step, locked)
+    for answer, facts in (("P", open_still), ("P", locked), ("L", open_still)):
+        commands.answers["passwd"] = f"anna {answer} 2026-11-20 0 99999 7 -1\n"
+        assert "may still be able to use shares" in operation.recovery_hint("lock", facts)
+    assert "is disabled but still there" in operation.recovery_hint("user", locked)
+    assert operation.recovery_hint("user", box(accounts=(BEN,))) == "anna was removed."
 
 
 @pytest.mark.parametrize(("heir", "left"), [("", '{"smb":{"name":"photos","read":["ben"]}}'), ("ben", '{"smb":{"name":"photos","write":["ben"]}}')])  # fmt: skip
