@@ -193,6 +193,7 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
         # Where its folders are now they may be again; a pool from elsewhere may have had other places then.
         also = frozenset(one.mountpoint for one in facts.datasets if one.pool == self.pool and one.mounted)
         steps = [*shares_step(self.pool, facts, forget=False), export_step(self.pool)] if pool else []
+        left: list[str] = []  # what could not be mounted
         return Plan(
             summary=Message(
                 "Everything in {pool} becomes as it was on {moment}: files, folders, snapshots, settings.",
@@ -212,9 +213,14 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
                     "mount",
                     Message("Mount its folders where they are now"),
                     f"{zfs_mount.QUIET_TEXT}, for each folder that says otherwise\n{zfs_mount.mount_text('DATASET')}, for each folder\n{shlex.join(self.remember_argv())}",
-                    lambda work: self.mount(work, also),
+                    lambda work: self.mount(work, also, left),
                 ),
-                Step("serve", Message("Serve its shares again"), "\n".join(teardown.publish_commands()), self.serve),
+                Step(
+                    "serve",
+                    Message("Serve its shares again"),
+                    "\n".join(teardown.publish_commands()),
+                    lambda work: self.serve(work, left),
+                ),
             ),
             identity={**self.identity(), "taken": moment},
             losses=(
@@ -247,16 +253,17 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
     def remember_argv(self) -> list[str]:
         return ["zpool", "set", f"cachefile={CACHE}", self.pool]
 
-    def mount(self, work: Work, also: frozenset[str]) -> None:
-        for argv in zfs_mount.neutralise_properties(zfs_mount.foreign_properties(self.pool), self.pool, also):
-            command.run(argv, timeout=120)
-            work.note(" ".join(argv))
+    def mount(self, work: Work, also: frozenset[str], left: list[str]) -> None:
+        """Mount its folders, and import it at each start from now on; ``left`` gets those that could not be mounted."""
+        safe = zfs_mount.neutralise_properties(zfs_mount.foreign_properties(self.pool), self.pool, also)
+        zfs_mount.run_each(safe, work)
         found = zfs_mount.foreign_properties(self.pool)
-        zfs_mount.mount_all(found, self.pool, read_only=False, work=work, also=also)
+        left += zfs_mount.mount_all(found, self.pool, read_only=False, work=work, also=also)
         command.run(self.remember_argv(), timeout=120)
 
-    def serve(self, work: Work) -> None:
+    def serve(self, work: Work, left: list[str]) -> None:
         teardown.serve_datasets(status.read_datasets(), work.note)
+        zfs_mount.note_left(left, work)
 
     def probe(self, step: str, facts: Facts) -> bool:
         pool = facts.pool_of(self.guid)

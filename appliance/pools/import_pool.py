@@ -235,6 +235,7 @@ class ImportPool(Operation, tag="import-pool"):
 
     def plan_steps(self, found: Importable, home: str) -> list[Step]:
         """Import, mount, and unless it is read-only make its settings safe and import it at each start of the box."""
+        left: list[str] = []  # what could not be mounted
         steps = [
             Step(
                 "import",
@@ -262,7 +263,7 @@ class ImportPool(Operation, tag="import-pool"):
                 "mount",
                 Message("Mount its folders"),
                 f"{zfs_mount.mount_text('DATASET')}, for each folder below {home}",
-                self.mount,
+                lambda work: self.mount(work, left),
                 (home,),
             )
         )
@@ -272,7 +273,7 @@ class ImportPool(Operation, tag="import-pool"):
                     "keep",
                     Message("Import it again at each start of the box"),
                     shlex.join(self.remember_argv()),
-                    self.import_at_start,
+                    lambda work: self.import_at_start(work, left),
                 )
             )
         return steps
@@ -338,22 +339,22 @@ class ImportPool(Operation, tag="import-pool"):
 
     def tame_folders(self, work: Work, former: str) -> None:
         # First what would share itself: ZFS mounts such a folder as soon as its place is changed (libzfs_changelist.c).
-        for argv in zfs_mount.safety_commands(zfs_mount.foreign_properties(self.name), self.name):
-            command.run(argv, timeout=120)
-            work.note(" ".join(argv))
+        zfs_mount.run_each(zfs_mount.safety_commands(zfs_mount.foreign_properties(self.name), self.name), work)
         found = zfs_mount.foreign_properties(self.name)
-        for argv in zfs_mount.move_commands(found, self.name, former=former, everything=self.move_folders):
-            command.run(argv, timeout=120)
-            work.note(" ".join(argv))
-        for argv in zfs_mount.neutralise_properties(zfs_mount.foreign_properties(self.name), self.name):
-            command.run(argv, timeout=120)
-            work.note(" ".join(argv))
+        moves = zfs_mount.move_commands(found, self.name, former=former, everything=self.move_folders)
+        zfs_mount.run_each(moves, work)
+        zfs_mount.run_each(zfs_mount.neutralise_properties(zfs_mount.foreign_properties(self.name), self.name), work)
 
-    def mount(self, work: Work) -> None:
-        zfs_mount.mount_all(zfs_mount.foreign_properties(self.name), self.name, read_only=self.read_only, work=work)
+    def mount(self, work: Work, left: list[str]) -> None:
+        """Mount its folders; ``left`` gets those that could not be."""
+        found = zfs_mount.foreign_properties(self.name)
+        left += zfs_mount.mount_all(found, self.name, read_only=self.read_only, work=work)
+        if self.read_only:  # no step follows
+            zfs_mount.note_left(left, work)
 
-    def import_at_start(self, work: Work) -> None:
+    def import_at_start(self, work: Work, left: list[str]) -> None:
         command.run(self.remember_argv(), timeout=120)
+        zfs_mount.note_left(left, work)
 
     def probe(self, step: str, facts: Facts) -> bool:
         pool = facts.pool_of(self.guid)
@@ -379,7 +380,7 @@ class ImportPool(Operation, tag="import-pool"):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if pool := facts.pool_of(self.guid):
             return Message(
-                "{pool} is in use, but not all of its folders are where they belong, and it is not imported again at the next start. Export it, then import it again.",
+                "{pool} is in use, but not all of its folders are where they belong, or it is not imported again at the next start. Export it, then import it again.",
                 pool=pool.name,
             )
         if self.goes_back and not self.read_only:

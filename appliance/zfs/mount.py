@@ -17,10 +17,11 @@ from appliance import command, names
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Dataset
 from appliance.files import traversal
+from appliance.formatting import names_text
 from appliance.message import Message
 from appliance.operation import Step, Work
 from appliance.system import paths
-from appliance.zfs import mountpoints, private_mount, status
+from appliance.zfs import kstat, mountpoints, private_mount, status
 
 COLUMNS = (
     "type",
@@ -193,6 +194,13 @@ def neutralise_properties(
             yield ["zfs", "set", "-u", *(f"{key}={value}" for key, value in wanted.items()), dataset.name]
 
 
+def run_each(commands: Iterable[list[str]], work: Work) -> None:
+    """Run the commands of one of the functions above, and note each. Raises Failed."""
+    for argv in commands:
+        command.run(argv, timeout=120)
+        work.note(" ".join(argv))
+
+
 def mounted_elsewhere(found: Iterable[Carried], pool: str) -> list[Carried]:
     """The datasets that would mount themselves outside the pool's own folder."""
     home = home_of(pool)
@@ -345,9 +353,10 @@ def mount_new(name: str, work: Work) -> None:
 
 def mount_all(
     found: Sequence[Carried], pool: str, *, read_only: bool, work: Work, also: frozenset[str] = frozenset()
-) -> None:
-    """Mount what belongs below the pool's own folder, from the top down; say what is left alone. Raises Failed."""
-    home = home_of(pool)
+) -> tuple[str, ...]:
+    """Mount what belongs below the pool's own folder, from the top down; say what is left alone. Returns the folders that
+    could not be mounted. Raises Failed where the pool has stopped or ZFS does not answer."""
+    home, left = home_of(pool), list[str]()
     ready = [one for one in found if one.mounts_itself and one.values["mounted"] != "yes" and is_nameable(one.name)]
     for dataset in sorted(ready, key=lambda one: (one.values["mountpoint"].count("/"), one.values["mountpoint"])):
         place = dataset.values["mountpoint"]
@@ -367,11 +376,23 @@ def mount_all(
             try:
                 mount_dataset(dataset.name, work, read_only=read_only, also=also)
             except mountpoints.Blocked as blocked:
+                left.append(dataset.name)
                 work.note(Message("{name} was left unmounted: {blocked}", name=dataset.name, blocked=blocked))
                 if not read_only:
-                    command.run(["zfs", "set", "-u", "canmount=noauto", dataset.name], timeout=60)
+                    argv = ["zfs", "set", "-u", "canmount=noauto", dataset.name]
+                    command.run(argv, timeout=60, accept=range(256))
+            except command.CommandTimedOut:
+                raise
             except Failed as failed:
-                if not read_only:
+                if kstat.is_stopped(pool):
                     raise
-                # Its folder may be missing, and on a pool that is only read none can be made.
+                # The others have their places. Its own may be missing where nothing can be made (readonly=on), or it is damaged.
+                left.append(dataset.name)
                 work.note(Message("{name} could not be mounted: {what}", name=dataset.name, what=failed.said or failed))
+    return tuple(left)
+
+
+def note_left(left: Sequence[str], work: Work) -> None:
+    """Name at the end what ``mount_all`` could not mount."""
+    if left:
+        work.note(Message("Left unmounted: {names}. The reasons are above.", names=names_text(left, 5)))

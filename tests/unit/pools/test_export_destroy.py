@@ -358,6 +358,25 @@ def test_after_going_back_folders_are_mounted_where_they_were_and_nowhere_else(c
     assert commands.ran[-1] == ["zpool", "set", "cachefile=/etc/zfs/zpool.cache", "tank"]
 
 
+def test_going_back_with_a_folder_that_cannot_be_mounted_serves_the_others_and_names_it_last(commands, monkeypatch):
+    def mount_dataset(name: str, _work: Any, **_more: Any) -> None:
+        if name == "tank":
+            raise Failed("mount ended with status 32", "can't read superblock on tank")
+        commands.run(["mount", name])
+
+    monkeypatch.setattr(mount, "foreign_properties", lambda _pool: (carried("tank"), carried("tank/photos")))
+    monkeypatch.setattr(mount, "mount_dataset", mount_dataset)
+    monkeypatch.setattr(status, "read_datasets", lambda: ())
+    monkeypatch.setattr(teardown, "serve_datasets", lambda _datasets, note: note("served"))
+    work = Working()
+    for step in checked_plan(of(RewindCheckpoint), kept()).steps:
+        if step.name in {"mount", "serve"}:
+            step.run(work)
+    assert ["mount", "tank/photos"] in commands.ran
+    assert ["zpool", "set", "cachefile=/etc/zfs/zpool.cache", "tank"] in commands.ran
+    assert work.notes[-2:] == ["served", "Left unmounted: tank. The reasons are above."]
+
+
 # --- upgrade --------------------------------------------------------------------------------------------------
 def test_an_upgrade_names_the_features_and_wants_the_name_typed():
     plan = checked_plan(of(UpgradePool), facts())

@@ -296,5 +296,25 @@ def test_import_keeps_its_folders_from_being_mounted_over_files():
     assert list(mount.neutralise_properties(found, "attic")) == [["zfs", "set", "-u", "overlay=off", "attic"]]
 
 
+@pytest.mark.parametrize("read_only", [False, True])
+def test_import_with_a_folder_that_cannot_be_mounted_is_kept_and_names_it_last(commands, monkeypatch, read_only):
+    found = tuple(carried(f"attic/{name}") for name in ("a", "b"))
+
+    def mount_dataset(name: str, _work: Any, **_more: Any) -> None:
+        if name == "attic/a":
+            raise Failed("/attic/a cannot be reached", "Read-only file system")
+        commands.run(["mount", name])
+
+    monkeypatch.setattr(mount, "foreign_properties", lambda _pool: found)
+    monkeypatch.setattr(mount, "mount_dataset", mount_dataset)
+    steps = {step.name: step for step in checked_plan(bring_in(read_only=read_only), facts()).steps}
+    work = Working()
+    for name in ("mount", *([] if read_only else ["keep"])):
+        steps[name].run(work)
+    assert ["mount", "attic/b"] in commands.ran
+    assert (["zpool", "set", "cachefile=/etc/zfs/zpool.cache", "attic"] in commands.ran) is not read_only
+    assert work.notes[-1] == "Left unmounted: attic/a. The reasons are above."
+
+
 def test_the_agent_may_run_longer_than_the_longest_search():
     assert server.LONGEST > LONGEST_SEARCH

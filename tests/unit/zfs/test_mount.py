@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from appliance.command import CommandFailed, Result
+from appliance.command import CommandFailed, CommandTimedOut, Result
 from appliance.datasets.create import CreateDataset
 from appliance.datasets.encryption.unlock import UnlockAll, UnlockDataset
 from appliance.datasets.mount import MountDataset
@@ -23,7 +25,7 @@ from appliance.shares.troubleshoot.fixes import RepublishShare
 from appliance.snapshots.hold_clone import CloneSnapshot
 from appliance.system import paths
 from appliance.users.accounts import CreateAccount
-from appliance.zfs import mount, mountpoints
+from appliance.zfs import kstat, mount, mountpoints
 from appliance.zfs.mount import Carried
 from tests.unit.conftest import Commands
 from tests.unit.made import box, dataset
@@ -212,6 +214,64 @@ def test_read_only_it_lends_no_rights_and_changes_nothing(home, kernel, commands
     (argv,) = [argv for argv in commands.ran if argv[0] == "mount"]
     assert {"ro", "nosuid", "nodev"} <= set(argv[argv.index("-o") + 1].split(","))
     assert not any(argv[:2] == ["zfs", "set"] for argv in commands.ran)
+
+
+def fails_at(kernel: Kernel, name: str, error: Failed) -> None:
+    """Have the mount of one dataset fail with that error."""
+
+    def fail() -> None:
+        if kernel.mounted[-1] == name:
+            raise error
+
+    kernel.before_mount = fail
+
+
+def io_error() -> Failed:
+    said = "mount: /tank/a: can't read superblock on tank/a."  # made up for ZFS; the words are those of mount(8)
+    return CommandFailed(Result(("mount",), 32, "", said, 0))
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_one_folder_that_cannot_be_mounted_leaves_out_no_other(home, kernel, commands, read_only):
+    found = kernel.has(*(carried(f"tank/{name}", mountpoint=f"{home}/{name}") for name in ("a", "b", "c")))
+    fails_at(kernel, "tank/b", io_error())
+    work = Working()
+    assert mount.mount_all(found, "tank", read_only=read_only, work=work) == ("tank/b",)
+    assert list(kernel.at) == ["tank/a", "tank/c"]
+    assert any("tank/b could not be mounted: mount: /tank/a: can't read superblock" in note for note in work.notes)
+    # It is tried again at the next start: what failed may be a disk that comes back.
+    assert not any(argv[:2] == ["zfs", "set"] for argv in commands.ran)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_folder_below_one_that_can_only_be_read_leaves_out_no_other(home, kernel, monkeypatch, read_only):
+    """No place can be made in the parent (EROFS)."""
+    make = os.mkdir
+
+    def mkdir(name: str, *arguments: Any, **more: Any) -> None:
+        if name == "a":
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        make(name, *arguments, **more)
+
+    monkeypatch.setattr("os.mkdir", mkdir)
+    found = kernel.has(*(carried(f"tank/{name}", mountpoint=f"{home}/{name}") for name in ("a", "b")))
+    work = Working()
+    assert mount.mount_all(found, "tank", read_only=read_only, work=work) == ("tank/a",)
+    assert list(kernel.at) == ["tank/b"]
+    assert "tank/a could not be mounted: Read-only file system" in work.notes
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_mounting_stops_where_zfs_does_not_answer_or_the_pool_has_stopped(home, kernel, monkeypatch, read_only):
+    found = kernel.has(*(carried(f"tank/{name}", mountpoint=f"{home}/{name}") for name in ("a", "b")))
+    fails_at(kernel, "tank/a", CommandTimedOut(["mount"], 120, None))
+    with pytest.raises(CommandTimedOut):
+        mount.mount_all(found, "tank", read_only=read_only, work=Working())
+    fails_at(kernel, "tank/a", io_error())
+    monkeypatch.setattr(kstat, "is_stopped", lambda pool: pool == "tank")
+    with pytest.raises(CommandFailed):
+        mount.mount_all(found, "tank", read_only=read_only, work=Working())
+    assert kernel.mounted == ["tank/a", "tank/a"]
 
 
 # --- the one mount ----------------------------------------------------------------------------------------------
