@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from appliance import command
 from appliance.backups import unchanged
 from appliance.backups.copy_dataset import PREFIX
 from appliance.errors import Failed
@@ -15,6 +16,8 @@ from appliance.facts.datasets import Dataset, Snapshot
 from appliance.message import Message
 from appliance.operation import Work
 from appliance.zfs import libzfs, list_snapshots
+
+BOOKMARKS = "feature@bookmarks"  # a pool made long ago, or with a compatibility setting, may not have it
 
 
 class RunSnapshot(msgspec.Struct, frozen=True):
@@ -57,10 +60,21 @@ class RunSnapshot(msgspec.Struct, frozen=True):
             libzfs.destroy_bookmarks([self.marks[name] for name in left_out])
 
 
+def refuse_without_bookmarks(pool: str) -> None:
+    """Raise Failed where a pool cannot keep bookmarks: no run would end, and each would leave its snapshots behind."""
+    try:
+        said = command.run(["zpool", "get", "-H", "-o", "value", BOOKMARKS, pool], timeout=60).stdout.strip()
+    except (command.CommandFailed, command.CommandMissing):
+        return  # the bookmarks themselves will tell
+    if said == "disabled":
+        raise Failed(Message("No snapshot was taken"), libzfs.SAID["BookmarkNotSupported"])
+
+
 def take_snapshot(work: Work, tree: Sequence[Dataset], short: str, key: str) -> RunSnapshot:
     """One snapshot of every dataset in one transaction, without those that ZFS refuses, such as a volume that reserves more
     than is free; and bookmarks, which keep the moment even where the snapshot is destroyed before the next run. Raises Failed.
     """
+    refuse_without_bookmarks(tree[0].pool)
     refused = libzfs.take_most_snapshots([f"{one.name}@{short}" for one in tree], {user_properties.TASK: key})
     found = tuple(list_snapshots.list_snapshots([one.name for one in tree]))
     # Killed before it had its bookmarks, the same run may be there already: ZFS refuses that too.

@@ -6,6 +6,7 @@ imported where there is none.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -34,6 +35,12 @@ SAID = {
     "FilesystemNotFound": Message("The folder is not there."),
     "DuplicateSnapshots": Message("The same folder was named twice."),
     "HoldExists": Message("It is held under this name already."),
+    "BookmarkNotSupported": Message(
+        "The pool cannot keep bookmarks (feature@bookmarks). Upgrade the pool on its page first."
+    ),
+    "DatasetBusy": Message("It is in use at this moment. Try again later."),
+    "SuspendedPool": Message("The pool has stopped because its disks do not answer."),
+    "ZIOError": Message("A disk of the pool could not be read or written (I/O error). Look at the pool's page."),
     "BookmarkExists": Message("A bookmark of this name is there already."),
     "QuotaExceeded": Message("The limit of snapshots is reached (snapshot_limit)."),
     "SnapshotNotLatest": Message("Newer snapshots are in the way."),
@@ -219,9 +226,29 @@ def create_bookmark(name: str, snapshot_name: str) -> None:
 
 def create_bookmarks(snapshots: Mapping[str, str]) -> None:
     """The same for many at once, each ``dataset#name`` with its snapshot: all or none (one pool). Raises Failed."""
-    if snapshots:
-        wanted = {name.encode(): of.encode() for name, of in snapshots.items()}
+    if not snapshots:
+        return
+    wanted = {name.encode(): of.encode() for name, of in snapshots.items()}
+    try:
         call_library("lzc_bookmark", Message("The bookmarks were not made"), wanted)
+    except Failed as failed:
+        # Where ZFS does not say which of several failed, pyzfs looks for one called None, and the reason is lost.
+        if len(wanted) == 1 or not isinstance(failed.__cause__, KeyError):
+            raise
+        create_each_bookmark(snapshots)
+
+
+def create_each_bookmark(snapshots: Mapping[str, str]) -> None:
+    """Make them one at a time, so that ZFS says which fails and why: then the others are taken back. Raises Failed."""
+    made: list[str] = []
+    try:
+        for name, of in snapshots.items():
+            create_bookmark(name, of)
+            made.append(name)
+    except Failed:
+        with contextlib.suppress(Failed):  # why one was not made is what has to be told
+            destroy_bookmarks(made)
+        raise
 
 
 def newer_bookmarks(dataset: str, txg: int) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from appliance.backups import copies, copy_dataset, tasks, transfer
+from appliance.backups import copies, copy_dataset, run_snapshot, tasks, transfer
 from appliance.backups.match import Point, Token
 from appliance.backups.remote import connection, remote_place, send_backup, settings
 from appliance.backups.remote.answers import Hello, RemoteCopy
@@ -57,6 +57,7 @@ class There:
         monkeypatch.setattr(transfer, "estimate", lambda _argv: 1000)
         monkeypatch.setattr(settings, "find_remote", lambda _key: REMOTE)
         monkeypatch.setattr(settings, "write_remote", lambda _remote: None)
+        monkeypatch.setattr(run_snapshot, "refuse_without_bookmarks", lambda _pool: None)
         monkeypatch.setattr(libzfs, "take_most_snapshots", self.take)
         monkeypatch.setattr(libzfs, "create_bookmarks", self.bookmark)
         monkeypatch.setattr(libzfs, "destroy_bookmarks", lambda _names: None)

@@ -174,7 +174,9 @@ def test_increment_with_nothing_new_takes_as_many_commands_for_200_folders_as_fo
         zfs.go()
         assert zfs.sent == []
         asked.append((len(zfs.commands), len(zfs.listed)))
-    assert asked[0] == asked[1] == (2, 2), "one look at the copies, the mark, and one list on each side"
+    assert asked[0] == asked[1] == (3, 2), (
+        "the pool's bookmarks, one look at the copies, the mark, and one list on each side"
+    )
 
 
 def test_nothing_of_the_run_stays_at_folders_that_have_nothing_new(monkeypatch):
@@ -208,6 +210,23 @@ def test_run_of_which_no_snapshot_can_be_taken_fails_there(monkeypatch):
     with pytest.raises(Failed, match=r"No snapshot was taken.*no space left"):
         zfs.go()
     assert zfs.sent == [] and not zfs.marks
+
+
+def test_run_on_a_pool_that_cannot_keep_bookmarks_takes_no_snapshot(monkeypatch):
+    zfs = Zfs(monkeypatch, 2)
+    answer = zfs.run
+
+    def run(argv: list[str], **more: object) -> command.Result:
+        if argv[0] == "zpool" and "feature@bookmarks" in argv:
+            assert argv[-1] == "tank"
+            return command.Result(tuple(argv), 0, "disabled\n", "", 0)
+        return answer(argv, **more)
+
+    monkeypatch.setattr(command, "run", run)
+    before = list(zfs.snapshots)
+    with pytest.raises(Failed, match=r"No snapshot was taken.*cannot keep bookmarks"):
+        zfs.go()
+    assert zfs.snapshots == before and not zfs.marks
 
 
 def test_run_that_was_killed_before_it_had_bookmarks_can_be_started_again(monkeypatch):

@@ -133,6 +133,81 @@ def test_an_error_about_none_of_them_is_told(monkeypatch):
         libzfs.destroy_snapshots(["tank/a@x"])
 
 
+class BookmarkNotSupported(Exception):
+    pass
+
+
+class DatasetBusy(Exception):
+    pass
+
+
+class BookmarkLibrary:
+    """Stands in for pyzfs 2.3: ``lzc_bookmark`` fails as ``lzc_bookmark_translate_errors`` does where ZFS gives no list of
+    errors, which looks for the source of a bookmark called None where there were several."""
+
+    def __init__(self, fails: dict[bytes, Exception], *, several_fail: bool = True) -> None:
+        self.fails, self.several_fail = fails, several_fail
+        self.there: dict[bytes, bytes] = {}
+        self.calls: list[list[bytes]] = []
+
+    def lzc_bookmark(self, wanted):
+        self.calls.append(list(wanted))
+        if len(wanted) > 1 and self.several_fail:
+            raise KeyError(None)
+        if bad := [self.fails[name] for name in wanted if name in self.fails]:
+            raise Many(bad)
+        self.there |= wanted
+
+    def lzc_destroy_bookmarks(self, names):
+        for name in names:
+            self.there.pop(name, None)
+
+
+WANTED_MARKS = {"tank/a#m": "tank/a@x", "tank/b#m": "tank/b@x", "tank/c#m": "tank/c@x"}
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [(BookmarkNotSupported(), "cannot keep bookmarks"), (DatasetBusy(), "in use at this moment")]
+)
+def test_bookmarks_that_fail_without_a_list_of_errors_say_why(monkeypatch, error, said):
+    library = BookmarkLibrary({b"tank/b#m": error})
+    monkeypatch.setattr(libzfs, "load_library", lambda: library)
+    with pytest.raises(Failed, match=f"tank/b#m was not made: .*{said}") as caught:
+        libzfs.create_bookmarks(WANTED_MARKS)
+    assert "None" not in str(caught.value)
+    assert library.there == {}  # all or none, as in one call
+
+
+def test_bookmarks_that_can_be_made_one_at_a_time_are_made(monkeypatch):
+    library = BookmarkLibrary({})
+    monkeypatch.setattr(libzfs, "load_library", lambda: library)
+    libzfs.create_bookmarks(WANTED_MARKS)
+    assert library.there == {name.encode(): of.encode() for name, of in WANTED_MARKS.items()}
+
+
+def test_bookmarks_of_which_zfs_names_the_failed_one_are_not_tried_again(monkeypatch):
+    library = BookmarkLibrary({b"tank/b#m": DatasetBusy()}, several_fail=False)
+    monkeypatch.setattr(libzfs, "load_library", lambda: library)
+    with pytest.raises(Failed, match=r"The bookmarks were not made: .*in use"):
+        libzfs.create_bookmarks(WANTED_MARKS)
+    assert len(library.calls) == 1
+
+
+def test_error_of_a_single_bookmark_is_not_tried_again(monkeypatch):
+    class Broken:
+        def lzc_bookmark(self, _wanted):
+            raise KeyError("gone")
+
+    monkeypatch.setattr(libzfs, "load_library", Broken)
+    with pytest.raises(Failed, match="The bookmarks were not made"):
+        libzfs.create_bookmarks({"tank/a#m": "tank/a@x"})
+
+
+@pytest.mark.parametrize("name", ["BookmarkNotSupported", "DatasetBusy", "SuspendedPool", "ZIOError"])
+def test_errors_of_zfs_are_told_in_sentences(name):
+    assert libzfs.error_text(type(name, (Exception,), {})()).endswith(".")
+
+
 def test_a_tree_is_taken_at_one_moment(library):
     plan = checked_plan(TakeSnapshot(dataset="tank/photos", name="before", below=True, note="tidy up"), facts())
     assert "2 folders" not in plan.summary
