@@ -30,7 +30,7 @@ from appliance.message import Message
 from appliance.operation import Plan, Step, Work
 from appliance.snapshots import policy
 from appliance.snapshots.take import SnapshotsOperation
-from appliance.zfs import mount
+from appliance.zfs import mount, volmode
 
 TOKEN = re.compile(r"[0-9a-f]{8}")
 MOST = 300  # folders at once
@@ -225,6 +225,8 @@ class FolderRestore(SnapshotsOperation):
         parent = facts.dataset(self.parent)
         if parent is None:
             return
+        if volumes := [one.place for one in self.staging(facts).parts if one.is_volume]:
+            yield volmode.unread_text(volumes)
         if parent.share:
             yield Message("It is not shared, although {parent} is.", parent=self.parent)
         if schedule_there := policy.parent_policy(parent):

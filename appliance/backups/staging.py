@@ -27,7 +27,7 @@ from appliance.message import Message
 from appliance.operation import Work
 from appliance.shares.settings import ShareSetting
 from appliance.snapshots.policy import Policy
-from appliance.zfs import list_snapshots, mount, mountpoints
+from appliance.zfs import list_snapshots, mount, mountpoints, volmode
 
 SECONDS = 300
 MARK = CopyMark(0, raw=False).text  # a copy of nothing
@@ -112,7 +112,8 @@ class Staging(msgspec.Struct, frozen=True):
         return [*settings, self.unshare_argv] if self.unshare else settings
 
     def usable_argvs(self, one: Restored) -> list[list[str]]:
-        first = ["zfs", "inherit", "volmode", one.place] if one.is_volume else mount.remember_argv(one.place)
+        # A copy does not say whether another computer wrote what is on it.
+        first = volmode.mode_argv(one.place) if one.is_volume else mount.remember_argv(one.place)
         return [first, ["zfs", "inherit", user_properties.COPY_OF, one.place]]
 
     def create(self, work: Work) -> None:
@@ -175,7 +176,7 @@ class Staging(msgspec.Struct, frozen=True):
     def open_one(self, one: Restored, closed: list[str], work: Work) -> None:
         """Mount a folder, or have it mounted once it is unlocked; ``closed`` collects those whose files cannot be reached."""
         if one.is_volume:
-            command.run(["zfs", "inherit", "volmode", one.place], timeout=SECONDS)
+            command.run(volmode.mode_argv(one.place), timeout=SECONDS)
             return
         locked = copies.read_values(one.place, ("keystatus",)).get("keystatus") == "unavailable"
         if locked and one.raw and unlock_restored(one.place, self.guids_of_keys(one)):

@@ -24,7 +24,7 @@ from appliance.shares import approved, publish, teardown
 from appliance.shares.iscsi import chap, configfs, divergence, serve, targets
 from appliance.shares.iscsi.part import PORT, Iscsi, device_of
 from appliance.shares.settings import ISCSI, ShareSetting, lays_open, setting_of
-from appliance.zfs import status
+from appliance.zfs import status, volmode
 
 
 class SetTarget(DatasetOperation, tag="set-target"):
@@ -135,7 +135,10 @@ class SetTarget(DatasetOperation, tag="set-target"):
                     "serve",
                     Message("Serve it and check that it works") if self.iscsi else Message("Stop serving it"),
                     "\n".join(
-                        [*([shlex.join(serve.mode_argv(self.dataset))] if self.iscsi else []), f"write {configfs.ROOT}"]
+                        [
+                            *([shlex.join(volmode.mode_argv(self.dataset))] if self.iscsi else []),
+                            f"write {configfs.ROOT}",
+                        ]
                     ),
                     lambda work: self.serve(work, volume, former),
                     (device_of(self.dataset),),

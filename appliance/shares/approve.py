@@ -32,7 +32,7 @@ from appliance.shares.settings import (
     setting_of,
     wanted_shares,
 )
-from appliance.zfs import status
+from appliance.zfs import status, volmode
 
 Offer = tuple[Dataset, ShareSetting]
 
@@ -169,7 +169,7 @@ class ApproveShares(Operation, tag="approve-shares"):
                 Step(
                     "serve",
                     Message("Serve them and check that it works"),
-                    "\n".join([*(shlex.join(serve.mode_argv(one)) for one in volumes), *map(written_by, protocols)]),
+                    "\n".join([*(shlex.join(volmode.mode_argv(one)) for one in volumes), *map(written_by, protocols)]),
                     lambda work: self.serve(work, offers, protocols),
                     tuple(said),
                 ),

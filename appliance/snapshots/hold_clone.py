@@ -14,12 +14,12 @@ from appliance.errors import Reason, Refused
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import parse_copy_mark
-from appliance.facts.datasets import Snapshot
+from appliance.facts.datasets import Dataset, Snapshot
 from appliance.message import Message
 from appliance.operation import Plan, Step, Work, always, command_step, never
-from appliance.shares.settings import ShareSetting
+from appliance.shares.settings import ShareSetting, setting_of
 from appliance.snapshots.take import SnapshotsOperation, snapshot_exists
-from appliance.zfs import libzfs, mount, mountpoints, system_datasets
+from appliance.zfs import libzfs, mount, mountpoints, system_datasets, volmode
 
 # ZFS keeps of a hold only its tag, so the tag says who set it and why. Tags of other tools are shown as they are.
 OURS = re.compile(rf"{user_properties.PREFIX}(?P<who>[^:]*):(?P<why>.*)")
@@ -290,6 +290,8 @@ class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
         # A folder below a shared one is shared with it, but this one may hold files that somebody deleted on purpose.
         above = facts.dataset(self.target.rpartition("/")[0])
         off = ["-o", f"{user_properties.SHARE}={ShareSetting().text()}"] if above and above.share else []
+        source = facts.dataset(self.dataset)
+        quiet = source is not None and is_of_other_computer(source)
         unshared = (
             Message("It is not shared, although the folder above it is.") if off else Message("It is not shared.")
         )
@@ -300,9 +302,12 @@ class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
                 snapshot=self.snapshot,
                 unshared=unshared,
             ),
-            steps=self.plan_steps(self.find_mountpoint(facts), off),
+            steps=self.plan_steps(self.find_mountpoint(facts), [*off, *(["-o", volmode.UNREAD] if quiet else [])]),
             identity=self.plan_identity(),
-            warnings=(Message("As long as it exists, {snapshot} cannot be destroyed.", snapshot=self.snapshot),),
+            warnings=(
+                Message("As long as it exists, {snapshot} cannot be destroyed.", snapshot=self.snapshot),
+                *([volmode.unread_text([self.target])] if quiet else []),
+            ),
             undo=Message("What was made can be destroyed again."),
         )
 
@@ -317,3 +322,11 @@ class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
                 target=self.target,
             )
         return Message("{target} does not exist. Make it again.", target=self.target)
+
+
+def is_of_other_computer(dataset: Dataset) -> bool:
+    """Whether another computer has written the partitions on a volume: it is shared over iSCSI, or was, which leaves
+    ``volmode=dev``."""
+    mode, setting = dataset.properties.get("volmode"), setting_of(dataset)
+    noted = (mode is not None and mode.value == "dev") or (setting is not None and setting.iscsi is not None)
+    return dataset.kind == "volume" and noted

@@ -48,7 +48,7 @@ KEPT = (
     "quota", "refquota", "reservation", "refreservation", "casesensitivity", "acltype", user_properties.PRESET, user_properties.UNLOCK,
     user_properties.ORIGIN, user_properties.COPIED, user_properties.DRILL, user_properties.BOX, user_properties.RECEIVES,
     user_properties.REHEARSAL,
-    "receive_resume_token",
+    "receive_resume_token", "volmode",
 )  # fmt: skip
 
 

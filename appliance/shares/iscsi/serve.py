@@ -16,6 +16,7 @@ from appliance.message import Message, join_messages
 from appliance.shares.iscsi import chap, configfs, divergence, fingerprints, reconcile, sessions
 from appliance.shares.iscsi.part import device_of
 from appliance.shares.iscsi.targets import Target, wanted_targets
+from appliance.zfs import volmode
 
 MODULES = ("target_core_mod", "target_core_iblock", "iscsi_target_mod")
 SECONDS_FOR_DEVICE = 30.0
@@ -184,11 +185,6 @@ def prepare_devices(wanted: Iterable[Target], tree: configfs.Tree) -> dict[str, 
     return left
 
 
-def mode_argv(volume: str) -> list[str]:
-    """The command that has this box look for no partitions on a volume; it runs where the volume is not so yet."""
-    return ["zfs", "set", "volmode=dev", volume]
-
-
 def read_mode(volume: str) -> tuple[str, str]:
     """``volmode`` of a volume and where that comes from: local, default, received, inherited from … Raises Failed."""
     argv = ["zfs", "get", "-Hp", "-o", "value,source", "volmode", volume]
@@ -214,7 +210,7 @@ def open_device(volume: str, device: str) -> None:
     said, _source = read_mode(volume)
     before = device_number(Path(device))
     if said != "dev":
-        command.run(mode_argv(volume), timeout=60)
+        command.run(volmode.mode_argv(volume), timeout=60)
     until = time.monotonic() + SECONDS_FOR_DEVICE
     while time.monotonic() < until:
         now = device_number(Path(device))

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from appliance.errors import Failed, Refused, explain_error
 from appliance.facts.copy_mark import CopyMark
+from appliance.facts.datasets import Property
 from appliance.operation import checked_plan
 from appliance.shares.settings import setting_of
 from appliance.snapshots.hold_clone import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot, hold_text
@@ -115,3 +116,30 @@ def test_clone_of_a_volume_is_not_called_a_folder():
     clone = CloneSnapshot(snapshot=disk.name, guid=disk.guid, name="then")
     plan = checked_plan(clone, replace(facts(disk), datasets=(dataset("tank"), volume)))
     assert "folder" not in f"{clone.title} {plan.summary} {plan.undo}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "quiet"),
+    [
+        ({}, False),
+        ({"properties": {"volmode": Property("default", "default")}}, False),
+        ({"properties": {"volmode": Property("dev", "local")}}, True),
+        ({"properties": {"volmode": Property("dev", "inherited", "tank")}}, True),
+        ({"share": '{"iscsi":{"name":"vm"}}', "share_source": "local"}, True),
+    ],
+)
+def test_clone_of_a_volume_of_another_computer_is_not_read_either(changes, quiet):
+    """What a guest wrote is not looked at for partitions here; sharing over iSCSI leaves volmode=dev on the volume."""
+    disk = snap(1, "tank/disk")
+    volume = dataset("tank/disk", kind="volume", mounted=False, mountpoint="", **changes)
+    clone = CloneSnapshot(snapshot=disk.name, guid=disk.guid, name="then")
+    plan = checked_plan(clone, replace(facts(disk), datasets=(dataset("tank"), volume)))
+    words = plan.steps[0].command_text.split()
+    assert ("volmode=dev" in words) is quiet
+    assert ("zfs inherit volmode tank/then" in str(plan.warnings)) is quiet
+
+
+def test_clone_of_a_folder_gets_no_mode_of_a_volume():
+    folder = dataset("tank/photos", properties={"volmode": Property("dev", "local")})
+    found = replace(facts(ONE), datasets=(dataset("tank"), folder))
+    assert "volmode" not in checked_plan(CloneSnapshot(**THIS, name="then"), found).steps[0].command_text
