@@ -50,7 +50,7 @@ class Dataset(msgspec.Struct, frozen=True):
     used_by_reservation: int = 0  # kept free for it (refreservation)
     origin: str = ""  # the snapshot that it is a clone of
     volsize: int = 0
-    properties: dict[str, Property] = msgspec.field(default_factory=dict)  # those of ``zfs/dataset_properties.py``
+    properties: dict[str, Property] = msgspec.field(default_factory=dict)  # those that ``zfs/status.py`` keeps
     share_from: str = ""  # where it is inherited: the dataset that has it
     backup: str = ""  # the text of larder:backup, as found: hostile until parsed
     backup_source: str = ""  # as share_source

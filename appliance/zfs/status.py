@@ -42,7 +42,7 @@ COLUMNS = (
     "written,snapshots_changed,"
     "usedbydataset,usedbychildren,usedbyrefreservation,origin,volsize"
 )
-# Kept with their source: ``dataset_properties.py`` says what each means.
+# Kept with their source: ``datasets/property_words.py`` says what each means.
 KEPT = (
     "recordsize", "volblocksize", "compression", "atime", "sync", "snapdir", "copies", "dedup", "logbias", "primarycache",
     "quota", "refquota", "reservation", "refreservation", "casesensitivity", "acltype", user_properties.PRESET, user_properties.UNLOCK,
