@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from appliance.backups.remote.instructions import SCRIPT
+from appliance.facts import user_properties
 
 ROOT = "tank/attic"
 GUID = "6683942667665662560"
@@ -74,10 +76,21 @@ def test_it_is_plain_sh_that_root_can_read():
 
 def test_receive_takes_the_stream_and_gives_it_its_mark(peer):
     assert peer.ask(f"receive photos/trip {GUID} raw", given=b"stream").returncode == 0
-    assert peer.commands == [
+    (asked,) = peer.commands
+    assert re.sub(r" -x \S+", "", asked) == (
         f'receive -u -s -h -o larder:copy-of={{"guid":{GUID},"raw":true}} -o larder:sent=raw {ROOT}/photos/trip'
-    ]
+    )
     assert peer.asked.with_suffix(".stream").read_bytes() == b"stream"
+
+
+def test_receive_takes_none_of_larders_own_settings_from_a_stream(peer):
+    """A Larder there acts on them, and a sender may have put anything into them. None but the mark is there for a copy."""
+    peer.ask(f"receive photos/trip {GUID} raw", given=b"stream")
+    of_datasets = {value for key, value in vars(user_properties).items() if key.isupper()} - {
+        user_properties.PREFIX, user_properties.COPY_OF, user_properties.SENT,
+        user_properties.RUN, user_properties.TASK, user_properties.NOTE,
+    }  # fmt: skip
+    assert set(re.findall(r" -x (\S+)", peer.commands[0])) == of_datasets
 
 
 def test_list_reads_all_or_one(peer):
