@@ -68,11 +68,17 @@ def dataset_of(handle: int) -> str:
     """The mounted dataset that a descriptor lies on, from the kernel's mount table; empty if it is not ZFS."""
     device = os.fstat(handle).st_dev
     wanted = f"{os.major(device)}:{os.minor(device)}"
-    for line in MOUNTS.read_text().splitlines():
+    for line in read_mounts():
         before, _, after = line.partition(" - ")
         if before.split(" ")[2] == wanted and after.startswith("zfs "):
             return after.split(" ")[1].replace("\\040", " ")
     return ""
+
+
+def read_mounts() -> list[str]:
+    """The lines of the kernel's mount table. A folder's name need not be UTF-8, its other bytes come as surrogates, and it may
+    hold any line break but the one of the table."""
+    return MOUNTS.read_bytes().decode(errors="surrogateescape").rstrip("\n").split("\n")
 
 
 def walk_tree(root: int) -> Generator[OpenEntry]:

@@ -53,7 +53,7 @@ def read_filesystems() -> tuple[SystemDisk, ...]:
 def filesystem_options() -> dict[int, set[str]]:
     """The options of each file system by its device number, not those of single mounts: a service sees much read-only."""
     found = {}
-    for line in MOUNTS.read_text().splitlines():
+    for line in MOUNTS.read_bytes().decode(errors="replace").split("\n"):
         head, _dash, tail = line.partition(" - ")
         fields, more = head.split(), tail.split()
         if len(fields) > 2 and more:

@@ -112,7 +112,7 @@ def remove_folder(place: str) -> None:
 
 def mounted_places() -> Iterator[tuple[str, str]]:
     """What of ZFS is mounted where, as the kernel says: the dataset and the folder."""
-    for line in traversal.MOUNTS.read_text().splitlines():
+    for line in traversal.read_mounts():
         before, _, after = line.partition(" - ")
         if after.startswith("zfs "):
             place = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), before.split(" ")[4])

@@ -22,6 +22,7 @@ from appliance.files import leftover, traversal
 from appliance.files.posix_acl import ACCESS, DEFAULT, Access, Level
 from appliance.operation import checked_plan
 from appliance.system import accounts
+from appliance.zfs import mountpoints
 from tests.reasons import expect_refusal
 from tests.unit.made import box, dataset
 from tests.unit.pools.test_create import Working
@@ -256,6 +257,21 @@ def test_mountinfo_names_dataset(tmp_path, monkeypatch):
     with traversal.open_dir_nofollow(str(tmp_path)) as handle:
         assert traversal.dataset_of(handle) == "tank/my photos"
         mounts.write_text(f"31 30 {number} / / rw - ext4 /dev/vda rw\n")
+        assert traversal.dataset_of(handle) == ""
+
+
+def test_mounted_folder_with_other_bytes_hides_no_mount(tmp_path, monkeypatch):
+    """Nor does one with a line break that only Python takes for one."""
+    mounts = tmp_path / "mountinfo"
+    mounts.write_bytes(
+        b"31 30 0:9 / /tank/M\xfcsik rw shared:1 - zfs tank/music rw\n"
+        b"32 30 0:8 / /tank/a\x0bb rw shared:1 - zfs tank/a rw\n33 30 0:7 / /tank/b rw - zfs tank/b rw\n"
+    )
+    monkeypatch.setattr(traversal, "MOUNTS", mounts)
+    found = dict(mountpoints.mounted_places())
+    assert (found["tank/a"], found["tank/b"]) == ("/tank/a\x0bb", "/tank/b")
+    assert os.fsencode(found["tank/music"]) == b"/tank/M\xfcsik"
+    with traversal.open_dir_nofollow(str(tmp_path)) as handle:
         assert traversal.dataset_of(handle) == ""
 
 

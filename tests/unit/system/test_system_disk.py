@@ -25,6 +25,11 @@ def line(folder: Path, options: str, mount: str = "rw") -> str:
     return LINE.format(major=os.major(device), minor=os.minor(device), mount=mount, options=options)
 
 
+def test_mount_of_a_folder_with_other_bytes_hides_no_file_system(mounts):
+    mounts.write_bytes(b"31 30 0:99 / /tank/M\xfcsik rw - zfs tank/music rw\n36 35 0:98 / / rw - ext4 /dev/sda1 ro\n")
+    assert system_disk.filesystem_options() == {os.makedev(0, 99): {"rw"}, os.makedev(0, 98): {"ro"}}
+
+
 @pytest.mark.parametrize(
     ("mount", "options", "stopped"),
     [
