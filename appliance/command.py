@@ -8,7 +8,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from typing import IO
 
 import msgspec
@@ -82,12 +82,13 @@ def run(
     accept: Collection[int] = (0,),
     meanwhile: Callable[[], None] | None = None,
     holding: int | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Result:
     """Run ``argv`` and return its result.
 
     ``given`` goes to standard input, which is the way for secrets: it is neither logged nor seen in ``ps``.
     ``meanwhile`` is called every second while it runs; what it raises ends the process and goes on to the caller.
-    ``holding``: an open file that the process holds too, until it has ended.
+    ``holding``: an open file that the process holds too, until it has ended. ``environment``: variables beside ENVIRONMENT.
     Raises CommandFailed for a status not in ``accept``, CommandMissing, CommandTimedOut; Failed where no process starts.
     """
     if not argv or any("\0" in word for word in argv):
@@ -99,7 +100,7 @@ def run(
             stdin=subprocess.PIPE if given is not None else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=ENVIRONMENT,
+            env={**ENVIRONMENT, **(environment or {})},
             start_new_session=True,
             pass_fds=(*HELD_BY_ALL, *(() if holding is None else (holding,))),
         )

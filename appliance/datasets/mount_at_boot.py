@@ -21,7 +21,11 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     if not status.is_module_loaded():
         return
-    datasets, work, failures = status.read_datasets(), JournalWork(), 0
+    work, unread = JournalWork(), list[str]()
+    datasets = status.read_each_pool(unread.append)
+    failures = len(unread)
+    for text in unread:
+        work.note(text)
     ready = [dataset for dataset in datasets if dataset.can_mount and not dataset.mounted and not dataset.locked]
     for dataset in sorted(ready, key=lambda found: found.mountpoint.count("/")):
         if mount.reason_against(dataset.name, dataset.mountpoint, datasets):

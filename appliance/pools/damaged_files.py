@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from appliance import command, names
+from appliance import names
 from appliance.request import Request
-from appliance.zfs.status import parse_json
+from appliance.zfs import json_output
 
 MOST_NAMED = 200
 LONGEST = 1000
@@ -27,7 +27,7 @@ def from_json(found: Mapping[str, Any], pool: str) -> dict[str, object]:
 def read_damaged_files(pool: str) -> dict[str, object]:
     """Now. Raises Failed."""
     argv = ["zpool", "status", "-j", "--json-int", "-v", "--", names.existing_pool(pool)]
-    return from_json(parse_json(command.run(argv, timeout=60).stdout, "zpool status"), pool)
+    return from_json(json_output.read_json(argv, timeout=60), pool)
 
 
 class ReadDamage(Request, tag="read-damage"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from appliance import command
 from appliance.facts.box import Pool, PoolDetail
-from appliance.zfs import status
+from appliance.zfs import json_output
 
 FEATURE_SETS = (Path("/etc/zfs/compatibility.d"), Path("/usr/share/zfs/compatibility.d"))
 LARGEST_SET = 16 * 1024  # zpool-features(7)
@@ -60,9 +60,7 @@ def detail_from(guid: int, listing: object, snapshots: int) -> PoolDetail:
 
 def read_pool_detail(pool: Pool) -> PoolDetail:
     """The details of one pool, now. Raises Failed."""
-    properties = status.parse_json(
-        command.run(["zpool", "get", "-j", "all", pool.name], timeout=60).stdout, "zpool get"
-    )
+    properties = json_output.read_json(["zpool", "get", "-j", "all", pool.name], timeout=60)
     own = ((properties.get("pools") or {}).get(pool.name) or {}).get("properties")
     names = command.run(["zfs", "list", "-H", "-o", "name", "-t", "snapshot", "-r", pool.name], timeout=300).stdout
     return detail_from(pool.guid, own, len(names.splitlines()))

@@ -8,14 +8,14 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from appliance import command, names
+from appliance import names
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts, PoolProperties
 from appliance.message import Message
 from appliance.operation import Plan, command_step, never
 from appliance.pools.scrub import MaintenanceOperation, check_pool
+from appliance.zfs import json_output
 from appliance.zfs.scan_status import parse_number
-from appliance.zfs.status import parse_json
 
 EXPANSION = "feature@raidz_expansion"  # disabled, enabled, active
 ASKED = ("autotrim", "autoexpand", "autoreplace", "failmode", "comment", EXPANSION)
@@ -99,8 +99,8 @@ def parse_properties(found: Mapping[str, Any]) -> Iterator[PoolProperties]:
 
 def read_properties() -> tuple[PoolProperties, ...]:
     """What is set on every imported pool, now. Raises Failed."""
-    result = command.run(["zpool", "get", "-j", "--json-int", ",".join(ASKED)], timeout=20)
-    return tuple(parse_properties(parse_json(result.stdout, "zpool get"))) if result.stdout.strip() else ()
+    argv = ["zpool", "get", "-j", "--json-int", ",".join(ASKED)]
+    return tuple(parse_properties(json_output.read_json(argv, timeout=20, may_be_empty=True)))
 
 
 def lacks_expansion(values: Mapping[str, str]) -> bool:

@@ -10,8 +10,9 @@ from typing import Any
 from appliance import command
 from appliance.facts import user_properties
 from appliance.facts.datasets import Snapshot
+from appliance.zfs import json_output
 from appliance.zfs.scan_status import parse_time
-from appliance.zfs.status import parse_json, parse_whole
+from appliance.zfs.status import parse_whole
 
 # What Larder set comes last and is printed only where it is set on the snapshot itself (``-s local``): a snapshot inherits
 # its folder's user properties, and one that was received brings those of another box, which may hold anything, also lines
@@ -108,7 +109,7 @@ def some(names: list[str], kind: str, columns: str) -> Iterator[Mapping[str, Any
     # Not --json-int: it cuts guids above 2^63 - 1. -d 1: a dataset's own snapshots.
     argv = ["zfs", "list", "-j", "-p", "-t", kind, "-d", "1", "-o", columns, "--", *names]
     try:
-        result = command.run(argv, timeout=120)
+        listing = json_output.read_json(argv, timeout=120, may_be_empty=True)
     except command.CommandTimedOut:
         raise
     except command.CommandFailed as failed:
@@ -118,5 +119,5 @@ def some(names: list[str], kind: str, columns: str) -> Iterator[Mapping[str, Any
             for name in names:
                 yield from some([name], kind, columns)
         return
-    if result.stdout.strip():
-        yield parse_json(result.stdout, "zfs list")
+    if listing:
+        yield listing

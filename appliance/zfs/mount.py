@@ -21,7 +21,7 @@ from appliance.formatting import names_text
 from appliance.message import Message
 from appliance.operation import Step, Work
 from appliance.system import paths
-from appliance.zfs import kstat, mountpoints, private_mount, status
+from appliance.zfs import json_output, kstat, mountpoints, private_mount
 
 COLUMNS = (
     "type",
@@ -80,6 +80,8 @@ def home_of(pool: str) -> str:
 
 def is_inside(mountpoint: str, home: str, also: frozenset[str] = frozenset()) -> bool:
     """Whether a mountpoint is the pool's own folder, lies below it, spelled plainly, or is one of ``also``."""
+    if json_output.REPLACEMENT in mountpoint:
+        return False  # not the place that it has
     if mountpoint in also:
         return True
     if mountpoint != home and not mountpoint.startswith(f"{home}/"):
@@ -124,7 +126,7 @@ def foreign_properties(pool: str) -> tuple[Carried, ...]:
 def read_mountpoints(words: Sequence[str], columns: Sequence[str]) -> tuple[Carried, ...]:
     """What ``zfs list`` says of these datasets. Raises Failed."""
     argv = ["zfs", "list", "-j", "-p", "-o", f"name,{','.join(columns)}", *words]
-    listing = status.parse_json(command.run(argv, timeout=SECONDS).stdout, "zfs list")
+    listing = json_output.read_json(argv, timeout=SECONDS)
     found = []
     for name, raw in (listing.get("datasets") or {}).items():
         properties = raw.get("properties") or {}
@@ -217,7 +219,7 @@ def may_be_mounted(one: Carried, top: Carried | None, also: frozenset[str]) -> b
     if top and top.mounts_itself:
         folders.add(top.values["mountpoint"])
     found = any(is_inside(place, folder) for folder in folders if not names.is_system_folder(folder))
-    return found or (place in also and not names.is_system_folder(place))
+    return found or (place in also and not names.is_system_folder(place) and json_output.REPLACEMENT not in place)
 
 
 def mount_options(values: dict[str, str], *, read_only: bool) -> str:

@@ -6,23 +6,21 @@ unknown is passed over.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from appliance import command
-from appliance.errors import Failed
+from appliance.errors import Failed, explain_error
 from appliance.facts import user_properties, vdev_state
 from appliance.facts.box import Checkpoint, Pool, Scan, Vdev
 from appliance.facts.datasets import Dataset, Property
-from appliance.message import Message
 from appliance.system import disk_links
 from appliance.system.disk_links import DiskLinks
-from appliance.zfs import ashift, scan_status, system_datasets
+from appliance.zfs import ashift, json_output, scan_status, system_datasets
 from appliance.zfs.scan_status import parse_number, parse_time
 
 NO_LINKS = DiskLinks({}, {})
@@ -59,17 +57,6 @@ def is_module_loaded() -> bool:
             return any(line.split()[-1:] == ["zfs"] for line in devices)
     except OSError:
         return False
-
-
-def parse_json(text: str, what: str) -> dict[str, Any]:
-    """The JSON object that a command printed. Raises Failed with its beginning where it is none."""
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise Failed(Message("{what} printed something that is not JSON", what=what), text[:200]) from error
-    if not isinstance(found, dict):  # not to be taken for a box without pools
-        raise Failed(Message("{what} printed something that is not what was asked for", what=what), text[:200])
-    return found
 
 
 def parse_vdev(raw: Mapping[str, Any], role: str = "normal", links: DiskLinks = NO_LINKS) -> Vdev:
@@ -267,15 +254,39 @@ def parse_dataset(name: str, kind: str, properties: ListedProperties, policy_sou
 
 def read_pools() -> tuple[Pool, ...]:
     """Every imported pool, now. Raises Failed (also when the module is missing)."""
-    result = command.run(READ_POOLS, timeout=20)
-    if not result.stdout.strip():
-        return ()
-    return ashift.fill_ashift(parse_pools(parse_json(result.stdout, "zpool status"), disk_links.read_disk_links()))
+    found = json_output.read_json(READ_POOLS, timeout=20, may_be_empty=True)
+    return ashift.fill_ashift(parse_pools(found, disk_links.read_disk_links())) if found else ()
 
 
-def read_datasets() -> tuple[Dataset, ...]:
-    """Every file system and volume, now, parents before children. Raises Failed."""
+def read_datasets(*of: str) -> tuple[Dataset, ...]:
+    """Every file system and volume, now, parents before children; only those of the pools ``of`` where some are named.
+    Raises Failed."""
     # Not --json-int: it cuts numbers at 2^63 - 1, and half of all guids are larger (2.3.9); two datasets would be one.
     argv = ["zfs", "list", "-j", "-p", "-t", "filesystem,volume", "-o", f"name,{COLUMNS},{','.join(KEPT)}"]
-    result = command.run(argv, timeout=120)
-    return tuple(parse_datasets(parse_json(result.stdout, "zfs list"))) if result.stdout.strip() else ()
+    argv += ["-r", "--", *of] if of else []
+    return tuple(parse_datasets(json_output.read_json(argv, timeout=120, may_be_empty=True)))
+
+
+def read_each_pool(report: Callable[[str], None]) -> tuple[Dataset, ...]:
+    """Every dataset that can be listed: where they cannot all be, those of each pool. What fails goes to ``report``.
+
+    For the start of the box, when nobody can look: one pool must not keep the others from being mounted and served.
+    """
+    try:
+        return read_datasets()
+    except Failed as failed:
+        report(explain_error(failed))
+        if isinstance(failed, command.CommandTimedOut):
+            return ()  # it would hang for each
+    found: list[Dataset] = []
+    try:
+        pools = command.run(["zpool", "list", "-H", "-o", "name"], timeout=20).stdout.splitlines()
+    except Failed as failed:
+        report(explain_error(failed))
+        return ()
+    for pool in pools:
+        try:
+            found += read_datasets(pool)
+        except Failed as failed:
+            report(f"{pool}: {explain_error(failed)}")
+    return tuple(found)

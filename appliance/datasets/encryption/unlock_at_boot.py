@@ -33,7 +33,11 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     if not status.is_module_loaded():
         return
-    facts, work, failures = Facts(datasets=status.read_datasets()), JournalWork(), 0
+    work, unread = JournalWork(), list[str]()
+    facts = Facts(datasets=status.read_each_pool(unread.append))
+    failures = len(unread)
+    for text in unread:
+        work.note(text)
     for dataset in facts.datasets:
         if not (dataset.locked and dataset.encryption_root == dataset.name):
             continue
