@@ -135,7 +135,8 @@ class InheritDatasetProperty(DatasetOperation, tag="inherit-dataset-property"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
         dataset = self.find_dataset(facts)
-        if dataset and read_property(dataset, self.name).source not in {"local", "received"}:
+        # Not known only where the pages look: the agent sees each mount as it is.
+        if dataset and read_property(dataset, self.name).source not in {"local", "received", "unknown"}:
             yield Reason(
                 "setting-inherited-already",
                 "This setting is already inherited from the folder above.",

@@ -90,5 +90,5 @@ def describe_source(value: Property) -> str:
     return {
         "local": Message("set here"),
         "received": Message("received with a copy"),
-        "temporary": Message("until it is next mounted"),
+        "unknown": Message("not known"),
     }.get(value.source, Message("ZFS default"))

@@ -15,7 +15,7 @@ class Property(msgspec.Struct, frozen=True):
     """One property of a dataset as ``zfs list -p`` spells it: sizes in bytes, and where its value comes from."""
 
     value: str
-    source: str = "none"  # local, inherited, default, received, temporary, none
+    source: str = "none"  # local, inherited, default, received, unknown, none
     of: str = ""  # the dataset that it is inherited from
 
 

@@ -32,6 +32,7 @@ READ_POOLS = ("zpool", "status", "-j", "--json-int", "-t", "-i")
 OF_ITSELF = {user_properties.BOX, user_properties.REHEARSAL}
 # What a removed vdev leaves in the tree: it has no disk, and nobody can do anything with it.
 NOTHING = {"hole", "indirect", "missing"}
+OPPOSITE = {"on": "off", "off": "on"}
 COLUMNS = (
     "type,guid,creation,used,available,referenced,usedbysnapshots,mounted,mountpoint,canmount,"
     "encryption,keystatus,keyformat,encryptionroot,readonly,"
@@ -147,15 +148,19 @@ def parse_whole(value: object) -> int:
     return int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,30}", value) else parse_number(value)
 
 
-def kept_properties(properties: Mapping[str, Any]) -> Iterator[tuple[str, Property]]:
-    """The properties of KEPT that a dataset has."""
+def kept_properties(properties: Mapping[str, Any], above: Mapping[str, Property]) -> Iterator[tuple[str, Property]]:
+    """The properties of KEPT that a dataset has; ``above``: those of the dataset that it inherits from."""
     for key in (*KEPT, "readonly"):
         raw = properties.get(key) or {}
         value, source = str(raw.get("value", "-")), raw.get("source") or {}
         inherited = str(source.get("type", "")).lower() != "local"
         if value != "-" and not (key in OF_ITSELF and inherited):
-            of = str(source.get("data", "-"))
-            yield key, Property(value, str(source.get("type", "NONE")).lower(), "" if of == "-" else of)
+            of, kind = str(source.get("data", "-")), str(source.get("type", "NONE")).lower()
+            if kind == "temporary" and value in OPPOSITE:  # of the mount: see ListedProperties.is_set
+                value, kind = OPPOSITE[value], "unknown"
+                if key in above and above[key].value != value:  # not inherited, then
+                    kind = "local"
+            yield key, Property(value, kind, "" if of == "-" else of)
 
 
 class ListedProperties(msgspec.Struct, frozen=True):
@@ -196,6 +201,7 @@ class ListedProperties(msgspec.Struct, frozen=True):
 def parse_datasets(listing: Mapping[str, Any]) -> Iterator[Dataset]:
     """The datasets of a ``zfs list -j -p`` object with at least COLUMNS, in its order: parents before children."""
     received: set[str] = set()  # datasets with a policy that came with the disks
+    kept: dict[str, Mapping[str, Property]] = {}
     for name, raw in (listing.get("datasets") or {}).items():
         if system_datasets.is_record(str(name)):
             continue
@@ -205,11 +211,16 @@ def parse_datasets(listing: Mapping[str, Any]) -> Iterator[Dataset]:
             received.add(str(name))
         elif properties.inherited_from(user_properties.POLICY) in received:
             policy_source = "waiting"
-        yield parse_dataset(str(name), str(raw.get("type", "")).lower(), properties, policy_source)
+        above = kept.get(str(name).rpartition("/")[0], {})
+        found = parse_dataset(str(name), str(raw.get("type", "")).lower(), properties, policy_source, above)
+        kept[found.name] = found.properties
+        yield found
 
 
-def parse_dataset(name: str, kind: str, properties: ListedProperties, policy_source: str) -> Dataset:
-    """One dataset from its properties; ``policy_source`` also depends on the datasets above it."""
+def parse_dataset(
+    name: str, kind: str, properties: ListedProperties, policy_source: str, above: Mapping[str, Property]
+) -> Dataset:
+    """One dataset from its properties; ``policy_source`` depends on the datasets above it too. ``above``: what its parent keeps."""
     value, count = properties.value, properties.count
     encryption = value("encryption") or "off"
     return Dataset(
@@ -248,7 +259,7 @@ def parse_dataset(name: str, kind: str, properties: ListedProperties, policy_sou
         used_by_reservation=count("usedbyrefreservation"),
         origin=value("origin"),
         volsize=count("volsize"),
-        properties=dict(kept_properties(properties.raw)),
+        properties=dict(kept_properties(properties.raw, above)),
     )
 
 

@@ -116,6 +116,12 @@ def test_inherit_refuses_property_without_own_value(commands):
         of(InheritDatasetProperty, name="quota")
 
 
+def test_inherit_leaves_a_source_that_pages_cannot_know_to_the_agent():
+    unknown = replace(PHOTOS, properties={"readonly": Property("off", "unknown")})
+    assert refusals(of(InheritDatasetProperty, name="readonly"), facts(TANK, unknown)) == []
+    assert property_words.describe_source(unknown.properties["readonly"]) == "not known"
+
+
 def test_every_property_that_can_be_set_has_words():
     assert set(property_words.KNOWN) == set(get_args(property_words.Name))
 

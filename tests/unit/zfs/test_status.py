@@ -8,6 +8,7 @@ import pytest
 
 from appliance.errors import Failed
 from appliance.facts import vdev_state
+from appliance.facts.datasets import Property
 from appliance.pools import properties
 from appliance.zfs import status, vdev_tree
 from tests.unit.made import recorded, recorded_pool
@@ -279,4 +280,20 @@ def test_recorded_listings_hold_sources_of_properties_that_are_not_set():
 )  # fmt: skip
 def test_folder_is_read_only_as_it_is_set_not_as_it_is_mounted_where_larder_looks(value, source, expected):
     raw = {"readonly": {"value": value, "source": {"type": source, "data": "-"}}}
-    assert status.parse_dataset("tank", "filesystem", status.ListedProperties(raw), "").readonly is expected
+    assert status.parse_dataset("tank", "filesystem", status.ListedProperties(raw), "", {}).readonly is expected
+
+
+@pytest.mark.parametrize(
+    ("above", "shown"),
+    [("off", Property("off", "unknown")), ("on", Property("off", "local"))],
+)
+def test_settings_show_read_only_as_it_is_set_where_all_mounts_are_read_only(above, shown):
+    """ZFS tells the worker of its mounts, which are read-only (source TEMPORARY), and not where the value comes from."""
+    raw = {
+        "tank": {"readonly": {"value": above, "source": {"type": "LOCAL", "data": "-"}}},
+        "tank/photos": {"readonly": {"value": "on", "source": {"type": "TEMPORARY", "data": "-"}}},
+    }
+    listing = {"datasets": {name: {"type": "FILESYSTEM", "properties": one} for name, one in raw.items()}}
+    found = {one.name: one for one in status.parse_datasets(listing)}["tank/photos"]
+    assert found.properties["readonly"] == shown
+    assert found.readonly is False
