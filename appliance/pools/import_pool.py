@@ -341,14 +341,13 @@ class ImportPool(Operation, tag="import-pool"):
         # First what would share itself: ZFS mounts such a folder as soon as its place is changed (libzfs_changelist.c).
         zfs_mount.run_each(zfs_mount.safety_commands(zfs_mount.foreign_properties(self.name), self.name), work)
         found = zfs_mount.foreign_properties(self.name)
-        moves = zfs_mount.move_commands(found, self.name, former=former, everything=self.move_folders)
-        zfs_mount.run_each(moves, work)
+        zfs_mount.run_each(zfs_mount.move_commands(found, self.name, former=former, everything=self.move_folders), work)
         zfs_mount.run_each(zfs_mount.neutralise_properties(zfs_mount.foreign_properties(self.name), self.name), work)
 
     def mount(self, work: Work, left: list[str]) -> None:
         """Mount its folders; ``left`` gets those that could not be."""
-        found = zfs_mount.foreign_properties(self.name)
-        left += zfs_mount.mount_all(found, self.name, read_only=self.read_only, work=work)
+        folders = zfs_mount.foreign_properties(self.name)
+        left += zfs_mount.mount_all(folders, self.name, read_only=self.read_only, work=work)
         if self.read_only:  # no step follows
             zfs_mount.note_left(left, work)
 
