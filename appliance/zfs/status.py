@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from appliance import command
 from appliance.errors import Failed, explain_error
@@ -20,7 +21,7 @@ from appliance.facts.box import Checkpoint, Pool, Scan, Vdev
 from appliance.facts.datasets import Dataset, Property
 from appliance.system import disk_links
 from appliance.system.disk_links import DiskLinks
-from appliance.zfs import ashift, json_output, scan_status, system_datasets
+from appliance.zfs import ashift, json_output, kstat, scan_status, system_datasets
 from appliance.zfs.scan_status import parse_number, parse_time
 
 NO_LINKS = DiskLinks({}, {})
@@ -263,10 +264,19 @@ def parse_dataset(
     )
 
 
+def with_kernel_state(pool: Pool) -> Pool:
+    """The pool, SUSPENDED where the kernel says that it has stopped.
+
+    ``zpool status`` 2.3.9 prints the state of the devices instead (DEGRADED, UNAVAIL or even ONLINE) while a pool rebuilds or
+    was last used by another computer: it looks for these first (check_status), and only then whether the pool has stopped.
+    """
+    return replace(pool, state="SUSPENDED") if kstat.is_stopped(pool.name) else pool
+
+
 def read_pools() -> tuple[Pool, ...]:
     """Every imported pool, now. Raises Failed (also when the module is missing)."""
     found = json_output.read_json(READ_POOLS, timeout=20, may_be_empty=True)
-    return ashift.fill_ashift(parse_pools(found, disk_links.read_disk_links())) if found else ()
+    return ashift.fill_ashift(map(with_kernel_state, parse_pools(found, disk_links.read_disk_links()))) if found else ()
 
 
 def read_datasets(*of: str) -> tuple[Dataset, ...]:

@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from appliance.alerts import rules
 from appliance.errors import Failed
 from appliance.facts import vdev_state
 from appliance.facts.datasets import Property
-from appliance.pools import properties
-from appliance.zfs import status, vdev_tree
-from tests.unit.made import recorded, recorded_pool
+from appliance.pools import health, properties
+from appliance.zfs import ashift, kstat, status, vdev_tree
+from tests.unit.made import recorded, recorded_pool, recorded_text
 
 
 def test_it_reads_a_recorded_raidz2():
@@ -225,6 +226,37 @@ def test_output_that_is_not_json_is_the_tools_fault_and_said_so(commands):
     commands.answers["zpool"] = "cannot open 'tank': pool I/O is currently suspended"
     with pytest.raises(Failed, match="not JSON"):
         status.read_pools()
+
+
+@pytest.fixture
+def pool_being_rebuilt(commands, monkeypatch, tmp_path):
+    """The recorded pool ``full``, which ``zpool status`` calls DEGRADED while it rebuilds, and a kernel that has its own word."""
+    commands.answers["zpool"] = recorded_text("zpool-status-spare-rebuilding-2.3.9.json")
+    monkeypatch.setattr(kstat, "KSTAT", tmp_path)
+    monkeypatch.setattr(ashift, "_known", {})
+    (tmp_path / "full").mkdir()
+    return tmp_path / "full" / "state"
+
+
+def test_pool_that_stops_during_rebuild_is_stopped_although_zpool_status_calls_it_degraded(
+    pool_being_rebuilt, commands
+):
+    pool_being_rebuilt.write_text("SUSPENDED\n")
+    (pool,) = status.read_pools()
+    assert (pool.name, pool.rebuilding, pool.state) == ("full", True, "SUSPENDED")
+    assert health.of_pool(pool, lambda vdev: vdev.name).headline == "full has stopped."
+    faults, complete = rules.find_faults(rules.AlertInput(now=datetime.now(UTC), pools=(pool,)))
+    assert complete
+    assert "pool.stopped" in {fault.kind for fault in faults}
+    assert commands.ran == [list(status.READ_POOLS)]  # nothing that could wait for the pool's disks
+
+
+@pytest.mark.parametrize("kernel_says", ["DEGRADED\n", "TRANSITIONING\n", "", None])
+def test_pool_that_the_kernel_does_not_call_stopped_keeps_the_state_of_zpool_status(pool_being_rebuilt, kernel_says):
+    if kernel_says is not None:
+        pool_being_rebuilt.write_text(kernel_says)
+    (pool,) = status.read_pools()
+    assert (pool.name, pool.state) == ("full", "DEGRADED")
 
 
 @pytest.mark.parametrize("said", ["null", "[]", "3", '"nonsense"'])
