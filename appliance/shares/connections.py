@@ -26,6 +26,9 @@ from appliance.shares.settings import PROTOCOLS, Protocol
 from appliance.system import accounts
 
 NFS_CLIENTS = Path("/proc/fs/nfsd/clients")
+# A client that has been silent for longer than its lease. The server keeps what it had open for a day or longer, until somebody
+# else needs that (Linux 5.19, NFSD4_COURTESY and NFSD4_EXPIRABLE). It has left: switched off, or gone elsewhere.
+NFS_LEFT = {"courtesy", "expirable"}
 MOST_FILES = 20  # of one connection
 MOST = 500  # connections
 LONGEST = 300
@@ -114,7 +117,7 @@ def smb_connections(answer: object) -> Iterator[Connection]:
 
 
 def nfs_connections(clients: Path = NFS_CLIENTS) -> Iterator[Connection]:
-    """Clients of version 4, as the kernel lists them; ``info`` and ``states`` are lines of ``key: value``."""
+    """Clients of version 4 that are there, as the kernel lists them; ``info`` and ``states`` are lines of ``key: value``."""
     try:
         found = sorted((one for one in clients.iterdir() if one.name.isdigit()), key=lambda one: int(one.name))
     except OSError:
@@ -125,6 +128,8 @@ def nfs_connections(clients: Path = NFS_CLIENTS) -> Iterator[Connection]:
             states = (client / "states").read_text(errors="replace")
         except OSError:
             continue  # it has just gone
+        if info.get("status", "").strip() in NFS_LEFT:
+            continue
         held = sorted({tidy_text(name) for name in re.findall(r'type: open,.*filename: "([^"]*)"', states)})
         machine = info.get("address", "").strip('" ').rpartition(":")[0].strip("[]")
         called = info.get("name", "").strip('" ')

@@ -90,6 +90,28 @@ def test_a_client_of_nfs_is_told_with_its_open_files(nfs_client):
     assert list(connections.nfs_connections(nfs_client.parent / "none")) == []
 
 
+@pytest.mark.parametrize(
+    ("state", "connected"),
+    [("confirmed", True), ("unconfirmed", True), ("courtesy", False), ("expirable", False)],
+)
+def test_client_of_nfs_that_left_long_ago_is_not_connected(nfs_client, state, connected):
+    """Since Linux 5.19 the server keeps what a silent client had open for a day or longer, until another needs it."""
+    left = INFO.replace("confirmed", state).replace("renew: 12", "renew: 80000")
+    (nfs_client / "info").write_text(left)
+    assert [one.id for one in connections.nfs_connections(nfs_client.parent)] == ["7"] * connected
+
+
+def test_client_of_nfs_that_has_left_needs_no_disconnecting(monkeypatch, nfs_client):
+    monkeypatch.setattr(connections, "NFS_CLIENTS", nfs_client.parent)
+    clients = nfs_client.parent
+    monkeypatch.setattr(connections, "read_connections", lambda _protocols: tuple(connections.nfs_connections(clients)))
+    (one,) = connections.nfs_connections(clients)
+    (nfs_client / "info").write_text(INFO.replace("confirmed", "courtesy"))
+    operation = EndConnection(protocol="nfs", id="7", who="", machine=one.machine)
+    assert run(operation).notes == ["It had ended already"]
+    assert (nfs_client / "ctl").read_text() == ""
+
+
 def test_a_client_of_netatalk_is_told_by_its_process(tmp_path, monkeypatch):
     process = tmp_path / "811"
     (process / "fd").mkdir(parents=True)
