@@ -319,7 +319,7 @@ def explain_failure(remote: Remote, error: Refused | Failed) -> Refused | Failed
         return error
     for pattern, what, advice in (
         (r"out of space|quota", Message("{root} on {host} is full", root=remote.root, host=remote.host), Message("Make room there. The next run goes on where this one stopped.")),
-        (r"dataset is busy|already.*being received", Message("{host} is still receiving an earlier copy", host=remote.host), Message("The next run tries again.")),
+        (r"partially-complete state|dataset is busy|already.*being received", Message("{host} is still receiving an earlier copy", host=remote.host), Message("The next run tries again.")),
         (r"cannot (receive|create|mount|unmount).*permission denied", Message("A right is missing on {host}", host=remote.host), join_messages([error.said, Message("As root there: zfs allow -u {user} create,mount,receive:append,userprop {root} (receive in place of receive:append where ZFS is older than 2.3.2)", user=remote.user, root=remote.root)])),
     ):  # fmt: skip
         if re.search(pattern, error.said):

@@ -329,12 +329,17 @@ def test_usable_token_goes_on_and_another_asks_for_help(there, monkeypatch):
     assert not any("-t" in sender for sender, _words in there.sent)
 
 
+# What 2.3.9 says while another ``zfs receive -s`` has the dataset (libzfs_sendrecv.c, EBUSY of a dataset with a token).
+BUSY = 'cannot receive resume stream: destination tank/attic/photos contains partially-complete state from "zfs receive -s".'
+
+
 @pytest.mark.parametrize(
     ("status", "said", "words"),
     [
         (1, "cannot receive new filesystem stream: out of space", "is full"),
         (1, "cannot receive: destination 'x' space quota exceeded", "is full"),
         (1, "cannot receive incremental stream: dataset is busy", "still receiving an earlier copy"),
+        (1, BUSY, "still receiving an earlier copy"),
         (1, "cannot receive new filesystem stream: permission denied", "A right is missing"),
         (255, "ssh: connect to host attic.lan port 22: Connection refused", "Nothing answers at attic.lan"),
         (255, "backup@attic.lan: Permission denied (publickey).", "does not let this box in"),
