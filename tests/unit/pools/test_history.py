@@ -136,6 +136,17 @@ def test_an_event_in_words(kind, fields, sentence, state):
     assert (found.sentence, found.state) == (sentence, state)
 
 
+def test_each_event_of_zfs_has_words_or_is_left_out():
+    """Listed from the headers of 2.3.9 (sys/fm/fs/zfs.h, sys/sysevent/eventdefs.h), without those that it never sends."""
+    kinds = recorded_text("zfs-event-classes-2.3.9.txt").split()
+    assert "sysevent.fs.zfs.scrub_start" in kinds
+    assert [
+        kind
+        for kind in kinds
+        if not kind.endswith(events.QUIET) and events.describe_event(kind, {}).sentence == "ZFS reported an event."
+    ] == []
+
+
 def test_the_counts_behind_an_event():
     fields = {"ZEVENT_VDEV_READ_ERRORS": "2", "ZEVENT_VDEV_WRITE_ERRORS": "0", "ZEVENT_VDEV_CKSUM_ERRORS": "9"}
     assert events.describe_event("ereport.fs.zfs.io", fields).detail == "2 read errors, 9 checksum errors"
