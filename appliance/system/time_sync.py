@@ -18,8 +18,12 @@ from appliance.message import Message
 
 LAST = Path("/run/systemd/timesync/synchronized")  # systemd-timesyncd.service(8): written whenever the clock was set
 OFFSET = re.compile(r"^\s*Offset: ([+-]?)(.+)$", re.MULTILINE)
-SPAN = re.compile(r"([\d.]+)(us|μs|µs|ms|s|min|h|d)\b")  # systemd.time(7), as timespans are written
-SECONDS = {"us": 1e-6, "μs": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+# systemd.time(7), as timespans are written: a month is a twelfth of a year, a year 365.25 days.
+SPAN = re.compile(r"([\d.]+)(us|μs|µs|ms|s|min|h|d|w|month|y)\b")
+SECONDS = {
+    "us": 1e-6, "μs": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0,
+    "month": 2629800.0, "y": 31557600.0,
+}  # fmt: skip
 
 
 class TimeSync(msgspec.Struct, frozen=True):
@@ -88,12 +92,17 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def parse_offset(text: str) -> float | None:
-    """The line ``Offset: +1min 2.5s`` of ``timedatectl timesync-status`` in seconds; None before the first answer."""
+    """The line ``Offset: +1min 2.5s`` of ``timedatectl timesync-status`` in seconds.
+
+    None before the first answer, and where a part of it is not understood.
+    """
     found = OFFSET.search(text)
     if not found:
         return None
     if found[2].strip() == "0":
         return 0.0
+    if SPAN.sub("", found[2]).strip():
+        return None  # a part that is not understood may be the largest
     parts = SPAN.findall(found[2])
     total = sum(float(number) * SECONDS[unit] for number, unit in parts)
     return (-total if found[1] == "-" else total) if parts else None

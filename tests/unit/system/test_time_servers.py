@@ -59,7 +59,18 @@ def test_another_time_service_is_seen_by_a_clock_that_is_set_without_timesyncd()
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("+23us", 23e-6), ("-1.5s", -1.5), ("+1min 2.5s", 62.5), ("0", 0.0), ("+2h 3min", 7380.0), ("soon", None)],
+    [
+        ("+23us", 23e-6),
+        ("-1.5s", -1.5),
+        ("+1min 2.5s", 62.5),
+        ("0", 0.0),
+        ("+2h 3min", 7380.0),
+        ("-1w 2d", -777600.0),
+        ("+1month 3w", 4444200.0),
+        ("+2y 1month", 65745000.0),
+        ("soon", None),
+        ("+2lustra 3s", None),
+    ],
 )
 def test_offset_is_read_in_each_unit(text, seconds):
     assert parse_offset(f"Offset: {text}\n") == (None if seconds is None else pytest.approx(seconds))
