@@ -131,7 +131,7 @@ def test_itself(row: BurnIn) -> None:
     elif not row.is_fresh:
         if abs(timezone.now() - row.wanted) > ANSWER_WITHIN:
             hold(row, Message("The disk does not answer. Look at its cables, then resume."))
-    elif row.left is not None:  # one is running, ours or another: a later reading says more
+    elif row.is_testing:  # one is running, ours or another: a later reading says more
         if row.read_at and abs(timezone.now() - row.read_at) > SILENT_AFTER:
             # Counted from now, because the box may have been off since then.
             change(row, wanted=timezone.now())

@@ -56,11 +56,11 @@ def store_reading(row: BurnIn, found: smart.Reading, at: datetime) -> int:
             return 0
         return BurnIn.objects.filter(pk=row.pk).update(reading={**row.reading, "asked": at.isoformat()})
     if found.asleep or not tells_anything(found):
-        reading = {**row.reading, "asleep": found.asleep, "left": None, "at": at.isoformat()}
+        reading = {**row.reading, "asleep": found.asleep, "left": None, "testing": False, "at": at.isoformat()}
         reading.pop("asked", None)
         return BurnIn.objects.filter(pk=row.pk).update(reading=reading)
     told = asdict(found)
-    kept = ("asleep", "counts", "passed", "temperature", "limit", "hours", "able")
+    kept = ("asleep", "counts", "passed", "temperature", "limit", "hours", "able", "testing")
     reading = {name: told[name] for name in kept} | {
         "at": at.isoformat(),
         "left": found.test_left,
@@ -75,18 +75,18 @@ def store_reading(row: BurnIn, found: smart.Reading, at: datetime) -> int:
 
 
 def tells_anything(found: smart.Reading) -> bool:
-    return bool(found.answered or found.tests or found.able or found.unable)
+    return bool(found.answered or found.tests or found.able or found.unable or found.testing)
 
 
 def is_lacking(row: BurnIn, found: smart.Reading) -> bool:
     """Whether the disk hangs, or no longer tells what it told at the beginning.
 
-    In a self-test its log and what is left are enough; elsewhere the figures are what matters.
+    In a self-test its log, or that one runs, is enough; elsewhere the figures are what matters.
     """
     if found.message.startswith(smart.UNANSWERED):
         return True
     if row.before.get("counts") and not found.counts:
-        return row.stage not in BurnIn.SELF_TESTS or not (found.tests or found.test_left is not None)
+        return row.stage not in BurnIn.SELF_TESTS or not (found.tests or found.testing)
     return bool(row.before.get("able")) and not tells_anything(found)
 
 

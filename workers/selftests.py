@@ -108,7 +108,7 @@ def known_disk(row: DiskRow, care: DiskCare, group: str) -> KnownDisk:
         group=group,
         able=bool(row.reading.get("able")) and care.tested and bool(row.fact.path),
         asleep=row.asleep,
-        running=row.reading.get("left") is not None,
+        running=bool(row.reading.get("testing")) or row.reading.get("left") is not None,
         short=care.short,
         long=care.long,
         ended=selftest_schedule.hours_since(tests, row.reading.get("hours")),

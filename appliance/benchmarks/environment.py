@@ -96,7 +96,7 @@ def running_selftests(paths: Iterable[str]) -> tuple[str, ...]:
             answer = selftest.read_selftests(path, "-n", "standby")
         except Failed:
             continue
-        if smart.test_left(answer) is not None:
+        if smart.is_testing(answer):
             found.append(Message("The disk {disk} was testing itself.", disk=link_label(path.rsplit("/", 1)[-1])))
     return tuple(found[:MOST_TOLD])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from appliance import names
-from appliance.disks import query, smart, standby
+from appliance.disks import query, smart_answer, standby
 from appliance.errors import Failed, Reason, Refused, explain_error
 from appliance.request import Exchange, Request, Send, as_facts
 
@@ -35,9 +35,11 @@ def query_smart(path: str) -> object:
     """
     gently = ["-n", "standby"] if standby.is_rotating(path) else []
     try:
-        return smart.parse_json(query.query_disk(path, ["smartctl", "--json", *gently, "-a", path], timeout=30).stdout)
+        return smart_answer.parse_json(
+            query.query_disk(path, ["smartctl", "--json", *gently, "-a", path], timeout=30).stdout
+        )
     except query.Silent as problem:
-        return smart.no_answer(explain_error(problem))
+        return smart_answer.no_answer(explain_error(problem))
     except Failed:
         return None
 

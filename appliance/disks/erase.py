@@ -24,7 +24,7 @@ from appliance import names
 from appliance.disks import query
 from appliance.disks.clear_labels import erase_step
 from appliance.disks.inventory import missing_disk
-from appliance.disks.smart import get_section, parse_count
+from appliance.disks.smart_answer import get_section, parse_count
 from appliance.disks.udev import reread_disks
 from appliance.errors import Bug, Failed, Reason
 from appliance.facts import vdev_state

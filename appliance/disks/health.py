@@ -91,26 +91,40 @@ COUNTS: dict[str, tuple[str, str, int, int]] = {
     "crc": (message_template("{value} transfer was damaged on the way, mostly by a cable."), message_template("{value} transfers were damaged on the way, mostly by a cable."), 10, 0),
 }  # fmt: skip
 TEST_KINDS: dict[str, str] = {"short": Message("short"), "long": Message("long"), "other": Message("own")}
-# What smartctl says of self-tests that failed, in small letters.
+PART_FAILED, UNKNOWN_PART_FAILED = Message("a part of it failed"), Message("a part of it failed, but the disk does not say which")  # fmt: skip
+FATAL = Message("it ended with a fatal or unknown error")
+# What smartctl says of self-tests that failed, in small letters and without marks at the end.
 FAILURES: dict[str, str] = {
-    text: text
-    for text in (
-        Message("completed: read failure"),
-        Message("completed: electrical failure"),
-        Message("completed: servo/seek failure"),
-        Message("completed: unknown failure"),
-        Message("completed: handling damage"),
-        Message("fatal or unknown error"),
-    )
+    "completed: read failure": Message("completed: read failure"),
+    "completed: electrical failure": Message("completed: electrical failure"),
+    "completed: servo/seek failure": Message("completed: servo/seek failure"),
+    "completed: unknown failure": Message("completed: unknown failure"),
+    "completed: handling damage": Message("completed: handling damage"),
+    "fatal or unknown error": FATAL,
+    "fatal or unknown test error": FATAL,
+    "completed: unknown failed segment": UNKNOWN_PART_FAILED,
+    "completed: failed segments": PART_FAILED,
+    "unknown error, incomplete": Message("an unknown error ended it early"),
+    "completed, segment failed": UNKNOWN_PART_FAILED,
+    "failed in first segment": Message("its first part failed"),
+    "failed in second segment": Message("its second part failed"),
+    "failed in segment": PART_FAILED,
 }
 MOST_USED = 255  # per cent: where NVMe's counter ends; firmware without the counter reports it too
 ACCEPTABLE = {*COUNTS, "used"}  # values that can be accepted
 # Seldom the disk's fault and never reset: only the growth since the disk was first seen counts.
 SINCE_FIRST_SEEN = ("crc", "timeouts")
+TOO_WARM = Message("It is warmer or colder than it should be.")
+# What a SCSI drive reports that is no failure of its own (``smart.WARNING_ALARMS``).
+ALARMS: dict[str, str] = {
+    "heat": TOO_WARM,
+    "humidity": Message("The air around it is too humid or too dry."),
+    "enclosure": Message("It reports a fault of its enclosure."),
+}
 # NVMe base specification, figure "SMART / Health Information", critical warning.
 WARNINGS: tuple[tuple[int, State, str], ...] = (
     (1, "failing", Message("Its spare memory is used up.")),
-    (2, "watch", Message("It is warmer or colder than it should be.")),
+    (2, "watch", TOO_WARM),
     (4, "failing", Message("It reports that it has become unreliable because of memory errors.")),
     (8, "failing", Message("It accepts no more writes and can only be read.")),
     (16, "failing", Message("Its protection against a power cut has failed.")),
@@ -210,6 +224,8 @@ def own_verdict_reasons(reading: Reading) -> Iterator[HealthReason]:
     yield from told
     if reading.passed is False and not told:
         yield HealthReason("failing", Message("It reports that it is failing."), "passed")
+    if reading.alarm:
+        yield HealthReason("watch", ALARMS[reading.alarm], f"alarm {reading.alarm}")
     for name in reading.failing:
         yield HealthReason(
             "failing", Message("Its value “{name}” is below the limit of its maker.", name=name), f"attribute {name}"
@@ -231,7 +247,7 @@ def selftest_reasons(reading: Reading) -> Iterator[HealthReason]:
 
 def failure_text(text: str) -> str:
     """Why a self-test failed, within a sentence."""
-    text = text.lower()
+    text = text.lower().rstrip(" ?->")
     return FAILURES.get(text, text) or Message("no reason given")
 
 

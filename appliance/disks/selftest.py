@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from appliance import names
-from appliance.disks import query, smart
+from appliance.disks import query, smart, smart_answer
 from appliance.disks.inventory import missing_disk
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
@@ -75,10 +75,10 @@ class StartSelfTest(Operation, tag="start-self-test"):
     def act(self, work: Work) -> None:
         """Start the test unless one runs. Bits 1 to 4 of smartctl's exit status say that the disk refused it (smartctl(8))."""
         answer = read_selftests(self.disk, *self.standby_options)
-        if smart.is_asleep(answer):
+        if smart_answer.is_asleep(answer):
             work.note(Message("The disk is sleeping and is not woken. It is tested another night."))
             return
-        if answer is not None and smart.test_left(answer) is not None:
+        if smart.is_testing(answer):
             raise Failed(Message("A self-test of this disk is under way already"))
         result = query.query_disk(self.disk, self.argv, timeout=60)
         if result.status & 7:
@@ -90,7 +90,7 @@ class StartSelfTest(Operation, tag="start-self-test"):
 
     def probe(self, step: str, facts: Facts) -> bool:
         answer = read_selftests(self.disk, *self.standby_options)
-        return answer is not None and smart.test_left(answer) is not None
+        return smart.is_testing(answer)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return Message("Look at the disk's health page: it says whether a test runs, and how the last one ended.")
@@ -99,4 +99,4 @@ class StartSelfTest(Operation, tag="start-self-test"):
 def read_selftests(path: str, *more: str) -> object:
     """The disk's answer about its self-tests; None where it gives none."""
     argv = ["smartctl", "--json", *more, "-c", "-l", "selftest", "--", path]
-    return smart.parse_json(query.query_disk(path, argv, timeout=60).stdout)
+    return smart_answer.parse_json(query.query_disk(path, argv, timeout=60).stdout)

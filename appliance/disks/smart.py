@@ -6,22 +6,29 @@ must neither raise an alert nor clear one.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from appliance.disks.smart_answer import (
+    COMMAND_FAILED,
+    clean_text,
+    exit_status,
+    get_rows,
+    get_section,
+    is_asleep,
+    parse_count,
+    parse_degrees,
+    smartctl_messages,
+)
 from appliance.message import Message, message_template
 
-# Sensors also report nonsense such as negative values, 0 or 255.
-COLDEST, HOTTEST = 1, 120  # °C
 COOLEST_LIMIT = 40  # °C: no drive's own limit is below
-OPEN_FAILED, COMMAND_FAILED = 2, 4  # bits of smartctl's exit status
 LARGEST_COUNT = 2**32  # more than any counter of bad sectors: a packed or nonsensical value (firmware says 2^64 − 1)
-LARGEST_FIGURE = 2**63  # what a database column can hold
 BYTE = 256
 
 # ATA attributes that are counted, by their number. Names and numbers: smartmontools' drivedb.h.
@@ -68,6 +75,7 @@ class Reading(msgspec.Struct, frozen=True):
     answered: bool = False
     asleep: bool = False
     passed: bool | None = None
+    alarm: str = ""  # one of WARNING_ALARMS: what a SCSI drive reports that is no failure of its own
     sure: bool = True  # whether "passed" came without a command that failed
     temperature: int | None = None
     limit: int | None = None  # °C, up to where the drive says that it works
@@ -80,71 +88,17 @@ class Reading(msgspec.Struct, frozen=True):
     unable: bool = False  # whether it says that it cannot
     logged: bool = False  # whether it told its log of self-tests, empty or not
     ata: bool = False  # whether it takes ATA commands, by itself or through its USB case
-    test_left: int | None = None  # per cent of a running self-test that are left
+    testing: bool = False  # whether a self-test runs
+    test_left: int | None = None  # per cent of it that are left; None also where the drive does not report it
     hours: int | None = None
     errors: int | None = None  # entries that the drive's error log has counted
     figures: tuple[SmartFigure, ...] = ()
     message: str = ""  # why it did not answer, in smartctl's words
 
 
-def parse_json(text: str) -> object:
-    """Parse smartctl's JSON; None where it is invalid or incomplete."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-def no_answer(words: str) -> object:
-    """An answer in smartctl's shape for a disk that gave none."""
-    return {"smartctl": {"messages": [{"string": words, "severity": "error"}]}}
-
-
-def get_section(answer: object, name: str) -> dict[str, Any]:
-    found = answer.get(name) if isinstance(answer, dict) else None
-    return found if isinstance(found, dict) else {}
-
-
-def get_rows(found: object) -> list[dict[str, Any]]:
-    return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
-
-
-def parse_count(found: object, below: int = LARGEST_FIGURE) -> int | None:
-    """A plausible count, else None: not a bool, not negative, below ``below``."""
-    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < below else None
-
-
-def parse_degrees(found: object, least: int = COLDEST) -> int | None:
-    """A plausible temperature in °C, else None."""
-    value = parse_count(found)
-    return value if value is not None and least <= value <= HOTTEST else None
-
-
 def read_temperature(answer: object) -> int | None:
     """The current temperature in °C; None where the drive reports none or nonsense."""
     return parse_degrees(get_section(answer, "temperature").get("current"))
-
-
-def smartctl_messages(answer: object) -> str:
-    """smartctl's own messages in one line."""
-    texts = [str(message.get("string", "")) for message in get_rows(get_section(answer, "smartctl").get("messages"))]
-    return clean_text(" ".join(texts), 300)
-
-
-def clean_text(text: object, longest: int) -> str:
-    """A drive's text without control characters, cut to ``longest``."""
-    return "".join(letter if letter.isprintable() else " " for letter in str(text))[:longest].strip()
-
-
-def exit_status(answer: object) -> int:
-    return parse_count(get_section(answer, "smartctl").get("exit_status")) or 0
-
-
-def is_asleep(answer: object) -> bool:
-    """Whether smartctl left the drive alone because it sleeps (``-n standby``: exit bit 1 and a message)."""
-    return bool(exit_status(answer) & OPEN_FAILED) and any(
-        word in smartctl_messages(answer).upper() for word in ("STANDBY", "SLEEP")
-    )
 
 
 def read_smart(answer: object) -> Reading:
@@ -160,7 +114,8 @@ def build_reading(answer: object) -> Reading:
     if is_asleep(answer):
         return Reading(asleep=True)
     passed = get_section(answer, "smart_status").get("passed")
-    passed = passed if isinstance(passed, bool) else None
+    alarm = scsi_alarm(answer) if passed is False else ""
+    passed = passed if isinstance(passed, bool) and not alarm else None
     counts = ata_counts(answer) | nvme_counts(answer) | scsi_counts(answer)
     counted = bool(counts.keys() - {"spare_limit"})
     # Where a command failed, smartctl says PASSED for want of anything else (ataprintmain.cpp, "based on an Attribute check").
@@ -168,8 +123,9 @@ def build_reading(answer: object) -> Reading:
     # Cases for USB say OK in SCSI's words for any disk that is in them. A disk of that kind itself counts something.
     hollow = passed is True and (not sure or get_section(answer, "device").get("protocol") == "SCSI")
     reading = Reading(
-        answered=counted or (passed is not None and not hollow),
+        answered=counted or (passed is not None and not hollow) or alarm in WARNING_ALARMS,
         passed=None if hollow and not counted else passed,
+        alarm=alarm if alarm in WARNING_ALARMS else "",
         sure=sure,
         temperature=read_temperature(answer),
         limit=parse_degrees(get_section(answer, "temperature").get("op_limit_max"), COOLEST_LIMIT),
@@ -184,15 +140,19 @@ def build_reading(answer: object) -> Reading:
         unable=set(selftest_abilities(answer)) == {False},
         logged=has_selftest_log(answer),
         ata=get_section(answer, "device").get("protocol") == "ATA",
+        testing=is_testing(answer),
         test_left=test_left(answer),
         hours=parse_count(get_section(answer, "power_on_time").get("hours"), LARGEST_COUNT),
         errors=parse_count(get_section(get_section(answer, "ata_smart_error_log"), "summary").get("count")),
         figures=(*ata_figures(answer), *nvme_figures(answer), *scsi_figures(answer))[:MOST_FIGURES],
         message=smartctl_messages(answer),
     )
-    if get_section(answer, "smart_support").get("enabled") is False:
-        return Reading(temperature=reading.temperature, message=SWITCHED_OFF)
-    return reading
+    if get_section(answer, "smart_support").get("enabled") is not False:
+        return reading
+    # A SCSI drive counts and tests itself all the same; only its own warnings are off, so that OK means nothing.
+    if not reading.ata and (counted or reading.tests or reading.testing):
+        return replace(reading, passed=None if passed else reading.passed)
+    return Reading(temperature=reading.temperature, message=SWITCHED_OFF)
 
 
 # --- ATA ------------------------------------------------------------------------------------------------------
@@ -251,8 +211,7 @@ def attribute_name(row: dict[str, Any]) -> str:
 
 
 KINDS = {1: "short", 2: "long", 0x81: "short", 0x82: "long"}
-# ATA's status of a test, its upper four bits: 0 passed, 1 and 2 stopped, 3 to 8 failed, 15 running (ACS-3, table 65).
-STOPPED = (1, 2)
+RUNNING = 15  # ATA's and SCSI's result of a test that has not ended
 
 
 def self_tests(answer: object) -> tuple[SelfTest, ...]:
@@ -263,13 +222,22 @@ def self_tests(answer: object) -> tuple[SelfTest, ...]:
     for row in table[:20]:
         status = get_section(row, "status")
         value = parse_count(status.get("value"))
-        if value is not None and value >> 4 == 15:
+        if value is not None and value >> 4 == RUNNING:
             continue
-        stopped = value is not None and value >> 4 in STOPPED
-        passed = None if stopped or not isinstance(status.get("passed"), bool) else bool(status["passed"])
         kind = KINDS.get(parse_count(get_section(row, "type").get("value")) or 0, "other")
-        found.append(SelfTest(kind, passed, clean_text(status.get("string", ""), 80), test_hours(row.get("lifetime_hours"))))  # fmt: skip
+        found.append(SelfTest(kind, ata_result(status), clean_text(status.get("string", ""), 80), test_hours(row.get("lifetime_hours"))))  # fmt: skip
     return tuple(found) or nvme_tests(answer) or scsi_tests(answer)
+
+
+def ata_result(status: dict[str, Any]) -> bool | None:
+    """Whether a test passed, by the upper four bits of ATA's status: 0 passed, 1 and 2 stopped, 3 to 8 failed (ACS-3, table 65).
+
+    smartctl leaves ``passed`` out also for 3, a fatal or unknown error (ataPrintSmartSelfTestEntry).
+    """
+    value, told = parse_count(status.get("value")), status.get("passed")
+    if value is None:
+        return told if isinstance(told, bool) else None
+    return True if value >> 4 == 0 else False if 3 <= value >> 4 <= 8 else None
 
 
 def test_hours(found: object) -> int | None:
@@ -288,16 +256,29 @@ def selftest_abilities(answer: object) -> list[bool]:
     """What the drive reports about supporting self-tests; a SCSI drive shows it only by having run one."""
     told = (
         get_section(get_section(answer, "ata_smart_data"), "capabilities").get("self_tests_supported"),
-        get_section(answer, "nvme_optional_admin_commands").get("self_test"),
+        get_section(answer, "nvme_optional_admin_commands").get("self_test"),  # since smartctl 7.5
+        bool(get_section(answer, "nvme_self_test_log"))
+        or None,  # 7.4 prints it only where the drive supports self-tests
         bool(get_section(answer, "scsi_self_test_0")) or None,
     )
     return [one for one in told if isinstance(one, bool)]
 
 
+def is_testing(answer: object) -> bool:
+    """Whether a self-test runs. A SCSI drive has its newest one without hours then; smartctl's JSON lacks what is left."""
+    newest = get_section(answer, "scsi_self_test_0")
+    ended = parse_count(get_section(newest, "power_on_time").get("hours"))
+    scsi = parse_count(get_section(newest, "result").get("value")) == RUNNING and not ended
+    nvme = parse_count(
+        get_section(get_section(answer, "nvme_self_test_log"), "current_self_test_operation").get("value")
+    )
+    return scsi or bool(nvme) or test_left(answer) is not None
+
+
 def test_left(answer: object) -> int | None:
     status = get_section(get_section(get_section(answer, "ata_smart_data"), "self_test"), "status")
     value, left = parse_count(status.get("value")), parse_count(status.get("remaining_percent"), 101)
-    if value is not None and value >> 4 == 15:
+    if value is not None and value >> 4 == RUNNING:
         return left if left is not None else (value & 15) * 10
     log = get_section(answer, "nvme_self_test_log")
     done = parse_count(log.get("current_self_test_completion_percent"))
@@ -359,6 +340,23 @@ def scsi_figures(answer: object) -> Iterator[SmartFigure]:
             yield SmartFigure(f"Errors corrected ({part})", number, str(number))
 
 
+# The additional sense code and qualifiers of exceptions that are no failure of the drive (SPC-5; scsiGetIEString of smartctl).
+SCSI_ALARMS = {
+    **dict.fromkeys([(0x0B, 0x01), *((0x0B, limit) for limit in range(0x0A, 0x0E))], "heat"),
+    **dict.fromkeys([(0x0B, limit) for limit in range(0x0E, 0x12)], "humidity"),
+    (0x0B, 0x02): "enclosure",
+    (0x5D, 0xFF): "trial",  # somebody tests whether such exceptions arrive
+}
+WARNING_ALARMS = ("heat", "humidity", "enclosure")
+
+
+def scsi_alarm(answer: object) -> str:
+    """What a SCSI drive reports, where that is no failure of its own; else empty. smartctl calls each of them not passed."""
+    told = get_section(get_section(answer, "smart_status"), "scsi")
+    code, qualifier = (parse_count(told.get(name), BYTE) for name in ("asc", "ascq"))
+    return "" if code is None or qualifier is None else SCSI_ALARMS.get((code, qualifier), "")
+
+
 SCSI_KINDS = {1: "short", 5: "short", 2: "long", 6: "long"}  # in the background, or with the disk taken up by it
 
 
@@ -368,7 +366,7 @@ def scsi_tests(answer: object) -> tuple[SelfTest, ...]:
     for number in range(20):
         row = get_section(answer, f"scsi_self_test_{number}")
         value = parse_count(get_section(row, "result").get("value"))
-        if value is not None and value != 15:
+        if value is not None and value != RUNNING:
             passed = True if value == 0 else False if 3 <= value <= 7 else None
             kind = SCSI_KINDS.get(parse_count(get_section(row, "code").get("value")) or 0, "other")
             text = clean_text(get_section(row, "result").get("string", ""), 80)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from appliance.disks import query, smart
+from appliance.disks import query, smart_answer
 from appliance.errors import Failed, Reason, Refused, explain_error
 from appliance.message import Message
 
@@ -39,11 +39,11 @@ def set_timer(path: str, minutes: int) -> str:
         result = query.query_disk(path, argv, timeout=30)
     except Failed as problem:
         return explain_error(problem)
-    answer = smart.parse_json(result.stdout)
-    if smart.is_asleep(answer):
+    answer = smart_answer.parse_json(result.stdout)
+    if smart_answer.is_asleep(answer):
         return ASLEEP
     if result.status & 7:
-        return smart.smartctl_messages(answer) or Message(
+        return smart_answer.smartctl_messages(answer) or Message(
             "It did not take the command. Its case or controller may not pass it on."
         )
     return TOLD

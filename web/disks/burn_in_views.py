@@ -206,6 +206,7 @@ def show_burn_in(request: HttpRequest, pk: str) -> HttpResponse:
             "stage": burn_in_report.STAGES[row.stage],
             "progress": Progress.objects.filter(job=row.job).first() if row.job else None,
             "left": row.left,
+            "testing": row.is_testing,
             "under_way": row.stage in BurnIn.SELF_TESTS and row.attempts and not row.text,
             "tested": len(results),
             "total": len(regions),

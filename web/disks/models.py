@@ -117,7 +117,7 @@ class BurnIn(RowWithMessages):
     wanted = models.DateTimeField(null=True)  # a reading from after this moment is waited for
     reading = models.JSONField(
         default=dict
-    )  # the newest: {"at", "asleep", "counts", "passed", "tests", "left", "able", …}; "asked": of a later one in vain
+    )  # the newest: {"at", "asleep", "counts", "passed", "tests", "testing", "left", "able", …}; "asked": of a later one in vain
     before = models.JSONField(default=dict)  # the first one that was not taken asleep
     log = models.JSONField(default=list)  # the drive's log of self-tests when the last one began
     tests = models.JSONField(default=dict)  # by kind: {"passed", "text"}
@@ -159,10 +159,15 @@ class BurnIn(RowWithMessages):
         return at is not None and self.wanted is not None and at > self.wanted
 
     @property
-    def left(self) -> int | None:
-        """Per cent of the self-test that are left; None where none runs, or nobody knows because the disk is not asked."""
+    def is_testing(self) -> bool:
+        """Whether a self-test runs; False also where nobody knows because the disk is not asked."""
         known = self.state in self.ACTIVE and self.stage in self.SELF_TESTS and self.is_fresh
-        return self.reading.get("left") if known else None
+        return known and (bool(self.reading.get("testing")) or self.reading.get("left") is not None)
+
+    @property
+    def left(self) -> int | None:
+        """Per cent of the running self-test that are left; None where the disk does not report it, and where none runs."""
+        return self.reading.get("left") if self.is_testing else None
 
     @property
     def name(self) -> str:

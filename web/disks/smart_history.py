@@ -197,6 +197,7 @@ def answer_columns(reading: Reading, verdict: DiskHealth) -> dict[str, Any]:
             "counts": reading.counts,
             "hours": reading.hours,
             "errors": reading.errors,
+            "testing": reading.testing,
             "left": reading.test_left,
             "able": reading.able,
             "ata": reading.ata,

@@ -59,7 +59,9 @@ class DiskRow(RowWithMessages, RowWithSaidFacts):
     )  # healthy, watch, failing, unknown; the last known while it sleeps
     reasons = models.JSONField(default=list)  # [state, text, count, value] of each
     latency = models.FloatField(null=True)  # ms for a request between the last two looks; null: too few to tell
-    reading = models.JSONField(default=dict)  # of the last answer: {"counts", "hours", "errors", "tests", "left"}
+    reading = models.JSONField(
+        default=dict
+    )  # of the last answer: {"counts", "hours", "errors", "tests", "testing", "left"}
 
     @property
     def label(self) -> str:

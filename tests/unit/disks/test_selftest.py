@@ -55,6 +55,12 @@ def test_a_disk_that_does_not_take_it_is_told(monkeypatch, status):
         StartSelfTest(disk=path_of(1)).act(Work())  # type: ignore[arg-type]
 
 
+def test_a_running_test_of_a_sas_disk_is_not_started_again(monkeypatch):
+    answering(monkeypatch, (0, '{"scsi_self_test_0": {"result": {"value": 15}, "self_test_in_progress": true}}'))
+    with pytest.raises(Failed, match="under way already"):
+        StartSelfTest(disk=path_of(1)).act(Work())  # type: ignore[arg-type]
+
+
 def test_a_disk_that_is_gone_is_refused():
     with expect_refusal("disk-missing"):
         checked_plan(StartSelfTest(disk=path_of(1)), Facts())

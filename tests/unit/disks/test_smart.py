@@ -18,6 +18,7 @@ from tests.unit.made import recorded
 # Recordings of real drives that are not part of the project; what they show is tested where they are at hand.
 ROOT = Path(__file__).parents[3]
 SAMPLES = next((found for up in (ROOT.parent, ROOT.parent.parent) if (found := up / "shared/smartctl-samples").exists()), None)  # fmt: skip
+PUBLISHED = recorded("smartctl-published.json")["answers"]
 
 
 def ata(*counts: tuple[int, int], model: str = "WDC WD20EARS-00MVWB0", **changes: Any) -> dict[str, Any]:
@@ -144,6 +145,9 @@ ASLEEP = {"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in S
     ("answer", "state"),
     [
         (ASLEEP, "asleep"),
+        ({"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in LOW POWER mode, exit(2)"}]}}, "asleep"),
+        ({"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in STANDBY BY TIMER mode, exit(2)"}]}}, "asleep"),
+        ({"smartctl": {"exit_status": 2, "messages": [{"string": "Sleep.Inc USB: open failed"}]}}, "unknown"),
         (None, "unknown"),
         ([], "unknown"),
         ("text", "unknown"),
@@ -155,7 +159,7 @@ ASLEEP = {"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in S
         ({"smart_support": {"available": True, "enabled": False}, "smart_status": {"passed": False}}, "unknown"),
         ({"ata_smart_attributes": {"table": [None, {"id": "5"}, {"id": 5, "raw": {"value": "8"}}]}}, "unknown"),
     ],
-)
+)  # fmt: skip
 def test_who_does_not_answer_is_unknown_and_neither_failing_nor_healthy(answer, state):
     assert verdict(answer).state == state
 
@@ -239,6 +243,93 @@ def test_a_sas_disk_that_failed_its_own_test_is_failing_until_it_passes():
     assert verdict(scsi((2, 15), (2, 4))).state == "failing"  # one is running, the last one failed
 
 
+def scsi_alarm(asc: int, ascq: int) -> dict[str, Any]:
+    """The published answer of a SAS disk with an informational exception, as scsiprint.cpp 7.4 prints it."""
+    status = {"passed": False, "scsi": {"asc": asc, "ascq": ascq, "ie_string": "a warning"}}
+    return PUBLISHED["sas-hitachi-7.3"] | {"smart_status": status}
+
+
+@pytest.mark.parametrize(
+    ("asc", "ascq", "state", "words"),
+    [
+        (0x0B, 0x01, "watch", "warmer or colder than it should be"),
+        (0x0B, 0x0A, "watch", "warmer or colder than it should be"),
+        (0x0B, 0x0D, "watch", "warmer or colder than it should be"),
+        (0x0B, 0x0E, "watch", "The air around it is too humid or too dry."),
+        (0x0B, 0x11, "watch", "The air around it is too humid or too dry."),
+        (0x0B, 0x02, "watch", "a fault of its enclosure"),
+        (0x5D, 0xFF, "healthy", ""),  # a test of the alarm itself
+        (0x0B, 0x03, "failing", "It reports that it is failing."),
+        (0x0B, 0x12, "failing", "It reports that it is failing."),
+        (0x5D, 0x10, "failing", "It reports that it is failing."),
+    ],
+)
+def test_only_an_alarm_about_a_sas_disk_itself_says_that_it_is_failing(asc, ascq, state, words):
+    found = verdict(scsi_alarm(asc, ascq))
+    assert found.state == state, found
+    assert words in found.text
+
+
+def test_a_warning_of_a_sas_disk_is_over_once_it_says_that_all_is_well():
+    assert after(scsi_alarm(0x0B, 0x01), PUBLISHED["sas-hitachi-7.3"]).state == "healthy"
+    assert after(scsi_alarm(0x5D, 0x10), scsi_alarm(0x0B, 0x01)).state == "failing"
+
+
+def test_a_sas_disk_that_tells_only_of_heat_is_not_unknown():
+    answer = {"device": {"protocol": "SCSI"}, "smart_status": scsi_alarm(0x0B, 0x01)["smart_status"]}
+    assert verdict(answer).state == "watch"
+
+
+def test_a_running_test_of_a_sas_disk_is_known_although_its_rest_is_not():
+    running = {"scsi_self_test_0": {"code": {"value": 2}, "result": {"value": 15, "string": "Self test in progress ..."}, "self_test_in_progress": True}}  # fmt: skip
+    found = smart.read_smart(PUBLISHED["sas-hitachi-7.3"] | running)
+    assert found.testing
+    assert found.test_left is None
+    assert not found.tests
+    assert not smart.read_smart(scsi((2, 0))).testing
+
+
+def test_switched_off_smart_hides_no_figures_of_a_sas_disk():
+    off = {"smart_support": {"available": True, "enabled": False}}
+    found = verdict(PUBLISHED["sas-hitachi-7.3"] | off | {"scsi_grown_defect_list": 56})
+    assert found.state == "watch"
+    assert "56 sectors" in found.text
+    assert verdict(scsi((2, 5)) | off).state == "failing"
+    assert verdict(PUBLISHED["sas-hitachi-7.3"] | off).text == health.UNSAID
+    assert "smartctl -s on" in verdict({"device": {"protocol": "SCSI"}, "smart_status": {"passed": True}} | off).text
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Completed: handling damage??", "completed: handling damage"),
+        ("Fatal or unknown test error", "it ended with a fatal or unknown error"),
+        ("Completed: unknown failed segment", "a part of it failed, but the disk does not say which"),
+        ("Completed, segment failed", "a part of it failed, but the disk does not say which"),
+        ("Completed: failed segments", "a part of it failed"),
+        ("Failed in segment", "a part of it failed"),
+        ("Failed in segment -->", "a part of it failed"),
+        ("Unknown error, incomplete", "an unknown error ended it early"),
+        ("Failed in first segment", "its first part failed"),
+        ("Failed in second segment", "its second part failed"),
+        ("", "no reason given"),
+    ],
+)
+def test_each_failure_of_a_self_test_is_said_in_plain_words(text, words):
+    assert health.failure_text(text) == words
+
+
+@pytest.mark.parametrize(
+    ("status", "passed"),
+    [(0x00, True), (0x10, None), (0x20, None), (0x30, False), (0x39, False), (0x40, False), (0x79, False), (0x80, False), (0x90, None)],
+)  # fmt: skip
+def test_a_self_test_of_an_ata_disk_is_judged_by_its_status(status, passed):
+    """ataPrintSmartSelfTestEntry of smartctl 7.4 prints no "passed" for 1, 2 and 3."""
+    told = passed if status >> 4 not in {1, 2, 3} else None
+    found = smart.read_smart(ata(ata_smart_self_test_log=log_of((2, status, told))))
+    assert [test.passed for test in found.tests] == [passed]
+
+
 @pytest.mark.skipif(SAMPLES is None, reason="the recordings of other drives are not at hand")
 @pytest.mark.parametrize(
     ("name", "state"),
@@ -264,19 +355,20 @@ def test_recordings_of_real_drives(name, state):
     ("answer", "able"),
     [
         (recorded("smartctl-qemu-ata-7.4.json"), True),
-        ({"nvme_optional_admin_commands": {"self_test": True}}, True),
+        ({"nvme_optional_admin_commands": {"self_test": True}}, True),  # since 7.5
+        (nvme() | {"nvme_self_test_log": {"current_self_test_operation": {"value": 0, "string": "No self-test in progress"}}}, True),  # 7.4
+        (nvme(), False),
         ({"nvme_optional_admin_commands": {"self_test": False}}, False),
         ({"scsi_self_test_0": {"code": {"value": 1}}}, True),
         ({"ata_smart_data": {"capabilities": {"self_tests_supported": "yes"}}}, False),
         (None, False),
     ],
-)
+)  # fmt: skip
 def test_only_a_disk_that_says_so_can_test_itself(answer, able):
     assert smart.read_smart(answer).able is able
 
 
 # --- what is not told any more ------------------------------------------------------------------------------
-PUBLISHED = recorded("smartctl-published.json")["answers"]
 TABLES = ("ata_smart_attributes", "ata_smart_self_test_log", "ata_smart_data", "ata_smart_error_log", "nvme_smart_health_information_log", "nvme_self_test_log", "scsi_grown_defect_list", "scsi_error_counter_log")  # fmt: skip
 
 

@@ -219,6 +219,12 @@ def test_page_says_what_is_left_of_a_selftest_only_while_the_disk_answers(web):
     assert "are left" not in text(web.get(address))
 
 
+def test_page_says_that_a_selftest_runs_whose_rest_is_unknown(web):
+    row = burn_ins_made.made(stage="long", wanted=timezone.now())
+    burn_ins_made.reading(row, testing=True)
+    assert "does not report how much of it is left" in text(web.get(f"/disks/burn-ins/{BURN_IN}/"))
+
+
 def test_report_of_a_clean_disk(web):
     row = burn_ins_made.finished()
     page = text(web.get(f"/disks/burn-ins/{BURN_IN}/"))

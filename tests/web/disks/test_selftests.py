@@ -93,6 +93,14 @@ def test_a_disk_that_is_left_out_is_not_tested_and_can_come_back(web, box):
     assert [job.subject.rsplit("/", 1)[-1] for job in selftests.begin_due_selftests(NIGHT)] == [DISK]
 
 
+def test_a_running_test_whose_rest_is_unknown_is_shown_and_no_other_begins(web, box):
+    smart_history.store_answers(dict.fromkeys(DiskRow.objects.all(), replace(WELL, testing=True)))
+    page = web.get(f"/disks/{DISK}/health/").content.decode()
+    assert "does not report how much of it is left" in page
+    assert "Start a long test" not in page
+    assert selftests.begin_due_selftests(NIGHT) == []
+
+
 def test_what_is_set_for_a_disk_while_its_test_begins_stays_set(box, monkeypatch):
     def set_meanwhile() -> None:
         DiskCare.objects.update(sleep=20, tested=False)

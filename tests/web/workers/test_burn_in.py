@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from appliance import agent_client
 from appliance.burn_in.regions import RegionResult
-from appliance.disks import query, smart
+from appliance.disks import query, smart_answer
 from appliance.errors import Failed
 from tests.reasons import codes_on_page
 from tests.unit.made import OLD, disk, path_of, recorded
@@ -29,7 +29,7 @@ State = BurnIn.State
 ANSWER = recorded("smartctl-qemu-ata-7.4.json")
 READ_DUE = burn_in_readings.read_due
 FAILING = {"smartctl": {"exit_status": 2, "messages": [{"string": "Smartctl open device failed", "severity": "error"}]}}
-HUNG = smart.no_answer(str(query.Silent(timezone.now())))
+HUNG = smart_answer.no_answer(str(query.Silent(timezone.now())))
 ASLEEP = {"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in STANDBY mode, exit(2)"}]}}
 
 
@@ -121,6 +121,25 @@ def test_a_selftest_that_left_nothing_is_started_again_and_given_up_in_the_end()
     reading(row)
     assert advance(row).stage == "long"
     assert row.tests["short"]["passed"] is None
+
+
+def test_a_running_selftest_is_awaited_although_the_disk_does_not_say_what_is_left():
+    row = burn_ins_made.made(attempts=1, stage="long", log=[], wanted=timezone.now())
+    for _later in range(3):
+        reading(row, testing=True)
+        advance(row)
+        assert (row.stage, row.job, row.is_testing, row.left) == ("long", None, True, None)
+    assert Job.objects.count() == 0
+    reading(row, tests=[{**PASSED, "kind": "long"}])
+    assert advance(row).stage == "write"
+
+
+def test_a_selftest_that_a_sas_disk_runs_is_kept_with_its_reading(answers):
+    sas = recorded("smartctl-published.json")["answers"]["sas-hitachi-7.3"]
+    row = burn_ins_made.made(wanted=timezone.now())
+    answers(sas | {"scsi_self_test_0": {"result": {"value": 15}, "self_test_in_progress": True}})
+    assert advance(row).is_testing
+    assert Job.objects.count() == 0
 
 
 def test_a_disk_without_selftests_is_written_to_all_the_same():
