@@ -93,7 +93,7 @@ def running_selftests(paths: Iterable[str]) -> tuple[str, ...]:
     found = []
     for path in dict.fromkeys(re.sub(r"-part[0-9]+$", "", path) for path in paths):
         try:
-            answer = selftest.read_selftests(path, "-n", "standby")
+            answer = selftest.read_selftests(path, wake=False)
         except Failed:
             continue
         if smart.is_testing(answer):

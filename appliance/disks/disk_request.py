@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from appliance import names
-from appliance.disks import query, smart_answer, standby
+from appliance.disks import power_mode, query, smart_answer, standby
 from appliance.errors import Failed, Reason, Refused, explain_error
 from appliance.request import Exchange, Request, Send, as_facts
 
@@ -33,11 +33,10 @@ def query_smart(path: str) -> object:
 
     Only what can sleep is left asleep. One that answers nothing says so in smartctl's shape.
     """
-    gently = ["-n", "standby"] if standby.is_rotating(path) else []
     try:
-        return smart_answer.parse_json(
-            query.query_disk(path, ["smartctl", "--json", *gently, "-a", path], timeout=30).stdout
-        )
+        if standby.is_rotating(path):
+            return smart_answer.parse_json(power_mode.read_if_awake(path, ["-a", path], timeout=30).stdout)
+        return smart_answer.parse_json(query.query_disk(path, ["smartctl", "--json", "-a", path], timeout=30).stdout)
     except query.Silent as problem:
         return smart_answer.no_answer(explain_error(problem))
     except Failed:

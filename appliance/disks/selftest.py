@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Literal
 
 from appliance import names
-from appliance.disks import query, smart, smart_answer
+from appliance.command import Result
+from appliance.disks import power_mode, query, smart, smart_answer
 from appliance.disks.inventory import missing_disk
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
@@ -74,13 +75,13 @@ class StartSelfTest(Operation, tag="start-self-test"):
 
     def act(self, work: Work) -> None:
         """Start the test unless one runs. Bits 1 to 4 of smartctl's exit status say that the disk refused it (smartctl(8))."""
-        answer = read_selftests(self.disk, *self.standby_options)
+        answer = read_selftests(self.disk, wake=self.wake)
         if smart_answer.is_asleep(answer):
             work.note(Message("The disk is sleeping and is not woken. It is tested another night."))
             return
         if smart.is_testing(answer):
             raise Failed(Message("A self-test of this disk is under way already"))
-        result = query.query_disk(self.disk, self.argv, timeout=60)
+        result = run_smartctl(self.disk, "-t", self.test, wake=self.wake)
         if result.status & 7:
             raise Failed(
                 Message("The disk did not take the self-test"),
@@ -89,14 +90,18 @@ class StartSelfTest(Operation, tag="start-self-test"):
         work.note(Message("The self-test has started. The disk's page shows its progress."))
 
     def probe(self, step: str, facts: Facts) -> bool:
-        answer = read_selftests(self.disk, *self.standby_options)
-        return smart.is_testing(answer)
+        return smart.is_testing(read_selftests(self.disk, wake=self.wake))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return Message("Look at the disk's health page: it says whether a test runs, and how the last one ended.")
 
 
-def read_selftests(path: str, *more: str) -> object:
+def read_selftests(path: str, *, wake: bool = True) -> object:
     """The disk's answer about its self-tests; None where it gives none."""
-    argv = ["smartctl", "--json", *more, "-c", "-l", "selftest", "--", path]
-    return smart_answer.parse_json(query.query_disk(path, argv, timeout=60).stdout)
+    return smart_answer.parse_json(run_smartctl(path, "-c", "-l", "selftest", wake=wake).stdout)
+
+
+def run_smartctl(path: str, *options: str, wake: bool) -> Result:
+    if not wake:
+        return power_mode.query_if_awake(path, [*options, "--", path], timeout=60)
+    return query.query_disk(path, ["smartctl", "--json", *options, "--", path], timeout=60)

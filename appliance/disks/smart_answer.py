@@ -65,3 +65,8 @@ def exit_status(answer: object) -> int:
 def is_asleep(answer: object) -> bool:
     """Whether smartctl left the drive alone because it sleeps (``-n standby``: exit bit 1 and a message)."""
     return bool(exit_status(answer) & OPEN_FAILED and SLEEP_MODE.search(smartctl_messages(answer)))
+
+
+def is_mode_unsure(answer: object) -> bool:
+    """Whether the drive counts as asleep only because it did not report its power mode: smartctl calls that SLEEP."""
+    return is_asleep(answer) and "Device is in SLEEP mode" in smartctl_messages(answer)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from appliance.disks import query, smart_answer
+from appliance.disks import power_mode, smart_answer
 from appliance.errors import Failed, Reason, Refused, explain_error
 from appliance.message import Message
 
@@ -34,9 +34,9 @@ def set_timer(path: str, minutes: int) -> str:
     The command would wake a sleeping disk, so it is not sent to one. Bits 1 to 4 of smartctl's exit status say that the
     drive refused the command (smartctl(8)).
     """
-    argv = ["smartctl", "--json", "-n", "standby", "-s", f"standby,{timer_value(minutes) or 'off'}", "--", path]
+    options = ["-s", f"standby,{timer_value(minutes) or 'off'}", "--", path]
     try:
-        result = query.query_disk(path, argv, timeout=30)
+        result = power_mode.query_if_awake(path, options, timeout=30)
     except Failed as problem:
         return explain_error(problem)
     answer = smart_answer.parse_json(result.stdout)
