@@ -188,7 +188,8 @@ def exact(size: int) -> str:
 @register.filter
 def used_of(used: int, total: int) -> str:
     """Used and whole space with the unit once where both have the same: ``5.1 of 8.2 TB``."""
-    (number, unit), whole = text_of(formatting.size_text(used)).split(" "), text_of(formatting.size_text(total))
+    number, _space, unit = text_of(formatting.size_text(used)).partition(" ")
+    whole = text_of(formatting.size_text(total))
     return (
         gettext("{number} of {whole}").format(number=number, whole=whole)
         if whole.endswith(f" {unit}")
