@@ -326,9 +326,9 @@ def test_disk_out_is_a_by_id_path():
 
 def test_property_of_a_folder_does_not_reach_those_below():
     raw = {PROPERTY: {"value": "x", "source": {"type": "INHERITED", "data": "tank"}}}
-    assert PROPERTY not in dict(status.kept_properties(raw))
+    assert PROPERTY not in dict(status.kept_properties(raw, {}))
     assert PROPERTY in dict(
-        status.kept_properties({PROPERTY: {"value": "x", "source": {"type": "LOCAL", "data": "-"}}})
+        status.kept_properties({PROPERTY: {"value": "x", "source": {"type": "LOCAL", "data": "-"}}}, {})
     )
     assert PROPERTY in status.KEPT
 

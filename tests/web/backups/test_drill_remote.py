@@ -334,7 +334,7 @@ def test_result_of_a_test_of_another_kind_is_not_taken_for_it():
     """A task keeps its key; what was found of copies in a pool says nothing of those elsewhere."""
     copied(TASK)
     job = rows.job(kind="drill-backup", subject="tank/photos", operation='{"key":"0123abcd"}')
-    line = f"{drill_base.PREFIX}{msgspec.json.encode(Rehearsal(**REHEARSAL)).decode()}"  # type: ignore[arg-type]
+    line = f"{drill_base.PREFIX}{msgspec.json.encode(Rehearsal(**REHEARSAL)).decode()}"
     Job.objects.filter(pk=job.pk).update(state=Job.State.DONE, finished=timezone.now(), log=[line])
     backups.start_due_backups()
     assert only().proof.drilled is None
