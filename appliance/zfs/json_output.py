@@ -18,6 +18,7 @@ from typing import Any
 
 from appliance import command
 from appliance.errors import Failed
+from appliance.formatting import names_text
 from appliance.message import Message
 
 log = logging.getLogger(__name__)
@@ -59,7 +60,7 @@ def read_json(argv: Sequence[str], *, timeout: float, may_be_empty: bool = False
     places: list[str] = []
     restored: dict[str, Any] = restore_text(found, places)
     if places:
-        warn_once(f"{what}: not UTF-8, so shown with {REPLACEMENT}: {'; '.join(places[:MOST_NAMED])}")
+        warn_once(f"{what}: not UTF-8, so shown with {REPLACEMENT}: {names_text(places, MOST_NAMED, '; ')}")
     return restored
 
 

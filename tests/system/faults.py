@@ -39,7 +39,7 @@ GROUPS = (
     ("activities", "properties", "accounts", "sleep", "targets", "tick-sweeps", "upkeep-jobs"),
     ("datasets", "disks", "groups", "latency", "remotes", "receivers", "tick-policies", "upkeep-sessions"),
     ("snapshots", "services", "edits", "caching", "imports", "tick-backups", "tick-burn-ins"),
-    ("shares", "smb-policy", "reports", "alerts", "disk-alerts", "tick-self-tests"),
+    ("shares", "smb-policy", "reports", "alerts", "disk-alerts", "tick-self-tests", "new-disks"),
     ("tick-facts", "tick-jobs", "run-temperatures"),
     ("run-facts", "tick-temperatures", "tick-housekeeping", "tick-received"),
     ("tick-events", "run-alerts", "tick-mail", "run-housekeeping"),

@@ -568,7 +568,7 @@ def test_after_kill_9_with_nothing_made_it_is_interrupted_and_the_name_is_free(k
     follow(JOB, box, sent.append)
     outcome = sent[-1]["outcome"]
     assert (outcome["state"], outcome["done"]) == ("interrupted", [])
-    assert "tank is not there" in outcome["text"]
+    assert "tank was not created" in outcome["text"]
     assert [*paths.SECRETS.iterdir(), *paths.JOBS.iterdir()] == []
 
 

@@ -75,7 +75,7 @@ def gentler_ways(found: Facts, number: int = 1) -> str:
 
 
 def test_rollback_names_gentler_ways_that_are_possible():
-    assert "restore those" in gentler_ways(shared(1))
+    assert "restore them from there" in gentler_ways(shared(1))
     assert "make a folder from the snapshot" in gentler_ways(shared(1))
     disk = shared(1)
     disk = replace(disk, shares=(), datasets=tuple(replace(one, kind="volume") for one in disk.datasets))
@@ -92,7 +92,7 @@ def test_rollback_of_copy_names_ways_that_are_possible_for_a_copy(kind, original
     said = gentler_ways(found)
     assert f"“Restore this {'volume' if kind == 'volume' else 'folder'}” on the page of the copy" in said
     assert "make a folder" not in said and "make a volume" not in said
-    assert ("restore those" in said) is files
+    assert ("restore them from there" in said) is files
 
 
 def test_copy_is_not_put_back_further_because_no_run_destroys_what_it_has():
