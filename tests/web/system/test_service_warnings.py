@@ -227,7 +227,6 @@ def test_a_row_that_cannot_be_read_takes_no_page_down_and_is_named(web, box):
     assert web.get("/users/").status_code == 200
 
 
-
 def test_a_form_that_is_too_old_has_a_page_that_says_so(strict, box):
     text = text_of(strict.post("/users/new/", {"name": "ben"}))
     assert "This form is too old" in text
