@@ -15,8 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from appliance.pools.vdevs import retry
-from deploy.image.machine import Machine, MachineError, wait_for
+from deploy.image.machine import Machine, wait_for
 
 NAME, PASSWORD = "admin", "correct horse battery"
 # Signing in costs an emulated box seven seconds: the cookies of whoever set it up are kept in it, and saved with its states.
@@ -210,18 +209,21 @@ def disk_paths(appliance: Machine, *bays: int) -> list[str]:
     ]
 
 
+# As the product runs it: udev, which would take the new partitions away for a moment, is kept from these disks meanwhile.
+RUN_ZPOOL = """
+import sys
+from appliance import command
+from appliance.pools.vdevs.retry import run_with_udev_retry
+try:
+    run_with_udev_retry(["zpool", *sys.argv[1:]], timeout=240)
+except command.CommandFailed as failed:
+    sys.exit(failed.said)
+"""
+
+
 def run_zpool(appliance: Machine, *words: str) -> None:
-    """``zpool`` by hand, again where the partition it has just made was away for a moment (appliance/pools/vdevs/retry.py)."""
-    for _again in range(retry.TIMES - 1):
-        try:
-            appliance.run("zpool", *words)
-            break
-        except MachineError as failed:
-            if not any(text in str(failed) for text in retry.BRIEF):
-                raise
-            appliance.run("udevadm", "settle")
-    else:
-        appliance.run("zpool", *words)
+    """``zpool`` by hand, for what partitions disks."""
+    appliance.run("/opt/larder/venv/bin/python", "-I", "-c", RUN_ZPOOL, *words)
     appliance.run("udevadm", "settle")
 
 
