@@ -67,13 +67,15 @@ def remote(appliance: Machine, visitor: Visitor, photos: str) -> str:
 
 def add_computer(visitor: Visitor, there: Machine, host: str, port: int, host_key: str) -> str:
     """The page of a computer: added, its host key confirmed with the password, and set up by the commands that it shows."""
+    page_of_each = r"/backups/computers/[0-9a-f]{8}/"
+    others = set(re.findall(page_of_each, visitor.get("/backups/computers/").text))
     answer = visitor.post("/backups/computers/new/", host=host, port=port, user=USER, root=ROOT)
     found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
     assert found, answer.words
     assert visitor.ended(found[1]).startswith("Done.")
     page = visitor.wait_until("/backups/computers/", host, "not confirmed", timeout=90)
-    address = re.search(r"/backups/computers/[0-9a-f]{8}/", page.text)
-    assert address
+    address = sorted(set(re.findall(page_of_each, page.text)) - others)
+    assert len(address) == 1, address
     said = visitor.get(address[0])
     its_own = there.run("ssh-keygen", "-lf", host_key).split()[1]
     assert its_own in said.words

@@ -173,7 +173,7 @@ def plug_again(appliance: Machine, cellar: Machine) -> None:
     wait_for("the other box to answer", lambda: answers(appliance), timeout=60)
 
 
-def test_computer_with_ssh_and_zfs_alone_gets_a_folder(appliance, visitor, cellar, paired):
+def test_computer_with_ssh_and_zfs_alone_gets_a_folder(appliance, visitor, cellar, photos):
     """Set up by the commands that the page shows, on a box that has never heard of the first."""
     appliance.run("zfs", "create", "tank/letters")
     appliance.shell("echo dear > /tank/letters/one; sync")
