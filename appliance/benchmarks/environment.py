@@ -158,11 +158,6 @@ def lost_devices(pools: Iterable[Pool], name: str) -> tuple[str, ...]:
     return tuple(one.name for one in devices if one.state not in vdev_state.HEALTHY)
 
 
-def is_suspended(pool: str) -> bool:
-    """Whether a pool is suspended because a disk does not answer: then writes never return."""
-    return "SUSPENDED" in "".join(kstat.read_texts([kstat.KSTAT / pool / "state"]))
-
-
 def read_memory_limit() -> int:
     """Maximum of the ARC in bytes."""
     return kstat.read_kstat().memory

@@ -11,6 +11,7 @@ from appliance.errors import Failed
 from appliance.formatting import rate_text
 from appliance.message import Message
 from appliance.operation import Work
+from appliance.zfs import kstat
 
 HOURS = 6 * 3600  # seconds: the longest that one run may take
 
@@ -26,7 +27,7 @@ def progress_reporter(target: BenchmarkTarget, work: Work, doing: str, expected:
     def look() -> None:
         nonlocal last
         work.stop_if_asked()
-        if target.case.makes_folder and environment.is_suspended(target.pool):
+        if target.case.makes_folder and kstat.is_stopped(target.pool):
             raise Failed(Message("The pool has stopped while it was measured, because a disk of it does not answer"))
         now = environment.read_io(devices)
         done = environment.io_between(last, now)

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from appliance import command
-from appliance.benchmarks import environment, workload_command, workloads
+from appliance.benchmarks import workload_command, workloads
 from appliance.disks.clear_labels import zero_ends
 from appliance.disks.erase import progress_text
 from appliance.errors import Failed, explain_error
@@ -27,7 +27,7 @@ from appliance.pools.vdevs.base import ashift_option, read_back
 from appliance.pools.vdevs.online_offline import can_do_without
 from appliance.rehearsal import disk_content
 from appliance.rehearsal.result import LONGEST_NAME, DiskOut, RehearsalResult, member_names, rehearsal_folder
-from appliance.zfs import list_snapshots, mountpoints, private_mount, status, vdev_tree
+from appliance.zfs import kstat, list_snapshots, mountpoints, private_mount, status, vdev_tree
 from appliance.zfs.vdev_tree import Place
 
 LONG = 900  # seconds for a command on a whole pool
@@ -217,7 +217,7 @@ def wait_argv(pool: str) -> list[str]:
 
 
 def refuse_suspended(pool: str) -> None:
-    if environment.is_suspended(pool):
+    if kstat.is_stopped(pool):
         raise Failed(Message("The pool has stopped, because a disk of it does not answer"))
 
 

@@ -14,14 +14,13 @@ import pytest
 from msgspec.structs import replace
 
 from appliance import command
-from appliance.benchmarks import environment
 from appliance.disks import inventory, probe
 from appliance.errors import Cancelled, Failed
 from appliance.facts.box import Disk, LongWork, Pool, Use
 from appliance.facts.datasets import Dataset
 from appliance.rehearsal import steps
 from appliance.rehearsal.result import DiskOut
-from appliance.zfs import list_snapshots, mountpoints, private_mount, status
+from appliance.zfs import kstat, list_snapshots, mountpoints, private_mount, status
 from tests.unit.made import path_of
 from tests.unit.pools import shapes
 from tests.unit.pools.test_create import Working
@@ -103,7 +102,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Box:
     monkeypatch.setattr(private_mount, "reopen_for_reading", lambda *_given: os.open("/dev/null", os.O_RDONLY))
     monkeypatch.setattr(os, "scandir", files)
     monkeypatch.setattr(list_snapshots, "list_snapshots", lambda _names: iter(()))
-    monkeypatch.setattr(environment, "is_suspended", lambda _pool: False)
+    monkeypatch.setattr(kstat, "is_stopped", lambda _pool: False)
     monkeypatch.setattr(steps, "zero_ends", found.cleared.append)
     monkeypatch.setattr(probe, "inspect_member", lambda *_given: found.on_partition)
     monkeypatch.setattr(steps, "LOOKS", 1)
@@ -213,7 +212,7 @@ def test_progress_of_a_rebuild_has_the_words_of_a_replacement(machine, monkeypat
     machine.pool = replace(shapes.mirror(), work=(replace(DONE, state="running", ended=None, done=4 * 10**8),))
     steps.rebuild_reporter("tank", Telling())()
     assert told == ["Rebuilding tank: 40 %, estimating the time left"]
-    monkeypatch.setattr(environment, "is_suspended", lambda _pool: True)
+    monkeypatch.setattr(kstat, "is_stopped", lambda _pool: True)
     with pytest.raises(Failed, match="The pool has stopped"):
         steps.rebuild_reporter("tank", Telling())()
 
