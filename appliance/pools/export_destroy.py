@@ -169,13 +169,16 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
         kept = sum(one.used_by_snapshots for one in datasets)
         held = Message("holding {kept}", kept=size_text(kept))
         counted = Message("{count}, {held}", count=detail.snapshots, held=held) if detail else held
+        if without := bool(detail) and not detail.snapshots:
+            counted = Message("none")
         told: dict[str, str] = {Message("Folders"): str(len(folders))}
         if volumes:
             told[Message("Volumes")] = str(len(volumes))
         told |= {Message("Snapshots"): counted, **connection_facts(self.pool, facts)}
         return Plan(
             summary=Message(
-                "{pool} and everything in it is given up, and its disks are free for something else.", pool=self.pool
+                "{pool} and everything in it will be destroyed. Its disks can then be used for something else.",
+                pool=self.pool,
             ),
             steps=(
                 *shares_step(self.pool, facts, forget=True),
@@ -194,7 +197,10 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
                 **teardown.connected_computers(shares),
             },
             losses=tuple(self.losses(facts)),
-            warnings=(Message("Its snapshots are destroyed too: they are no backup."), *teardown.disk_warnings(shares)),
+            warnings=(
+                *(() if without else (Message("Its snapshots are destroyed too: they are no backup."),)),
+                *teardown.disk_warnings(shares),
+            ),
             undo=Message(
                 "It can be recovered with “Import a pool”, as long as nothing is written to its disks. A new pool on one of them ends that."
             ),

@@ -132,6 +132,8 @@ def latest_job(case: Replacement, now: pool_replacement.Situation) -> dict[str, 
 
 def estimate_of(case: Replacement, now: pool_replacement.Situation, box: Box) -> RebuildEstimate | None:
     """How long the rebuild will take, before it has begun; from then on its progress says that. Two queries."""
+    if case.closed:
+        return None
     pool = next((card.pool for card in box.cards if card.key == case.pool_guid), None)
     return rebuild_time.rebuild_estimate(pool, box) if pool and now.step in {"offline", "pull", "accept"} else None
 

@@ -201,6 +201,14 @@ def test_destroying_lists_what_goes_and_wants_the_name_typed():
     assert "recovered" in plan.undo
 
 
+def test_pool_without_snapshots_does_not_warn_of_them():
+    without = checked_plan(of(DestroyPool), facts(datasets=(dataset("tank"),), details=(replace(DETAIL, snapshots=0),)))
+    assert without.details["Snapshots"] == "none"
+    assert not without.warnings
+    unknown = checked_plan(of(DestroyPool), facts(datasets=(dataset("tank"),), details=()))
+    assert any("snapshots" in str(one) for one in unknown.warnings)
+
+
 def test_how_many_snapshots_there_are_makes_no_other_plan_and_another_folder_does():
     one = checked_plan(of(DestroyPool), facts())
     same = checked_plan(of(DestroyPool), facts(details=()))

@@ -395,6 +395,12 @@ def test_a_pool_that_is_gone_is_said_and_the_guidance_can_be_closed(web, case):
     assert "Closed before it was complete" in Replacement.objects.get().report
 
 
+def test_estimate_of_the_rebuild_is_for_a_replacement_that_is_still_to_come(web, case):
+    assert "an estimate" in page(web, case).text
+    web.post(f"/pools/replacements/{case.pk}/close/")
+    assert "an estimate" not in page(web, case).text
+
+
 def test_after_closing_the_same_disk_can_be_replaced_again(web, case):
     web.post(f"/pools/replacements/{case.pk}/close/")
     web.post(WHICH, {"vdev": "102"})
