@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.system import atomic_file
 from web.system import database
 
 ROOT = Path(__file__).parents[2]
@@ -247,6 +248,44 @@ def test_power_cut_at_any_step_of_restoring_leaves_a_way_on(settings, monkeypatc
             assert last > 2
             return
     raise AssertionError("it never came to its end")
+
+
+def test_power_cut_while_the_disk_is_full_does_not_lose_the_only_copy(settings, monkeypatch):
+    database.make_copy(settings, NOW)
+    not_a_database(settings)
+    real = Path.replace
+
+    def full(_source, target):
+        Path(target).write_bytes(b"part")
+        raise OSError(28, "No space left on device")
+
+    def cut(self, target):
+        if Path(target) == settings:
+            raise KeyboardInterrupt
+        return real(self, target)
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    monkeypatch.setattr(Path, "replace", cut)
+    with pytest.raises(KeyboardInterrupt):
+        database.ensure_sound(settings, NOW)
+    monkeypatch.setattr(Path, "replace", real)
+    assert database.ensure_sound(settings, NOW) is not None
+    assert words(settings) == {"first"}
+
+
+def test_power_cut_cannot_bring_the_log_of_the_damaged_database_back_beside_the_copy(settings, monkeypatch):
+    """SQLite would replay it into the copy. A renaming is on the disk for certain once both folders are synced."""
+    database.make_copy(settings, NOW)
+    not_a_database(settings)
+    log = settings.with_name("settings.sqlite3-wal")
+    log.write_bytes(b"a log of the damaged one")
+    synced: list[tuple[Path, bool, bool]] = []
+    monkeypatch.setattr(atomic_file, "sync_folder", lambda path: synced.append((path, log.exists(), settings.exists())))
+    found = database.ensure_sound(settings, NOW)
+    assert found is not None
+    for folder in (Path(found.kept), settings.parent):
+        assert (folder, False, False) in synced, "synced with the log moved away and no copy in its place yet"
+    assert words(settings) == {"first"}
 
 
 # --- copies -----------------------------------------------------------------------------------------------------

@@ -207,9 +207,7 @@ def ensure_sound(database: Path, now: datetime) -> Notice | None:
 def restore_copy(database: Path, now: datetime, reason: str) -> Notice:
     """Move the database aside and put a copy in its place, or nothing where no copy is good. The notice is written first."""
     good = next((one for one in list_copies(database) if not unsound(one.path)), None)
-    new = database.with_name("settings.sqlite3.new")
-    if good:
-        place_copy(good.path, new)
+    ready = prepare_copy(good.path, database.with_name("settings.sqlite3.new")) if good else None
     parts = [path for path in parts_of(database) if path.exists()]
     kept = place_for_damaged(database, now) if parts else None
     found = Notice(at=now, reason=reason, kept=str(kept or ""), copy=good.made if good else None)
@@ -218,9 +216,11 @@ def restore_copy(database: Path, now: datetime, reason: str) -> Notice:
         # The database goes first: what SQLite keeps beside it counts for nothing without it.
         for path in parts:
             path.replace(kept / path.name)
+        # Both folders, before the copy comes: SQLite would replay an old log that a power cut had brought back beside it.
         atomic_file.sync_folder(kept)
-    if good:
-        new.replace(database)
+        atomic_file.sync_folder(database.parent)
+    if ready:
+        ready.replace(database)
     atomic_file.sync_folder(database.parent)
     log.error("%s %s", found.headline, found.meaning)
     return found
@@ -233,14 +233,19 @@ def unsound(path: Path) -> str:
         return str(problem)
 
 
-def place_copy(copy: Path, new: Path) -> None:
-    """A copy under a new name; where the disk has no room for a second one, the copy itself."""
+def prepare_copy(copy: Path, new: Path) -> Path:
+    """The file that can take the database's place: ``new``, or the copy itself where the disk has no room for a second one.
+
+    That one keeps its name until then, so that the next start finds it after a power cut.
+    """
     try:
         shutil.copyfile(copy, new)
         new.chmod(0o600)
         sync_file(new)
     except OSError:
-        copy.replace(new)
+        new.unlink(missing_ok=True)
+        return copy
+    return new
 
 
 def place_for_damaged(database: Path, now: datetime) -> Path:
