@@ -139,6 +139,8 @@ def count(failed: int) -> None:
 
 
 def wait_text(seconds: float) -> str:
+    if seconds < 1:
+        return Message("1 second")
     return (
         Message("{count} seconds", count=int(seconds) + 1)
         if seconds < 90

@@ -99,6 +99,14 @@ def test_wrong_passwords_are_throttled_for_longer_each_time_and_even_the_right_o
     assert proof.tries() == (0, 0.0)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.2, "1 second"), (1.0, "2 seconds"), (89.9, "90 seconds"), (90, "2 minutes"), (300, "6 minutes")],
+)
+def test_wait_after_wrong_passwords_is_counted_in_plain_words(seconds, text):
+    assert proof.wait_text(seconds) == text
+
+
 def test_a_clock_that_is_put_back_keeps_nobody_out_for_longer(monkeypatch):
     clock = [10**9]
     monkeypatch.setattr(time, "time", lambda: clock[0])
