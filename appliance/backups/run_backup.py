@@ -25,7 +25,7 @@ from appliance.errors import Failed, Reason, Refused, explain_error
 from appliance.facts import user_properties
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Dataset
-from appliance.message import Message
+from appliance.message import Message, join_messages
 from appliance.operation import Plan, Step, Work, never
 from appliance.recovery import refresh
 from appliance.zfs import kstat
@@ -164,10 +164,10 @@ class RunBackup(BackupOperation, tag="run-backup"):
             self.mark_copy(run, copy, work)
         failures = list(run.failures.values())
         if failures:
-            more = Message(" And {number} more.", number=len(failures) - NAMED) if len(failures) > NAMED else ""
+            more = Message("And {number} more.", number=len(failures) - NAMED) if len(failures) > NAMED else ""
             raise Failed(
                 Message("{count} of {count_2} folders were not copied", count=len(failures), count_2=count),
-                " ".join(failures[:NAMED]) + more,
+                join_messages([*failures[:NAMED], more]),
             )
         work.note(Message("All folders were copied: {count}.", count=count))
         if run.record:

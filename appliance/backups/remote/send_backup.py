@@ -27,7 +27,7 @@ from appliance.backups.run_snapshot import take_snapshot
 from appliance.backups.stream import NotReceived
 from appliance.backups.tasks import BackupTask
 from appliance.backups.transfer import find_snapshot, run_transfer, send_flags
-from appliance.errors import Failed, Reason, Refused
+from appliance.errors import Failed, Reason, Refused, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset, Snapshot
 from appliance.facts.pool_reasons import stopped_pool
@@ -233,8 +233,8 @@ class SendBackup(Operation, tag="send-backup"):
                 run_transfer(work, copy, wanted)
                 let_go_here(work, copy, wanted)
             except (Refused, Failed) as error:
-                plain = explain_failure(remote, error)
-                run.failures[one.guid] = f"{one.name}: {plain}"
+                plain = explain_error(explain_failure(remote, error))
+                run.failures[one.guid] = Message("{dataset}: {error}", dataset=one.name, error=plain)
                 work.note(run.failures[one.guid])
                 if isinstance(error, Refused):
                     withdraw(work, copy)
@@ -251,10 +251,10 @@ class SendBackup(Operation, tag="send-backup"):
             work.note(Message("{complete}{mark_text}", complete=COMPLETE, mark_text=mark.text))
         failures = list(run.failures.values())
         if failures:
-            more = Message(" And {number} more.", number=len(failures) - NAMED) if len(failures) > NAMED else ""
+            more = Message("And {number} more.", number=len(failures) - NAMED) if len(failures) > NAMED else ""
             raise Failed(
                 Message("{count} of {count_2} folders were not copied", count=len(failures), count_2=count),
-                " ".join(failures[:NAMED]) + more,
+                join_messages([*failures[:NAMED], more]),
             )
         work.note(Message("All folders were copied: {count}.", count=count))
         if run.record:

@@ -18,9 +18,10 @@ from appliance.backups.set_backup import SetBackup
 from appliance.backups.stream import NotReceived
 from appliance.backups.tasks import BackupTask
 from appliance.command import CommandFailed, Result
-from appliance.errors import Failed, Refused
+from appliance.errors import Failed, Refused, explain_error
 from appliance.facts.datasets import Bookmark, Snapshot
 from appliance.facts.remote import Remote, fingerprint_of
+from appliance.message import words_of
 from appliance.operation import checked_plan
 from appliance.system import paths
 from appliance.zfs import libzfs, list_snapshots
@@ -301,6 +302,16 @@ def test_one_folder_that_fails_does_not_keep_the_other_from_being_copied(there):
     with pytest.raises(Failed, match="1 of 2 folders were not copied"):
         run()
     assert there.sent[0][1] == "receive photos 5 large"
+
+
+def test_every_failure_of_a_run_can_be_translated(there):
+    """Joined as plain text they stay English on a Dutch page."""
+    there.error_of_stream = "cannot receive: out of space"
+    with pytest.raises(Failed) as caught:
+        run()
+    words = {"{root} on {host} is full": "{root} op {host} is vol"}
+    dutch = words_of(explain_error(caught.value), lambda text: words.get(text, text))
+    assert dutch.count("tank/attic op attic.lan is vol") == 2
 
 
 def test_volume_that_zfs_takes_no_snapshot_of_keeps_no_folder_from_being_copied(there):

@@ -15,10 +15,11 @@ from appliance.backups.run_backup import RunBackup
 from appliance.backups.tasks import BackupTask
 from appliance.backups.unchanged import is_unchanged
 from appliance.command import CommandFailed
-from appliance.errors import Failed, Reason, Refused
+from appliance.errors import Failed, Reason, Refused, explain_error
 from appliance.facts import user_properties
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Dataset, Property, Snapshot
+from appliance.message import Message, words_of
 from appliance.operation import Step, checked_plan
 from appliance.zfs import kstat, libzfs, list_snapshots
 from tests.unit.made import box, dataset, disk
@@ -256,6 +257,25 @@ def test_run_marks_up_to_when_its_copies_are_complete_but_for_those_that_failed(
     assert mark and mark.run == "2026.11.22-02.00.00"
     assert mark.complete_since(5) == START + timedelta(days=2)
     assert mark.complete_since(11) is None
+
+
+def test_every_failure_of_a_run_can_be_translated(monkeypatch):
+    """Joined as plain text they stay English on a Dutch page."""
+    zfs = Zfs(monkeypatch, run_backup.NAMED + 2)
+    zfs.written = {f"tank/photos/{number:03}": 4096 for number in range(run_backup.NAMED + 1)}
+
+    def fail(_work: object, one: DatasetCopy, _zone: object) -> int:
+        raise Failed(Message("The pool that receives has stopped"))
+
+    monkeypatch.setattr(run_backup, "run_copy", fail)
+    with pytest.raises(Failed) as caught:
+        zfs.go()
+    said = explain_error(caught.value)
+    assert str(said).endswith("tank/photos/004: The pool that receives has stopped And 1 more.")
+    words = {"The pool that receives has stopped": "Dicht.", "And {number} more.": "Plus {number}."}
+    dutch = words_of(said, lambda text: words.get(text, text))
+    assert dutch.count("Dicht.") == run_backup.NAMED
+    assert dutch.endswith("tank/photos/004: Dicht. Plus 1.")
 
 
 def test_what_is_somebody_elses_is_not_marked(monkeypatch):
