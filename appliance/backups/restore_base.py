@@ -260,6 +260,8 @@ class FolderRestore(SnapshotsOperation):
             return Message(
                 "{target} has everything, but is not ready. Start the restore again to finish it.", target=self.target
             )
+        if self.probe("place", facts):
+            return Message("Everything is in {target}. Mount those folders on their pages.", target=self.target)
         return Message("Nothing was restored. Start the restore again.")
 
     def clean_up(self, work: Work) -> None:

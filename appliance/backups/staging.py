@@ -23,11 +23,12 @@ from appliance.errors import Failed, Refused, explain_error
 from appliance.facts import user_properties
 from appliance.facts.copy_mark import CopyMark, is_continued, parse_copy_mark
 from appliance.facts.datasets import names_above
+from appliance.formatting import names_text
 from appliance.message import Message
 from appliance.operation import Work
 from appliance.shares.settings import ShareSetting
 from appliance.snapshots.policy import Policy
-from appliance.zfs import list_snapshots, mount, mountpoints, volmode
+from appliance.zfs import kstat, list_snapshots, mount, mountpoints, volmode
 
 SECONDS = 300
 MARK = CopyMark(0, raw=False).text  # a copy of nothing
@@ -131,7 +132,10 @@ class Staging(msgspec.Struct, frozen=True):
         return mark == first.properties[user_properties.COPY_OF] and has_arrived(first.place, first.guid)
 
     def put_in_place(self, work: Work) -> None:
-        """Rename, then make usable. Interrupted anywhere, it can be done again: the mark of the first goes last."""
+        """Rename, then make usable. Interrupted anywhere, it can be done again: the mark of the first goes last.
+
+        Raises Failed; at the end with the names of folders that could not be mounted, which keep no other from its place.
+        """
         if not self.is_placed():
             if missing := [one.source.name for one in self.parts if not has_arrived(one.target, one.guid)]:
                 raise Failed(
@@ -145,9 +149,9 @@ class Staging(msgspec.Struct, frozen=True):
             work.note(Message("{target} is there", target=self.target))
         if is_there(self.name):
             command.run(self.remove_argv, timeout=SECONDS)
-        closed = list[str]()
+        closed, unmounted = list[str](), list[str]()
         for one in self.parts:
-            self.open_one(one, closed, work)
+            self.open_one(one, closed, unmounted, work)
         for one in reversed(self.parts):
             self.note_access(one)
             command.run(["zfs", "inherit", user_properties.COPY_OF, one.place], timeout=SECONDS)
@@ -156,6 +160,11 @@ class Staging(msgspec.Struct, frozen=True):
                     Message("{place} still counts as a copy", place=one.place),
                     Message("Its mark could not be removed."),
                 )
+        if unmounted:
+            raise Failed(
+                Message("{target} was restored, but not all of it could be mounted", target=self.target),
+                Message("Left unmounted: {names}. The reasons are above.", names=names_text(unmounted, 5)),
+            )
 
     def note_access(self, one: Restored) -> None:
         """Say again who may use it, as the files themselves still do. The note names the dataset that it is of."""
@@ -173,16 +182,21 @@ class Staging(msgspec.Struct, frozen=True):
             known += [int(guid)] if guid else []
         return list(dict.fromkeys(known))
 
-    def open_one(self, one: Restored, closed: list[str], work: Work) -> None:
-        """Mount a folder, or have it mounted once it is unlocked; ``closed`` collects those whose files cannot be reached."""
+    def open_one(self, one: Restored, closed: list[str], unmounted: list[str], work: Work) -> None:
+        """Mount a folder, or have it mounted once it is unlocked; ``closed`` collects those whose files cannot be reached,
+        ``unmounted`` those that could not be mounted, with what is below them. Raises Failed where ZFS does not answer."""
         if one.is_volume:
             command.run(volmode.mode_argv(one.place), timeout=SECONDS)
+            return
+        if is_below(one.place, unmounted):  # whatever lies at the place of that one now is not where it belongs
+            unmounted.append(one.place)
+            work.note(Message("{place} is not mounted", place=one.place))
             return
         locked = copies.read_values(one.place, ("keystatus",)).get("keystatus") == "unavailable"
         if locked and one.raw and unlock_restored(one.place, self.guids_of_keys(one)):
             work.note(Message("{place} is unlocked with the key that this box stores", place=one.place))
             locked = False
-        if locked or not self.mountpoint or f"{one.place}/".startswith(tuple(f"{name}/" for name in closed)):
+        if locked or not self.mountpoint or is_below(one.place, closed):
             closed.append(one.place)
             command.run(mount.remember_argv(one.place), timeout=SECONDS)
             work.note(
@@ -191,7 +205,20 @@ class Staging(msgspec.Struct, frozen=True):
                 else Message("{place} is not mounted", place=one.place)
             )
             return
-        mount.mount_new(one.place, work)
+        try:
+            mount.mount_new(one.place, work)
+        except command.CommandTimedOut:
+            raise
+        except Failed as failed:
+            if kstat.is_stopped(one.place.split("/", 1)[0]):
+                raise
+            unmounted.append(one.place)
+            work.note(Message("{name} could not be mounted: {what}", name=one.place, what=failed.said or failed.what))
+
+
+def is_below(name: str, others: Collection[str]) -> bool:
+    """Whether a dataset is one of these or lies below one."""
+    return f"{name}/".startswith(tuple(f"{other}/" for other in others))
 
 
 def create_argv(name: str, noted: dict[str, str] | None = None) -> list[str]:

@@ -24,7 +24,7 @@ from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Dataset, Property, Snapshot
 from appliance.operation import Plan, checked_plan
 from appliance.snapshots import bookmarks
-from appliance.zfs import list_snapshots, mount, mountpoints
+from appliance.zfs import kstat, list_snapshots, mount, mountpoints
 from tests.reasons import expect_refusal
 from tests.unit.made import dataset
 from tests.unit.pools.test_create import Working
@@ -401,12 +401,12 @@ def test_restore_that_ended_while_it_got_its_name_is_finished(zfs, monkeypatch, 
         result = Zfs.run(zfs, argv, **more)
         if " ".join(argv).startswith(at) and not seen:
             seen.append(argv)
-            raise Failed("killed")
+            raise KeyboardInterrupt
         return result
 
     monkeypatch.setattr(command, "run", killed)
     monkeypatch.setattr(mount, "mount_dataset", lambda name, _work, **_more: killed(["mount", name]))
-    with pytest.raises(Failed):
+    with pytest.raises(KeyboardInterrupt):
         run(checked_plan(operation, facts_of()))
     assert seen
     now = facts_now(zfs)
@@ -416,6 +416,55 @@ def test_restore_that_ended_while_it_got_its_name_is_finished(zfs, monkeypatch, 
     assert len(zfs.streams) == 3
     after = facts_now(zfs)
     assert all(operation.probe(step, after) for step in ("prepare", "copy-101", "copy-103", "place"))
+
+
+def mount_fails(zfs: Zfs, monkeypatch: pytest.MonkeyPatch, error: Failed) -> None:
+    def mount_dataset(name: str, _work: Any, **_more: Any) -> None:
+        zfs.run(["mount", name])
+        if name == "tank/photos/trip 2019":
+            raise error
+
+    monkeypatch.setattr(mount, "mount_dataset", mount_dataset)
+
+
+def test_folder_that_cannot_be_mounted_leaves_out_no_other_and_is_named(zfs, monkeypatch):
+    said = "mount: /tank/photos/trip 2019: can't read superblock."  # made up for ZFS; the words are those of mount(8)
+    mount_fails(zfs, monkeypatch, command.CommandFailed(command.Result(("mount",), 32, "", said, 0)))
+    operation, work = restore(), Working()
+    with pytest.raises(Failed, match=r"tank/photos was restored, but .*: Left unmounted: tank/photos/trip 2019\."):
+        run(checked_plan(operation, facts_of()), work)
+    assert any("tank/photos/trip 2019 could not be mounted: mount: " in note for note in work.notes)
+    # The others are as after any restore; it stays out of use until somebody mounts it, and counts as no copy either.
+    assert zfs.own["tank/photos"] == zfs.own["tank/photos/secret"] == {"canmount": "on"}
+    assert zfs.own["tank/photos/trip 2019"] == {"canmount": "noauto"}
+    assert STAGE not in zfs.own
+    hint = operation.recovery_hint("place", facts_now(zfs))
+    assert "Nothing was restored" not in hint and "Mount those folders on their pages" in hint
+
+
+def test_folder_below_one_that_cannot_be_mounted_is_not_put_into_its_empty_place(zfs, monkeypatch):
+    below = f"{TRIP}/paris"
+    monkeypatch.setitem(WANTED, below, 104)
+    zfs.own[below], zfs.snapshots[below] = {"larder:copy-of": CopyMark(8, raw=False).text}, [104]
+    found = (*((one.name, one.guid) for one in SNAPSHOTS), (f"{below}@larder-backup-x", 104))
+    known = facts_of(copy_of(below, 58, 8), snapshots=(*SNAPSHOTS, snapshot(below, 104)))
+    mount_fails(zfs, monkeypatch, mountpoints.Blocked("There is something at /tank/photos/trip 2019 already"))
+    with pytest.raises(Failed, match=r"Left unmounted: tank/photos/trip 2019, tank/photos/trip 2019/paris\."):
+        run(checked_plan(restore(snapshots=found), known))
+    assert ["mount", "tank/photos/trip 2019/paris"] not in zfs.ran
+    assert zfs.own["tank/photos/trip 2019/paris"] == {"canmount": "noauto"}
+    assert zfs.own["tank/photos/secret"] == {"canmount": "on"}
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_restore_into_a_pool_that_no_longer_answers_ends_at_once_and_can_be_finished(zfs, monkeypatch, stopped):
+    monkeypatch.setattr(kstat, "is_stopped", lambda pool: stopped and pool == "tank")
+    late = command.CommandTimedOut(["mount"], 120, None)
+    mount_fails(zfs, monkeypatch, Failed("Input/output error") if stopped else late)
+    with pytest.raises(Failed, match="Input/output error" if stopped else "did not answer"):
+        run(checked_plan(restore(), facts_of()))
+    assert ["mount", "tank/photos/secret"] not in zfs.ran
+    assert "Start the restore again to finish it" in restore().recovery_hint("place", facts_now(zfs))
 
 
 def facts_now(zfs: Zfs) -> Facts:
