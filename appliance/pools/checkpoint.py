@@ -20,6 +20,7 @@ from appliance.pools.import_pool import CACHE
 from appliance.shares import teardown
 from appliance.zfs import libzfs, status
 from appliance.zfs import mount as zfs_mount
+from appliance.zfs.foreign_settings import Unsafe
 
 COSTS = Message(
     "While it is kept, no disk can be added to or taken from a mirror or removed from the pool, and what you delete frees no space."
@@ -193,7 +194,7 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
         # Where its folders are now they may be again; a pool from elsewhere may have had other places then.
         also = frozenset(one.mountpoint for one in facts.datasets if one.pool == self.pool and one.mounted)
         steps = [*shares_step(self.pool, facts, forget=False), export_step(self.pool)] if pool else []
-        left: list[str] = []  # what could not be mounted
+        left, unsafe = list[str](), Unsafe()  # left: what could not be mounted
         return Plan(
             summary=Message(
                 "Everything in {pool} becomes as it was on {moment}: files, folders, snapshots, settings.",
@@ -213,13 +214,13 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
                     "mount",
                     Message("Mount its folders where they are now"),
                     f"{zfs_mount.QUIET_TEXT}, for each folder that says otherwise\n{zfs_mount.mount_text('DATASET')}, for each folder\n{shlex.join(self.remember_argv())}",
-                    lambda work: self.mount(work, also, left),
+                    lambda work: self.mount(work, also, left, unsafe),
                 ),
                 Step(
                     "serve",
                     Message("Serve its shares again"),
                     "\n".join(teardown.publish_commands()),
-                    lambda work: self.serve(work, left),
+                    lambda work: self.serve(work, left, unsafe),
                 ),
             ),
             identity={**self.identity(), "taken": moment},
@@ -253,17 +254,18 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
     def remember_argv(self) -> list[str]:
         return ["zpool", "set", f"cachefile={CACHE}", self.pool]
 
-    def mount(self, work: Work, also: frozenset[str], left: list[str]) -> None:
+    def mount(self, work: Work, also: frozenset[str], left: list[str], unsafe: Unsafe) -> None:
         """Mount its folders, and import it at each start from now on; ``left`` gets those that could not be mounted."""
-        safe = zfs_mount.neutralise_properties(zfs_mount.foreign_properties(self.pool), self.pool, also)
-        zfs_mount.run_each(safe, work)
-        found = zfs_mount.foreign_properties(self.pool)
+        unsafe.run_each(zfs_mount.neutralise_properties(zfs_mount.foreign_properties(self.pool), self.pool, also), work)
+        found = unsafe.leave_out(zfs_mount.foreign_properties(self.pool), self.pool, work, also)
         left += zfs_mount.mount_all(found, self.pool, read_only=False, work=work, also=also)
-        command.run(self.remember_argv(), timeout=120)
+        if not unsafe.left:
+            command.run(self.remember_argv(), timeout=120)
 
-    def serve(self, work: Work, left: list[str]) -> None:
+    def serve(self, work: Work, left: list[str], unsafe: Unsafe) -> None:
         teardown.serve_datasets(status.read_datasets(), work.note)
         zfs_mount.note_left(left, work)
+        unsafe.refuse_left(self.pool)
 
     def probe(self, step: str, facts: Facts) -> bool:
         pool = facts.pool_of(self.guid)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from appliance.pools import discover
 from appliance.shares import approved
 from appliance.zfs import mount as zfs_mount
 from appliance.zfs import status
+from appliance.zfs.foreign_settings import Unsafe
 
 CACHE = "/etc/zfs/zpool.cache"
 LARGEST_GUID = 2**64 - 1
@@ -235,7 +236,7 @@ class ImportPool(Operation, tag="import-pool"):
 
     def plan_steps(self, found: Importable, home: str) -> list[Step]:
         """Import, mount, and unless it is read-only make its settings safe and import it at each start of the box."""
-        left: list[str] = []  # what could not be mounted
+        left, unsafe = list[str](), Unsafe()  # left: what could not be mounted
         steps = [
             Step(
                 "import",
@@ -254,7 +255,7 @@ class ImportPool(Operation, tag="import-pool"):
                         "Keep its folders below {home}, and let nothing of it share itself or run as root", home=home
                     ),
                     f"{zfs_mount.QUIET_TEXT}, for each folder that says otherwise\n{self.place_text}, for each folder that wants to be mounted outside {home}",
-                    lambda work: self.tame_folders(work, found.name),
+                    lambda work: unsafe.make_safe(self.name, work, former=found.name, everything=self.move_folders),
                     (self.name,),
                 )
             )
@@ -263,7 +264,7 @@ class ImportPool(Operation, tag="import-pool"):
                 "mount",
                 Message("Mount its folders"),
                 f"{zfs_mount.mount_text('DATASET')}, for each folder below {home}",
-                lambda work: self.mount(work, left),
+                lambda work: self.mount(work, left, unsafe),
                 (home,),
             )
         )
@@ -273,7 +274,7 @@ class ImportPool(Operation, tag="import-pool"):
                     "keep",
                     Message("Import it again at each start of the box"),
                     shlex.join(self.remember_argv()),
-                    lambda work: self.import_at_start(work, left),
+                    lambda work: self.import_at_start(work, left, unsafe),
                 )
             )
         return steps
@@ -337,23 +338,20 @@ class ImportPool(Operation, tag="import-pool"):
             if dataset.pool == self.name and dataset.guid in known:
                 approved.set_approved(dataset.guid, share=False)
 
-    def tame_folders(self, work: Work, former: str) -> None:
-        # First what would share itself: ZFS mounts such a folder as soon as its place is changed (libzfs_changelist.c).
-        zfs_mount.run_each(zfs_mount.safety_commands(zfs_mount.foreign_properties(self.name), self.name), work)
-        found = zfs_mount.foreign_properties(self.name)
-        zfs_mount.run_each(zfs_mount.move_commands(found, self.name, former=former, everything=self.move_folders), work)
-        zfs_mount.run_each(zfs_mount.neutralise_properties(zfs_mount.foreign_properties(self.name), self.name), work)
-
-    def mount(self, work: Work, left: list[str]) -> None:
+    def mount(self, work: Work, left: list[str], unsafe: Unsafe) -> None:
         """Mount its folders; ``left`` gets those that could not be."""
-        folders = zfs_mount.foreign_properties(self.name)
+        folders: Sequence[zfs_mount.Carried] = zfs_mount.foreign_properties(self.name)
+        if not self.read_only:  # then every mount is without rights
+            folders = unsafe.leave_out(folders, self.name, work)
+            left += unsafe.unmoved(folders)
         left += zfs_mount.mount_all(folders, self.name, read_only=self.read_only, work=work)
         if self.read_only:  # no step follows
             zfs_mount.note_left(left, work)
 
-    def import_at_start(self, work: Work, left: list[str]) -> None:
-        command.run(self.remember_argv(), timeout=120)
+    def import_at_start(self, work: Work, left: list[str], unsafe: Unsafe) -> None:
         zfs_mount.note_left(left, work)
+        unsafe.refuse_left(self.name)
+        command.run(self.remember_argv(), timeout=120)
 
     def probe(self, step: str, facts: Facts) -> bool:
         pool = facts.pool_of(self.guid)

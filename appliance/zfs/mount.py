@@ -196,13 +196,6 @@ def neutralise_properties(
             yield ["zfs", "set", "-u", *(f"{key}={value}" for key, value in wanted.items()), dataset.name]
 
 
-def run_each(commands: Iterable[list[str]], work: Work) -> None:
-    """Run the commands of one of the functions above, and note each. Raises Failed."""
-    for argv in commands:
-        command.run(argv, timeout=120)
-        work.note(" ".join(argv))
-
-
 def mounted_elsewhere(found: Iterable[Carried], pool: str) -> list[Carried]:
     """The datasets that would mount themselves outside the pool's own folder."""
     home = home_of(pool)

@@ -309,6 +309,32 @@ def test_going_back_stops_the_shares_lets_go_and_brings_in_with_nothing_mounted(
     assert plan.type_to_confirm == "tank"
 
 
+def test_going_back_with_a_folder_that_cannot_be_made_safe_mounts_and_serves_the_others_and_fails(
+    commands, monkeypatch
+):
+    found = (carried("tank"), carried("tank/a", "setuid", setuid="on"), carried("tank/b"))
+    mounted: list[str] = []
+    served: list[object] = []
+
+    def run(argv: list[str]) -> None:
+        if argv[-1] == "tank/a":
+            said = "cannot set property for 'tank/a': out of space"
+            raise command.CommandFailed(command.Result(tuple(argv), 1, "", said, 0.0))
+
+    commands.on_run = run
+    monkeypatch.setattr(mount, "foreign_properties", lambda _pool: found)
+    monkeypatch.setattr(mount, "mount_dataset", lambda name, _work, **_more: mounted.append(name))
+    monkeypatch.setattr(status, "read_datasets", lambda: ())
+    monkeypatch.setattr(teardown, "serve_datasets", lambda found, _note: served.append(found))
+    work, steps = Working(), {step.name: step for step in checked_plan(of(RewindCheckpoint), kept()).steps}
+    steps["mount"].run(work)
+    with pytest.raises(Failed, match=r"Not everything in tank could be made safe.*\(tank/a\): .*out of space"):
+        steps["serve"].run(work)
+    assert mounted == ["tank", "tank/b"]
+    assert served
+    assert not any(argv[:2] == ["zpool", "set"] for argv in commands.ran)
+
+
 def test_checkpoint_is_named_by_the_clock_of_the_box(monkeypatch):
     monkeypatch.setattr(schedule, "box_zone", lambda: ZoneInfo("Europe/Amsterdam"))
     assert "after 20 November 2026, 09:30" in checked_plan(of(RewindCheckpoint), kept()).losses[0].what
@@ -357,11 +383,13 @@ def test_after_going_back_folders_are_mounted_where_they_were_and_nowhere_else(c
         carried("tank/films", mountpoint="/films"),
         carried("tank/x", mountpoint="/etc", sharenfs="on"),
     )
-    monkeypatch.setattr(mount, "foreign_properties", lambda _pool: then)
+    quiet = ["zfs", "set", "-u", "sharenfs=off", "canmount=noauto", "tank/x"]
+    now = (*then[:2], carried("tank/x", mountpoint="/etc", canmount="noauto"))
+    monkeypatch.setattr(mount, "foreign_properties", lambda _pool: now if quiet in commands.ran else then)
     known = kept(datasets=(dataset("tank"), dataset("tank/films", mountpoint="/films")))
     step = next(step for step in checked_plan(of(RewindCheckpoint), known).steps if step.name == "mount")
     step.run(Working())
-    assert ["zfs", "set", "-u", "sharenfs=off", "canmount=noauto", "tank/x"] in commands.ran
+    assert quiet in commands.ran
     assert [argv[-1] for argv in commands.ran if argv[0] == "mount"] == ["tank/films", "tank"]
     assert commands.ran[-1] == ["zpool", "set", "cachefile=/etc/zfs/zpool.cache", "tank"]
 

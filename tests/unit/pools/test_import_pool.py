@@ -16,7 +16,9 @@ from appliance.operation import as_json, checked_plan
 from appliance.pools import discover
 from appliance.pools.import_pool import LONGEST_SEARCH, ImportPool
 from appliance.shares import approved
-from appliance.zfs import mount, status
+from appliance.zfs import kstat, mount, status
+from appliance.zfs.foreign_settings import Unsafe
+from appliance.zfs.mount import Carried
 from tests.reasons import expect_refusal
 from tests.unit.made import box, dataset, recorded_pool
 from tests.unit.pools.import_samples import GUID, REWIND, SEARCH, found
@@ -247,7 +249,7 @@ def test_an_agreement_to_share_that_was_about_another_disk_is_forgotten(read_onl
 def test_a_new_name_moves_its_own_folder_and_what_belongs_elsewhere_stays_unmounted(commands, monkeypatch):
     found = (carried("attic", mountpoint="/old"), carried("attic/x", mountpoint="/etc"))
     monkeypatch.setattr(mount, "foreign_properties", lambda _pool: found)
-    bring_in().tame_folders(Working(), "old")
+    Unsafe().make_safe("attic", Working(), former="old", everything=False)
     assert ["zfs", "set", "-u", "mountpoint=/attic", "attic"] in commands.ran
     assert ["zfs", "set", "-u", "canmount=noauto", "attic/x"] in commands.ran
 
@@ -286,7 +288,7 @@ def test_import_switches_off_sharing_before_any_place_is_changed(commands, monke
     """ZFS mounts a folder that shares itself as soon as its place is changed, wherever a link there leads."""
     found = (carried("attic", sharenfs="on"), carried("attic/x", mountpoint="/etc"))
     monkeypatch.setattr(mount, "foreign_properties", lambda _pool: found)
-    bring_in(move_folders=True).tame_folders(Working(), "attic")
+    Unsafe().make_safe("attic", Working(), former="attic", everything=True)
     assert commands.ran[0] == ["zfs", "set", "-u", "sharenfs=off", "attic"]
     assert ["zfs", "inherit", "mountpoint", "attic/x"] in commands.ran[1:]
 
@@ -314,6 +316,135 @@ def test_import_with_a_folder_that_cannot_be_mounted_is_kept_and_names_it_last(c
     assert ["mount", "attic/b"] in commands.ran
     assert (["zpool", "set", "cachefile=/etc/zfs/zpool.cache", "attic"] in commands.ran) is not read_only
     assert work.notes[-1] == "Left unmounted: attic/a. The reasons are above."
+
+
+# libzfs_dataset.c, zfs_valid_proplist: of a dataset that belongs to a container or a jail
+ZONED = "cannot set property for 'attic/a': 'sharenfs' cannot be set on dataset in a non-global zone"
+
+
+class Brought:
+    """Stands in for ZFS with an imported pool: settings and mounts take effect, but for the commands that fail."""
+
+    def __init__(self, commands: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.commands, self.found = commands, dict[str, Carried]()
+        self.failing: dict[tuple[str, str], Failed] = {}  # by dataset and property
+        self.mounted: list[str] = []
+        commands.on_run = self.run
+        monkeypatch.setattr(mount, "foreign_properties", lambda _pool: tuple(self.found.values()))
+        monkeypatch.setattr(mount, "mount_dataset", lambda name, _work, **_more: self.mounted.append(name))
+
+    def has(self, *datasets: Carried) -> None:
+        self.found = {one.name: one for one in datasets}
+
+    def run(self, argv: list[str]) -> None:
+        if argv[:2] == ["zfs", "inherit"] and (error := self.failing.get((argv[-1], argv[2]))):
+            raise error
+        if argv[:3] != ["zfs", "set", "-u"]:
+            return
+        wanted = dict(word.split("=", 1) for word in argv[3:-1])
+        if error := next((self.failing[argv[-1], key] for key in wanted if (argv[-1], key) in self.failing), None):
+            raise error
+        top = self.found[argv[-1]]
+        self.found[top.name] = replace(top, values={**top.values, **wanted}, own=top.own | wanted.keys())
+        for one in self.found.values():
+            heirs = {key: value for key, value in wanted.items() if self.source(one.name, key) == top.name}
+            self.found[one.name] = replace(one, values={**one.values, **heirs})
+
+    def source(self, name: str, key: str) -> str:
+        """The dataset whose setting this one has; its own for canmount, which is not inherited."""
+        while name and key not in self.found[name].own and key != "canmount":
+            name = name.rpartition("/")[0]
+        return name
+
+    def import_it(self, work: Working, **changes: Any) -> None:
+        for step in checked_plan(bring_in(**changes), facts()).steps[1:]:
+            step.run(work)
+
+    @property
+    def is_kept(self) -> bool:
+        return ["zpool", "set", "cachefile=/etc/zfs/zpool.cache", "attic"] in self.commands.ran
+
+
+@pytest.fixture
+def brought(commands, monkeypatch) -> Brought:
+    return Brought(commands, monkeypatch)
+
+
+def failed(said: str) -> Failed:
+    return command.CommandFailed(command.Result(("zfs",), 1, "", said, 0.0))
+
+
+def test_folder_that_cannot_be_made_safe_leaves_the_others_safe_and_mounted_and_is_named_in_the_failure(brought):
+    brought.has(
+        carried("attic", sharenfs="on"),
+        carried("attic/a", "sharenfs", sharenfs="on"),
+        carried("attic/a/heir", "x", sharenfs="on"),
+        carried("attic/b", "setuid", setuid="on"),
+        carried("attic/c", mountpoint="/etc"),
+    )
+    brought.failing["attic/a", "sharenfs"] = failed(ZONED)
+    work = Working()
+    with pytest.raises(Failed, match=r"Not everything in attic could be made safe.*\(attic/a\): cannot set property"):
+        brought.import_it(work)
+    assert brought.found["attic/b"].values["setuid"] == "off"
+    assert brought.found["attic/c"].values["canmount"] == "noauto"
+    # Mounted, it would be exported; and so would be what inherits from it.
+    assert brought.mounted == ["attic", "attic/b"]
+    assert "attic/a/heir was left unmounted: it could not be made safe" in work.notes
+    # The next start would mount it by zfs mount -a, and share it.
+    assert not brought.is_kept
+
+
+def test_folder_that_would_be_mounted_over_the_system_and_cannot_be_changed_keeps_its_pool_from_the_next_start(brought):
+    brought.has(carried("attic"), carried("attic/x", mountpoint="/etc"))
+    brought.failing["attic/x", "canmount"] = failed("cannot set property for 'attic/x': out of space")
+    with pytest.raises(Failed, match=r"\(attic/x\): .*out of space"):
+        brought.import_it(Working())
+    assert brought.mounted == ["attic"]
+    assert not brought.is_kept
+
+
+def test_place_of_a_folder_that_shares_itself_still_is_not_changed_nor_that_of_one_above_it(brought):
+    """ZFS mounts a folder that shares itself as soon as its place is changed, wherever a link there leads."""
+    brought.has(
+        carried("attic"),
+        carried("attic/a", mountpoint="/srv/a"),
+        carried("attic/a/loud", "sharenfs", sharenfs="on", mountpoint="/srv/a/loud"),
+        carried("attic/b", mountpoint="/srv/b"),
+    )
+    brought.failing["attic/a/loud", "sharenfs"] = failed(ZONED)
+    with pytest.raises(Failed, match="attic/a/loud"):
+        brought.import_it(Working(), move_folders=True)
+    assert [argv[-1] for argv in brought.commands.ran if argv[:2] == ["zfs", "inherit"]] == ["attic/b"]
+    assert brought.found["attic/a"].values["canmount"] == "noauto"
+
+
+def test_folder_that_cannot_be_moved_is_left_unmounted_and_named_last(brought):
+    brought.has(carried("attic"), carried("attic/a", mountpoint="/srv/a"), carried("attic/b"))
+    brought.failing["attic/a", "mountpoint"] = failed(ZONED)
+    work = Working()
+    brought.import_it(work, move_folders=True)
+    assert brought.mounted == ["attic", "attic/b"]
+    assert brought.is_kept
+    assert work.notes[-1] == "Left unmounted: attic/a. The reasons are above."
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_import_ends_at_once_where_zfs_no_longer_answers(brought, monkeypatch, stopped):
+    brought.has(*(carried(f"attic/{name}", "setuid", setuid="on") for name in ("a", "b")))
+    late = command.CommandTimedOut(["zfs"], 120, None)
+    brought.failing["attic/a", "setuid"] = failed("I/O error") if stopped else late
+    monkeypatch.setattr(kstat, "is_stopped", lambda pool: stopped and pool == "attic")
+    with pytest.raises(Failed, match="I/O error" if stopped else "did not answer"):
+        brought.import_it(Working())
+    assert len(brought.commands.ran) == 1
+
+
+def test_read_only_import_mounts_without_rights_what_it_cannot_change(brought):
+    brought.has(carried("attic", setuid="on"))
+    brought.import_it(Working(), read_only=True)
+    assert brought.mounted == ["attic"]
+    assert not any(argv[:2] == ["zfs", "set"] for argv in brought.commands.ran)
 
 
 def test_the_agent_may_run_longer_than_the_longest_search():
