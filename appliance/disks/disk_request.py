@@ -43,6 +43,14 @@ def query_smart(path: str) -> object:
         return None
 
 
+def read_report(path: str, *, timeout: float) -> str:
+    """The whole report of one disk as smartctl's JSON, as text. Only what can sleep is left asleep. Raises what ``query_disk`` does."""
+    options = ["--xall", "--", path]
+    if standby.is_rotating(path):
+        return power_mode.query_if_awake(path, options, timeout=timeout).stdout
+    return query.query_disk(path, [*power_mode.SMARTCTL, *options], timeout=timeout).stdout
+
+
 class DiskRequest(Request):
     """Base of requests about several disks."""
 

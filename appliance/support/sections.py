@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from appliance import __version__, command
+from appliance.disks import disk_request
 from appliance.errors import Failed
 from appliance.facts import user_properties
 from appliance.facts.box import Facts
@@ -28,6 +29,7 @@ MOST_JOURNAL, JOURNAL_DAYS, JOURNAL_SECONDS = 4_000_000, 3, 60.0
 MOST_POOLS, MOST_DISKS, HISTORY_LINES = 20, 64, 400
 ALL_STATUS = range(256)  # what fails has the most to tell
 SECONDS, SECONDS_OF_FILE = 30.0, 60.0  # for one command, and after which a file gets no further one
+SECONDS_OF_DISK = 15.0  # so that a few that hang leave time for the others
 PACKAGES = (
     "zfs-dkms", "zfsutils-linux", "zfs-zed", "samba", "netatalk", "nfs-kernel-server", "smartmontools", "redis-server",
     "nginx", "nginx-light", "avahi-daemon", "wsdd2", "linux-image-amd64", "systemd", "openssh-server", "python3",
@@ -99,7 +101,16 @@ def read_disks(facts: Facts) -> str:
 def read_smart(facts: Facts) -> str:
     """The report of each disk; one that sleeps is left asleep."""
     paths = [disk.path or f"/dev/{disk.name}" for disk in facts.disks[:MOST_DISKS]]
-    return run_all(*(["smartctl", "--nocheck=standby", "--xall", path] for path in paths)) or "There is no disk.\n"
+    return in_time(partial(read_report, path) for path in paths) or "There is no disk.\n"
+
+
+def read_report(path: str) -> str:
+    """The whole report of one disk, as JSON; a disk that does not answer is part of the text and keeps none from being asked."""
+    head = f"$ smartctl --json --xall {path}\n"
+    try:
+        return f"{head}{disk_request.read_report(path, timeout=SECONDS_OF_DISK)[:MOST_TEXT]}\n"
+    except Failed as error:
+        return f"{head}({error})\n"
 
 
 def read_pools(_facts: Facts) -> str:
@@ -177,17 +188,18 @@ def read_command_line(_facts: Facts) -> str:
     )
 
 
+# What asks disks and pools stands last: where they hang, that may take all the time there is.
 SECTIONS: tuple[Section, ...] = (
     Section("versions.txt", Message("the versions of Larder, Linux, ZFS, Samba and what they need"), read_versions),
     Section("system.txt", Message("model, memory, load, temperatures, network addresses, file systems and services"), read_system),
     Section("kernel.txt", Message("how Linux was started, its modules, and what is mounted where"), read_command_line),
+    Section("shares.txt", Message("shares, users and groups, without passwords"), read_shares),
+    Section("journal.txt", Message("the system log of the last {days} days", days=JOURNAL_DAYS), read_journal),
     Section("disks.txt", Message("the disks with model, serial number, size and partitions"), read_disks),
     Section("smart.txt", Message("the SMART report of every disk that is not asleep"), read_smart),
     Section("pools.txt", Message("state, layout, settings and events of the pools"), read_pools),
     Section("pool-history.txt", Message("the last commands that changed each pool"), read_pool_history),
     Section("folders.txt", Message("names, sizes and settings of folders and volumes, their snapshot schedules, backups and shares"), read_folders),
-    Section("shares.txt", Message("shares, users and groups, without passwords"), read_shares),
-    Section("journal.txt", Message("the system log of the last {days} days", days=JOURNAL_DAYS), read_journal),
 )  # fmt: skip  # a file a line
 # What only the pages know, which they send along.
 OWN: dict[str, str] = {

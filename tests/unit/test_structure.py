@@ -194,7 +194,7 @@ MAY_IMPORT = {
     "rehearsal": {"benchmarks", "disks", "layout", "pools", "shares", "zfs"},
     "shares": {"zfs"},
     "snapshots": {"files", "shares", "zfs"},
-    "support": {"pools"},
+    "support": {"disks", "pools"},
     "system": set(),
     "users": {"datasets", "files", "shares", "snapshots", "zfs"},
     "zfs": {"files", "layout"},

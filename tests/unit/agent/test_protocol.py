@@ -261,7 +261,7 @@ MAY_RUN: dict[str, tuple[tuple[str, ...], ...]] = {
         ("timedatectl", "show"),
         ("timedatectl", "timesync-status"),
         ("smartctl", "--version"),
-        ("smartctl", "--nocheck=standby", "--xall"),
+        (*ASK, "--xall"),
         ("smbd", "--version"),
         ("zfs", "version"),
         ("zfs", "get", "-H"),

@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 import json
 import os
+import time
 import zipfile
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from appliance import command
 from appliance.agent import protocol
+from appliance.disks import standby
 from appliance.errors import Failed
 from appliance.facts.box import Facts
 from appliance.facts.remote import Remote
@@ -160,8 +163,47 @@ def test_sleeping_disks_are_left_asleep_and_names_of_damaged_files_are_not_asked
     made({})
     asked = [argv for argv in commands.ran if argv[0] == "smartctl" and "--xall" in argv]
     assert asked
-    assert all("--nocheck=standby" in argv for argv in asked)
+    assert all(argv[:4] == ["smartctl", "--json", "-n", "standby"] for argv in asked)
     assert not [argv for argv in commands.ran if argv[:2] == ["zpool", "status"] and "-v" in argv]
+
+
+def test_a_disk_without_platters_that_claims_to_sleep_is_asked_all_the_same(places, commands, monkeypatch):
+    monkeypatch.setattr(standby, "is_rotating", lambda _path: False)
+    made({})
+    asked = [argv for argv in commands.ran if "--xall" in argv]
+    assert asked
+    assert all(argv[:3] == ["smartctl", "--json", "--xall"] for argv in asked)
+
+
+def test_a_disk_that_hangs_keeps_no_report_of_another_out(places, commands):
+    first, *others = facts().disks
+
+    def hang(argv: list[str]) -> None:
+        if first.path in argv:
+            raise command.CommandTimedOut(argv, 15, None)
+
+    commands.answers["smartctl"] = '{"smart_status": {"passed": true}}'
+    commands.on_run = hang
+    files, _sent = made({})
+    assert "smartctl did not answer within 15 seconds" in files["smart.txt"]
+    assert files["smart.txt"].count('"passed"') == len(others) > 0
+
+
+def test_tools_that_hang_for_pools_and_disks_keep_nothing_else_out(places, commands, monkeypatch):
+    now = [0.0]
+
+    def hang(argv: list[str]) -> None:
+        if argv[0] in {"zpool", "zfs", "smartctl", "lsblk"}:
+            now[0] += 32
+            raise command.CommandTimedOut(argv, 30, None)
+
+    clock = SimpleNamespace(monotonic=lambda: now[0], time=time.time)
+    monkeypatch.setattr(sections, "time", clock)
+    monkeypatch.setattr(bundle, "time", clock)
+    commands.on_run = hang
+    files, _sent = made({})
+    assert [name for name, text in files.items() if "making the bundle took too long" in text] == []
+    assert now[0] > bundle.MOST_SECONDS  # so there was something to lose
 
 
 def test_nothing_is_left_in_any_folder(places, commands):
