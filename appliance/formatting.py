@@ -155,13 +155,20 @@ def count_days(days: int) -> str:
     return Message("1 day") if days == 1 else Message("{days} days", days=days)
 
 
-def count_below(dataset: str, below: int) -> str:
-    """``tank/photos and 3 folders below it``; its name alone where nothing is below."""
-    if below < 1:
+def count_below(dataset: str, folders: int, volumes: int = 0) -> str:
+    """``tank/photos and 3 folders below it``, with volumes where there are any; its name alone where nothing is below."""
+    if folders and volumes:
+        content = count_content(folders, volumes)
+        return Message("{dataset} and {content} below it", dataset=dataset, content=content)
+    if volumes:
+        if volumes == 1:
+            return Message("{dataset} and the volume below it", dataset=dataset)
+        return Message("{dataset} and {number} volumes below it", dataset=dataset, number=volumes)
+    if folders < 1:
         return dataset
-    if below == 1:
+    if folders == 1:
         return Message("{dataset} and the folder below it", dataset=dataset)
-    return Message("{dataset} and {number} folders below it", dataset=dataset, number=below)
+    return Message("{dataset} and {number} folders below it", dataset=dataset, number=folders)
 
 
 def more_folders(count: int) -> str:

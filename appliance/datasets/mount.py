@@ -12,12 +12,12 @@ from appliance.datasets import reasons
 from appliance.datasets.base import DatasetOperation
 from appliance.errors import Reason
 from appliance.facts.box import Facts
-from appliance.formatting import count_below
 from appliance.message import Message, join_messages
 from appliance.operation import Plan, Step, Work, never
 from appliance.shares import publish, teardown
 from appliance.zfs import mount as zfs_mount
 from appliance.zfs import system_datasets
+from appliance.zfs.dataset_losses import name_with_below
 
 
 def unmount_argv(dataset: str) -> list[str]:
@@ -125,7 +125,7 @@ class UnmountDataset(DatasetOperation, tag="unmount-dataset"):
         return Plan(
             summary=Message(
                 "The files of {folders} cannot be reached until {dataset} is mounted again. Nothing is erased.",
-                folders=count_below(self.dataset, len(mounted) - 1),
+                folders=name_with_below(self.dataset, mounted),
                 dataset=self.dataset,
             ),
             steps=(

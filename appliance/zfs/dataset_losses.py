@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from appliance.facts.datasets import Dataset
-from appliance.formatting import more_folders, more_volumes
+from appliance.formatting import count_below, more_folders, more_volumes
 from appliance.message import Message
 from appliance.operation import Loss
 
@@ -16,6 +16,12 @@ def split_kinds(datasets: Sequence[Dataset]) -> tuple[list[Dataset], list[Datase
     """The folders and the volumes among them."""
     volumes = [one for one in datasets if one.kind == "volume"]
     return [one for one in datasets if one.kind != "volume"], volumes
+
+
+def name_with_below(dataset: str, found: Iterable[Dataset]) -> str:
+    """The name, and how many others there are among ``found``: ``tank/photos and 3 folders below it``."""
+    folders, volumes = split_kinds([one for one in found if one.name != dataset])
+    return count_below(dataset, len(folders), len(volumes))
 
 
 def list_dataset_losses(datasets: Sequence[Dataset]) -> Iterator[Loss]:

@@ -66,6 +66,48 @@ def test_lock_unlock_and_unmount_name_what_they_are_about(below, named):
     assert checked_plan(UnlockDataset(dataset="tank/a"), locked).summary.startswith(f"{named} can be used until")
 
 
+VOLUMES_BELOW = [
+    (0, 1, "tank/a and the volume below it"),
+    (0, 2, "tank/a and 2 volumes below it"),
+    (1, 1, "tank/a and 1 folder and 1 volume below it"),
+    (2, 3, "tank/a and 2 folders and 3 volumes below it"),
+]
+
+
+@pytest.mark.parametrize(("folders", "volumes", "named"), VOLUMES_BELOW)
+def test_lock_and_unlock_name_volumes_too(folders, volumes, named):
+    def found(**changes: Any) -> Facts:
+        disks = [encrypted(f"tank/a/disk{n}", kind="volume", mountpoint="", **{**changes, "mounted": False}) for n in range(volumes)]  # fmt: skip
+        return box(*family(folders, **changes), *disks)
+
+    assert checked_plan(of(LockDataset), found()).summary.startswith(f"{named} cannot be read until")
+    locked = found(key_status="unavailable", mounted=False)
+    assert checked_plan(UnlockDataset(dataset="tank/a"), locked).summary.startswith(f"{named} can be used until")
+
+
+@pytest.mark.parametrize("act", [LockDataset, UnlockDataset])
+def test_a_volume_with_a_key_of_its_own_is_named_alone(act):
+    locked = act is UnlockDataset
+    one = encrypted("tank/a", kind="volume", mounted=False, mountpoint="", **({"key_status": "unavailable"} if locked else {}))  # fmt: skip
+    operation = UnlockDataset(dataset="tank/a") if locked else of(LockDataset)
+    assert checked_plan(operation, box(one)).summary.startswith("tank/a can")
+
+
+def test_the_folder_below_one_that_is_not_mounted_itself_is_named():
+    top, below = family(1)
+    found = box(replace(top, mounted=False, canmount="off"), below)
+    assert checked_plan(of(LockDataset), found).summary.startswith("tank/a and the folder below it cannot")
+
+
+def test_unlock_of_all_calls_volumes_volumes():
+    kinds = ["volume", "filesystem", "volume"]
+    roots = [dataset(f"tank/v{n}", kind=kind, encryption="aes-256-gcm", encryption_root=f"tank/v{n}", key_format="passphrase", key_status="unavailable", mounted=False) for n, kind in enumerate(kinds)]  # fmt: skip
+    names = tuple(one.name for one in roots)
+    assert (
+        "on 1 folder and 2 volumes that are locked, and" in checked_plan(UnlockAll(datasets=names), box(*roots)).summary
+    )
+
+
 @pytest.mark.parametrize(("count", "named"), [(1, "on tank/v0, and"), (2, "on 2 locked folders, and")])
 def test_unlock_of_all_names_the_only_one(count, named):
     roots = [dataset(f"tank/v{n}", encryption="aes-256-gcm", encryption_root=f"tank/v{n}", key_format="passphrase", key_status="unavailable", mounted=False) for n in range(count)]  # fmt: skip

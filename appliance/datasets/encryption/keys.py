@@ -17,10 +17,10 @@ from appliance.facts import user_properties
 from appliance.facts.box import Facts
 from appliance.facts.copy_mark import is_continued
 from appliance.facts.datasets import Dataset
-from appliance.formatting import count_below
 from appliance.message import Message, join_messages
 from appliance.operation import Plan, Step, Work, always, never
 from appliance.shares import publish, teardown
+from appliance.zfs.dataset_losses import name_with_below
 
 FORMATS = {"passphrase": "passphrase", "key file": "hex"}
 STORED_KEY_MEANS = Message(
@@ -93,7 +93,7 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
         return Plan(
             summary=Message(
                 "{folders} cannot be read until the key is given again. Nothing is erased.",
-                folders=count_below(self.dataset, len(mounted) - 1),
+                folders=name_with_below(self.dataset, [*mounted, *volumes]),
             ),
             steps=(
                 *teardown.close_step(shares),

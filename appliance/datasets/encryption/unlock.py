@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -13,11 +13,12 @@ from appliance.datasets.encryption import key_store
 from appliance.errors import Failed, LarderError, Reason, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
-from appliance.formatting import count_below
+from appliance.formatting import count_content
 from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.shares import publish
 from appliance.zfs import mount as zfs_mount
+from appliance.zfs.dataset_losses import name_with_below, split_kinds
 
 KEY_FILES = {"hex", "raw"}  # zfsprops(7), keyformat: keys that come as files
 
@@ -130,6 +131,7 @@ class UnlockDataset(Operation, tag="unlock-dataset"):
     def plan(self, facts: Facts) -> Plan:
         dataset = facts.dataset(self.dataset)
         waiting = [member for member in mountable_datasets(facts, self.dataset) if not member.mounted]
+        volumes = [one for one in facts.datasets if one.encryption_root == self.dataset and one.kind == "volume"]
         kind = dataset.key_format if dataset else ""
         load = load_key_argv(self.dataset)
 
@@ -146,7 +148,7 @@ class UnlockDataset(Operation, tag="unlock-dataset"):
         return Plan(
             summary=Message(
                 "{folders} can be used until the box is switched off.",
-                folders=count_below(self.dataset, len(waiting) - 1),
+                folders=name_with_below(self.dataset, [*waiting, *volumes]),
             ),
             steps=(
                 key_step("key", Message("Load the key"), load, kind, self.dataset),
@@ -255,7 +257,7 @@ class UnlockAll(Operation, tag="unlock-all"):
         return Plan(
             summary=Message(
                 "The passphrase is tried on {folders}, and what it opens is mounted. Stored keys are used too.",
-                folders=locked[0].name if len(locked) == 1 else Message("{count} locked folders", count=len(locked)),
+                folders=name_locked(locked),
             ),
             steps=(
                 Step("unlock", Message("Try it on each"), shown, unlock_all, tuple(dataset.name for dataset in locked)),
@@ -284,6 +286,16 @@ class UnlockAll(Operation, tag="unlock-all"):
             if locked
             else Message("Everything is unlocked.")
         )
+
+
+def name_locked(locked: Sequence[Dataset]) -> str:
+    """The only one by its name, or how many folders and volumes."""
+    if len(locked) == 1:
+        return locked[0].name
+    folders, volumes = split_kinds(locked)
+    if not volumes:
+        return Message("{count} locked folders", count=len(folders))
+    return Message("{content} that are locked", content=count_content(len(folders), len(volumes)))
 
 
 def unlock_with_stored_key(one: Dataset) -> bool:
