@@ -56,5 +56,5 @@ def review_key_action(request: HttpRequest, key: str, act: str) -> HttpResponse:
 @require_GET
 def unlock_all(request: HttpRequest) -> HttpResponse:
     """The review page that asks for one passphrase for everything that is locked."""
-    locked = tuple(row.name for row in actions.locked_roots()[:200])
+    locked = tuple(row.name for row in actions.locked_roots())
     return review_or_refusal(request, UnlockAll(datasets=locked), reverse("folders"))

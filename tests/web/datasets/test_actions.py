@@ -232,6 +232,13 @@ def test_unlock_everything_is_offered_on_each_page_of_the_list(web, calm):
     assert "zfs load-key -L prompt -- tank/z" in text_of(web.get("/folders/unlock-all/"))
 
 
+def test_unlock_everything_is_about_every_locked_folder(web, calm):
+    names = [f"tank/z{number:03}" for number in range(205)]
+    rows.put(datasets=[TANK, *(dataset(name, encryption_root=name, **LOCKED) for name in names)])
+    operation = web.get("/folders/unlock-all/").context["operation"]
+    assert list(operation.datasets) == names
+
+
 def test_unlock_everything_leaves_out_copies_that_were_sent_encrypted(web, calm):
     def copy_of(name: str, guid: int) -> Dataset:
         return dataset(name, encryption_root=name, copy_of=CopyMark(guid, raw=True).text, **LOCKED)
