@@ -10,6 +10,7 @@ from django.utils.translation import gettext
 
 from appliance import names
 from appliance.errors import Refused
+from appliance.facts.datasets import Dataset
 from appliance.snapshot_names import GRAINS
 from appliance.snapshots.policy import MOST_KEPT, WORDS, Policy
 from web.forms_common import HOURS
@@ -42,6 +43,11 @@ class TakeForm(forms.Form):
     below = forms.BooleanField(
         label=lazy_text("With all folders below it, at the same moment"), required=False, initial=True
     )
+
+    def __init__(self, data: object = None, *, dataset: Dataset) -> None:
+        super().__init__(data)  # type: ignore[arg-type]  # Django takes a QueryDict here
+        if dataset.kind == "volume":  # nothing can be below it
+            del self.fields["below"]
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
@@ -78,7 +84,7 @@ class PolicyForm(forms.Form):
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )
 
-    def __init__(self, data: object = None, *, initial: Policy) -> None:
+    def __init__(self, data: object = None, *, initial: Policy, dataset: Dataset) -> None:
         fields = ("first", "last", "skip_unchanged", "below", *GRAINS)
         values = {name: getattr(initial, name) for name in fields}
         super().__init__(data, initial=values)  # type: ignore[arg-type]  # Django takes a QueryDict here
@@ -88,8 +94,13 @@ class PolicyForm(forms.Form):
                 min_value=0,
                 max_value=MOST_KEPT,
             )
+        self.kept_as_it_is = {}
+        if dataset.kind == "volume":  # nothing can be below it
+            del self.fields["below"]
+            self.kept_as_it_is = {"below": initial.below}
         self.order_fields([*GRAINS, "first", "last", "skip_unchanged", "below", "day"])
 
     @property
     def policy(self) -> Policy:
-        return Policy(**{name: value for name, value in self.cleaned_data.items() if name != "day"})
+        chosen = {name: value for name, value in self.cleaned_data.items() if name != "day"}
+        return Policy(**chosen, **self.kept_as_it_is)

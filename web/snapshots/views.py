@@ -101,12 +101,15 @@ def filter_context(asked: paging.Asked) -> dict[str, object]:
 def take_snapshot(request: HttpRequest, key: str) -> HttpResponse:
     """Take a snapshot now, without a review."""
     dataset = dataset_of(key)
-    form = TakeForm(request.POST or None)
+    form = TakeForm(request.POST or None, dataset=dataset)
     if request.method == "POST" and form.is_valid():
         name = form.cleaned_data["name"] or snapshot_names.name_for(snapshot_names.BY_HAND, timezone.now())
         try:
             operation = TakeSnapshot(
-                dataset=dataset.name, name=name, below=form.cleaned_data["below"], note=form.cleaned_data["note"]
+                dataset=dataset.name,
+                name=name,
+                below=form.cleaned_data.get("below", False),
+                note=form.cleaned_data["note"],
             )
             job = confirm.start_without_review(operation, user=request.user.get_username())
             return redirect("job", pk=job.pk)
@@ -164,7 +167,7 @@ def edit_policy(request: HttpRequest, key: str) -> HttpResponse:
     """The schedule of a folder: first the numbers, then what they will destroy, then the change."""
     dataset = dataset_of(key)
     now = snapshot_policy.policy_of(dataset) or snapshot_policy.offered_policy(dataset) or USUAL
-    form = PolicyForm(request.POST or None, initial=now)
+    form = PolicyForm(request.POST or None, initial=now, dataset=dataset)
     context: dict[str, object] = {
         "form": form,
         "dataset": dataset,

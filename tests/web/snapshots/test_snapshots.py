@@ -247,6 +247,19 @@ def test_snapshot_is_taken_with_note(web, calm):
     assert web.post(f"/snapshots/of/{dataset.guid}/take/", {"name": "a b"}).status_code == 400
 
 
+def test_forms_of_a_volume_speak_of_nothing_below(web, calm):
+    folder, volume = settled("tank/a"), settled("tank/disk1", kind="volume", mounted=False, mountpoint="")
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[folder, volume])
+    for page in ("take", "policy"):
+        assert 'name="below"' not in web.get(f"/snapshots/of/{volume.guid}/{page}/").content.decode()
+        assert 'name="below"' in web.get(f"/snapshots/of/{folder.guid}/{page}/").content.decode()
+    web.post(f"/snapshots/of/{volume.guid}/take/", {"name": "", "note": "", "below": "on"})
+    assert json.loads(Job.objects.get().operation)["below"] is False
+    numbers = dict.fromkeys(snapshot_names.GRAINS, "2")
+    answer = web.post(f"/snapshots/of/{volume.guid}/policy/", {**numbers, "first": "0", "last": "0"})
+    assert answer.context["wanted"].daily == 2
+
+
 def run_for(dataset: Dataset, *found: Snapshot) -> list[Snapshot]:
     """These snapshots as requested by runs of this box."""
     made = []
