@@ -23,6 +23,7 @@ from web.disks import bay_state, ports
 from web.disks.models import BayRow
 from web.inventory.fact_row import LookUp, look_up_strictly
 from web.inventory.models import DiskRow
+from web.system.templatetags.formatting import role_word
 from web.translation import lazy_text, text_of
 
 KnownBays = dict[str, BayRow]  # by port
@@ -91,7 +92,7 @@ class Bay(msgspec.Struct, frozen=True):
         return (
             self.pool
             if self.role in {"", "normal"}
-            else gettext("{role} of {pool}").format(role=self.role, pool=self.pool)
+            else gettext("{role} of {pool}").format(role=role_word(self.role), pool=self.pool)
         )
 
     @property

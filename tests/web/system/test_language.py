@@ -37,7 +37,7 @@ from appliance.message import join_messages
 from appliance.shares.connections import Connection
 from appliance.snapshots.policy import Policy
 from appliance.system.language import language_file, read_language
-from tests.unit.made import recorded_pool
+from tests.unit.made import disk, recorded_pool
 from tests.web.disks import burn_ins_made
 from tests.web.reading import text_of as words_of_page
 from tests.web.rows import SYSTEM_DISK, put, put_box
@@ -49,6 +49,7 @@ from web.datasets import settings_views
 from web.disks import smart_history
 from web.disks.models import BurnIn, Replacement
 from web.inventory import store
+from web.inventory.box import read_box
 from web.inventory.models import ConnectionRow, DiskRow, Source
 from web.pools.growth import full_text
 from web.said import said_in
@@ -99,6 +100,15 @@ def test_english_pages_and_mails_load_no_catalogue_of_another_language(rf, admin
     with language.in_language(""):
         mail_text.count_notices(2)
     assert "nl" not in vars(trans_real)["_translations"]
+
+
+def test_the_role_of_a_disk_is_said_in_the_language_of_the_page(calm, dutch):
+    put(disks=[disk(1)])
+    bay = replace(read_box().bays[0], pool="tank", role="spare")
+    with translation.override("nl"):
+        assert bay.use == "reserve van tank"
+    with translation.override("en"):
+        assert bay.use == "spare of tank"
 
 
 def test_user_chooses_the_language_of_pages(web, calm, dutch):
