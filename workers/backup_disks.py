@@ -7,11 +7,13 @@ from datetime import datetime, timedelta
 
 from appliance import schedule
 from appliance.facts.box import Pool
+from appliance.facts.datasets import Dataset
 from appliance.operation import Operation
 from appliance.pools.export_destroy import ExportPool
 from appliance.pools.import_pool import ImportPool
 from web.backups.status import BackupStatus
 from web.inventory import store
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import DatasetRow, ImportableRow, PoolRow
 from web.inventory.source_names import IMPORTABLE
 from web.jobs import confirm, queue
@@ -96,7 +98,9 @@ def was_fetched(pool: Pool) -> bool:
 
 def holds_only_copies(pool: Pool) -> bool:
     """Whether nobody can be using the pool for anything else: a folder of somebody's own on the disk keeps it here."""
-    return all(one.fact.copy_of or "/" not in one.name for one in DatasetRow.objects.filter(pool=pool.name))
+    rows = [row for row in DatasetRow.objects.filter(pool=pool.name) if "/" in row.name]
+    found: list[Dataset] = readable_facts(rows)
+    return len(found) == len(rows) and all(one.copy_of for one in found)
 
 
 def start(operation: Operation) -> Job | None:

@@ -23,6 +23,7 @@ from appliance.operation import Operation
 from web.backups import proof, status
 from web.backups.models import BackupRecord
 from web.backups.status import BackupStatus
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import DatasetRow, Source
 from web.jobs.models import Job
 
@@ -77,8 +78,8 @@ def drill_of(one: BackupStatus, pool: Pool | None, _now: datetime) -> Operation:
 
 def left_over(now: datetime) -> RemoveDrill | None:
     """What an interrupted test has left, while none runs and its removal was not just tried."""
-    for row in DatasetRow.objects.filter(facts__contains=DRILLED):
-        dataset: Dataset = row.fact
+    found: list[Dataset] = readable_facts(DatasetRow.objects.filter(facts__contains=DRILLED))
+    for dataset in found:
         if not drill_scratch.is_scratch(dataset):
             continue
         key = drill_scratch.key_of(dataset.name)

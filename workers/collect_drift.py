@@ -11,6 +11,7 @@ from appliance import agent_client
 from appliance.message import Message
 from appliance.shares.drift import detect
 from web.inventory import store
+from web.inventory.fact_row import readable_rows
 from web.inventory.models import EditRow
 
 SECONDS_BETWEEN = 30.0
@@ -24,7 +25,7 @@ def store_drift() -> bool:
     edited = {key: one for key, one in found.items() if one.seen}
     names = ", ".join(one.path for one in edited.values())
     store.checked(SOURCE, changed=False, error=Message("{names} was changed by hand.", names=names) if names else "")
-    known: dict[str, detect.Edit] = {row.key: row.fact for row in EditRow.objects.all()}
+    known: dict[str, detect.Edit] = {row.key: fact for row, fact in readable_rows(EditRow.objects.all())}
     same = all(key in known and one.seen in {known[key].seen, detect.UNREADABLE} for key, one in edited.items())
     told = {key: known[key] for key in edited if key in known}
     if edited and (not same or time.monotonic() - _asked[0] > SECONDS_BETWEEN):

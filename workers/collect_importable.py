@@ -13,6 +13,7 @@ from appliance.facts.importable import Importable
 from appliance.facts.sharing import Session
 from appliance.pools import features
 from web.inventory import store
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import DetailRow, ImportableRow, PoolRow, SessionRow
 from web.inventory.source_names import IMPORTABLE
 from web.jobs.models import Job
@@ -50,7 +51,7 @@ def collect_details() -> None:
     """Store what the review pages of export, destroy and upgrade show beyond the ordinary facts."""
 
     def found() -> bool:
-        pools = [row.fact for row in PoolRow.objects.all()]
+        pools = readable_facts(PoolRow.objects.all())
         kept: list[PoolDetail] = [features.read_pool_detail(pool) for pool in pools if pool.state != "SUSPENDED"]
         return store.replace(DetailRow, kept, lambda detail: str(detail.guid))
 

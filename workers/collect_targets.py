@@ -13,6 +13,7 @@ from appliance.message import Message
 from appliance.shares.iscsi import configfs
 from appliance.shares.iscsi.divergence import TargetEdit
 from web.inventory import store
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import DatasetRow, TargetEditRow
 
 SECONDS_WHILE_CHANGED = 30.0
@@ -35,10 +36,13 @@ def store_targets() -> bool:
     """Store the manual changes; whether they differ from before. Raises LarderError where the agent fails."""
     tree = configfs.read_tree()
     settings = sorted(DatasetRow.objects.filter(facts__contains="iscsi").values_list("key", "facts"))
-    known: list[TargetEdit] = [row.fact for row in TargetEditRow.objects.all()]
+    rows = list(TargetEditRow.objects.all())
+    known: list[TargetEdit] = readable_facts(rows)
+    if len(known) < len(rows):
+        _asked.seen = None  # one cannot be decoded: only the agent knows what it said
     seen = (tree.folders, tree.links, {path: one for path, one in tree.values.items() if not path.endswith(VARYING)})
     found = known
-    if not (tree.folders or settings or known):
+    if not (tree.folders or settings or rows):
         found, _asked.seen = [], None
     elif is_due((*seen, settings), SECONDS_WHILE_CHANGED if known else SECONDS_BETWEEN):
         answer = agent_client.send_request({"verb": "read-target-edits"}, silence=120).get("facts", [])

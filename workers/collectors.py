@@ -30,7 +30,7 @@ from appliance.zfs import kstat, status
 from web.alerts.models import Alert
 from web.disks import ports, smart_history
 from web.inventory import stability, store
-from web.inventory.fact_row import look_up_or_none
+from web.inventory.fact_row import look_up_or_none, readable_facts, readable_rows
 from web.inventory.models import (
     AccountRow,
     CachingRow,
@@ -176,7 +176,7 @@ def collect_all() -> None:
         update_source("snapshots", lambda: collect_snapshots.update_snapshots(known))
     if pools_known:
         update_source("disks", lambda: store.replace(DiskRow, disk_inventory.read_disks(found), disk_key))
-    update_source("bays", lambda: ports.remember_ports(row.fact for row in DiskRow.objects.all()))
+    update_source("bays", lambda: ports.remember_ports(readable_facts(DiskRow.objects.all())))
     update_source("services", lambda: store.replace(ServiceRow, read_services(), lambda service: service.unit))
     update_source("shares", lambda: store.replace(ShareRow, publish.configured_shares(), lambda share: share.key))
     update_source("accounts", lambda: store.replace(AccountRow, accounts.read_accounts(), lambda account: account.name))
@@ -290,7 +290,7 @@ def collect_smart() -> None:
 
 def store_smart(disks: Iterable[DiskRow]) -> bool:
     """Ask these disks for SMART and store the answers; whether a page shows anything new."""
-    rows = {row.fact.path: row for row in disks}
+    rows = {disk.path: row for row, disk in readable_rows(disks)}
     if not rows:
         return False
     answers = agent_client.send_request({"verb": "read-smart", "disks": list(rows)}, silence=180).get("facts", {})

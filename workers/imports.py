@@ -10,6 +10,7 @@ from appliance import snapshot_names
 from appliance.facts.file_import import FileImport
 from appliance.imports.run_import import RunImport
 from web.inventory import store
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import ImportRow
 from web.jobs import confirm
 from web.jobs.models import BY_SCHEDULE, Job
@@ -27,8 +28,8 @@ def resume_imports() -> None:
     """Start each import again whose latest run was interrupted. One that failed or was stopped waits for its owner."""
     if not (store.is_read("imports") and store.is_read("datasets")):  # nothing is known right after a start
         return
-    for row in ImportRow.objects.order_by("key"):
-        task: FileImport = row.fact
+    tasks: list[FileImport] = readable_facts(ImportRow.objects.order_by("key"))
+    for task in tasks:
         jobs = Job.objects.filter(kind="run-import", subject=task.id).order_by("-created")
         states = list(jobs.values_list("state", flat=True)[:MOST_IN_A_ROW])
         if states[:1] != [Job.State.INTERRUPTED] or states == [Job.State.INTERRUPTED] * MOST_IN_A_ROW:

@@ -17,14 +17,14 @@ from appliance.alerts.rules import Fault, Space
 from appliance.backups.pairing.prune_received import CopiesInUse, PruneReceived
 from appliance.backups.retention import expired_received
 from appliance.facts.copy_mark import is_continued
-from appliance.facts.datasets import Snapshot
+from appliance.facts.datasets import Dataset, Snapshot
 from appliance.facts.receiver import Receiver
 from appliance.formatting import moment_text, size_text
 from appliance.message import Message
 from appliance.snapshots.destroy import MOST, Chosen
 from web.backups import received
 from web.inventory import store
-from web.inventory.fact_row import LookUp, facts_of, look_up_strictly
+from web.inventory.fact_row import LookUp, facts_of, look_up_strictly, readable_facts
 from web.inventory.models import DatasetRow, ReceiverRow, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import BY_SCHEDULE, Job
@@ -40,7 +40,7 @@ def prune_received() -> None:
     """Start a job for each pairing whose retention lets snapshots go. What is decided here the agent decides again."""
     if not all(store.is_read(name) for name in ("receivers", "datasets", "snapshots")):
         return
-    kept = [row.fact for row in ReceiverRow.objects.order_by("name") if row.fact.keep is not None]
+    kept = [one for one in readable_facts(ReceiverRow.objects.order_by("name")) if one.keep is not None]
     if not kept:
         return
     now, stopped = timezone.now(), store.stopped_pools()
@@ -78,8 +78,8 @@ def find_expired(receiver: Receiver, now: datetime, in_use: CopiesInUse = NOTHIN
     if receiver.keep is None:
         return []
     below = f"{receiver.root}/"
-    rows = DatasetRow.objects.filter(name__startswith=below)
-    copies = {row.name for row in rows if row.name.startswith(below) and is_continued(row.fact.copy_of)}
+    rows: list[Dataset] = readable_facts(DatasetRow.objects.filter(name__startswith=below))
+    copies = {one.name for one in rows if one.name.startswith(below) and is_continued(one.copy_of)}
     zone, found = schedule.box_zone(), list[Snapshot]()
     snapshots = SnapshotRow.objects.filter(dataset__startswith=below).order_by("dataset").iterator()
     for name, known in groupby(snapshots, key=attrgetter("dataset")):

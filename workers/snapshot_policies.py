@@ -23,6 +23,7 @@ from appliance.snapshots.policy import Policy, Taken, Wanted
 from appliance.snapshots.take import RunSnapshotPolicies
 from web import row_retention
 from web.inventory import store
+from web.inventory.fact_row import readable_rows
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow, Source
 from web.jobs import confirm
 from web.jobs.models import BY_SNAPSHOT_SCHEDULE, Job
@@ -88,9 +89,9 @@ def resting_kinds(mine: QuerySet[Job], now: datetime) -> set[tuple[str, str]]:
 def datasets_with_policies() -> dict[str, list[tuple[Dataset, Policy]]]:
     """The datasets with a snapshot schedule, by pool."""
     found: dict[str, list[tuple[Dataset, Policy]]] = defaultdict(list)
-    for row in DatasetRow.objects.filter(facts__contains='"policy":"{'):
-        if policy := snapshot_policy.policy_of(row.fact):
-            found[row.pool].append((row.fact, policy))
+    for row, dataset in readable_rows(DatasetRow.objects.filter(facts__contains='"policy":"{')):
+        if policy := snapshot_policy.policy_of(dataset):
+            found[row.pool].append((dataset, policy))
     return found
 
 

@@ -9,6 +9,7 @@ from appliance import agent_client
 from appliance.disks import latency, standby
 from appliance.message import shorten
 from web.alerts.models import DiskCare
+from web.inventory.fact_row import readable_rows
 from web.inventory.models import DiskRow
 from web.said import with_said
 
@@ -21,11 +22,11 @@ def set_timers() -> bool:
     if not wanted:
         return False
     due = {}
-    for row in DiskRow.objects.filter(key__in=wanted, asleep=False):
+    for row, disk in readable_rows(DiskRow.objects.filter(key__in=wanted, asleep=False)):
         care = wanted[row.key]
-        now = f"{standby.power_token(row.fact.name)} {care.sleep}"
-        if row.fact.path and care.told != now:
-            due[row.fact.path] = care, now
+        now = f"{standby.power_token(disk.name)} {care.sleep}"
+        if disk.path and care.told != now:
+            due[disk.path] = care, now
     if not due:
         return False
     disks = {path: care.sleep for path, (care, _now) in due.items()}
@@ -44,8 +45,8 @@ def take_disks_to_query(rows: Iterable[DiskRow]) -> list[DiskRow]:
     """The disks that may be asked how they are without keeping one awake that is about to fall asleep."""
     minutes = dict(DiskCare.objects.exclude(sleep=None).values_list("disk", "sleep"))
     counters, now, found = latency.read_counters(), time.monotonic(), []
-    for row in rows:
-        name = row.fact.name
+    for row, disk in readable_rows(rows):
+        name = disk.name
         requests = counters[name].requests if name in counters else 0
         since, before = _asked.get(name, (0.0, -1))
         if standby.should_leave_alone(minutes.get(row.key), idle=requests == before, since=now - since):

@@ -53,6 +53,14 @@ def test_a_disk_is_told_once_and_again_after_it_was_plugged_in(web, told, monkey
     assert len(told) == 2
 
 
+def test_a_disk_whose_row_cannot_be_decoded_keeps_no_other_from_being_told(web, told):
+    keep(web, "60", all="yes")
+    DiskRow.objects.filter(key=DISK).update(facts="{}")
+    assert worker_standby.set_timers()
+    assert len(told[0]) == 3
+    assert f"/dev/disk/by-id/{DISK}" not in told[0]
+
+
 def test_its_pool_is_told_with_it(web, told):
     keep(web, "60", all="yes")
     worker_standby.set_timers()

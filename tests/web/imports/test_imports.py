@@ -21,6 +21,7 @@ from tests.web import rows
 from tests.web.reading import Page
 from tests.web.rows import HOST_KEY, IMPORT, OTHER_HOST_KEY
 from web.inventory import store
+from web.inventory.models import ImportRow
 from web.jobs.models import Job
 from workers import imports
 
@@ -305,6 +306,15 @@ def test_interrupted_import_goes_on_once_and_a_failed_one_waits(web, states, goe
     assert runs() == goes_on
     imports.resume_imports()
     assert runs() == goes_on
+
+
+def test_an_odd_import_keeps_no_other_from_going_on(web):
+    box(replace(IMPORT, began=True))
+    store.checked("datasets", changed=True)
+    ended("interrupted")
+    ImportRow.objects.create(key="0", name="odd", facts="{}")
+    imports.resume_imports()
+    assert runs() == 1
 
 
 def test_import_that_may_not_go_on_rests_and_is_logged_once_until_it_does(web, caplog, monkeypatch):

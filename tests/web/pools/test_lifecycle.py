@@ -23,7 +23,7 @@ from tests.unit.pools.import_samples import GUID, REWIND, SEARCH, found
 from tests.web import rows
 from tests.web.reading import Page, assert_nothing_inline, text_of
 from tests.web.system.test_hostile import HOSTILE
-from web.inventory.models import DetailRow, ImportableRow, SessionRow, Source
+from web.inventory.models import DetailRow, ImportableRow, PoolRow, SessionRow, Source
 from web.jobs.models import Job
 from workers import collect_importable
 
@@ -399,6 +399,15 @@ def test_details_and_sessions_are_read_for_each_pool_that_answers(agent, calm, m
     collect_importable.collect_details()
     assert [row.fact for row in DetailRow.objects.all()] == [PoolDetail(TANK.guid, 3)]
     assert SessionRow.objects.get().fact.user == "anna"
+
+
+def test_details_of_a_pool_are_read_beside_one_whose_row_is_odd(agent, calm, monkeypatch):
+    rows.put(pools=[TANK, replace(TANK, guid=5, name="odd")])
+    PoolRow.objects.filter(name="odd").update(facts="{}")
+    monkeypatch.setattr(features, "read_pool_detail", lambda pool: PoolDetail(pool.guid, 3))
+    agent["read-sessions"] = []
+    collect_importable.collect_details()
+    assert [row.fact for row in DetailRow.objects.all()] == [PoolDetail(TANK.guid, 3)]
 
 
 def test_one_reading_that_fails_does_not_silence_the_other(agent, calm, monkeypatch):

@@ -162,6 +162,13 @@ def read() -> list[detect.Edit]:
     return [row.fact for row in EditRow.objects.all()]
 
 
+def test_an_odd_row_is_read_again(calm, samba):
+    samba.write_text(samba.read_text() + "# by hand\n")
+    (edit,) = read()
+    EditRow.objects.update(facts="{}")
+    assert read() == [edit]
+
+
 def test_without_an_edit_the_agent_is_not_asked(calm, samba):
     assert read() == []
     assert collect_drift.asked_in_test == []  # type: ignore[attr-defined]

@@ -138,6 +138,14 @@ def test_a_box_that_serves_no_volume_never_asks(agent):
     assert (agent.read(), agent.asked) == ([], 0)
 
 
+def test_an_odd_row_is_asked_for_again(agent):
+    agent.tree = Tree(frozenset({f"iscsi/{IQN}"}), {f"iscsi/{IQN}/tpgt_1/enable": "1"})
+    agent.edits = [rows.TARGET_EDIT]
+    assert agent.read() == [rows.TARGET_EDIT.name]
+    TargetEditRow.objects.update(facts="{}")
+    assert (agent.read(), agent.asked) == ([rows.TARGET_EDIT.name], 2)
+
+
 def test_it_asks_when_something_moves_and_from_time_to_time_for_secrets(agent):
     agent.tree = Tree(frozenset({f"iscsi/{IQN}"}), {f"iscsi/{IQN}/tpgt_1/enable": "1"})
     for seconds, asked in ((0, 1), (10, 1), (299, 2), (60, 2)):

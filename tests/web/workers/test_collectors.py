@@ -337,6 +337,15 @@ def test_the_ports_of_disks_are_remembered_once_and_those_of_the_system_never(sy
     assert [row.port for row in BayRow.objects.all()][len(before) :] == ["p1"]
 
 
+def test_an_odd_disk_that_could_not_be_read_again_keeps_no_port_of_others_from_being_remembered(system, monkeypatch):
+    store.replace(DiskRow, [disk(1, slot="p1"), disk(2, slot="p2")], collectors.disk_key)
+    DiskRow.objects.filter(name=disk(1).name).update(facts="{}")
+    monkeypatch.setattr(disk_inventory, "read_disks", failing(Failed("lsblk said no")))
+    collectors.collect_now()
+    assert "bays" not in errors()
+    assert "p2" in set(BayRow.objects.values_list("port", flat=True))
+
+
 def test_what_a_drive_says_of_itself_is_kept_and_stays_while_it_sleeps(one_disk, monkeypatch):
     assert collectors.has_new_disk()
     answer(one_disk, {"smart_status": {"passed": False}}, monkeypatch)
