@@ -57,6 +57,7 @@ MIDDLEWARE = [
     "web.language.as_the_browser_asks",
     "web.system.error_pages.faults_in_words",
     "web.agent.BusyPage",
+    "web.jobs.refusals.OddRowPage",
     "web.system.timezone.in_the_zone_of_the_box",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

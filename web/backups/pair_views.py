@@ -26,6 +26,7 @@ from web import agent, live
 from web.backups import received, status
 from web.backups.pair_forms import PairForm, ReceivedRetention, ReceiveForm, retention_initial
 from web.inventory import store
+from web.inventory.fact_row import look_up_or_none
 from web.inventory.models import ReceiverRow
 from web.jobs import confirm
 from web.jobs.models import Job
@@ -57,7 +58,7 @@ def list_receivers(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def receive_copies(request: HttpRequest) -> HttpResponse:
     """Ask where the copies of another Larder are to lie; then the review."""
-    facts = status.read_facts()
+    facts = status.read_facts(look_up_or_none)
     form = ReceiveForm(request.POST or None, facts=facts)
     if request.method == "POST" and form.is_valid():
         try:

@@ -13,6 +13,7 @@ from appliance.facts.box import Pool
 from web.backups import proof, status
 from web.backups.status import BackupStatus
 from web.backups.views import dataset_of, find_status
+from web.inventory.fact_row import strict_about
 from web.jobs import confirm
 from web.jobs.refusals import refusals_lead_to
 
@@ -36,7 +37,7 @@ def drill_backup(request: HttpRequest, key: str, task: str) -> HttpResponse:
     """Review what testing a restore means: where to, how much, and that nothing stays."""
     one = find_status(key, task)
     pool = None if one.task.remote else pool_of(one)
-    operation = proof.make_drill(one, pool, status.read_facts())
+    operation = proof.make_drill(one, pool, status.read_facts(strict_about(one.dataset.name, one.target)))
     return confirm.review(request, operation, back=reverse("backup", args=[key, task]))
 
 

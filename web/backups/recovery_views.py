@@ -16,6 +16,7 @@ from web import agent, live
 from web.backups import recovery, status
 from web.backups.recovery import OtherBox
 from web.inventory import store
+from web.inventory.fact_row import look_up_or_none
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons, refusals_lead_to, validation_error
 from web.translation import lazy_text
@@ -59,7 +60,7 @@ def show_recovery(request: HttpRequest) -> HttpResponse:
     """Whether there is a phrase on paper, what is in the record of this box, and which other boxes left theirs."""
 
     def build() -> dict[str, object]:
-        facts = status.read_facts()
+        facts = status.read_facts(look_up_or_none)
         return {
             "phrase": recovery.read_phrase(),
             "others": list(recovery.other_boxes(facts)),
@@ -72,7 +73,9 @@ def show_recovery(request: HttpRequest) -> HttpResponse:
 
 def find_other(key: str, box: str) -> OtherBox:
     """The record of a box on a pool. Raises Http404."""
-    found = (one for one in recovery.other_boxes(status.read_facts()) if (one.key, one.mark.id) == (key, box))
+    found = (
+        one for one in recovery.other_boxes(status.read_facts(look_up_or_none)) if (one.key, one.mark.id) == (key, box)
+    )
     other = next(found, None)
     if other is None:
         raise Http404

@@ -27,6 +27,7 @@ from web.backups import status
 from web.backups.forms import rate_field
 from web.backups.remote_views import find_remote
 from web.backups.restore_views import LONGEST_STEM, RestoreForm, moment_choices, place_beside, possible_parents
+from web.inventory.fact_row import look_up_or_none
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons, refusals_lead_to
 from web.translation import lazy_text
@@ -66,7 +67,7 @@ def ask_there(ask: Callable[[], object], kind: type[T]) -> tuple[T | None, str]:
 @require_GET
 def list_copies(request: HttpRequest, key: str) -> HttpResponse:
     """Every copy on a computer, each of which can be restored."""
-    remote, facts = find_remote(key), status.read_facts()
+    remote, facts = find_remote(key), status.read_facts(look_up_or_none)
     asked = {"verb": "list-remote-copies", "remote": key}
     found, problem = ask_there(lambda: agent.last(asked, silence=SECONDS)["facts"], tuple[ListedCopy, ...])
     copies = [
@@ -88,7 +89,7 @@ def moment_of(short: str) -> datetime | None:
 @refusals_lead_to("remote", "key")
 def restore_copy(request: HttpRequest, key: str, copy: str) -> HttpResponse:
     """Ask for the moment and the place, then review."""
-    remote, facts = find_remote(key), status.read_facts()
+    remote, facts = find_remote(key), status.read_facts(look_up_or_none)
     snapshot = request.POST.get("snapshot", "")
     asked = {
         "verb": "read-remote-copy",

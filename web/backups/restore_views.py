@@ -27,6 +27,7 @@ from appliance.facts.datasets import Dataset
 from web import live
 from web.backups import status
 from web.forms_common import with_free_space
+from web.inventory.fact_row import strict_about
 from web.inventory.models import DatasetRow, SnapshotRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons, refusals_lead_to, validation_error
@@ -120,7 +121,7 @@ def restore_folder(request: HttpRequest, key: str) -> HttpResponse:
     mark = parse_copy_mark(copy.copy_of)
     if mark is None or not is_copy(copy):
         raise Refused(Reason("not-a-copy", "{dataset} is not a copy that a backup made.", dataset=copy.name))
-    facts = status.read_facts()
+    facts = status.read_facts(strict_about(copy.name))
     moments = list(SnapshotRow.objects.filter(dataset=copy.name).order_by("-txg")[:MOMENTS])
     dates = moment_choices((row.guid, row.created) for row in moments)
     form = RestoreForm(request.POST or None, place=proposed_place(copy, facts), facts=facts, dates=dates)

@@ -27,7 +27,7 @@ from web import live
 from web.backups import proof, recovery, status
 from web.backups.forms import BackupForm, pool_choices, remote_choices
 from web.backups.status import BackupStatus
-from web.inventory.fact_row import OddRows, look_up_or_none
+from web.inventory.fact_row import OddRows, look_up_or_none, readable_rows, strict_about
 from web.inventory.models import DatasetRow, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import Job
@@ -71,7 +71,8 @@ def choose_folder(request: HttpRequest) -> HttpResponse:
 @refusals_lead_to("backups")
 def edit_backup(request: HttpRequest, key: str, task: str = "") -> HttpResponse:
     """A new backup of a folder, or another schedule for one that it has; the review follows."""
-    dataset, facts = dataset_of(key), status.read_facts()
+    dataset = dataset_of(key)
+    facts = status.read_facts(strict_about(dataset.name))
     now = tasks.find_task(dataset, task)
     if task and now is None:
         raise Http404
@@ -98,7 +99,7 @@ def edit_backup(request: HttpRequest, key: str, task: str = "") -> HttpResponse:
 
 def find_status(key: str, task: str) -> BackupStatus:
     """The backup with these keys. Raises Http404."""
-    found = status.read_statuses(status.read_facts())
+    found = status.read_statuses(status.read_facts(look_up_or_none))
     one = next((one for one in found if (one.key, one.task.key) == (key, task)), None)
     if one is None:
         raise Http404
@@ -119,12 +120,12 @@ def show_backup(request: HttpRequest, key: str, task: str) -> HttpResponse:
         context: dict[str, object] = {"one": one, "copies": list(rows.order_by("-txg")[:COPIES]), "count": rows.count()}
         context |= {"levels": proof.levels(one), "summary": list(proof.summary(one)), "test": latest_test(one)}
         if one.task.drill and one.can_run:
-            facts = status.read_facts()
+            facts = status.read_facts(look_up_or_none)
             context["place"] = proof.drill_place(one.dataset, one.task, facts)
             context["locked"] = text_of(names_text(proof.locked_folders(one.dataset, one.task, facts), NAMED))
         if one.failed and one.pool:
             below = DatasetRow.objects.filter(Q(name=one.target) | Q(name__startswith=f"{one.target}/"))
-            context["stuck"] = [row for row in below.order_by("name")[:COPIES] if row.fact.copy_of]
+            context["stuck"] = [row for row, fact in readable_rows(below.order_by("name")[:COPIES]) if fact.copy_of]
         return context
 
     return live.respond(request, "backups/show.html", build)
@@ -197,6 +198,7 @@ def remove_backup(request: HttpRequest, key: str, task: str) -> HttpResponse:
 @refusals_lead_to("backup", "key", "task")
 def set_copy_aside(request: HttpRequest, key: str, task: str, copy: str) -> HttpResponse:
     """Review what setting a copy aside means, so that the next run makes a new one."""
-    found, facts = dataset_of(copy), status.read_facts()
+    found = dataset_of(copy)
+    facts = status.read_facts(strict_about(found.name))
     operation = SetCopyAside.of(found, facts, timezone.localdate())
     return confirm.review(request, operation, back=reverse("backup", args=[key, task]))

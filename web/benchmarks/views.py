@@ -35,6 +35,7 @@ from web.benchmarks.models import CaseRow, SweepRow
 from web.benchmarks.questions import lacking_for_client, list_questions
 from web.inventory import store
 from web.inventory.box import read_box
+from web.inventory.fact_row import first_fact
 from web.inventory.models import CachingRow
 from web.jobs import confirm, queue
 from web.jobs.models import Job
@@ -84,8 +85,8 @@ def list_sweeps(request: HttpRequest) -> HttpResponse:
 
 def memory_limit() -> int:
     """Maximum of the ARC in bytes; 0 if not yet known."""
-    row = CachingRow.objects.first()
-    return row.fact.memory if row and isinstance(row.fact, Caching) else 0
+    caching: Caching | None = first_fact(CachingRow.objects.all()[:1])
+    return caching.memory if caching else 0
 
 
 @require_GET

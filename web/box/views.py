@@ -13,13 +13,14 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_GET
 
-from appliance.errors import LarderError, Reason, Refused
+from appliance.errors import LarderError, Reason, Refused, explain_error
 from appliance.formatting import names_text
 from appliance.shares.connections import Connection
 from appliance.system.box_info import BoxInfo, Port
 from appliance.system.power import PowerOperation, RestartBox, ShutDownBox
 from web import agent, live
 from web.inventory import store
+from web.inventory.fact_row import OddRow
 from web.inventory.models import BoxRow, Source
 from web.inventory.source_names import BOX
 from web.jobs import confirm, queue
@@ -53,7 +54,10 @@ def show_box(request: HttpRequest) -> HttpResponse:
         trouble = source.error if source else ""
         if row is None:
             return {"trouble": trouble}
-        info: BoxInfo = row.fact
+        try:
+            info: BoxInfo = row.fact
+        except OddRow as odd:
+            return {"trouble": explain_error(odd)}
         started = source.checked - timedelta(seconds=info.uptime) if source and source.checked else None
         lines = [PortLine(port, *row.rates.get(port.name, (None, None))) for port in info.ports]
         return {

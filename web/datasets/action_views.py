@@ -20,6 +20,7 @@ from appliance.operation import Operation
 from web import live
 from web.datasets import actions
 from web.datasets.forms import RenameForm, SpaceQuotaForm
+from web.inventory.fact_row import readable_rows
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons, refusals_lead_to, review_act
@@ -86,7 +87,9 @@ def destroy_folder(request: HttpRequest, key: str) -> HttpResponse:
         below = DatasetRow.objects.filter(name__startswith=f"{row.name}/").count()
         found, failed = actions.read_detail(row)
         needing = found.clones if found else ()
-        clones = {dataset.name: dataset for dataset in DatasetRow.objects.filter(name__in=needing)}
+        clones = {
+            clone.name: (clone.key, fact) for clone, fact in readable_rows(DatasetRow.objects.filter(name__in=needing))
+        }
         topmost = list(dataset_detail.find_topmost(needing))  # each counts what is below it too
         return {
             "dataset": row.fact,
@@ -94,8 +97,8 @@ def destroy_folder(request: HttpRequest, key: str) -> HttpResponse:
             "detail": found,
             "error": failed or error,
             "below": below,
-            "clones": {name: clone.key for name, clone in clones.items()},
-            "freed": row.fact.used + sum(clones[name].fact.used for name in topmost if name in clones),
+            "clones": {name: clone for name, (clone, _fact) in clones.items()},
+            "freed": row.fact.used + sum(clones[name][1].used for name in topmost if name in clones),
             "least": any(name not in clones for name in topmost),
             "most_held": len(found.held) >= dataset_detail.MOST_NAMED if found else False,
             "top": "/" not in row.name,

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 from django.db import models
 
+from appliance.errors import Reason, Refused
 from appliance.message import as_said
 
 log = logging.getLogger(__name__)
@@ -29,8 +30,18 @@ def look_up_or_none(name: str, work: Callable[[], Any]) -> Any:
     try:
         return work()
     except ValueError as problem:  # what msgspec and json raise
-        log.warning("%s cannot be decoded: %s", name, problem)
+        log.warning("%s cannot be decoded: %s", name, problem.__cause__ or problem)
         return None
+
+
+def strict_about(*names: str) -> LookUp:
+    """A look-up that leaves out what cannot be decoded, except of these and what is below them: a plan would lack it."""
+    tops = tuple(f"{name}/" for name in names)
+
+    def look_up(name: str, work: Callable[[], Any]) -> Any:
+        return (look_up_strictly if f"{name}/".startswith(tops) else look_up_or_none)(name, work)
+
+    return look_up
 
 
 class OddRows:
@@ -44,6 +55,19 @@ class OddRows:
         if found is None and name not in self.names:
             self.names.append(name)
         return found
+
+
+class OddRow(Refused, ValueError):
+    """What is stored of something cannot be decoded, as after an update: nothing is planned for that until it is read again."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            Reason(
+                "row-odd",
+                "What Larder stored of {name} cannot be read. It is read again within a minute. If this stays, restart the box.",
+                name=name,
+            )
+        )
 
 
 class Row(models.Model):
@@ -67,7 +91,13 @@ class Row(models.Model):
 
     @property
     def fact(self) -> Any:
-        """The frozen value itself."""
+        """The frozen value itself. Raises OddRow."""
+        try:
+            return self.decode()
+        except ValueError as problem:  # what msgspec and json raise
+            raise OddRow(self.label or self.key) from problem
+
+    def decode(self) -> Any:
         return msgspec.json.decode(self.facts, type=self.kind)
 
 
@@ -79,10 +109,9 @@ class RowWithSaidFacts(Row):
     class Meta:
         abstract = True
 
-    @property
-    def fact(self) -> Any:
+    def decode(self) -> Any:
         if not self.said_of_facts:
-            return super().fact
+            return super().decode()
         return msgspec.convert(as_said(json.loads(self.facts), self.said_of_facts), self.kind)
 
 
@@ -100,6 +129,11 @@ def facts_of(rows: Iterable[Row], look_up: LookUp = look_up_strictly) -> Iterato
 def readable_facts(rows: Iterable[Row]) -> list[Any]:
     """The facts of rows, for a page that only shows them: one that cannot be decoded is left out."""
     return list(facts_of(rows, look_up_or_none))
+
+
+def first_fact(rows: Iterable[Row]) -> Any:
+    """The first of these facts, for a page that does without; None where there is none that can be decoded."""
+    return next(facts_of(rows, look_up_or_none), None)
 
 
 def readable_rows(rows: Iterable[AnyRow]) -> list[tuple[AnyRow, Any]]:

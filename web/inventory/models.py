@@ -15,6 +15,7 @@ from appliance.facts.file_import import FileImport
 from appliance.facts.importable import Importable
 from appliance.facts.receiver import Receiver
 from appliance.facts.remote import Remote
+from appliance.message import Message
 from appliance.pools import progress
 from appliance.shares import connections
 from appliance.shares.drift import detect
@@ -223,10 +224,9 @@ class SeenRow(RowWithMessages, Row):
     checked = models.DateTimeField(null=True)
     error = models.TextField(default="")
 
-    @property
-    def fact(self) -> Any:
+    def decode(self) -> Any:
         """What was found; None while nothing was."""
-        return super().fact if self.facts else None
+        return super().decode() if self.facts else None
 
     @staticmethod
     def key_of(dataset: str, protocol: str, person: str) -> str:
@@ -253,6 +253,10 @@ class BoxRow(Row):
     kind = BoxInfo
     rates: Any = models.JSONField(default=dict)
     disk_rates: Any = models.JSONField(default=list)
+
+    @property
+    def label(self) -> str:
+        return Message("this box")
 
 
 class RemoteRow(Row):

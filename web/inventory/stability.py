@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-import msgspec
 from django.db.models import Max, Q
 
 from appliance.facts.box import Pool
 from appliance.pools import health
 from web.inventory import store
+from web.inventory.fact_row import OddRow
 from web.inventory.models import Event, PoolRow, Source
 
 OF_TROUBLE = Q(kind__startswith="ereport.fs.zfs.") | Q(
@@ -34,7 +34,7 @@ def known_fact(row: PoolRow | None) -> Pool | None:
     """What was read of a pool before; None also where it cannot be decoded, so that the new reading replaces it."""
     try:
         return row.fact if row else None
-    except msgspec.MsgspecError:
+    except OddRow:
         return None
 
 

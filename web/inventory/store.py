@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,7 +22,16 @@ from appliance.facts.sharing import SmbPolicy
 from appliance.message import PlainText
 from appliance.operation import Operation
 from web import agent
-from web.inventory.fact_row import LookUp, Row, RowWithSaidFacts, facts_of, look_up_or_none, look_up_strictly
+from web.inventory.fact_row import (
+    LookUp,
+    OddRow,
+    Row,
+    RowWithSaidFacts,
+    facts_of,
+    look_up_or_none,
+    look_up_strictly,
+    readable_rows,
+)
 from web.inventory.models import (
     AccountRow,
     BookmarkRow,
@@ -139,27 +148,63 @@ def dataset_source(key: str) -> str:
     return f"looking-dataset-{key}"[:40]
 
 
-def facts() -> Facts:
-    """What the inventory says, for checking and planning in a page. A constant number of queries."""
+def facts(odd: list[Row] | None = None) -> Facts:
+    """What the inventory says, for checking and planning in a page. A constant number of queries.
+
+    Rows that cannot be decoded are left out, and put into ``odd``: ``facts_for`` refuses where they matter. The agent, which
+    reads everything itself, has the last word.
+    """
+
+    def read(rows: Iterable[Row]) -> tuple[Any, ...]:
+        kept = list(rows)
+        found = readable_rows(kept)
+        if odd is not None and len(found) < len(kept):
+            known = {row.pk for row, _fact in found}
+            odd.extend(row for row in kept if row.pk not in known)
+        return tuple(fact for _row, fact in found)
+
     missing = Source.objects.filter(name="zfs").exclude(error="").exists()
     return Facts(
-        pools=tuple(row.fact for row in PoolRow.objects.order_by("name")),
-        datasets=tuple(row.fact for row in DatasetRow.objects.order_by("name")),
-        disks=tuple(row.fact for row in DiskRow.objects.order_by("key")),
-        accounts=tuple(row.fact for row in AccountRow.objects.order_by("name")),
-        groups=tuple(row.fact for row in GroupRow.objects.order_by("name")),
+        pools=read(PoolRow.objects.order_by("name")),
+        datasets=read(DatasetRow.objects.order_by("name")),
+        disks=read(DiskRow.objects.order_by("key")),
+        accounts=read(AccountRow.objects.order_by("name")),
+        groups=read(GroupRow.objects.order_by("name")),
         zfs="missing" if missing else "present",
-        shares=tuple(row.fact for row in ShareRow.objects.order_by("name")),
-        importable=tuple(row.fact for row in ImportableRow.objects.order_by("name")),
-        details=tuple(row.fact for row in DetailRow.objects.all()),
-        sessions=tuple(row.fact for row in SessionRow.objects.order_by("key")),
-        properties=tuple(row.fact for row in PropertiesRow.objects.order_by("name")),
-        dataset_details=tuple(row.fact for row in DatasetDetailRow.objects.all()),
-        smb_policy=next((row.fact for row in PolicyRow.objects.all()), SmbPolicy()),
-        remotes=tuple(row.fact for row in RemoteRow.objects.order_by("name")),
-        receivers=tuple(row.fact for row in ReceiverRow.objects.order_by("name")),
-        imports=tuple(row.fact for row in ImportRow.objects.order_by("name")),
+        shares=read(ShareRow.objects.order_by("name")),
+        importable=read(ImportableRow.objects.order_by("name")),
+        details=read(DetailRow.objects.all()),
+        sessions=read(SessionRow.objects.order_by("key")),
+        properties=read(PropertiesRow.objects.order_by("name")),
+        dataset_details=read(DatasetDetailRow.objects.all()),
+        smb_policy=next(iter(read(PolicyRow.objects.all())), SmbPolicy()),
+        remotes=read(RemoteRow.objects.order_by("name")),
+        receivers=read(ReceiverRow.objects.order_by("name")),
+        imports=read(ImportRow.objects.order_by("name")),
     )
+
+
+def refuse_odd(operation: Operation, odd: Iterable[Row]) -> None:
+    """Raise OddRow where one of these rows is of something that the operation is about, or takes away with what is above."""
+    said, taken = set(words_of(msgspec.to_builtins(operation))), operation.files_taken()
+    for row in odd:
+        own = {row.key, row.name, f"/dev/disk/by-id/{row.key}"} - {""}
+        places = isinstance(row, PoolRow | DatasetRow)
+        above = tuple(f"{row.name}{mark}" for mark in "/@#") if places else ()
+        below = places and any(row.name.startswith(f"{top}/" if top else "") for top in taken)
+        if below or not said.isdisjoint(own) or any(word.startswith(above) for word in said):
+            raise OddRow(row.label or operation.subject)
+
+
+def words_of(value: Any) -> Iterator[str]:
+    """Every text and number in what an operation says: names, guids, paths of disks."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from words_of(one)
+    elif isinstance(value, str | int):
+        yield str(value)
 
 
 def top_datasets(names: Iterable[str], look_up: LookUp = look_up_strictly) -> dict[str, Dataset]:
@@ -190,10 +235,14 @@ def facts_of_pools(look_up: LookUp = look_up_strictly) -> Facts:
 
 def facts_for(operation: Operation) -> Facts:
     """The same, with snapshots and bookmarks of the datasets that the operation is about. Two queries more where it is.
+    Raises OddRow where something that it is about cannot be decoded.
 
     Of disks that are to be taken and look empty the agent tells what they hold, as it will look again before it begins.
     """
-    found = read_box_record(read_disks(facts(), operation.disks_taken()), *operation.record_read())
+    odd: list[Row] = []
+    known = facts(odd)
+    refuse_odd(operation, odd)
+    found = read_box_record(read_disks(known, operation.disks_taken()), *operation.record_read())
     datasets = operation.snapshot_datasets()
     if not datasets:
         return found

@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from appliance.errors import Reason, Refused
 from appliance.operation import Operation
+from web.inventory.fact_row import OddRow
 from web.jobs import confirm
 from web.translation import reason_text
 
@@ -63,6 +64,21 @@ def refusals_lead_to(route: str, *arguments: str) -> Callable[[View], View]:
         return decorated
 
     return decorate
+
+
+class OddRowPage:
+    """Middleware: where a page needs what cannot be decoded and says nothing of that itself, the page that says so."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if not isinstance(exception, OddRow):
+            return None
+        return refusal_page(request, exception.reasons, reverse("overview"))
 
 
 def validation_error(reasons: Iterable[Reason]) -> ValidationError:

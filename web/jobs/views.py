@@ -205,7 +205,7 @@ def plan_again(request: HttpRequest, pk: str) -> HttpResponse:
     try:
         operation = decode_operation(row.operation)
         if row.state != Job.State.REFUSED:  # which made nothing
-            operation = operation.again(store.facts())
+            operation = operation.again(store.facts_for(operation))
         return confirm.review(request, operation, back=f"/jobs/{row.pk}/")
     except Refused as refusal:
         return refusal_page(request, refusal.reasons, f"/jobs/{row.pk}/")

@@ -20,6 +20,7 @@ from appliance.zfs.vdev_tree import Place
 from web.disks.models import Replacement
 from web.inventory.bays import Bay, device_label, read_known_bays
 from web.inventory.box import Box
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import DatasetRow
 from web.pools.topology import act_url, box_facts, replace_url
 from web.translation import text_of
@@ -107,7 +108,7 @@ def suspended_advice(pool: Pool, facts: Facts, device_name: Callable[[Vdev], str
         clear_errors.has_too_few_disks(group, facts) for group in pool.vdevs if group.role not in {"spare", "cache"}
     )
     copies = DatasetRow.objects.filter(name__startswith=f"{pool.name}/", facts__contains='"copy_of":"{')
-    if clear_errors.holds_raw_copies(pool, replace(facts, datasets=tuple(row.fact for row in copies))):
+    if clear_errors.holds_raw_copies(pool, replace(facts, datasets=tuple(readable_facts(copies)))):
         yield Advice(
             "failed",
             gettext("Put the disks of {name} back, then restart the box.").format(name=pool.name),

@@ -16,6 +16,7 @@ from appliance.errors import Reason, Refused
 from appliance.facts.box import Caching
 from appliance.layout import aux_devices
 from appliance.pools.create import CreatePool
+from web.inventory.fact_row import first_fact
 from web.inventory.models import CachingRow
 from web.jobs import confirm, queue
 from web.jobs.operation_ui import UI
@@ -125,8 +126,7 @@ def layout_context(answers: Answers) -> dict[str, object]:
 
 def extras_context(answers: Answers) -> dict[str, object]:
     """The disks that can become log, cache or spare, and what these would bring and cost on this box."""
-    row = CachingRow.objects.filter(key="box").first()
-    caching: Caching = row.fact if row else Caching()
+    caching: Caching = first_fact(CachingRow.objects.filter(key="box")) or Caching()
     fast = [bay.disk.size for bay in answers.others if not bay.disk.rotational]
     choice = answers.choice
     return {

@@ -26,6 +26,7 @@ from web.alerts.models import PoolDay
 from web.backups.status import read_facts, read_orphans
 from web.disks.burn_in_report import with_burn_ins
 from web.inventory.box import Box
+from web.inventory.fact_row import OddRows, first_fact
 from web.inventory.models import BoxRow, DetailRow, PropertiesRow
 from web.inventory.pool_cards import PoolCard
 from web.pools.growth_chart import NOW, Line, draw_chart
@@ -90,9 +91,12 @@ class GrowthPage(msgspec.Struct, frozen=True):
 
 def build_page(card: PoolCard, box: Box, now: datetime, size: int = 0) -> GrowthPage:
     """The page of one pool; ``size`` is that of a new disk, 0 for the usual one. A constant number of queries."""
-    found = read_facts()
-    root, info = found.dataset(card.pool.name), BoxRow.objects.filter(key="box").first()
-    facts = growth_facts(card, box, found, size, can_rewrite=bool(info and rewrites(info.fact)))
+    odd = OddRows()
+    found = read_facts(odd)
+    # The folder of a copy may be what cannot be decoded: then none is called an orphan.
+    orphans = [] if odd.names else read_orphans(found)
+    root, info = found.dataset(card.pool.name), first_fact(BoxRow.objects.filter(key="box"))
+    facts = growth_facts(card, box, found, size, orphans=orphans, can_rewrite=bool(info and rewrites(info)))
     groups, history = read_groups(card.pool), read_history(card.key, now.date())
     pace = find_pace(history, now.date())
     ways, price = list_ways(facts), DiskPrice.load_row()
@@ -113,13 +117,15 @@ def build_page(card: PoolCard, box: Box, now: datetime, size: int = 0) -> Growth
     )
 
 
-def growth_facts(card: PoolCard, box: Box, found: Facts, size: int, *, can_rewrite: bool) -> GrowthFacts:
+def growth_facts(
+    card: PoolCard, box: Box, found: Facts, size: int, *, orphans: list[Dataset], can_rewrite: bool
+) -> GrowthFacts:
     """What the ways of a pool depend on, from the rows and what ZFS measures. A constant number of queries."""
     name = card.pool.name
     own = found.below(name)
-    copies = [one.name for one in read_orphans(found) if one.pool == name]
-    detail = DetailRow.objects.filter(key=card.key).first()
-    settings = PropertiesRow.objects.filter(key=card.key).first()
+    copies = [one.name for one in orphans if one.pool == name]
+    detail = first_fact(DetailRow.objects.filter(key=card.key))
+    settings = first_fact(PropertiesRow.objects.filter(key=card.key))
     free = tuple(bay.disk.size for bay in with_burn_ins(box.bays) if bay.is_free and bay.disk.path)
     return GrowthFacts(
         pool=card.pool,
@@ -130,8 +136,8 @@ def growth_facts(card: PoolCard, box: Box, found: Facts, size: int, *, can_rewri
         new_disk=size,
         held=sum(one.used_by_snapshots for one in own),
         cleanup=read_cleanup(own, copies),
-        features_off=detail.fact.features_off if detail else (),
-        lacks_expansion=lacks_expansion(settings.fact.values) if settings else False,
+        features_off=detail.features_off if detail else (),
+        lacks_expansion=lacks_expansion(settings.values) if settings else False,
         rewrites=can_rewrite,
         rotational=is_rotational(card.pool, box),
         past=tuple(past_work(card.pool, own)),

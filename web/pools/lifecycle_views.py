@@ -21,7 +21,7 @@ from appliance.rehearsal.rehearse import CleanUpRehearsal
 from appliance.shares.approve import ApproveShares, is_offered
 from appliance.shares.settings import ShareSetting, setting_of
 from web.inventory import store
-from web.inventory.fact_row import readable_facts
+from web.inventory.fact_row import first_fact, readable_facts
 from web.inventory.models import DatasetRow, DetailRow, PoolRow, ShareRow
 from web.jobs import queue
 from web.jobs.refusals import review_act
@@ -81,8 +81,7 @@ def lifecycle_context(pool: Pool) -> dict[str, object]:
     """What the pool's page shows of its lifecycle. Also requests the details that the review pages need."""
     if store.claim_refresh("looking-details", not_since=timezone.now() - DETAILS_FRESH):
         queue.send("workers.read_details")
-    row = DetailRow.objects.filter(key=str(pool.guid)).first()
-    detail: PoolDetail | None = row.fact if row else None
+    detail: PoolDetail | None = first_fact(DetailRow.objects.filter(key=str(pool.guid)))
     return {"checkpoint": pool.checkpoint, "detail": detail, "offers": share_offers(pool)}
 
 

@@ -207,9 +207,8 @@ def maintenance_lines(pool: Pool) -> dict[str, MaintenanceLine]:
 
 def pool_facts(pool: Pool) -> Facts:
     """The facts that the schedules of one pool need: its top folder for its age, the disks for their type."""
-    root = DatasetRow.objects.filter(name=pool.name).first()
-    disks = tuple(readable_facts(DiskRow.objects.all()))
-    return Facts(pools=(pool,), datasets=(root.fact,) if root else (), disks=disks)
+    root = tuple(readable_facts(DatasetRow.objects.filter(name=pool.name)))
+    return Facts(pools=(pool,), datasets=root, disks=tuple(readable_facts(DiskRow.objects.all())))
 
 
 # --- what is set on the pool ----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from appliance.pools.rebuild_estimate import PastWork, RebuildEstimate, estimate
 from appliance.rehearsal.result import read_result
 from appliance.zfs import vdev_tree
 from web.inventory.box import Box
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import DatasetRow
 from web.pools.models import WorkReport
 
@@ -38,6 +39,5 @@ def is_rotational(pool: Pool, box: Box) -> bool:
 
 def rebuild_estimate(pool: Pool, box: Box) -> RebuildEstimate:
     """How long the rebuild of one disk takes with what is in the pool now. Two queries."""
-    root = DatasetRow.objects.filter(name=pool.name).first()
-    past = past_work(pool, [root.fact] if root else [])
+    past = past_work(pool, readable_facts(DatasetRow.objects.filter(name=pool.name)))
     return estimate_rebuild(pool, past, rotational=is_rotational(pool, box))

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from msgspec.structs import replace
 
 from appliance.errors import Reason, Refused
-from appliance.facts.box import Facts, Pool
+from appliance.facts.box import Pool
 from appliance.message import Message, join_messages
 from appliance.pools.rebuild_estimate import RebuildEstimate
 from appliance.pools.vdevs import online_offline
@@ -28,7 +28,8 @@ from web.jobs import confirm, operation_ui, queue
 from web.jobs.refusals import refusals_lead_to
 from web.pools import new_disk, rebuild_time, topology
 from web.pools import replacement as pool_replacement
-from web.pools.topology_views import find_pool, parse_guid
+from web.pools.maintenance_views import get_pool
+from web.pools.topology_views import parse_guid
 from web.said import said_in
 
 
@@ -37,7 +38,7 @@ from web.said import said_in
 def choose_disk(request: HttpRequest, key: str) -> HttpResponse:
     """The first step: which disk. Choosing one opens its replacement, which changes nothing in the pool yet."""
     box = read_box()
-    pool = find_pool(Facts(tuple(card.pool for card in box.cards)), key)
+    pool = get_pool(key)
     places = [
         place
         for place in vdev_tree.list_places(pool)
@@ -156,7 +157,7 @@ def get_open_case(pk: int) -> Replacement:
 def offline_disk(request: HttpRequest, pk: int) -> HttpResponse:
     """Take the old disk offline. One click undoes it, so it needs no review."""
     case = get_open_case(pk)
-    pool = find_pool(store.facts_of_pools(), case.pool_guid)
+    pool = get_pool(case.pool_guid)
     operation = online_offline.OfflineDisk(pool=pool.name, vdev=int(case.vdev_guid))
     confirm.start_without_review(operation, user=request.user.get_username())
     return redirect("replacement", pk=pk)
@@ -167,7 +168,7 @@ def offline_disk(request: HttpRequest, pk: int) -> HttpResponse:
 def accept_disk(request: HttpRequest, pk: int) -> HttpResponse:
     """The review page of replacing the old disk by the chosen one."""
     case = get_open_case(pk)
-    pool = find_pool(store.facts_of_pools(), case.pool_guid)
+    pool = get_pool(case.pool_guid)
     if wrong := pool_replacement.replacement_state(case, read_box()).wrong:
         raise Refused(
             Reason("wrong-disk-pulled", "Put {disk} back first. {pool} still needs it.", disk=wrong[0], pool=pool.name)

@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from appliance.errors import Reason, Refused
-from appliance.facts.box import Facts, Pool
+from appliance.facts.box import Pool
 from appliance.formatting import size_text
 from appliance.operation import Operation
 from appliance.pools.create import LAYOUT_NAMES
@@ -30,11 +30,11 @@ from appliance.pools.vdevs.remove import RemoveVdev
 from appliance.pools.vdevs.replace import AttachDisk, DetachDisk
 from appliance.zfs import vdev_tree
 from web.disks.burn_in_report import with_burn_ins
-from web.inventory import store
 from web.inventory.box import read_box
 from web.jobs import confirm
 from web.jobs.refusals import review_act
 from web.pools.forms import is_usable
+from web.pools.maintenance_views import get_pool
 from web.translation import lazy_text, text_of
 
 ACTS: dict[str, type[Operation]] = {
@@ -47,18 +47,10 @@ ACTS: dict[str, type[Operation]] = {
 }
 
 
-def find_pool(facts: Facts, key: str) -> Pool:
-    """The pool with that guid. Raises Http404."""
-    pool = next((pool for pool in facts.pools if str(pool.guid) == key), None)
-    if pool is None:
-        raise Http404
-    return pool
-
-
 @require_GET
 def review_vdev_act(request: HttpRequest, key: str, guid: int, what: str) -> HttpResponse:
     """The review page of a change that needs no further answer. The pool's own guid means the whole pool."""
-    pool = find_pool(store.facts_of_pools(), key)
+    pool = get_pool(key)
     vdev = 0 if guid == pool.guid else guid
     return review_act(request, ACTS, what, back=reverse("pool", args=[key]), pool=pool.name, vdev=vdev)
 
@@ -146,8 +138,7 @@ def parse_guid(text: str) -> int:
 @require_GET
 def add_disks(request: HttpRequest, key: str, kind: str) -> HttpResponse:
     """Ask for the disks, then show the review. Answers travel in the address, so nothing happens before the review."""
-    facts = store.facts()
-    pool = find_pool(facts, key)
+    pool = get_pool(key)
     if kind not in KINDS:
         raise Http404
     how, vdev = KINDS[kind], parse_guid(request.GET.get("vdev", ""))

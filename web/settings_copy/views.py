@@ -17,6 +17,7 @@ from appliance.recovery import records
 from appliance.recovery.write_record import WriteRecord
 from web.backups import recovery, status
 from web.backups.recovery import OtherBox
+from web.inventory.fact_row import look_up_or_none
 from web.jobs import confirm
 from web.jobs.refusals import refusals_lead_to
 from web.settings_copy import current, hand_over, offers, restore
@@ -42,7 +43,7 @@ class TickedGroups(msgspec.Struct, frozen=True):
 
 def find_record(key: str, box: str) -> OtherBox:
     """The record of this or another box on a pool. Raises Http404."""
-    facts = status.read_facts()
+    facts = status.read_facts(look_up_or_none)
     pool = next((one for one in facts.pools if str(one.guid) == key), None)
     mark = records.marks_of(facts.dataset(pool.name)).find(box) if pool else None
     if pool is None or mark is None:
@@ -121,7 +122,7 @@ def finish(request: HttpRequest, record: OtherBox, former: int, said: str) -> Ht
 @refusals_lead_to("recovery")
 def write_record(request: HttpRequest, key: str) -> HttpResponse:
     """Review writing the record of this box to a pool now."""
-    pool = next((one for one in status.read_facts().pools if str(one.guid) == key), None)
+    pool = next((one for one in status.read_facts(look_up_or_none).pools if str(one.guid) == key), None)
     if pool is None:
         raise Http404
     try:

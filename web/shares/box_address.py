@@ -12,6 +12,8 @@ from django.http import HttpRequest
 
 from appliance.shares.addresses import AddressWay, share_addresses
 from appliance.shares.settings import PROTOCOLS, ShareSetting
+from appliance.system.box_info import BoxInfo
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import BoxRow
 
 # What a browser calls its computer, and what addresses call it in English. An iPad may call itself a Mac: both take the same address.
@@ -54,8 +56,8 @@ def box_host() -> str:
 
 def read_box_address(request: HttpRequest) -> BoxAddress:
     """How the computer that asks reaches the box; one query."""
-    row = BoxRow.objects.first()
-    found = [address for port in row.fact.ports for address in port.addresses] if row else []
+    rows: list[BoxInfo] = readable_facts(BoxRow.objects.all()[:1])
+    found = [address for box in rows for port in box.ports for address in port.addresses]
     return BoxAddress(box_host(), sort_numbers(found, request.META.get("HTTP_X_REAL_IP", "")))
 
 

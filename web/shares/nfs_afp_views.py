@@ -15,6 +15,7 @@ from appliance.shares.troubleshoot import diagnose
 from appliance.system.accounts import people_number
 from web import live
 from web.inventory import store
+from web.inventory.fact_row import first_fact
 from web.inventory.models import DatasetRow, SeenRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons
@@ -58,8 +59,8 @@ def not_found(key: str, protocol: Protocol) -> tuple[str, ...]:
     if protocol != "nfs" or part is None or diagnose.all_networks(part.hosts):
         return ()
     troubleshoot_views.have_it_looked_at(key, protocol, "")
-    row = SeenRow.objects.filter(key=SeenRow.key_of(key, protocol, "")).first()
-    return row.fact.unknown if row and row.fact else ()
+    seen = first_fact(SeenRow.objects.filter(key=SeenRow.key_of(key, protocol, "")))
+    return seen.unknown if seen else ()
 
 
 def client_numbers(protocol: Protocol) -> dict[str, object]:

@@ -9,8 +9,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from appliance.errors import Refused
+from appliance.facts.sharing import SmbPolicy
 from appliance.shares.set_smb_security import SetSmbSecurity
-from web.inventory import store
+from web.inventory.models import PolicyRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons
 from web.translation import lazy_text
@@ -46,7 +47,8 @@ class ProtectionForm(forms.Form):
 @require_GET
 def smb_protection(request: HttpRequest) -> HttpResponse:
     """The form, and with answers the review."""
-    now = store.facts().smb_policy
+    row = PolicyRow.objects.first()
+    now: SmbPolicy = row.fact if row else SmbPolicy()
     initial = {"signing": now.signing, "encryption": now.encryption}
     form = ProtectionForm(request.GET if request.GET else None, initial=initial)
     if form.is_bound and form.is_valid():

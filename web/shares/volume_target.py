@@ -11,6 +11,7 @@ from appliance.shares.iscsi.divergence import TargetEdit, key_of
 from appliance.shares.iscsi.part import PORT, device_of
 from appliance.shares.iscsi.targets import volume_part
 from appliance.shares.settings import ISCSI
+from web.inventory.fact_row import first_fact
 from web.inventory.models import ShareRow, TargetEditRow
 from web.jobs.models import Job
 from web.shares.box_address import read_box_address
@@ -19,10 +20,9 @@ from web.shares.box_address import read_box_address
 def volume_context(volume: Dataset, request: HttpRequest) -> dict[str, object]:
     """Whether it is served, to whom and how it is reached: five queries."""
     part = volume_part(volume)
-    row = ShareRow.objects.filter(name=part.iqn, key__startswith=f"{ISCSI}:").first() if part else None
-    share: Share | None = row.fact if row else None
-    changed = TargetEditRow.objects.filter(key=key_of(part.iqn)).first() if part else None
-    edit: TargetEdit | None = changed.fact if changed else None
+    served = ShareRow.objects.filter(name=part.iqn, key__startswith=f"{ISCSI}:")[:1] if part else ()
+    share: Share | None = first_fact(served)
+    edit: TargetEdit | None = first_fact(TargetEditRow.objects.filter(key=key_of(part.iqn)) if part else ())
     box = read_box_address(request)
     job = Job.objects.filter(state__in=Job.OPEN, kind="set-target", subject=volume.name).defer("plan", "log").first()
     return {

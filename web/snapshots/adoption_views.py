@@ -15,8 +15,9 @@ from appliance.errors import Reason
 from appliance.snapshots import policy as snapshot_policy
 from appliance.snapshots.destroy import NAMED
 from web.inventory import store
+from web.inventory.fact_row import facts_of
 from web.snapshots import adoption, agent_queries, paging
-from web.snapshots.views import dataset_of, tree_of
+from web.snapshots.views import dataset_of, rows_below
 from web.translation import reason_text
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,9 @@ def adopt_snapshots(request: HttpRequest, key: str) -> HttpResponse:
     """
     dataset = dataset_of(key)
     policy = snapshot_policy.policy_of(dataset)
-    followers = [dataset, *snapshot_policy.inheriting_datasets(dataset, tree_of(dataset))] if policy else []
+    followers = (
+        [dataset, *snapshot_policy.inheriting_datasets(dataset, list(facts_of(rows_below(dataset))))] if policy else []
+    )
     plan = adoption.plan_adoption(followers, timezone.now())
     to_type = dataset.name if len(plan.going) > NAMED else ""
     error, changed = "", False

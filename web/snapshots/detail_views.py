@@ -15,11 +15,13 @@ from django.views.decorators.http import require_GET, require_http_methods
 from appliance.backups.copies import is_copy
 from appliance.datasets.rollback import RollBack
 from appliance.errors import Refused
+from appliance.facts.box import Pool
 from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset
 from appliance.operation import Operation, kind_of
 from appliance.snapshots.bookmarks import BookmarkSnapshot
 from appliance.snapshots.hold_clone import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot
+from web.inventory.fact_row import first_fact
 from web.inventory.models import DatasetRow, PoolRow, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import Job
@@ -138,8 +140,8 @@ def row_of(key: str, guid: str) -> SnapshotRow:
 
 
 def find_dataset(key: str) -> Dataset | None:
-    row = DatasetRow.objects.filter(key=key).first()
-    return row.fact if row else None
+    found: Dataset | None = first_fact(DatasetRow.objects.filter(key=key))
+    return found
 
 
 def is_volume(dataset: Dataset | None) -> bool:
@@ -198,8 +200,8 @@ def run_act(request: HttpRequest, key: str, guid: str, act: str) -> HttpResponse
 def roll_back(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     """Ask whether to take a checkpoint first, then review what is lost."""
     row = row_of(key, guid)
-    pool = PoolRow.objects.filter(name=row.dataset.split("/", 1)[0]).first()
-    possible = bool(pool and pool.fact.checkpoint is None)
+    pool: Pool | None = first_fact(PoolRow.objects.filter(name=row.dataset.split("/", 1)[0]))
+    possible = bool(pool and pool.checkpoint is None)
     form = RollBackForm(request.GET if "answered" in request.GET else None, initial={"way_back": possible})
     if form.is_bound and form.is_valid():
         try:

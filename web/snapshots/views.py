@@ -22,6 +22,7 @@ from appliance.snapshots.policy import USUAL, Policy
 from appliance.snapshots.set_policy import SetSnapshotPolicy
 from appliance.snapshots.take import TakeSnapshot
 from web import live
+from web.inventory.fact_row import facts_of, readable_facts
 from web.inventory.models import BookmarkRow, DatasetRow, SnapshotReading, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import Job
@@ -213,7 +214,8 @@ def policy_effect(dataset: Dataset, wanted: Policy | None) -> dict[str, object]:
     """What a schedule destroys at once, in every folder that will follow it."""
     followers = [dataset]
     if wanted is None or wanted.below:
-        followers += snapshot_policy.inheriting_datasets(dataset, tree_of(dataset))
+        # Strictly: nothing that would lose snapshots may be missing.
+        followers += snapshot_policy.inheriting_datasets(dataset, list(facts_of(rows_below(dataset))))
     counts = dict(SnapshotReading.objects.values_list("dataset_key", "count"))
     going = policy_ledger.expired_rows([(follower, wanted) for follower in followers], counts)
     return {
@@ -234,11 +236,11 @@ def project_policy(wanted: Policy, day: date | None) -> dict[str, object]:
 
 def cost_of(dataset: Dataset) -> dict[str, object]:
     """The space used by automatic snapshots of a folder and of those that follow its schedule."""
-    followers = [dataset, *snapshot_policy.inheriting_datasets(dataset, tree_of(dataset))]
+    followers = [dataset, *snapshot_policy.inheriting_datasets(dataset, readable_facts(rows_below(dataset)))]
     costs = policy_ledger.policy_costs(followers)
     return {"cost": sum(costs.values(), policy_ledger.Cost()), "cost_folders": len(costs)}
 
 
-def tree_of(dataset: Dataset) -> list[Dataset]:
-    """All datasets of its pool. One query."""
-    return [row.fact for row in DatasetRow.objects.filter(pool=dataset.pool).order_by("name")]
+def rows_below(dataset: Dataset) -> QuerySet[DatasetRow]:
+    """The datasets below it."""
+    return DatasetRow.objects.filter(name__startswith=f"{dataset.name}/").order_by("name")

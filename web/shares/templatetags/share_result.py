@@ -12,6 +12,7 @@ from appliance.shares.addresses import AddressWay
 from appliance.shares.iscsi.part import PREFIX
 from appliance.shares.settings import ShareSetting, Smb
 from appliance.users.share_folder import ShareFolder, child_of
+from web.inventory.fact_row import readable_rows
 from web.inventory.models import DatasetRow
 from web.jobs.models import Job
 from web.shares.box_address import BoxAddress, asker_first, box_host, read_box_address
@@ -45,15 +46,17 @@ def share_result(context: dict[str, object], job: Job) -> ShareResult | None:
 def result_of(operation: ShareFolder, request: HttpRequest) -> ShareResult | None:
     """The addresses of what was shared. A folder that is new may not be in the inventory yet: then it is where it was made."""
     parent = operation.dataset.rpartition("/")[0]
-    rows = {row.name: row for row in DatasetRow.objects.filter(name__in=(operation.dataset, parent))}
-    row = rows.get(operation.dataset)
-    place = row.fact if row else child_of(rows[parent].fact, operation.dataset) if parent in rows else None
+    rows = DatasetRow.objects.filter(name__in=(operation.dataset, parent))
+    known = {row.name: (row.key, fact) for row, fact in readable_rows(rows)}
+    key, place = known.get(operation.dataset, ("", None))
+    if place is None and parent in known:
+        place = child_of(known[parent][1], operation.dataset)
     box = read_box_address(request)
     ways = box.all_ways(operation.setting, place.mountpoint if place else "")
     if not ways:
         return None
     first, *others = asker_first(ways, request.headers.get("User-Agent", ""))
-    return ShareResult(operation.dataset, row.key if row else "", first, tuple(others), box.other_numbers)
+    return ShareResult(operation.dataset, key, first, tuple(others), box.other_numbers)
 
 
 @register.simple_tag
