@@ -25,7 +25,7 @@ from web.inventory.box import read_box
 from web.inventory.fact_row import Row, strict_about
 from web.inventory.models import BoxRow, CachingRow, DatasetRow, DiskRow, PolicyRow, PoolRow
 from web.pools import growth
-from web.pools.growth import read_cleanup
+from web.snapshots.cleanup import read_cleanup
 
 LISTS = (
     "overview", "search", "pools", "replacements", "import_pools", "disks", "bays", "folders", "volumes", "snapshots",

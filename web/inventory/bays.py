@@ -23,7 +23,7 @@ from web.disks import bay_state, ports
 from web.disks.models import BayRow
 from web.inventory.fact_row import LookUp, look_up_strictly
 from web.inventory.models import DiskRow
-from web.system.templatetags.formatting import role_word
+from web.inventory.vdev_roles import role_word
 from web.translation import lazy_text, text_of
 
 KnownBays = dict[str, BayRow]  # by port

@@ -21,7 +21,7 @@ from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
 from web.disks import bay_state
 from web.inventory.box import Box
-from web.system.templatetags.formatting import role_word
+from web.inventory.vdev_roles import role_word
 from web.translation import lazy_text, text_of
 
 KIND_WORDS = {

@@ -17,10 +17,12 @@ from django.utils.translation import get_language, gettext, ngettext
 from appliance import formatting
 from appliance.alerts import kinds
 from appliance.files.posix_acl import MAY
+from web.inventory import vdev_roles
 from web.system.glossary import GLOSSARY
 from web.translation import lazy_text, text_of
 
 register = template.Library()
+register.filter("role_word", vdev_roles.role_word)
 register.filter("size", formatting.size_text)
 register.filter("disk_size", formatting.disk_size)
 register.filter("memory", formatting.binary_text)
@@ -56,13 +58,6 @@ STATE_WORDS = {
     "locked": lazy_text("locked"),
 }
 STATE_NAMES = {**STATE_WORDS, "repaired": lazy_text("repaired")}
-ROLE_WORDS = {
-    "log": lazy_text("log"),
-    "cache": lazy_text("cache"),
-    "spare": lazy_text("spare"),
-    "special": lazy_text("special"),
-    "dedup": lazy_text("dedup"),
-}
 JOB_STATES = {
     "queued": "empty",
     "running": "working",
@@ -134,12 +129,6 @@ def state_word(state: str) -> str:
 def state_name(state: str) -> str:
     """The word beside the icon of a state that has no word of its own."""
     return STATE_NAMES.get(state, state)
-
-
-@register.filter
-def role_word(role: str) -> str:
-    """What a helper of a pool is called."""
-    return ROLE_WORDS.get(role, role)
 
 
 @register.filter
