@@ -24,6 +24,7 @@ from web.backups import recovery, status
 from web.backups.models import BackupRecord
 from web.backups.status import BackupStatus
 from web.inventory import store
+from web.inventory.fact_row import first_fact, readable_facts
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
 from web.jobs.models import BY_SCHEDULE, Job
@@ -243,11 +244,14 @@ def clears_difference(job: Job, found: Comparison, row: BackupRecord) -> bool:
     alone, and no folder left out that was there then and compared. Volumes never are, and stand after the folders."""
     if json.loads(job.operation).get("cycle", 1) != 1:
         return False
-    last = DatasetRow.objects.filter(name=found.skipped[-1]).first() if found.more and found.skipped else None
-    if found.more and (last is None or last.fact.kind == "filesystem"):
+    last = first_fact(DatasetRow.objects.filter(name=found.skipped[-1])) if found.more and found.skipped else None
+    if found.more and (last is None or last.kind == "filesystem"):
         return False  # one of those without a name may be such a folder
-    left = DatasetRow.objects.filter(name__in=set(found.skipped) - set(row.skipped))
-    return not any(one.fact.kind == "filesystem" and row.compared and one.fact.created <= row.compared for one in left)
+    rows = list(DatasetRow.objects.filter(name__in=set(found.skipped) - set(row.skipped)))
+    left = readable_facts(rows)
+    if len(left) < len(rows):
+        return False  # one that cannot be decoded may be such a folder
+    return not any(one.kind == "filesystem" and row.compared and one.created <= row.compared for one in left)
 
 
 def parse_comparison(lines: list[str]) -> Comparison | None:

@@ -17,6 +17,7 @@ from appliance.zfs import vdev_tree
 from web.accounts import first_run
 from web.alerts.models import PoolDay
 from web.inventory import store
+from web.inventory.fact_row import readable_facts
 from web.inventory.models import DiskRow
 from web.jobs import confirm
 from web.jobs.models import BY_SCHEDULE
@@ -60,13 +61,15 @@ def due_pools(facts: Facts, written: int, now: datetime) -> Iterator[Pool]:
     A pool without one gets its first on the day after it came, and not while another box calls it its own. No disk is woken.
     """
     own = key_store.box_mark()
-    asleep = {row.fact.path for row in DiskRow.objects.filter(asleep=True)}
+    asleep = {disk.path for disk in readable_facts(DiskRow.objects.filter(asleep=True))}
     days = PoolDay.objects.filter(day__lt=now.date()).values_list("guid", flat=True)
     known = set(days.distinct())
     for pool in facts.pools:
         if pool.state not in vdev_state.WORKING or is_asleep(pool, asleep):
             continue
-        marks = records.marks_of(facts.dataset(pool.name))
+        if (top := facts.dataset(pool.name)) is None:  # whose record is in it is not known
+            continue
+        marks = records.marks_of(top)
         mark = marks.find(own)
         if mark is None:
             of_others = any(not one.by for one in marks.boxes)

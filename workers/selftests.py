@@ -19,7 +19,7 @@ from appliance.facts.box import Pool
 from appliance.zfs.vdev_tree import link_of
 from web.alerts.models import DiskCare, SelfTestPlan
 from web.inventory import store
-from web.inventory.fact_row import LookUp, look_up_strictly
+from web.inventory.fact_row import LookUp, look_up_or_none, look_up_strictly
 from web.inventory.models import DiskRow
 from web.jobs import confirm
 from web.jobs.models import BY_SCHEDULE, Job
@@ -53,7 +53,7 @@ def begin_due_selftests(now: datetime | None = None) -> list[Job]:
         return []
     hanging = set(mine.values_list("subject", flat=True))
     pools = store.facts_of_pools().pools
-    found = {one.disk.key: one for one in known_disks(pools, now)}
+    found = {one.disk.key: one for one in known_disks(pools, now, look_up_or_none)}
     at_work = busy_groups(pools) | {one.disk.group for one in found.values() if one.row.fact.path in hanging}
     begun: list[Job] = []
 

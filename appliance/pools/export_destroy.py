@@ -169,7 +169,8 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
         kept = sum(one.used_by_snapshots for one in datasets)
         held = Message("holding {kept}", kept=size_text(kept))
         counted = Message("{count}, {held}", count=detail.snapshots, held=held) if detail else held
-        if without := bool(detail) and not detail.snapshots:
+        without = detail is not None and not detail.snapshots
+        if without:
             counted = Message("none")
         told: dict[str, str] = {Message("Folders"): str(len(folders))}
         if volumes:

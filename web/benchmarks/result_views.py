@@ -24,7 +24,6 @@ from web import live
 from web.benchmarks import charts
 from web.benchmarks.models import CaseRow, SweepRow
 from web.inventory import store
-from web.inventory.fact_row import look_up_or_none
 from web.inventory.models import Progress
 from web.jobs.models import Job
 from web.translation import lazy_text, text_of
@@ -127,7 +126,7 @@ def disk_labels(row: SweepRow) -> list[str]:
 
 
 def remaining_seconds(row: SweepRow, cases: list[CaseRow], ended: dict[int, float]) -> int:
-    facts = store.facts_of_pools(look_up_or_none)
+    facts = store.facts_of_pools()
     sizes = smallest_size([disk for path in row.sweep.disks if (disk := facts.disk(path))])
     return estimate.remaining_seconds([case.case for case in cases], ended, sizes)
 

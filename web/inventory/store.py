@@ -220,10 +220,11 @@ def stopped_pools() -> set[str]:
     return {row.name for row in rows} - running
 
 
-def facts_of_pools(look_up: LookUp = look_up_strictly) -> Facts:
+def facts_of_pools(look_up: LookUp = look_up_or_none) -> Facts:
     """Only the pools, the top dataset of each, and the disks: what is looked at every few seconds does not read every folder.
 
-    With another ``look_up`` a row that cannot be decoded is left out. That is for looking: what changes the box needs all.
+    A row that cannot be decoded is left out, so that work on the others goes on. The agent, which reads everything itself,
+    has the last word on what changes the box.
     """
     pools = tuple(facts_of(PoolRow.objects.order_by("name"), look_up))
     return Facts(

@@ -35,7 +35,7 @@ from web.backups import status
 from web.backups.forms import BackupForm
 from web.backups.models import BackupRecord
 from web.inventory import store
-from web.inventory.models import SnapshotRow
+from web.inventory.models import DatasetRow, SnapshotRow
 from web.jobs.models import BY_SCHEDULE, Job
 from workers import backups, collect_snapshots, guard
 
@@ -438,6 +438,17 @@ def test_difference_is_not_forgotten_where_more_folders_were_left_out_than_are_n
     compared(week_later(), skipped=names, more=1)
     assert faults_after_a_look() == []
     assert BackupRecord.objects.get().more_skipped == 1
+
+
+def test_difference_is_not_forgotten_where_the_row_of_what_was_left_out_is_odd(good):
+    job = found_difference()
+    rows.put(datasets=[*store.facts().datasets, dataset("tank/photos/old")])
+    found = Comparison(files=40, size=200, total=1000, entries=60, different=0, skipped=("tank/photos/old",))
+    row = BackupRecord.objects.get()
+    row.compared = timezone.now() - timedelta(days=36500)  # the folder is younger than that
+    assert backups.clears_difference(job, found, row)
+    DatasetRow.objects.filter(name="tank/photos/old").update(facts="{}")
+    assert not backups.clears_difference(job, found, row)
 
 
 def test_alert_says_how_many_differences_it_does_not_name(good):

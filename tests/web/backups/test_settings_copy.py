@@ -437,6 +437,24 @@ def test_new_pool_gets_no_record_on_its_first_day_and_an_unchanged_one_no_second
     assert begun() == []
 
 
+def test_odd_row_of_another_disk_or_pool_keeps_no_record_from_being_written(web, agent):
+    from web.inventory.models import DiskRow, PoolRow
+
+    put_pool(mark(OWN, at=AT - 10**6))
+    PoolRow.objects.create(key="odd", name="odd", facts="{")
+    DiskRow.objects.create(key="odd", name="odd", facts="{", asleep=True)
+    assert pool_records.record_settings(timezone.now())
+
+
+def test_pool_whose_own_folder_is_odd_gets_no_record(web, agent):
+    """Whether another box calls it its own is not known."""
+    from web.inventory.models import DatasetRow
+
+    put_pool(mark(OTHER, at=AT - 10**6))
+    DatasetRow.objects.update(facts="{")
+    assert not pool_records.record_settings(timezone.now())
+
+
 def test_sleeping_disk_is_not_woken(web, agent):
     from web.inventory.models import DiskRow
 

@@ -16,7 +16,7 @@ from tests.web import rows
 from web.alerts.models import Alert, DiskCare, SelfTestPlan
 from web.disks import smart_history
 from web.inventory import store
-from web.inventory.models import DiskRow
+from web.inventory.models import DiskRow, PoolRow
 from web.jobs.models import Job
 from workers import evaluate_alerts, selftests
 
@@ -82,6 +82,16 @@ def test_a_job_that_hangs_on_one_disk_leaves_the_others_their_tests(box):
     later = selftests.begin_due_selftests(NIGHT + timedelta(days=2))
     assert later
     assert begun[0].subject not in {job.subject for job in later}
+
+
+def test_odd_row_of_one_disk_or_pool_leaves_the_others_their_tests(box):
+    first, *_others = selftests.begin_due_selftests(NIGHT)
+    Job.objects.all().delete()
+    DiskCare.objects.update(short=None, long=None)
+    DiskRow.objects.filter(key=first.subject.rsplit("/", 1)[-1]).update(facts="{}")
+    PoolRow.objects.update(facts="{}")
+    begun = selftests.begin_due_selftests(NIGHT)
+    assert begun and first.subject not in {job.subject for job in begun}
 
 
 def test_a_disk_that_is_left_out_is_not_tested_and_can_come_back(web, box):

@@ -327,6 +327,7 @@ def test_what_a_disk_brings_back_after_its_benchmark_was_deleted_is_cleared_away
     name = "larder-sweep-0123456789ab"
     traces = Use("exported", f"holds the pool {name}, which is not in use here", "42", name)
     rows.empty_box(3, disk(4, uses=(traces,)))
+    PoolRow.objects.create(key="odd", name="odd", facts="{")  # which is nothing of this
     benchmarks.clean_up_leftovers()
     (job,) = Job.objects.all()
     assert decode_operation(job.operation) == CleanUpBenchmark(token="0123456789ab", disks=(path_of(4),))

@@ -90,6 +90,18 @@ def test_a_job_that_hangs_on_one_pool_leaves_the_others_their_schedule():
     assert look(tank(work()), attic) == ["start-scrub tank"]
 
 
+def test_odd_row_of_one_pool_leaves_the_others_their_schedule(calm):
+    from web.inventory.models import PoolRow
+
+    other = replace(tank(work()), name="other", guid=GUID + 1)
+    put_odd = PoolRow.objects.filter(key=str(GUID))
+    look(tank(work(days=1)), replace(other, work=(work(days=1),)))
+    rows.put(pools=(tank(work()), other))
+    put_odd.update(facts="{}")
+    with time_machine.travel(NIGHT, tick=False):
+        assert [job.subject for job in maintenance.begin_due_maintenance()] == ["other"]
+
+
 def test_a_start_that_failed_is_tried_again_the_next_night():
     look(tank(work()))
     Job.objects.update(state=Job.State.FAILED)
