@@ -161,6 +161,7 @@ def collect_all() -> None:
 
     def datasets() -> bool:
         now = status.read_datasets() if status.is_module_loaded() else ()
+        now += keep_stopped(now)
         known.extend(now)
         return store.replace(DatasetRow, now, lambda dataset: str(dataset.guid), pool=lambda dataset: dataset.pool)
 
@@ -192,6 +193,17 @@ def collect_all() -> None:
         # Last: an agent that is slow to name damaged files keeps no facts waiting.
         update_source("reports", lambda: work_reports.store_reports(found))
     judge_alerts()
+
+
+def keep_stopped(listed: Iterable[Dataset]) -> tuple[Dataset, ...]:
+    """What is known of the datasets of stopped pools and was not listed: ``zfs list`` leaves those out and says nothing (2.3.9).
+
+    Pages would otherwise say that the pool is empty, and offer what is harmful to a copy in it.
+    """
+    guids = {str(one.guid) for one in listed}
+    rows = [row for row in DatasetRow.objects.order_by("name") if row.key not in guids]
+    stopped = {pool for pool in {row.pool for row in rows} if kstat.is_stopped(pool)}
+    return tuple(readable_facts(row for row in rows if row.pool in stopped))
 
 
 def judge_alerts() -> None:

@@ -130,7 +130,8 @@ def of_pool(
     broken = [device for device in pool.devices() if device.state in vdev_state.LOST]
     said = capitalize_opening(names_text([vdev_state.say(label(device), device.state) for device in broken], 3, "; "))
     if pool.state == "SUSPENDED":
-        return PoolHealth("failed", Message("{pool} has stopped.", pool=pool.name), Message("Too many of its disks do not answer, so ZFS holds every read and write. {said}.", said=said), Message("Bring the disks back (cables, power), then start the pool again below. Do not pull more disks, and do not switch the box off: what was being written waits in its memory."))  # fmt: skip
+        held = Message("Too many of its disks do not answer, so ZFS holds every read and write.")
+        return PoolHealth("failed", Message("{pool} has stopped.", pool=pool.name), join_messages([held, Message("{said}.", said=said)]) if said else held, Message("Bring the disks back (cables, power). The page of the pool then says how to continue. Do not pull more disks, and do not switch the box off: what was being written waits in its memory."))  # fmt: skip
     if pool.state in vdev_state.UNUSABLE:
         return PoolHealth("failed", Message("{pool} cannot be used.", pool=pool.name), Message("Too few of its disks answer. {said}.", said=said), Message("Put missing disks back. Nothing is erased as long as you do not make a new pool on them."))  # fmt: skip
     if stale_degraded_after_removal(pool):

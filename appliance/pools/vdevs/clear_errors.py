@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from appliance.errors import Reason
+from appliance import command
+from appliance.errors import Reason, Refused
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.facts.copy_mark import parse_copy_mark
@@ -14,7 +16,7 @@ from appliance.message import Message, join_messages
 from appliance.operation import Plan, command_step, never
 from appliance.pools.vdevs.base import VdevOperation, missing_vdev
 from appliance.pools.vdevs.online_offline import is_surely_gone
-from appliance.zfs import vdev_tree
+from appliance.zfs import receives, vdev_tree
 
 
 def is_expansion_waiting(pool: Pool) -> bool:
@@ -105,7 +107,7 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
             step = Message("Clear the counts")
         return Plan(
             summary=summary,
-            steps=(command_step("clear", step, argv, timeout=120),),
+            steps=(command_step("clear", step, argv, timeout=120, runner=start_again(self.pool) if stopped else None),),
             identity=self.identity(facts),
             warnings=tuple(self.plan_warnings(pool, stopped)),
             undo=Message("It cannot be undone, but does no harm."),
@@ -144,6 +146,29 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
                 pool=self.pool,
             )
         return Message("{pool} works. Errors that its page shows from now on are new.", pool=self.pool)
+
+
+def start_again(pool: str) -> Callable[..., command.Result]:
+    """Run ``zpool clear`` on a stopped pool, unless a receive was cut off in it. Raises Refused.
+
+    ``zfs list`` leaves out the datasets of a stopped pool (2.3.9), so that whether they are copies is known to those alone who
+    have read them before; the process that receives is known here too.
+    """
+
+    def run(argv: tuple[str, ...], **options: Any) -> command.Result:
+        if cut_off := receives.find_receives(pool):
+            raise Refused(
+                Reason(
+                    "pool-needs-restart",
+                    "A backup to {copies} was cut off. If it is encrypted, starting {pool} again stops the whole box (a bug in ZFS). Put its disk back and restart the box instead. What has arrived stays, and the next run continues from there.",
+                    field="vdev",
+                    copies=names_text(cut_off, 3),
+                    pool=pool,
+                )
+            )
+        return command.run(argv, **options)
+
+    return run
 
 
 def holds_raw_copies(pool: Pool, facts: Facts) -> bool:

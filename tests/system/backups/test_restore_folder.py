@@ -70,7 +70,7 @@ def test_folder_comes_back_beside_its_original(appliance, visitor, task):  # noq
     before, of_tank = [guids(appliance, f"safe/backups/{name}") for name in TREE], tree(appliance)
     answer = review(appliance, visitor, COPY, parent="tank", name="photos-restored")
     assert "tank/photos is still there and stays as it is" in answer.words
-    assert "Encrypted folders come back locked" in answer.words
+    assert "Encrypted folders come back with the key that the original had" in answer.words
     job = visitor.confirm(answer)
     said = visitor.ended(job)
     assert said.startswith("Done."), said

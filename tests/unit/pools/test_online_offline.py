@@ -6,13 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from appliance import command
-from appliance.errors import Failed
+from appliance.errors import Failed, Refused
 from appliance.facts.box import LongWork, Pool, Scan
 from appliance.operation import checked_plan
 from appliance.pools import health
 from appliance.pools.vdevs.clear_errors import ClearErrors, explain_errors
 from appliance.pools.vdevs.online_offline import OfflineDisk, OnlineDisk
-from appliance.zfs import ashift, status, vdev_tree
+from appliance.zfs import ashift, receives, status, vdev_tree
 from tests.unit.made import path_of, recorded, recorded_pool, recorded_text
 from tests.unit.pools import shapes
 from tests.unit.pools.shapes import refusals
@@ -177,6 +177,8 @@ def test_what_a_stopped_pool_advises_is_to_bring_disks_back_and_not_to_switch_of
     stopped = replace(shapes.mirror("REMOVED", "REMOVED"), state="SUSPENDED")
     found = health.of_pool(stopped, lambda device: device.name)
     assert found.advice.startswith("Bring the disks back")
+    unseen = health.of_pool(replace(shapes.mirror(), state="SUSPENDED"), lambda device: device.name)
+    assert unseen.meaning == "Too many of its disks do not answer, so ZFS holds every read and write."
     assert "do not switch the box off" in found.advice
 
 
@@ -278,6 +280,31 @@ def test_a_stopped_pool_whose_datasets_cannot_be_listed_can_still_be_started(mon
     assert read_facts.datasets([replace(shapes.single(), state="SUSPENDED")]) == ()
     with pytest.raises(Failed):
         read_facts.datasets([shapes.single()])
+
+
+def test_stopped_pool_in_which_a_backup_was_cut_off_is_not_started_again(monkeypatch, tmp_path):
+    """Its datasets are not listed, so only the process that receives tells of it. The kernel would panic (2.3.9)."""
+    words = ["zfs", "receive", "-u", "-s", "-h", "-o", "canmount=noauto", "tank/backups/photos"]
+    others: tuple[list[str], ...] = ([*words[:-1], "other/backups/x"], ["bash"], ["zfs", "list", "tank/photos"], [])
+    for number, argv in enumerate((words, *others)):
+        (tmp_path / str(800 + number)).mkdir()
+        (tmp_path / str(800 + number) / "cmdline").write_bytes("".join(f"{word}\0" for word in argv).encode())
+    (tmp_path / "810").mkdir()  # one that has just ended
+    monkeypatch.setattr(receives, "PROC", tmp_path)
+    ran: list[tuple[str, ...]] = []
+
+    def run(argv, **_more):
+        ran.append(tuple(argv))
+        return command.Result(tuple(argv), 0, "", "", 0.0)
+
+    monkeypatch.setattr(command, "run", run)
+    step = checked_plan(clear(), shapes.facts(replace(shapes.raidz2(), state="SUSPENDED"))).steps[0]
+    with pytest.raises(Refused, match="tank/backups/photos"):
+        step.run(Working())
+    assert ran == []
+    (tmp_path / "800/cmdline").unlink()
+    step.run(Working())
+    assert ran == [("zpool", "clear", "--", "tank")]
 
 
 def test_a_disk_that_was_away_when_its_group_left_is_not_told_as_missing():

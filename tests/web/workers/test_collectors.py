@@ -21,7 +21,7 @@ from appliance.shares import publish
 from appliance.snapshots import bookmarks
 from appliance.system import accounts, paths
 from appliance.zfs import kstat, list_snapshots, status
-from tests.unit.made import disk, recorded, recorded_pool
+from tests.unit.made import dataset, disk, recorded, recorded_pool
 from tests.unit.pools import shapes
 from tests.web import rows
 from web.disks import ports
@@ -84,6 +84,23 @@ def test_the_new_disk_of_a_replacement_is_noted_as_pools_are_read(system, monkey
     collectors.collect_now()
     case.refresh_from_db()
     assert case.new_guid == "105"
+
+
+def test_stopped_pool_keeps_the_folders_that_zfs_leaves_out_of_its_list(system, monkeypatch, tmp_path):
+    """``zfs list`` 2.3.9 exits with 0 and without a word of a suspended pool's datasets (see ``test_pulled.py``)."""
+    listed = status.read_datasets()
+    usb = [dataset(name, guid=guid) for guid, name in enumerate(("usb", "usb/backups/photos"), 7)]
+    monkeypatch.setattr(status, "read_datasets", lambda: (*listed, *usb))
+    collectors.collect_now()
+    monkeypatch.setattr(status, "read_datasets", lambda: listed)
+    monkeypatch.setattr(kstat, "KSTAT", tmp_path)
+    (tmp_path / "usb").mkdir()
+    (tmp_path / "usb/state").write_text("SUSPENDED\n")
+    collectors.collect_now()
+    assert set(DatasetRow.objects.filter(pool="usb").values_list("name", flat=True)) == {"usb", "usb/backups/photos"}
+    (tmp_path / "usb/state").write_text("ONLINE\n")
+    collectors.collect_now()
+    assert not DatasetRow.objects.filter(pool="usb").exists()
 
 
 def test_reading_the_same_again_moves_no_version(system):
