@@ -6,17 +6,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from appliance import command
-from appliance.errors import Reason, Refused
+from appliance.errors import LarderError, Reason, Refused, explain_error
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.pool_reasons import missing_pool
 from appliance.formatting import names_text
 from appliance.message import Message, join_messages
-from appliance.operation import Plan, command_step, never
+from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.pools.vdevs.base import VdevOperation, missing_vdev
 from appliance.pools.vdevs.online_offline import is_surely_gone
-from appliance.zfs import receives, vdev_tree
+from appliance.shares import teardown
+from appliance.zfs import receives, status, vdev_tree
 
 
 def is_expansion_waiting(pool: Pool) -> bool:
@@ -107,7 +108,10 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
             step = Message("Clear the counts")
         return Plan(
             summary=summary,
-            steps=(command_step("clear", step, argv, timeout=120, runner=start_again(self.pool) if stopped else None),),
+            steps=(
+                command_step("clear", step, argv, timeout=120, runner=start_again(self.pool) if stopped else None),
+                *([serve_step()] if stopped else []),
+            ),
             identity=self.identity(facts),
             warnings=tuple(self.plan_warnings(pool, stopped)),
             undo=Message("It cannot be undone, but does no harm."),
@@ -136,7 +140,7 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
 
     def probe(self, step: str, facts: Facts) -> bool:
         pool = facts.pool(self.pool)
-        return pool is not None and not self.is_called_for(pool)
+        return step == "clear" and pool is not None and not self.is_called_for(pool)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         pool = facts.pool(self.pool)
@@ -146,6 +150,18 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
                 pool=self.pool,
             )
         return Message("{pool} works. Errors that its page shows from now on are new.", pool=self.pool)
+
+
+def serve_step() -> Step:
+    """Whatever was shared anew while the pool was stopped left out its shares, as its folders were not listed."""
+
+    def act(work: Work) -> None:
+        try:
+            teardown.serve_datasets(status.read_datasets(), work.note)
+        except LarderError as error:  # the pool works, whatever speaks against a share
+            work.note(Message("Its shares were left as they are: {why}", why=explain_error(error)))
+
+    return Step("serve", Message("Serve its shares again"), "\n".join(teardown.publish_commands()), act)
 
 
 def start_again(pool: str) -> Callable[..., command.Result]:

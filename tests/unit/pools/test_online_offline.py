@@ -12,6 +12,7 @@ from appliance.operation import checked_plan
 from appliance.pools import health
 from appliance.pools.vdevs.clear_errors import ClearErrors, explain_errors
 from appliance.pools.vdevs.online_offline import OfflineDisk, OnlineDisk
+from appliance.shares import teardown
 from appliance.zfs import ashift, receives, status, vdev_tree
 from tests.unit.made import path_of, recorded, recorded_pool, recorded_text
 from tests.unit.pools import shapes
@@ -169,6 +170,8 @@ def test_a_stopped_pool_starts_again_once_enough_disks_are_back():
     plan = checked_plan(clear(), back)
     assert "starts again" in plan.summary
     assert not clear().probe("clear", back)
+    assert [step.name for step in plan.steps] == ["clear", "serve"]
+    assert not clear().probe("serve", shapes.facts(shapes.raidz2()))
     assert clear().probe("clear", shapes.facts(shapes.raidz2()))
     assert "Check that every disk" in clear().recovery_hint("clear", back)
 
@@ -305,6 +308,24 @@ def test_stopped_pool_in_which_a_backup_was_cut_off_is_not_started_again(monkeyp
     (tmp_path / "800/cmdline").unlink()
     step.run(Working())
     assert ran == [("zpool", "clear", "--", "tank")]
+
+
+@pytest.mark.parametrize("problem", [None, Failed("smbd said no")])
+def test_shares_of_a_pool_that_started_again_are_served_again(monkeypatch, problem):
+    """Whatever was published meanwhile left them out, as its folders were not listed; the pool works in any case."""
+    served: list[object] = []
+
+    def serve(datasets, _note):
+        served.append(datasets)
+        if problem:
+            raise problem
+
+    monkeypatch.setattr(teardown, "serve_datasets", serve)
+    monkeypatch.setattr(status, "read_datasets", lambda: ("all",))
+    work = Working()
+    checked_plan(clear(), shapes.facts(replace(shapes.raidz2(), state="SUSPENDED"))).steps[1].run(work)
+    assert served == [("all",)]
+    assert any("smbd said no" in note for note in work.notes) == (problem is not None)
 
 
 def test_a_disk_that_was_away_when_its_group_left_is_not_told_as_missing():
