@@ -6,7 +6,7 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
 from itertools import groupby, islice
 
@@ -42,13 +42,17 @@ def stamps_of(datasets: Iterable[Dataset]) -> dict[str, str]:
     return {str(one.guid): f"{one.snapshots_changed} {one.used_by_snapshots} {sums.get(one.name, 0)}" for one in every}
 
 
-def update_snapshots(datasets: Sequence[Dataset]) -> bool:
-    """Update the rows from ZFS, reading only datasets that changed; whether any row changed."""
+def update_snapshots(datasets: Sequence[Dataset], stopped: Collection[Dataset] = ()) -> bool:
+    """Update the rows from ZFS, reading only datasets that changed; whether any row changed.
+
+    ``stopped``: those of a pool that has stopped. They keep their rows, as ZFS answers no question about them.
+    """
     known = {reading.dataset_key: reading for reading in SnapshotReading.objects.all()}
     keys, stamps = {str(dataset.guid): dataset for dataset in datasets}, stamps_of(datasets)
     gone = [key for key in known if key not in keys]
     policy_ledger.forget_datasets(destroyed_datasets(gone, known, keys))
-    wanted = datasets_to_read(keys, known, stamps)
+    silent = {str(one.guid) for one in stopped}
+    wanted = datasets_to_read({key: one for key, one in keys.items() if key not in silent}, known, stamps)
     changed = bool(gone)
     for start in range(0, len(gone), 500):
         SnapshotRow.objects.filter(dataset_key__in=gone[start : start + 500]).delete()

@@ -145,6 +145,7 @@ def collect_all() -> None:
     """Pools first: what a disk is used for depends on them."""
     found: list[Pool] = []
     known: list[Dataset] = []
+    stopped: list[Dataset] = []  # those of them that ZFS tells nothing of now
 
     def pools() -> bool:
         loaded = status.is_module_loaded()
@@ -161,7 +162,8 @@ def collect_all() -> None:
 
     def datasets() -> bool:
         now = status.read_datasets() if status.is_module_loaded() else ()
-        now += keep_stopped(now)
+        stopped.extend(keep_stopped(now))
+        now += tuple(stopped)
         known.extend(now)
         return store.replace(DatasetRow, now, lambda dataset: str(dataset.guid), pool=lambda dataset: dataset.pool)
 
@@ -174,7 +176,7 @@ def collect_all() -> None:
     pools_known = fresh or guard.run_guarded("pools-before", pools_of_before)
     update_source("properties", pool_properties)
     if update_source("datasets", datasets):
-        update_source("snapshots", lambda: collect_snapshots.update_snapshots(known))
+        update_source("snapshots", lambda: collect_snapshots.update_snapshots(known, stopped))
     if pools_known:
         update_source("disks", lambda: store.replace(DiskRow, disk_inventory.read_disks(found), disk_key))
     update_source("bays", lambda: ports.remember_ports(readable_facts(DiskRow.objects.all())))

@@ -27,7 +27,16 @@ from tests.web import rows
 from web.disks import ports
 from web.disks.models import BayRow, Replacement
 from web.inventory import store
-from web.inventory.models import AccountRow, CachingRow, DatasetRow, DiskRow, PoolRow, ServiceRow, Source
+from web.inventory.models import (
+    AccountRow,
+    CachingRow,
+    DatasetRow,
+    DiskRow,
+    PoolRow,
+    ServiceRow,
+    SnapshotReading,
+    Source,
+)
 from workers import collectors
 
 SOURCES = {"pools", "properties", "reports", "datasets", "disks", "services", "shares", "accounts", "addresses"}
@@ -98,6 +107,13 @@ def test_stopped_pool_keeps_the_folders_that_zfs_leaves_out_of_its_list(system, 
     (tmp_path / "usb/state").write_text("SUSPENDED\n")
     collectors.collect_now()
     assert set(DatasetRow.objects.filter(pool="usb").values_list("name", flat=True)) == {"usb", "usb/backups/photos"}
+    # Nor is ZFS asked for their snapshots, which would fail for all, and those that are known stay.
+    asked: list[str] = []
+    monkeypatch.setattr(list_snapshots, "list_snapshots", lambda names: asked.extend(names) or iter(()))
+    SnapshotReading.objects.update(at=timezone.now() - timedelta(days=1))
+    collectors.collect_now()
+    assert asked == [one.name for one in listed]
+    assert SnapshotReading.objects.filter(dataset__startswith="usb").count() == 2
     (tmp_path / "usb/state").write_text("ONLINE\n")
     collectors.collect_now()
     assert not DatasetRow.objects.filter(pool="usb").exists()
