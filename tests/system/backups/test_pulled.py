@@ -45,9 +45,8 @@ def test_run_ends_and_asks_for_a_restart_after_which_the_next_goes_on(appliance,
     assert "zfs send" not in appliance.shell("ps -o args= -C zfs")
     # What stands beside it works, and nobody is offered to let the pool go on.
     appliance.run("zfs", "snapshot", "tank/photos@meanwhile")
-    visitor.wait_until(
-        f"/snapshots/of/{photos}/", "meanwhile", timeout=120
-    )  # read since, without a word of usb's datasets
+    # Folders were read since, without a word of those in usb.
+    visitor.wait_until(f"/snapshots/of/{photos}/", "meanwhile", timeout=120)
     pool = f"/pools/{key_of_pool(appliance, 'usb')}/"
     page = visitor.wait_until(pool, "Put the disks of usb back, then restart the box", timeout=120)
     assert "/clear/" not in page.text
