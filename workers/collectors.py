@@ -96,22 +96,23 @@ def collect_now() -> None:
     reading.run_fresh()
 
 
-def update_source(name: str, read: Callable[[], bool], *, at: datetime | None = None) -> bool:
+def update_source(name: str, read: Callable[[], bool], *, at: datetime | None = None, without: str = "") -> bool:
     """Read one source and note how that went, as of now or of the time given; whether it could be read.
 
-    A reading that hangs in the kernel is not started again meanwhile.
+    A reading that hangs in the kernel is not started again meanwhile, except ``without`` the pools that it may wait for.
     """
-    if (pid := _stuck.get(name)) and is_running(pid):
+    reading_of = f"{name} without {without}" if without else name
+    if (pid := _stuck.get(reading_of)) and is_running(pid):
         note_result(name, error=Message("The last reading still hangs in the system. A disk or pool does not answer."))
         return False
-    _stuck.pop(name, None)
+    _stuck.pop(reading_of, None)
     started, error, changed = time.monotonic(), "", False
     try:
         changed = read()
     except command.CommandTimedOut as problem:
         error = explain_error(problem)
         if problem.pid:
-            _stuck[name] = problem.pid
+            _stuck[reading_of] = problem.pid
     except guard.PartlyFailed as problem:
         error, changed = problem.text, problem.changed
     except Exception as problem:  # also output of a shape that nobody expected
@@ -161,7 +162,7 @@ def collect_all() -> None:
         return store.replace(PropertiesRow, now, lambda pool: str(pool.guid))
 
     def datasets() -> bool:
-        now = status.read_datasets() if status.is_module_loaded() else ()
+        now = read_running(found) if status.is_module_loaded() else ()
         stopped.extend(keep_stopped(now))
         now += tuple(stopped)
         known.extend(now)
@@ -175,7 +176,8 @@ def collect_all() -> None:
     # Without its pool a disk in use would look like one that merely holds old data.
     pools_known = fresh or guard.run_guarded("pools-before", pools_of_before)
     update_source("properties", pool_properties)
-    if update_source("datasets", datasets):
+    waiting = " ".join(sorted(pool.name for pool in found if kstat.is_stopped(pool.name)))
+    if update_source("datasets", datasets, without=waiting):
         update_source("snapshots", lambda: collect_snapshots.update_snapshots(known, stopped))
     if pools_known:
         update_source("disks", lambda: store.replace(DiskRow, disk_inventory.read_disks(found), disk_key))
@@ -195,6 +197,14 @@ def collect_all() -> None:
         # Last: an agent that is slow to name damaged files keeps no facts waiting.
         update_source("reports", lambda: work_reports.store_reports(found))
     judge_alerts()
+
+
+def read_running(pools: Collection[Pool]) -> tuple[Dataset, ...]:
+    """The datasets of all pools but the stopped ones: a list of those may hang, and otherwise leaves them out. Raises Failed."""
+    running = [pool.name for pool in pools if not kstat.is_stopped(pool.name)]
+    if len(running) == len(pools):
+        return status.read_datasets()
+    return status.read_datasets(*running) if running else ()
 
 
 def keep_stopped(listed: Iterable[Dataset]) -> tuple[Dataset, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
+from msgspec.structs import replace
 
 from appliance import agent_client, command
 from appliance.disks import inventory as disk_inventory
@@ -99,9 +100,9 @@ def test_stopped_pool_keeps_the_folders_that_zfs_leaves_out_of_its_list(system, 
     """``zfs list`` 2.3.9 exits with 0 and without a word of a suspended pool's datasets (see ``test_pulled.py``)."""
     listed = status.read_datasets()
     usb = [dataset(name, guid=guid) for guid, name in enumerate(("usb", "usb/backups/photos"), 7)]
-    monkeypatch.setattr(status, "read_datasets", lambda: (*listed, *usb))
+    monkeypatch.setattr(status, "read_datasets", lambda *_of: (*listed, *usb))
     collectors.collect_now()
-    monkeypatch.setattr(status, "read_datasets", lambda: listed)
+    monkeypatch.setattr(status, "read_datasets", lambda *_of: listed)
     monkeypatch.setattr(kstat, "KSTAT", tmp_path)
     (tmp_path / "usb").mkdir()
     (tmp_path / "usb/state").write_text("SUSPENDED\n")
@@ -117,6 +118,28 @@ def test_stopped_pool_keeps_the_folders_that_zfs_leaves_out_of_its_list(system, 
     (tmp_path / "usb/state").write_text("ONLINE\n")
     collectors.collect_now()
     assert not DatasetRow.objects.filter(pool="usb").exists()
+
+
+def test_list_that_hangs_in_a_stopped_pool_keeps_no_other_pool_from_being_read(system, monkeypatch, tmp_path):
+    """``zfs list`` hangs for ever where its pool stops in the middle of it (2.3.9); the other pools are named from then on."""
+    listed, asked = status.read_datasets(), []
+    monkeypatch.setattr(status, "read_pools", lambda: (recorded_pool(), replace(recorded_pool(), name="usb", guid=7)))
+
+    def hang(*_of):
+        raise command.CommandTimedOut(["zfs", "list"], 120, os.getpid())
+
+    monkeypatch.setattr(status, "read_datasets", hang)
+    monkeypatch.setattr(kstat, "KSTAT", tmp_path)
+    collectors.collect_now()
+    assert "datasets" in errors()
+    (tmp_path / "usb").mkdir()
+    (tmp_path / "usb/state").write_text("SUSPENDED\n")
+    monkeypatch.setattr(status, "read_datasets", lambda *of: asked.append(of) or listed)
+    collectors.collect_now()
+    assert asked == [("tank",)] and "datasets" not in errors()
+    (tmp_path / "usb/state").write_text("ONLINE\n")
+    collectors.collect_now()  # the first may wait still
+    assert asked == [("tank",)] and "datasets" in errors()
 
 
 def test_reading_the_same_again_moves_no_version(system):
