@@ -175,7 +175,7 @@ def start_again(pool: str) -> Callable[..., command.Result]:
         if cut_off := receives.find_receives(pool):
             raise Refused(
                 Reason(
-                    "pool-needs-restart",
+                    "pool-receive-waits",
                     "A backup to {copies} was cut off. If it is encrypted, starting {pool} again stops the whole box (a bug in ZFS). Put its disk back and restart the box instead. What has arrived stays, and the next run continues from there.",
                     field="vdev",
                     copies=names_text(cut_off, 3),

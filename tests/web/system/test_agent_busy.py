@@ -101,7 +101,7 @@ def test_review_shows_what_the_agent_reads_on_an_empty_looking_disk(monkeypatch)
         return {"facts": {path_of(1): msgspec.to_builtins(probe.UNKNOWN, enc_hook=plain_text)}}
 
     monkeypatch.setattr(agent_client, "send_request", last)
-    monkeypatch.setattr(store, "facts", lambda: box(disk(1), disk(2)))
+    monkeypatch.setattr(store, "facts", lambda *_odd: box(disk(1), disk(2)))
     plan = checked_plan(create(), store.facts_for(create()))
     assert asked == [{"verb": "read-content", "disks": [path_of(1), path_of(2)]}]
     assert plan.type_to_confirm == "tank"
@@ -122,5 +122,5 @@ def test_review_goes_by_the_inventory_where_the_agent_does_not_answer(monkeypatc
         return answer
 
     monkeypatch.setattr(agent_client, "send_request", last)
-    monkeypatch.setattr(store, "facts", lambda: box(disk(1), disk(2)))
+    monkeypatch.setattr(store, "facts", lambda *_odd: box(disk(1), disk(2)))
     assert checked_plan(create(), store.facts_for(create())).type_to_confirm == ""
