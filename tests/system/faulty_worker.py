@@ -52,7 +52,7 @@ def spoil_parts() -> None:
     """Every part of the background work goes through one of these two."""
     guarded, update = guard.run_guarded, collectors.update_source
     guard.run_guarded = lambda name, work: guarded(name, spoil(name, work))
-    collectors.update_source = lambda name, read, *, at=None: update(name, spoil(name, read), at=at)
+    collectors.update_source = lambda name, read, **options: update(name, spoil(name, read), **options)
 
 
 def hurry() -> None:
