@@ -162,7 +162,7 @@ def collect_all() -> None:
         return store.replace(PropertiesRow, now, lambda pool: str(pool.guid))
 
     def datasets() -> bool:
-        now = read_running(found) if status.is_module_loaded() else ()
+        now = read_running(found, waiting) if status.is_module_loaded() else ()
         stopped.extend(keep_stopped(now))
         now += tuple(stopped)
         known.extend(now)
@@ -176,8 +176,8 @@ def collect_all() -> None:
     # Without its pool a disk in use would look like one that merely holds old data.
     pools_known = fresh or guard.run_guarded("pools-before", pools_of_before)
     update_source("properties", pool_properties)
-    waiting = " ".join(sorted(pool.name for pool in found if kstat.is_stopped(pool.name)))
-    if update_source("datasets", datasets, without=waiting):
+    waiting = kstat.find_stopped()
+    if update_source("datasets", datasets, without=" ".join(sorted(waiting))):
         update_source("snapshots", lambda: collect_snapshots.update_snapshots(known, stopped))
     if pools_known:
         update_source("disks", lambda: store.replace(DiskRow, disk_inventory.read_disks(found), disk_key))
@@ -199,9 +199,9 @@ def collect_all() -> None:
     judge_alerts()
 
 
-def read_running(pools: Collection[Pool]) -> tuple[Dataset, ...]:
+def read_running(pools: Collection[Pool], stopped: Collection[str]) -> tuple[Dataset, ...]:
     """The datasets of all pools but the stopped ones: a list of those may hang, and otherwise leaves them out. Raises Failed."""
-    running = [pool.name for pool in pools if not kstat.is_stopped(pool.name)]
+    running = [pool.name for pool in pools if pool.name not in stopped]
     if len(running) == len(pools):
         return status.read_datasets()
     return status.read_datasets(*running) if running else ()
@@ -212,10 +212,12 @@ def keep_stopped(listed: Iterable[Dataset]) -> tuple[Dataset, ...]:
 
     Pages would otherwise say that the pool is empty, and offer what is harmful to a copy in it.
     """
+    stopped = kstat.find_stopped()  # again: one may have stopped while they were listed
+    if not stopped:
+        return ()
     guids = {str(one.guid) for one in listed}
-    rows = [row for row in DatasetRow.objects.order_by("name") if row.key not in guids]
-    stopped = {pool for pool in {row.pool for row in rows} if kstat.is_stopped(pool)}
-    return tuple(readable_facts(row for row in rows if row.pool in stopped))
+    rows = DatasetRow.objects.filter(pool__in=stopped).order_by("name")
+    return tuple(readable_facts(row for row in rows if row.key not in guids))
 
 
 def judge_alerts() -> None:

@@ -56,6 +56,11 @@ def is_stopped(pool: str) -> bool:
     return "".join(read_texts([KSTAT / pool / "state"])).strip() == "SUSPENDED"
 
 
+def find_stopped() -> set[str]:
+    """The pools that wait for their disks; as ``is_stopped``, of all that are imported."""
+    return {path.parent.name for path in KSTAT.glob("*/state") if is_stopped(path.parent.name)}
+
+
 def read_kstat() -> Caching:
     """Now; all unknown where the module is not loaded."""
     arc, zil = ("".join(read_texts([KSTAT / name])) for name in ("arcstats", "zil"))
