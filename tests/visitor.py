@@ -143,6 +143,17 @@ class Visitor:
         assert found, answer.words
         return found[1]
 
+    def restart_box(self, *, timeout: float = 300) -> str:
+        """Restart the box by its page and sign in again once it serves; the job's id."""
+        self.wait_until("/system/", "Memory and load", timeout=90)
+        before = boot_of(self.appliance)
+        job = self.confirm(self.get("/system/power/restart/"))
+        self.appliance.close_ssh()
+        wait_for("another start", lambda: boot_of(self.appliance) not in {"", before}, timeout=timeout, every=2)
+        self.appliance.wait_ready()
+        self.sign_in()
+        return job
+
     def watch(
         self,
         path: str,
@@ -199,6 +210,11 @@ class Visitor:
                 f"{path} never said {words} without {without}; it says: {last.words[:1500]}"
             ) from error
         return last
+
+
+def boot_of(appliance: Machine) -> str:
+    """The id of this start of the box; empty while it does not answer."""
+    return appliance.run("cat", "/proc/sys/kernel/random/boot_id", check=False, timeout=20).strip()
 
 
 def disk_paths(appliance: Machine, *bays: int) -> list[str]:

@@ -29,6 +29,9 @@ UNFINISHED = {
     ),
 }
 OTHER_WORK = message_template("Work on {working} is not finished. It continues after the start.")
+STOPPED = message_template(
+    "{pool} has stopped. The box does not wait for it: what {pool} has not written yet is lost, as in a power cut."
+)
 # The job ends, and its page says so, before the box does.
 IN_A_MOMENT = ("systemd-run", "--quiet", "--on-active=3s", "--timer-property=AccuracySec=100ms")
 
@@ -41,6 +44,11 @@ def warn_unfinished(pools: Iterable[Pool]) -> Iterator[Message]:
             if work.under_way and work.state != "paused":
                 found.setdefault(UNFINISHED.get(work.kind, OTHER_WORK), {})[pool.name] = None
     yield from (Message(text, working=", ".join(names)) for text, names in found.items())
+
+
+def warn_stopped(pools: Iterable[Pool]) -> Iterator[Message]:
+    """What the end of this start costs a pool that waits for its disks; ``appliance.pools.sync_at_shutdown`` goes on without it."""
+    yield from (Message(STOPPED, pool=pool.name) for pool in pools if pool.state == "SUSPENDED")
 
 
 class PowerOperation(Operation):
@@ -84,7 +92,7 @@ class PowerOperation(Operation):
             steps=(step,),
             identity={"kind": self.argv[-1], "boot": self.boot},
             undo=Message("No. Once it has begun it cannot be stopped."),
-            warnings=tuple(warn_unfinished(facts.pools)),
+            warnings=(*warn_stopped(facts.pools), *warn_unfinished(facts.pools)),
         )
 
     def ask_systemd(self, work: Work) -> None:

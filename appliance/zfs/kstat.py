@@ -18,6 +18,7 @@ DEMANDED = ("demand_data", "demand_metadata")
 COMMITTED = ("zil_itx_indirect_bytes", "zil_itx_copied_bytes", "zil_itx_needcopy_bytes")
 ENOUGH_READS = 10_000
 ENOUGH_WRITTEN = GIB
+STOPPED = "SUSPENDED"
 
 
 def parse_counters(text: str) -> dict[str, int]:
@@ -53,12 +54,17 @@ def read_texts(paths: Iterable[Path]) -> Iterable[str]:
 
 def is_stopped(pool: str) -> bool:
     """Whether a pool waits for its disks (SUSPENDED). No command of ZFS is asked: it could wait as well."""
-    return "".join(read_texts([KSTAT / pool / "state"])).strip() == "SUSPENDED"
+    return "".join(read_texts([KSTAT / pool / "state"])).strip() == STOPPED
+
+
+def read_states() -> dict[str, str]:
+    """The state of each imported pool as the kernel names it, by the pool's name."""
+    return {path.parent.name: "".join(read_texts([path])).strip() for path in sorted(KSTAT.glob("*/state"))}
 
 
 def find_stopped() -> set[str]:
     """The pools that wait for their disks; as ``is_stopped``, of all that are imported."""
-    return {path.parent.name for path in KSTAT.glob("*/state") if is_stopped(path.parent.name)}
+    return {pool for pool, state in read_states().items() if state == STOPPED}
 
 
 def read_kstat() -> Caching:

@@ -55,7 +55,9 @@ SECONDS_TO_SETTLE = 120
 
 
 def run(*argv: str, given: str | None = None) -> str:
-    return subprocess.run(argv, input=given, capture_output=True, text=True, check=True).stdout
+    ended = subprocess.run(argv, input=given, capture_output=True, text=True, check=False)
+    assert not ended.returncode, f"{argv} ended with {ended.returncode}: {ended.stderr}"
+    return ended.stdout
 
 
 def lines(*argv: str) -> list[list[str]]:
@@ -436,7 +438,8 @@ class History:
     def points(self, dataset: str) -> set[int]:
         """The guids of the snapshots and bookmarks of a dataset."""
         return {
-            int(guid) for (guid,) in lines("zfs", "list", "-H", "-p", "-t", "snapshot,bookmark", "-o", "guid", dataset)
+            int(guid)
+            for (guid,) in lines("zfs", "list", "-H", "-p", "-d", "1", "-t", "snapshot,bookmark", "-o", "guid", dataset)
         }
 
     def digest_now(self, dataset: str) -> str:

@@ -52,8 +52,13 @@ def test_run_ends_and_asks_for_a_restart_after_which_the_next_goes_on(appliance,
     assert "/clear/" not in page.text
     appliance.put_back(3)
 
-    appliance.reboot()
-    visitor.sign_in()
+    # Nothing can end what waits for the pool, and the restart does not wait for it. All else is written before.
+    appliance.shell("echo late > /tank/photos/late")
+    assert "usb has stopped. The box does not wait for it" in visitor.get("/system/power/restart/").words
+    visitor.restart_box()
+    appliance.shell(f"echo '{PHRASE}' | zfs load-key tank/photos; zfs mount tank/photos")
+    assert appliance.run("cat", "/tank/photos/late") == "late\n"
+    appliance.shell("zfs unmount tank/photos; zfs unload-key tank/photos")
     visitor.wait_until(task, "Back up now", timeout=240)
     assert guids(appliance, COPY) == before
     assert appliance.run("zfs", "get", "-H", "-o", "value", "receive_resume_token", COPY).startswith("1-")

@@ -10,10 +10,8 @@ import pytest
 
 from deploy.image.machine import Machine, wait_for
 from tests.system.sharing import Client
-from tests.visitor import Visitor
 
 STATE = "share"
-BOOT = "/proc/sys/kernel/random/boot_id"
 
 
 def test_overview_tells_what_goes_on_right_now(appliance, visitor, anna):
@@ -35,19 +33,10 @@ def anna(appliance, tmp_path_factory) -> Client:
     return found
 
 
-def boot_of(appliance: Machine) -> str:
-    return appliance.run("cat", BOOT, check=False, timeout=20).strip()
-
-
 def number(pattern: str, text: str) -> float:
     found = re.search(pattern, text)
     assert found, text
     return float(found[1])
-
-
-def confirm_power(visitor: Visitor, act: str) -> str:
-    visitor.wait_until("/system/", "Memory and load", timeout=90)
-    return visitor.confirm(visitor.get(f"/system/power/{act}/"))
 
 
 def test_system_page_tells_what_is_so(appliance, visitor):
@@ -70,19 +59,15 @@ def assert_served_again(appliance: Machine, anna: Client, folder: Path) -> None:
 
 
 def test_restart_brings_the_box_back_with_its_pool_and_its_share(appliance, visitor, anna, tmp_path: Path):
-    before = boot_of(appliance)
-    job = confirm_power(visitor, "restart")
-    appliance.close_ssh()
-    wait_for("another start", lambda: boot_of(appliance) not in {"", before}, timeout=240, every=2)
-    appliance.wait_ready()
-    visitor.sign_in()
+    job = visitor.restart_box()
     assert visitor.ended(job).startswith("Done.")
     visitor.wait_until("/pools/", "tank", timeout=90)
     assert_served_again(appliance, anna, tmp_path)
 
 
 def test_shut_down_switches_the_box_off_and_its_share_is_back_after_the_start(appliance, visitor, anna, tmp_path: Path):
-    job = confirm_power(visitor, "shut-down")
+    visitor.wait_until("/system/", "Memory and load", timeout=90)
+    job = visitor.confirm(visitor.get("/system/power/shut-down/"))
     appliance.close_ssh()
     wait_for("the machine to be off", lambda: not appliance.running(), timeout=180, every=1)
     appliance.cut_power()  # which forgets the ended QEMU

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance import command
+from appliance.pools import sync_at_shutdown
 from appliance.system import journal
 from appliance.system.journal import AREAS, LONGEST, PAGE, ReadLog, collect_page, line_of
 from appliance.system.redaction import Redactor
@@ -48,6 +49,8 @@ def test_area_of_larder_has_every_unit_that_is_installed_for_it():
     # Of templates those that larder-worker.service and its kind start; nginx has nothing else to do on the box.
     named = {name for path in UNITS.glob("*.service") for name in INSTANCE.findall(path.read_text())}
     assert named == {"redis-server@larder.service"}
+    installed.remove("larder-shutdown@.service")
+    named |= {f"larder-shutdown@{kind}.service" for kind in sync_at_shutdown.ENDS}
     shown = {word.removeprefix("UNIT=") for word in AREAS["larder"] if word.startswith("UNIT=")}
     assert shown == installed | named | {"nginx.service"}
 

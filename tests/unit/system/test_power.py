@@ -69,3 +69,10 @@ def test_warnings_name_what_continues_after_the_start():
         "A scrub of tank, safe is not finished. It continues after the start.",
         "The expansion of safe is not finished. It continues after the start.",
     )
+
+
+def test_pool_that_has_stopped_is_not_waited_for_and_the_plan_says_what_that_costs():
+    stopped = Pool(name="usb", guid=2, state="SUSPENDED")
+    assert RestartBox(boot=NOW).plan(box(pools=(stopped,))).warnings == (
+        "usb has stopped. The box does not wait for it: what usb has not written yet is lost, as in a power cut.",
+    )
