@@ -310,7 +310,7 @@ def quiet(box: Box, *, killed_at: int = 0) -> subprocess.CompletedProcess[str]:
     """Switch off what packages have switched on, below a folder of the test; the power may go before a command."""
     text = INSTALL.read_text()
     own = text[text.index("quiet() {") : text.index("\n}\n", text.index("quiet() {")) + 3]
-    for place in ("/var/lib/larder-agent", "/etc/"):
+    for place in ("/var/lib/larder-agent", "/etc/", "/proc/mdstat"):
         assert place in own
         own = own.replace(place, f"{box.place}{place}")
     (box.place / "quiet").write_text(own)
@@ -331,7 +331,7 @@ def fresh(box: Box) -> Box:
     return box
 
 
-OFF = {"netatalk.service", "nfs-server.service", "smbd.service"}
+OFF = {"netatalk.service", "nfs-server.service", "smbd.service", "ledmon.service"}
 
 
 def switched_off(box: Box) -> set[str]:
@@ -344,7 +344,7 @@ def test_services_of_packages_are_switched_off_once(fresh):
         assert quiet(fresh).returncode == 0
     assert switched_off(fresh) == OFF
     said = (fresh.stubs / "said-to-systemd").read_text()
-    assert all(said.count(f"disable -q {name}") == 1 for name in ("netatalk.service", "nfs-server.service"))
+    assert all(said.count(f"disable -q {name}") == 1 for name in OFF - {"smbd.service"})
     assert (fresh.place / "etc/systemd/system/netatalk.service.d/larder.conf").exists()
 
 
@@ -354,6 +354,21 @@ def test_netatalk_that_somebody_has_set_up_stays(fresh):
         assert quiet(fresh).stdout.count("set up by hand") == times
     assert switched_off(fresh) == OFF - {"netatalk.service"}
     assert not (fresh.place / "etc/systemd/system/netatalk.service.d/larder.conf").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "left_on"),
+    [
+        ("etc/ledmon.conf", "INTERVAL=30\n", True),
+        ("proc/mdstat", "Personalities : [raid1]\nmd0 : active raid1 sda1[0]\n", True),
+        ("proc/mdstat", "Personalities : [raid1]\nunused devices: <none>\n", False),
+    ],
+)
+def test_ledmon_stays_where_somebody_has_set_it_up_or_it_has_arrays_to_show(fresh, path, text, left_on):
+    (fresh.place / path).parent.mkdir(exist_ok=True)
+    (fresh.place / path).write_text(text)
+    assert quiet(fresh).returncode == 0
+    assert switched_off(fresh) == (OFF - {"ledmon.service"} if left_on else OFF)
 
 
 def test_power_cut_while_services_are_switched_off_leaves_none_for_one_set_up_by_hand(fresh):
