@@ -78,7 +78,7 @@ def pool_advice(pool: Pool, box: Box) -> list[Advice]:
 
 
 def replacement_advice(pool: Pool, case: Replacement) -> Advice:
-    """An open replacement: running, or opened for a disk that is in use."""
+    """An open replacement: running, opened for a disk that is in use, or over and not yet closed."""
     page, place = reverse("replacement", args=[case.pk]), vdev_tree.find_vdev(pool, int(case.vdev_guid))
     if place and place.vdev.state in vdev_state.WORKING and not (place.parent and place.parent.kind == "replacing"):
         return Advice(
@@ -87,6 +87,14 @@ def replacement_advice(pool: Pool, case: Replacement) -> Advice:
             gettext("Continue, or stop the guidance if the disk stays."),
             page,
             gettext("Continue or stop"),
+        )
+    if place is None and not pool.rebuilding:
+        return Advice(
+            "healthy",
+            gettext("{name} is no longer part of {pool}.").format(name=capitalize_opening(case.name), pool=pool.name),
+            gettext("Read what was done, and close the replacement."),
+            page,
+            gettext("Read the report"),
         )
     return Advice(
         "working",

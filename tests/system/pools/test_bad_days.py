@@ -82,7 +82,8 @@ def test_a_second_failure_while_rebuilding_is_told_and_survived(appliance, visit
     finally:
         appliance.run("sh", "-c", f"echo 0 > {SUSPEND_SCANS}")
     appliance.put_back(2)
-    visitor.wait_until(path, "tank is complete again", timeout=LONG)
+    page = visitor.wait_until(path, "tank is complete again", timeout=LONG)
+    shapes.press(visitor, page, f"{path}close/")
     appliance.run("sha256sum", "-c", "/root/sum")
     assert status(appliance, "tank")["error_count"] == 0
 

@@ -418,6 +418,16 @@ def test_the_pool_page_leads_on_with_a_replacement_that_is_open_and_says_whether
     assert "Continue the replacement" in words
 
 
+def test_the_pool_page_does_not_call_a_replacement_under_way_that_is_over(web, case):
+    page(web, case)
+    put(rebuilt(), 2, 6)
+    words = text_of(web.get("/pools/7/"))
+    assert "is being replaced" not in words
+    assert "is no longer part of tank. Read what was done, and close the replacement. Read the report" in words
+    web.post(f"/pools/replacements/{case.pk}/close/")
+    assert "Read the report" not in text_of(web.get("/pools/7/"))
+
+
 def test_a_disk_long_gone_is_replaced_from_the_bay_where_it_was(web, calm):
     seen(range(1, 7))
     put(shapes.raidz2("ONLINE", "UNAVAIL", "ONLINE", "ONLINE"), 2, 6)
