@@ -25,7 +25,13 @@ def test_no_service_of_the_box_has_failed(appliance):
 
 def test_installing_again_leaves_a_service_that_is_used(appliance):
     appliance.run("systemctl", "enable", "--now", "nfs-server", timeout=120)
-    assert appliance.run("cat", "/var/lib/larder-agent/quieted").split() == ["netatalk", "nfs", "samba", "ipmi", "ledmon"]
+    assert appliance.run("cat", "/var/lib/larder-agent/quieted").split() == [
+        "netatalk",
+        "nfs",
+        "samba",
+        "ipmi",
+        "ledmon",
+    ]
     appliance.run("bash", "-ceu", "cd /tmp/larder 2>/dev/null || cd /opt/larder/app; sed -n '/^quiet()/,/^}/p' deploy/install > /tmp/quiet; here=$PWD; running() { true; }; unit() { true; }; say() { echo \"$@\"; }; . /tmp/quiet; quiet")  # fmt: skip
     assert appliance.run("systemctl", "is-active", "nfs-server").strip() == "active"
     appliance.run("systemctl", "disable", "--now", "nfs-server", timeout=120)
