@@ -54,6 +54,8 @@ def write_all(running: list[str]) -> None:
     attempt("systemctl", "stop", *SERVICES, timeout=SECONDS_TO_STOP)
     for pool in running:
         attempt("zpool", "sync", pool, timeout=SECONDS_TO_WRITE)
+    log.warning("The other pools are written: %s", ", ".join(running) or "there are none")
+    attempt("journalctl", "--sync", timeout=SECONDS_TO_WRITE)
     for place in dict.fromkeys(find_file_systems()):
         attempt("sync", "--file-system", place, timeout=SECONDS_TO_WRITE)
 
@@ -76,7 +78,6 @@ def main(kind: str) -> None:
         return
     log.warning("These pools have stopped and are not waited for: %s", ", ".join(stopped))
     write_all([pool for pool in states if pool not in stopped])
-    log.warning("All else is written.")
     end_kernel(kind)
 
 

@@ -58,6 +58,8 @@ def test_run_ends_and_asks_for_a_restart_after_which_the_next_goes_on(appliance,
     visitor.restart_box()
     appliance.shell(f"echo '{PHRASE}' | zfs load-key tank/photos; zfs mount tank/photos")
     assert appliance.run("cat", "/tank/photos/late") == "late\n"
+    said = appliance.run("journalctl", "-b", "-1", "-u", "larder-shutdown@reboot")
+    assert "not waited for: usb" in said and "The other pools are written: tank" in said, said
     appliance.shell("zfs unmount tank/photos; zfs unload-key tank/photos")
     visitor.wait_until(task, "Back up now", timeout=240)
     assert guids(appliance, COPY) == before

@@ -69,6 +69,7 @@ def test_all_but_the_stopped_pool_is_written_after_the_services_ended(commands, 
         ["systemctl", "stop", *sync_at_shutdown.SERVICES],
         ["zpool", "sync", "safe"],
         ["zpool", "sync", "tank"],
+        ["journalctl", "--sync"],
         ["sync", "--file-system", "/"],
         ["sync", "--file-system", "/media/stick of Ann"],
     ]
@@ -91,5 +92,5 @@ def test_one_that_hangs_keeps_nothing_after_it_from_its_turn(monkeypatch, kernel
 
     monkeypatch.setattr(command, "run", hang)
     sync_at_shutdown.main("reboot")
-    assert len(ran) == 5
+    assert len(ran) == 6
     assert kernel.asked == [0x01234567]
