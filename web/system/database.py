@@ -55,12 +55,16 @@ class DamagedFolder(msgspec.Struct, frozen=True):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """The database was damaged. ``copy``: as of when the copy is that took its place; None where there was none."""
+    """The database was damaged. ``copy``: as of when the copy is that took its place; None where there was none.
+
+    ``done``: false until it has, so that a start after a power cut goes on with the same reason and folder.
+    """
 
     at: datetime
     reason: str
     kept: str
     copy: datetime | None = None
+    done: bool = True
 
     @property
     def headline(self) -> str:
@@ -91,6 +95,14 @@ class Notice(msgspec.Struct, frozen=True):
 
 def notice_file(database: Path) -> Path:
     return database.with_name("settings-notice.json")
+
+
+def write_notice(database: Path, notice: Notice) -> None:
+    """Have the next pages tell of it. A full disk keeps no copy from taking its place for it."""
+    try:
+        atomic_file.write_atomically(notice_file(database), msgspec.json.encode(notice))
+    except OSError as problem:
+        log.error("The notice about the damaged settings could not be written: %s", problem)
 
 
 def read_notice(database: Path) -> Notice | None:
@@ -196,22 +208,33 @@ def ensure_sound(database: Path, now: datetime) -> Notice | None:
 
     A power cut in the middle leaves a database that is gone, and the next start goes on from there.
     """
+    told = read_notice(database)
+    unfinished = told if told and not told.done else None
     if not database.exists():
         if not folder_of(database).exists():
             return None  # a new box
+        if unfinished:
+            return restore_copy(database, now, unfinished.reason, Path(unfinished.kept) if unfinished.kept else None)
         return restore_copy(database, now, "the file was gone")
-    reason = check_file(database)
-    return restore_copy(database, now, reason) if reason else None
+    if reason := check_file(database):
+        return restore_copy(database, now, reason)
+    if unfinished:  # the power went when the copy had just taken its place
+        write_notice(database, msgspec.structs.replace(unfinished, done=True))
+    return None
 
 
-def restore_copy(database: Path, now: datetime, reason: str) -> Notice:
-    """Move the database aside and put a copy in its place, or nothing where no copy is good. The notice is written first."""
+def restore_copy(database: Path, now: datetime, reason: str, kept: Path | None = None) -> Notice:
+    """Move the database aside and put a copy in its place, or nothing where no copy is good. The notice is written first.
+
+    ``kept``: where a start before this one has begun to move it to.
+    """
     good = next((one for one in list_copies(database) if not unsound(one.path)), None)
     ready = prepare_copy(good.path, database.with_name("settings.sqlite3.new")) if good else None
     parts = [path for path in parts_of(database) if path.exists()]
-    kept = place_for_damaged(database, now) if parts else None
-    found = Notice(at=now, reason=reason, kept=str(kept or ""), copy=good.made if good else None)
-    atomic_file.write_atomically(notice_file(database), msgspec.json.encode(found))
+    if parts and not (kept and kept.is_dir()):
+        kept = place_for_damaged(database, now)
+    found = Notice(at=now, reason=reason, kept=str(kept or ""), copy=good.made if good else None, done=False)
+    write_notice(database, found)
     if kept:
         # The database goes first: what SQLite keeps beside it counts for nothing without it.
         for path in parts:
@@ -222,6 +245,8 @@ def restore_copy(database: Path, now: datetime, reason: str) -> Notice:
     if ready:
         ready.replace(database)
     atomic_file.sync_folder(database.parent)
+    found = msgspec.structs.replace(found, done=True)
+    write_notice(database, found)
     log.error("%s %s", found.headline, found.meaning)
     return found
 
