@@ -91,7 +91,7 @@ def explain_error(error: BaseException) -> str:
     if isinstance(error, Failed):
         return join_messages([error.what, error.said], ": ")
     if isinstance(error, Cancelled):
-        return Message("Stopped because you asked for it.")
+        return Message("It was asked to stop.")
     cause = error.__cause__
     if isinstance(cause, LarderError):
         return explain_error(cause)

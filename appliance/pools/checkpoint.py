@@ -84,7 +84,7 @@ class TakeCheckpoint(PoolOperation, tag="take-checkpoint"):
             ),
             identity=self.identity(),
             warnings=(COSTS,),
-            undo=Message("Discard it once the risky change has gone well. Do not keep it for long."),
+            undo=Message("Discard it once the risky change has gone well."),
         )
 
     def probe(self, step: str, facts: Facts) -> bool:

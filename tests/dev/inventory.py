@@ -364,7 +364,7 @@ def put_past(now: datetime) -> None:
         (
             Job.State.CANCELLED,
             Message("{verb} {pool}", verb=Message("Scrub"), pool="tank"),
-            Message("Stopped because you asked for it."),
+            Message("It was asked to stop."),
         ),
         (
             Job.State.FAILED,

@@ -133,7 +133,7 @@ def test_restore_that_is_stopped_leaves_nothing(appliance, visitor, large):
     page = visitor.get(f"/jobs/{job}/")
     visitor.send(f"/jobs/{job}/stop/", {"csrfmiddlewaretoken": page.hidden()["csrfmiddlewaretoken"]})
     said = visitor.ended(job)
-    assert "Stopped because you asked" in said, said
+    assert "It was asked to stop" in said, said
     assert tree(appliance) == before
 
 

@@ -129,7 +129,7 @@ def test_stopped_rebuild_leaves_the_pool_redundant_and_empty(appliance, visitor,
         page = visitor.get(f"/jobs/{job}/")
         visitor.send(f"/jobs/{job}/stop/", {"csrfmiddlewaretoken": page.hidden()["csrfmiddlewaretoken"]})
         wait_for("the test data to go", lambda: "larder-rehearsal" not in appliance.run("zfs", "list", "-H", "-o", "name"), timeout=LONG)  # fmt: skip
-    assert "Stopped because you asked" in visitor.ended(job, timeout=LONG)
+    assert "It was asked to stop" in visitor.ended(job, timeout=LONG)
     is_as_before(appliance, "twin")
 
 

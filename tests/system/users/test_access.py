@@ -126,7 +126,7 @@ def test_it_tells_how_far_it_is_and_can_be_stopped(appliance, visitor, folder):
     )
     token = visitor.get(f"/jobs/{job}/").hidden()["csrfmiddlewaretoken"]
     visitor.send(f"/jobs/{job}/stop/", {"csrfmiddlewaretoken": token})
-    assert "Stopped because you asked for it" in visitor.ended(job)
+    assert "It was asked to stop" in visitor.ended(job)
     visitor.wait_until(folder, "Not applied to all files")
     done(visitor, say(visitor, folder, everybody="none", person_anna="change"), timeout=600)
     visitor.wait_until(folder, "Access to the files of", without=("Not applied to all files",))

@@ -287,6 +287,14 @@ def test_one_disk_alone_is_not_asked_about_and_the_review_says_what_it_means(web
     assert f"-- tank {disks[0].path}" in review.text
 
 
+def test_without_a_disk_that_can_be_used_there_is_no_way_on(web, calm):
+    rows.empty_box(0)
+    page = Page(ask(web, "disks", name="tank"))
+    assert "No disk of this box can be used." in page.text
+    assert "Back" in page.text
+    assert "Continue" not in page.text
+
+
 def test_a_disk_that_was_chosen_alone_leads_past_the_layout_and_back_to_the_disks(web, disks):
     page = Page(web.get(choose_myself(Page(good(web, "layout", disks, layout="raidz1-1")))))
     response = web.get(submit(page, disks=disks[0].path))

@@ -211,7 +211,7 @@ def test_a_case_that_is_stopped_to_pause_at_once_is_measured_anew_and_is_no_fail
     benchmarks.advance_benchmarks()
     for _ in range(4):
         SweepRow.objects.update(state=State.PAUSING)
-        sweeps_made.ended(current(), "cancelled", text="Stopped because you asked for it.")
+        sweeps_made.ended(current(), "cancelled", text="It was asked to stop.")
         benchmarks.advance_benchmarks()
         sweeps_made.ended(current())
         benchmarks.advance_benchmarks()
@@ -227,7 +227,7 @@ def test_a_sweep_that_is_resumed_while_its_case_stops_blames_nobody():
     """Whoever pauses now and resumes at once was never on the page of the job."""
     row = sweeps_made.made()
     benchmarks.advance_benchmarks()
-    sweeps_made.ended(current(), "cancelled", text="Stopped because you asked for it.")
+    sweeps_made.ended(current(), "cancelled", text="It was asked to stop.")
     benchmarks.advance_benchmarks()
     sweeps_made.ended(current())
     benchmarks.advance_benchmarks()
@@ -245,7 +245,7 @@ def test_cancelling_stops_the_case_clears_up_and_keeps_what_was_measured(monkeyp
     SweepRow.objects.update(state=State.CANCELLING)
     benchmarks.advance_benchmarks()
     assert asked == [job_now()]
-    sweeps_made.ended(current(), "cancelled", text="Stopped because you asked for it.")
+    sweeps_made.ended(current(), "cancelled", text="It was asked to stop.")
     benchmarks.advance_benchmarks()
     assert kinds()[-1] == "clean-up-benchmark"
     sweeps_made.ended(current())

@@ -244,7 +244,7 @@ def test_pause_and_stop_ask_the_job_and_wait_for_its_end(monkeypatch):
         BurnIn.objects.update(state=wanted)
         assert advance(row).state == wanted
         assert told[-1]["verb"] == "stop"
-        ended(row, "cancelled", *well(0), text="Stopped because you asked for it.")
+        ended(row, "cancelled", *well(0), text="It was asked to stop.")
         assert advance(row).state == reached
         assert [one.number for one in row.tested] == [0]
         assert row.text == ""
@@ -252,7 +252,7 @@ def test_pause_and_stop_ask_the_job_and_wait_for_its_end(monkeypatch):
 
 def test_a_job_stopped_on_its_own_page_pauses_it():
     row = writing()
-    ended(row, "cancelled", text="Stopped because you asked for it.")
+    ended(row, "cancelled", text="It was asked to stop.")
     assert advance(row).state == State.PAUSED
 
 
@@ -544,7 +544,7 @@ def test_resume_before_the_job_has_ended_is_refused_and_says_why(web, monkeypatc
     assert "The pause has not taken effect yet" in page and "act/resume/" not in page
     reply = web.post(f"/disks/burn-ins/{row.pk}/act/resume/", given)
     assert codes_on_page(reply) == ["burn-in-still-pausing"]
-    ended(row, "cancelled", *well(0), text="Stopped because you asked for it.")
+    ended(row, "cancelled", *well(0), text="It was asked to stop.")
     advance(row)
     assert (row.state, row.text) == (State.PAUSED, "")
     act(web, row, "resume")
