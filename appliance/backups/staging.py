@@ -207,10 +207,8 @@ class Staging(msgspec.Struct, frozen=True):
             return
         try:
             mount.mount_new(one.place, work)
-        except command.CommandTimedOut:
-            raise
         except Failed as failed:
-            if kstat.is_stopped(one.place.split("/", 1)[0]):
+            if kstat.fails_for_all(failed, one.place):
                 raise
             unmounted.append(one.place)
             work.note(Message("{name} could not be mounted: {what}", name=one.place, what=failed.said or failed.what))

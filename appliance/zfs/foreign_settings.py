@@ -35,10 +35,8 @@ class Unsafe(msgspec.Struct):
             name = argv[-1]
             try:
                 command.run(argv, timeout=zfs_mount.SECONDS)
-            except command.CommandTimedOut:
-                raise
             except Failed as failed:
-                if kstat.is_stopped(name.split("/", 1)[0]):
+                if kstat.fails_for_all(failed, name):
                     raise
                 self.failures[name] = failed.said or failed.what
                 work.note(Message("{name} could not be changed: {why}", name=name, why=self.failures[name]))

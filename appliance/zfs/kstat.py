@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from appliance import command
+from appliance.errors import Failed
 from appliance.facts.box import Caching
 from appliance.layout.geometry import GIB, MIB
 
@@ -65,6 +67,12 @@ def read_states() -> dict[str, str]:
 def find_stopped() -> set[str]:
     """The pools that wait for their disks; as ``is_stopped``, of all that are imported."""
     return {pool for pool, state in read_states().items() if state == STOPPED}
+
+
+def fails_for_all(failed: Failed, dataset: str) -> bool:
+    """Whether a failure is not that of this dataset alone, so that trying the next is no use: ZFS does not answer, or the
+    pool has stopped."""
+    return isinstance(failed, command.CommandTimedOut) or is_stopped(dataset.split("/", 1)[0])
 
 
 def read_kstat() -> Caching:

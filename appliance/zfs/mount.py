@@ -376,10 +376,8 @@ def mount_all(
                 if not read_only:
                     argv = ["zfs", "set", "-u", "canmount=noauto", dataset.name]
                     command.run(argv, timeout=60, accept=range(256))
-            except command.CommandTimedOut:
-                raise
             except Failed as failed:
-                if kstat.is_stopped(pool):
+                if kstat.fails_for_all(failed, pool):
                     raise
                 # The others have their places. Its own may be missing where nothing can be made (readonly=on), or it is damaged.
                 left.append(dataset.name)
