@@ -75,7 +75,7 @@ def members_of(group: Vdev) -> tuple[Vdev, ...]:
 
 def read_seats(pool: Pool) -> dict[str, list[str]]:
     """Which disk sits where: the guids, as text, of the members of each data group in ZFS's order, by that of the group; by
-    "" those that are a group by themselves. Of a replacement the old disk, of a spare the one that it is for."""
+    "" disks that are a group of one. Of a replacement the old disk, of a spare the one that it is for."""
     seats: dict[str, list[str]] = {}
     for group in data_groups(pool):
         key = str(group.guid) if members_of(group) is group.children else ""

@@ -110,7 +110,7 @@ def write_record(pool: str, record: BoxRecord, sealed: bytes, settings: BoxSetti
 def phrase_lost(pool: str) -> Failed:
     return Failed(
         Message("The passwords and keys in the record on {pool} are sealed for a recovery phrase that this box no longer has, so that record was left as it is", pool=pool),
-        Message("They can be opened with that phrase alone, so keep it. If this box has all its users and keys, make a new recovery phrase on the page Recovery: then the next record takes its place."),
+        Message("They can be opened with that phrase alone, so do not lose it. If this box has all its users and keys, make a new recovery phrase on the page Recovery: then the next record takes its place."),
     )  # fmt: skip
 
 

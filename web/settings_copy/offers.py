@@ -161,7 +161,7 @@ def pool_name(guid: str) -> str:
 
 
 def describe_mail(one: Notifications) -> str:
-    """Everything that decides who hears of what, and whom the box believes: each of these could be made up."""
+    """Everything that decides who is notified of what, and whom the box believes: each of these could be made up."""
     how = {"none": gettext("not encrypted")}.get(one.security, one.security.upper())
     server = (
         f"{one.host}:{one.port} ({', '.join(filter(None, (how, one.user)))})" if one.host else gettext("no mail server")
