@@ -256,6 +256,17 @@ def test_power_cut_at_any_step_of_restoring_leaves_a_way_on(settings, monkeypatc
     raise AssertionError("it never came to its end")
 
 
+def test_damaged_database_that_somebody_has_removed_does_not_keep_the_copy_from_taking_its_place(settings):
+    database.make_copy(settings, NOW)
+    begun = database.Notice(at=NOW, reason="odd", kept=str(settings.with_name("damaged-000001")), done=False)
+    database.write_notice(settings, begun)
+    settings.unlink()
+    found = database.ensure_sound(settings, NOW)
+    assert found is not None
+    assert (found.reason, found.kept) == ("odd", "")
+    assert words(settings) == {"first"}
+
+
 def test_power_cut_while_the_disk_is_full_does_not_lose_the_only_copy(settings, monkeypatch):
     database.make_copy(settings, NOW)
     not_a_database(settings)

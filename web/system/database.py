@@ -231,7 +231,9 @@ def restore_copy(database: Path, now: datetime, reason: str, kept: Path | None =
     good = next((one for one in list_copies(database) if not unsound(one.path)), None)
     ready = prepare_copy(good.path, database.with_name("settings.sqlite3.new")) if good else None
     parts = [path for path in parts_of(database) if path.exists()]
-    if parts and not (kept and kept.is_dir()):
+    if kept and not kept.is_dir():
+        kept = None
+    if parts and not kept:
         kept = place_for_damaged(database, now)
     found = Notice(at=now, reason=reason, kept=str(kept or ""), copy=good.made if good else None, done=False)
     write_notice(database, found)
