@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import msgspec
 from django.urls import reverse
@@ -22,6 +22,7 @@ from web.inventory.bays import Bay, device_label, read_known_bays
 from web.inventory.box import Box
 from web.inventory.fact_row import readable_facts
 from web.inventory.models import DatasetRow
+from web.pools import new_disk
 from web.pools.topology import act_url, box_facts, replace_url
 from web.translation import text_of
 
@@ -37,7 +38,8 @@ class Advice(msgspec.Struct, frozen=True):
 
 
 def pool_advice(pool: Pool, box: Box) -> list[Advice]:
-    """What should be done about this pool, the most urgent first. Two queries: replacements and bays."""
+    """What should be done about this pool, the most urgent first. Two queries, replacements and bays, and up to three for each
+    replacement whose old disk has left the pool."""
     facts = box_facts(box)
     bays, ports = {bay.key: bay for bay in box.bays}, read_known_bays()
 
@@ -77,9 +79,36 @@ def pool_advice(pool: Pool, box: Box) -> list[Advice]:
     return advice
 
 
+def open_replacements(box: Box) -> list[tuple[Replacement, Advice]]:
+    """The first 50 replacements that are not closed, each with what to do about it."""
+    pools = {str(pool.guid): pool for pool in box_facts(box).pools}
+    found: list[tuple[Replacement, Advice]] = []
+    for case in Replacement.objects.filter(closed=None)[:50]:
+        if pool := pools.get(case.pool_guid):
+            found.append((case, replacement_advice(pool, case)))
+        else:
+            page = reverse("replacement", args=[case.pk])
+            why = explain_missing_pool(case, box.odd)
+            found.append((case, Advice("attention", *why, page, gettext("Continue or stop"))))
+    return found
+
+
+def explain_missing_pool(case: Replacement, odd: Collection[str]) -> tuple[str, str]:
+    """Why the pool of a replacement is not among those of the box, and what to do; ``odd`` are the names of what is there and
+    cannot be decoded."""
+    if case.pool in odd:
+        return gettext("{name} cannot be shown.").format(name=case.pool), gettext(
+            "What Larder stored of it cannot be read. It is read again within a minute. If this stays, restart the box."
+        )
+    return gettext("{pool} is not in use on this box.").format(pool=case.pool), gettext(
+        "Import it again to continue, or close this."
+    )
+
+
 def replacement_advice(pool: Pool, case: Replacement) -> Advice:
     """An open replacement: running, opened for a disk that is in use, or over and not yet closed."""
-    page, place = reverse("replacement", args=[case.pk]), vdev_tree.find_vdev(pool, int(case.vdev_guid))
+    page = reverse("replacement", args=[case.pk])
+    place = vdev_tree.find_vdev(pool, int(case.vdev_guid))
     if place and place.vdev.state in vdev_state.WORKING and not (place.parent and place.parent.kind == "replacing"):
         return Advice(
             "healthy",
@@ -88,7 +117,7 @@ def replacement_advice(pool: Pool, case: Replacement) -> Advice:
             page,
             gettext("Continue or stop"),
         )
-    if place is None and not pool.rebuilding:
+    if place is None and new_disk.is_over(pool, new_disk.find_new_device(case, pool)):
         return Advice(
             "healthy",
             gettext("{name} is no longer part of {pool}.").format(name=capitalize_opening(case.name), pool=pool.name),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
+from appliance.facts import vdev_state
 from appliance.facts.box import Pool, Vdev
 from appliance.operation import kind_of
 from appliance.pools.vdevs.online_offline import OfflineDisk, OnlineDisk
@@ -32,6 +33,12 @@ def find_new_device(case: Replacement, pool: Pool) -> Vdev | None:
         return found
     unclaimed = unclaimed_devices(case, pool)
     return unclaimed[0] if len(unclaimed) == 1 else None
+
+
+def is_over(pool: Pool, new: Vdev | None) -> bool:
+    """Whether nothing of a replacement is left to do once the old disk has left the pool: ``new``, which took its place, is in
+    use and has all its data, or nothing that is known took it."""
+    return new is None or not (new.state in vdev_state.LOST or pool.rebuilding or pool.lags(new))
 
 
 def find_sibling(case: Replacement, place: Place) -> Vdev | None:

@@ -26,7 +26,7 @@ from web.inventory.box import Box, read_box
 from web.inventory.models import Activity, Progress
 from web.jobs import confirm, operation_ui, queue
 from web.jobs.refusals import refusals_lead_to
-from web.pools import new_disk, rebuild_time, topology
+from web.pools import advice, new_disk, rebuild_time, topology
 from web.pools import replacement as pool_replacement
 from web.pools.maintenance_views import get_pool
 from web.pools.topology_views import parse_guid
@@ -89,11 +89,11 @@ def rows_of_places(pool: Pool, box: Box, places: list[vdev_tree.Place]) -> list[
 
 @require_GET
 def list_replacements(request: HttpRequest) -> HttpResponse:
-    """Open replacements, and the reports of closed ones."""
+    """Open replacements and what to do about each, and the reports of closed ones."""
 
     def build_context() -> dict[str, object]:
         return {
-            "open": list(Replacement.objects.filter(closed=None)[:50]),
+            "open": advice.open_replacements(read_box()),
             "closed": list(Replacement.objects.exclude(closed=None)[:50]),
         }
 

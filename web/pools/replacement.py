@@ -19,7 +19,7 @@ from appliance.zfs.vdev_tree import Place
 from web.disks.models import Replacement
 from web.inventory.bays import Bay, device_name
 from web.inventory.box import Box
-from web.pools import new_disk, wrong_disk
+from web.pools import advice, new_disk, wrong_disk
 from web.pools.topology import box_facts, replace_url
 from web.said import said_in
 from web.translation import text_of
@@ -106,12 +106,7 @@ def replacement_state(case: Replacement, box: Box) -> Situation:
     facts = box_facts(box)
     pool = next((pool for pool in facts.pools if str(pool.guid) == case.pool_guid), None)
     if pool is None:
-        return Situation(
-            "lost",
-            "attention",
-            gettext("{pool} is not in use on this box.").format(pool=case.pool),
-            gettext("Import it again to continue, or close this."),
-        )
+        return Situation("lost", "attention", *advice.explain_missing_pool(case, box.odd))
     place = vdev_tree.find_vdev(pool, int(case.vdev_guid))
     new = new_disk.find_new_device(case, pool)
     wrong = wrong_disk.missing_disks(case, box, facts)
@@ -147,7 +142,7 @@ def settled_situation(case: Replacement, pool: Pool, new: Vdev | None, box: Box)
     label = text_of(named)
     if new.state in vdev_state.LOST:
         return failed_situation(case, pool, new, named)
-    if pool.rebuilding or pool.lags(new):
+    if not new_disk.is_over(pool, new):
         return Situation(
             "follow",
             "working",

@@ -428,6 +428,42 @@ def test_the_pool_page_does_not_call_a_replacement_under_way_that_is_over(web, c
     assert "Read the report" not in text_of(web.get("/pools/7/"))
 
 
+@pytest.mark.parametrize("changes", [{"deferred": True}, {"state": "UNAVAIL"}], ids=["waits to be rebuilt", "gone"])
+def test_a_replacement_is_not_over_before_the_new_disk_has_all_its_data(web, case, changes):
+    Replacement.objects.update(new_guid="105")
+    put(rebuilt(**changes), 2, 6)
+    assert "tank is complete again" not in page(web, case).text
+    for path in ("/pools/7/", "/pools/replacements/"):
+        words = text_of(web.get(path))
+        assert "is being replaced." in words and "Continue the replacement" in words
+        assert "Read what was done" not in words
+
+
+def test_the_list_says_of_each_replacement_what_the_page_of_its_pool_says(web, case):
+    def listed() -> str:
+        return text_of(web.get("/pools/replacements/"))
+
+    assert "was begun, and the disk is in use." in listed()
+    put(shapes.raidz2("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 2, 6)
+    assert "is being replaced." in listed() and "Pool tank, begun" in listed()
+    put(rebuilt(), 2, 6)
+    assert "is being replaced" not in listed()
+    assert "is no longer part of tank. Read what was done, and close the replacement." in listed()
+    web.post(f"/pools/replacements/{case.pk}/close/")
+    assert "No disk is being replaced at the moment." in listed()
+
+
+def test_a_pool_that_is_not_there_is_told_from_one_that_cannot_be_read(web, case):
+    pages = ("/pools/replacements/", f"/pools/replacements/{case.pk}/")
+    PoolRow.objects.update(facts="{")
+    for words in (text_of(web.get(path)) for path in pages):
+        assert "tank cannot be shown. What Larder stored of it cannot be read." in words
+        assert "not in use on this box" not in words
+    PoolRow.objects.all().delete()
+    for words in (text_of(web.get(path)) for path in pages):
+        assert "tank is not in use on this box. Import it again to continue, or close this." in words
+
+
 def test_a_disk_long_gone_is_replaced_from_the_bay_where_it_was(web, calm):
     seen(range(1, 7))
     put(shapes.raidz2("ONLINE", "UNAVAIL", "ONLINE", "ONLINE"), 2, 6)
