@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Collection
+
 from django import forms
 from django.http import QueryDict
 from django.utils.translation import gettext
@@ -62,14 +65,16 @@ class NameForm(forms.Form):
     name = name_field(
         label=lazy_text("Name of the pool"),
         error_messages={"required": lazy_text("Give the pool a name, for example tank.")},
-        initial="tank",
         help_text=lazy_text(
             "Short and plain: tank, attic, family. Folders will appear below it, for example tank/photos."
         ),
     )
 
-    def __init__(self, data: QueryDict | None) -> None:
-        super().__init__(data)
+    def __init__(self, data: QueryDict | None, *, taken: Collection[str]) -> None:
+        """``taken``: names of pools, none of which is proposed."""
+        numbered = (f"tank{number}" for number in itertools.count(2))
+        proposed = next(name for name in itertools.chain(["tank"], numbered) if name not in taken)
+        super().__init__(data, initial={"name": proposed})
         self.fields["name"].widget.attrs["autofocus"] = True
 
     def clean_name(self) -> str:

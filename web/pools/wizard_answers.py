@@ -70,6 +70,11 @@ class Answers(msgspec.Struct, frozen=True):
         return self.query.get("name", "")
 
     @property
+    def pool_names(self) -> set[str]:
+        """The names of all pools of which a disk is in the box, in use or exported."""
+        return {bay.pool for bay in self.bays} | {use.pool for bay in self.bays for use in bay.disk.uses}
+
+    @property
     def chosen(self) -> list[Bay]:
         """The bays of the disks for data."""
         return [bay for bay in self.bays if bay.disk.path in self.query.getlist("disks")]
@@ -120,7 +125,7 @@ class Answers(msgspec.Struct, frozen=True):
     def build_form(self, step: str, *, bound: bool = True) -> forms.Form:
         query = self.query if bound else None
         if step == "name":
-            return NameForm(query)
+            return NameForm(query, taken=self.pool_names)
         if step == "disks":
             return DisksForm(query, bays=self.bays)
         if step == "layout":

@@ -411,9 +411,27 @@ def test_another_number_of_disks_gets_a_layout_that_fits_it(web, disks, answered
     assert "cannot" not in page.text
 
 
+def test_the_name_that_is_proposed_is_no_pool_in_use_and_none_that_was_exported(web, calm):
+    rows.empty_box(2)
+    assert 'name="name" value="tank"' in web.get(URL).content.decode()
+    pool = rows.pool_of("tank", 5000, busy := disk(9))
+    rows.put(
+        pools=[pool],
+        disks=[
+            disk(1),
+            replace(busy, uses=(Use("pool", "is part of the pool tank", "5000", "tank"),)),
+            disk(8, uses=(Use("exported", "holds the pool tank2, which is not in use here", "77", "tank2"),)),
+        ],
+    )
+    assert 'name="name" value="tank3"' in web.get(URL).content.decode()
+
+
 def test_an_empty_box_says_that_there_is_no_free_disk(web, calm):
     rows.put(pools=[], disks=[rows.SYSTEM_DISK])
-    assert "There is no free disk in this box." in text_of(web.get(URL))
+    page = Page(web.get(URL))
+    assert "There is no free disk in this box." in page.text
+    assert "Name of the pool" not in page.text and "Continue" not in page.text
+    assert "See the disks" in page.text
 
 
 def test_a_missing_zfs_module_is_said_before_anything_is_planned(web, disks):
