@@ -56,7 +56,6 @@ class Situation(msgspec.Struct, frozen=True):
     candidates: tuple[ReplacementCandidate, ...] = ()
     wrong: tuple[str, ...] = ()
     new: Vdev | None = None
-    new_label: str = ""
     can_offline: bool = False
     replace_link: str = ""  # the page that replaces the new disk, which has failed
     report: str = ""
@@ -138,8 +137,8 @@ def settled_situation(case: Replacement, pool: Pool, new: Vdev | None, box: Box)
             ),
             gettext("Somebody removed it. Look at the pool, then close this."),
         )
-    named = new_disk_label(new, box)
-    label = text_of(named)
+    named = name_new_disk(new, box)
+    label = text_of(capitalize_opening(named))
     if new.state in vdev_state.LOST:
         return failed_situation(case, pool, new, named)
     if not new_disk.is_over(pool, new):
@@ -148,7 +147,6 @@ def settled_situation(case: Replacement, pool: Pool, new: Vdev | None, box: Box)
             "working",
             gettext("{label} has taken the place. {name} is still being rebuilt.").format(label=label, name=pool.name),
             new=new,
-            new_label=label,
         )
     report = build_report(case, pool, new, named)
     good = pool.state == "ONLINE" and new.state == "ONLINE" and not clear_errors.count_errors(new)
@@ -160,14 +158,13 @@ def settled_situation(case: Replacement, pool: Pool, new: Vdev | None, box: Box)
         else gettext("{label} is in place, but {name} is not healthy.").format(label=label, name=pool.name),
         report,
         new=new,
-        new_label=label,
         report=report,
     )
 
 
 def failed_situation(case: Replacement, pool: Pool, new: Vdev, named: str) -> Situation:
     """The situation once the new disk, in the place of the old one, is not used by ZFS any more."""
-    said = vdev_state.say(named, new.state)
+    said = vdev_state.say(capitalize_opening(named), new.state)
     replaced = Message("{old} was replaced by {new}.", old=capitalize_opening(case.named), new=named)
     return Situation(
         "follow",
@@ -175,7 +172,6 @@ def failed_situation(case: Replacement, pool: Pool, new: Vdev, named: str) -> Si
         gettext("{said}. It had taken the place of the old disk.").format(said=text_of(said)),
         gettext("If it was pulled out or taken offline, bring it back. Otherwise replace it as well."),
         new=new,
-        new_label=text_of(named),
         replace_link=replace_url(pool, new.guid),
         report=join_messages([replaced, Message("{said}.", said=said), describe_survival(pool)]),
     )
@@ -207,16 +203,16 @@ def describe_survival(pool: Pool) -> str:
     return Message("{name} survives {left} more failed disks.", name=pool.name, left=left)
 
 
-def new_disk_label(device: Vdev, box: Box) -> str:
-    """The new disk as a sentence begins with it, as a message."""
-    return capitalize_opening(device_name(device, {bay.key: bay for bay in box.bays}))
+def name_new_disk(device: Vdev, box: Box) -> str:
+    """The new disk, as a message."""
+    return device_name(device, {bay.key: bay for bay in box.bays})
 
 
 def rebuilding_situation(
     case: Replacement, pool: Pool, new: Vdev, box: Box, facts: Facts, wrong: tuple[str, ...]
 ) -> Situation:
     """The situation while the new disk is being rebuilt, or has failed at it."""
-    label = text_of(new_disk_label(new, box))
+    label = text_of(name_new_disk(new, box))
     if new.state in vdev_state.LOST:
         return Situation(
             "accept",
@@ -226,7 +222,6 @@ def rebuilding_situation(
                 name=pool.name
             ),
             new=new,
-            new_label=label,
             wrong=wrong,
             candidates=find_candidates(case, pool, box, facts),
         )
@@ -243,7 +238,6 @@ def rebuilding_situation(
                 part=gettext("still serves its files") if pool.state != "SUSPENDED" else gettext("has stopped"),
             ),
             new=new,
-            new_label=label,
             wrong=wrong,
         )
     text = gettext("Files stay available, and the box can be restarted: the rebuild continues afterwards. ")
@@ -259,10 +253,9 @@ def rebuilding_situation(
     return Situation(
         "follow",
         "working",
-        gettext("{label} is being rebuilt.").format(label=label),
+        gettext("{label} is being rebuilt.").format(label=capitalize_opening(label)),
         text,
         new=new,
-        new_label=label,
         wrong=wrong,
     )
 

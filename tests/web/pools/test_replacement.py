@@ -268,7 +268,7 @@ def test_each_of_two_guides_names_the_disk_in_its_own_place(web, case, other):
     put(two_at_once(shapes.leaf(1), swapping(2, 5), swapping(3, 6, "FAULTED"), shapes.leaf(4)), 2, 3)
     first, second = page(web, case), page(web, other)
     assert "Bay 5 (WDC WD20EARS-00MVWB0 WD-WCAZA0000005) is being rebuilt." in first.text
-    assert "Bay 6 (WDC WD20EARS-00MVWB0 WD-WCAZA0000006) has failed as well." in second.text
+    assert "bay 6 (WDC WD20EARS-00MVWB0 WD-WCAZA0000006) has failed as well." in second.text
     assert (stops(first), stops(second)) == (set(), {"/pools/7/vdev/106/detach/"})
 
 
@@ -296,8 +296,8 @@ def test_the_new_disk_is_remembered_after_the_old_one_has_left(web, case, other)
     assert (case.new_guid, other.new_guid) == ("105", "106")
     done = two_at_once(shapes.leaf(1), shapes.leaf(5), shapes.leaf(6), shapes.leaf(4), scan=None)
     put(done, 2, 3)
-    assert "was replaced by Bay 5" in page(web, case).text
-    assert "was replaced by Bay 6" in page(web, other).text
+    assert "was replaced by bay 5" in page(web, case).text
+    assert "was replaced by bay 6" in page(web, other).text
 
 
 def test_the_accepted_disk_is_known_where_nobody_saw_the_rebuild(web, case, other):
@@ -307,8 +307,8 @@ def test_the_accepted_disk_is_known_where_nobody_saw_the_rebuild(web, case, othe
         put(shapes.raidz2(), count=6)
         job_of(ReplaceDisk(pool="tank", vdev=vdev, disk=path_of(number)), state=Job.State.DONE)
     put(done, 2, 3)
-    assert "was replaced by Bay 5" in page(web, case).text
-    assert "was replaced by Bay 6" in page(web, other).text
+    assert "was replaced by bay 5" in page(web, case).text
+    assert "was replaced by bay 6" in page(web, other).text
 
 
 def test_of_two_new_disks_that_nobody_accepted_here_none_is_named_unless_the_other_is_known(web, case, other):
@@ -316,7 +316,7 @@ def test_of_two_new_disks_that_nobody_accepted_here_none_is_named_unless_the_oth
     put(two_at_once(shapes.leaf(1), shapes.leaf(5), shapes.leaf(6), shapes.leaf(4), scan=None), 2, 3)
     assert "was replaced by" not in page(web, case).text
     Replacement.objects.filter(pk=other.pk).update(new_guid="105")
-    assert "was replaced by Bay 6" in page(web, case).text
+    assert "was replaced by bay 6" in page(web, case).text
 
 
 @pytest.mark.parametrize("state", ["FAULTED", "REMOVED", "UNAVAIL", "OFFLINE"])
@@ -331,7 +331,7 @@ def test_a_new_disk_that_fails_once_it_is_in_place_is_not_called_being_rebuilt(w
     assert "/pools/7/replace/?vdev=105" in hrefs
     assert web.post(f"/pools/replacements/{case.pk}/close/").status_code == 302
     case.refresh_from_db()
-    assert "was replaced by Bay 5" in case.report
+    assert "was replaced by bay 5" in case.report
     assert "Nothing was lost" not in case.report
 
 
