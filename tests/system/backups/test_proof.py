@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from appliance.backups.copy_dataset import PREFIX as BOOKMARK
+from appliance.snapshot_names import BACKUP, GRAINS
 from deploy.image.machine import Machine, wait_for
 from tests.system import moving
 from tests.system.backups.test_pool_to_pool import (  # noqa: F401  # fixtures
@@ -25,7 +27,9 @@ from tests.visitor import Visitor
 
 
 def everything(appliance: Machine) -> list[str]:
-    return appliance.run("zfs", "list", "-H", "-o", "name", "-t", "all", "-r", "tank", "safe").splitlines()
+    """What there is in both pools, without the snapshots and bookmarks that schedules and backups make and prune meanwhile."""
+    said = appliance.run("zfs", "list", "-H", "-o", "name", "-t", "all", "-r", "tank", "safe").splitlines()
+    return [name for name in said if not re.search(rf"@larder-({'|'.join(GRAINS)}|{BACKUP})-|#{BOOKMARK}", name)]
 
 
 def drill(visitor: Visitor, task: str) -> str:  # noqa: F811
