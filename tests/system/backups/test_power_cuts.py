@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from deploy.image.machine import Machine, wait_for
 from tests.system.backups.test_pool_to_pool import (  # noqa: F401  # fixtures
     COPY,
@@ -21,7 +19,7 @@ from tests.system.backups.test_pool_to_pool import (  # noqa: F401  # fixtures
     token,
 )
 from tests.system.backups.test_proof import drill, everything
-from tests.system.backups.test_restore_folder import assert_equal, begin, tree, used
+from tests.system.backups.test_restore_folder import assert_equal, begin, large, tree  # noqa: F401  # a fixture
 from tests.system.crash import no_lock_left, struck, watching
 from tests.visitor import Visitor
 
@@ -48,20 +46,8 @@ def held(appliance: Machine, folder: str) -> list[str]:
     return [name for name, holds in (line.split("\t") for line in said.splitlines()) if holds != "0"]
 
 
-def write_much(appliance: Machine) -> None:
-    appliance.shell("head -c 250000000 /dev/urandom > /tank/photos/large; sync; zpool sync tank")
-
-
-@pytest.fixture
-def much(appliance: Machine, visitor: Visitor, task: str) -> None:  # noqa: F811
-    """The copy has so much in it that a restore takes some seconds."""
-    if used(appliance, COPY) < 200_000_000:
-        write_much(appliance)
-        assert run_now(visitor, task)[1].startswith("Done.")
-
-
 def test_backup_whose_power_was_cut_goes_on(appliance, visitor, task):  # noqa: F811
-    write_much(appliance)
+    appliance.shell("head -c 250000000 /dev/urandom > /tank/photos/large; sync; zpool sync tank")
     before = guids(appliance, COPY)
     job = start_now(visitor, task)
     wait_for("some of it to have arrived", lambda: growing(appliance), timeout=120, every=0.1)
@@ -93,7 +79,7 @@ def test_tested_restore_whose_power_was_cut_leaves_nothing_for_long(appliance, v
     assert everything(appliance) == before
 
 
-def test_restore_whose_power_was_cut_goes_on_and_is_whole(appliance, visitor, task, much):  # noqa: F811
+def test_restore_whose_power_was_cut_goes_on_and_is_whole(appliance, visitor, task, large):  # noqa: F811
     assert run_now(visitor, task)[1].startswith("Done.")
     job, stage = begin(appliance, visitor, "cut")
     cut(appliance, visitor)
@@ -107,7 +93,7 @@ def test_restore_whose_power_was_cut_goes_on_and_is_whole(appliance, visitor, ta
     assert stage not in tree(appliance)
 
 
-def test_restore_that_is_cut_off_as_it_takes_its_place_is_there_or_not_at_all(appliance, visitor, task, much):  # noqa: F811
+def test_restore_that_is_cut_off_as_it_takes_its_place_is_there_or_not_at_all(appliance, visitor, task, large):  # noqa: F811
     """Its last step is a rename, which is there as a whole or not."""
     with watching(appliance, entry="step begun", step="place", victim="nobody") as watcher:
         job, _stage = begin(appliance, visitor, "placed")

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from appliance.backups.copy_dataset import PREFIX as BOOKMARK
-from appliance.snapshot_names import BACKUP, GRAINS
+from appliance.snapshot_names import grain_of
 from deploy.image.machine import Machine, wait_for
 from tests.system import moving
 from tests.system.backups.test_pool_to_pool import (  # noqa: F401  # fixtures
@@ -27,9 +26,9 @@ from tests.visitor import Visitor
 
 
 def everything(appliance: Machine) -> list[str]:
-    """What there is in both pools, without the snapshots and bookmarks that schedules and backups make and prune meanwhile."""
+    """What there is in both pools, without the snapshots that schedules take and prune meanwhile."""
     said = appliance.run("zfs", "list", "-H", "-o", "name", "-t", "all", "-r", "tank", "safe").splitlines()
-    return [name for name in said if not re.search(rf"@larder-({'|'.join(GRAINS)}|{BACKUP})-|#{BOOKMARK}", name)]
+    return [name for name in said if not grain_of(name.partition("@")[2])]
 
 
 def drill(visitor: Visitor, task: str) -> str:  # noqa: F811
