@@ -25,7 +25,7 @@ from appliance.facts.box import Facts
 from appliance.facts.copy_mark import CopyMark, parse_copy_mark
 from appliance.facts.datasets import Dataset
 from appliance.formatting import moment_text as at_moment
-from appliance.formatting import size_text
+from appliance.formatting import names_text, size_text
 from appliance.message import Message
 from appliance.operation import Plan, Step, Work
 from appliance.snapshots import policy
@@ -34,12 +34,14 @@ from appliance.zfs import mount, volmode
 
 TOKEN = re.compile(r"[0-9a-f]{8}")
 MOST = 300  # folders at once
+NAMED = 5
 SPARE = 2**20  # bytes that even an empty folder needs
 
 
 class FolderRestore(SnapshotsOperation):
     """Copy everything of ``copy`` to ``parent``/``name``. ``guid``: of the dataset ``copy``.
 
+    ``moment`` is the name of the snapshots of the chosen moment (``moments.py``), which some of what comes back may be older than.
     ``token`` names the folder that it receives into, so that the same restore goes on there and another one never does.
     """
 
@@ -50,9 +52,12 @@ class FolderRestore(SnapshotsOperation):
     parent: str
     name: str
     token: str
+    moment: str = ""
 
     def __post_init__(self) -> None:
         names.existing_dataset(self.copy, field="copy")
+        if self.moment:
+            names.existing_snapshot(f"{self.copy}@{self.moment}")
         names.existing_dataset(self.parent, field="parent")
         names.check_folder_name(self.name)
         if not TOKEN.fullmatch(self.token):
@@ -74,6 +79,10 @@ class FolderRestore(SnapshotsOperation):
     @abstractmethod
     def size(self, facts: Facts) -> int:
         """About how many bytes come back."""
+
+    @abstractmethod
+    def dates(self, facts: Facts) -> Iterable[tuple[str, str, datetime | None]]:
+        """Each dataset that comes back, the name of its snapshot, and when that was made."""
 
     @abstractmethod
     def original(self, facts: Facts) -> Dataset | None:
@@ -182,12 +191,13 @@ class FolderRestore(SnapshotsOperation):
             **said,
         )  # fmt: skip
 
-    def details(self, staging: Staging) -> dict[str, str]:
+    def details(self, staging: Staging, facts: Facts) -> dict[str, str]:
         """What comes back, what does not, and what happens meanwhile."""
         return {
             Message("Comes back"): Message(
                 "files and folders with their contents, dates, owners, access rights and attributes, and this moment as a snapshot"
             ),
+            **self.earlier_text(facts),
             **settings_text(staging),
             Message("To be set again"): Message(
                 "shares, snapshot schedule, backups and limits. Earlier snapshots stay in the copy."
@@ -197,6 +207,16 @@ class FolderRestore(SnapshotsOperation):
                 stage=self.stage,
             ),
         }
+
+    def earlier_text(self, facts: Facts) -> dict[str, str]:
+        """Which folders come back as of an earlier moment."""
+        earlier = [(name, made) for name, short, made in self.dates(facts) if self.moment and short != self.moment]
+        named = [Message("{name} ({moment})", name=name, moment=moment_text(made)) for name, made in earlier]
+        said = Message(
+            "{names}. A backup makes no new copy of a folder in which nothing has changed.",
+            names=names_text(named, NAMED),
+        )
+        return {Message("As of an earlier copy"): said} if named else {}
 
     def stage_of(self, parts: Iterable[Restored], facts: Facts) -> Staging:
         """Where these are received."""

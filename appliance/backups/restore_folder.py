@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from datetime import datetime
 
 from msgspec.structs import replace
 
 from appliance import names
 from appliance.backups import copies, match
-from appliance.backups.restore_base import FolderRestore, moment_text
+from appliance.backups.restore_base import NAMED, FolderRestore, moment_text
 from appliance.backups.staging import Restored, Staging
 from appliance.backups.transfer import read_features, run_transfer, send_flags
 from appliance.datasets import reasons
@@ -24,8 +25,6 @@ from appliance.facts.pool_reasons import stopped_pool
 from appliance.formatting import names_text, size_text
 from appliance.message import Message
 from appliance.operation import Plan, Step, Work, never
-
-NAMED = 5
 
 
 class RestoreFolder(FolderRestore, tag="restore-folder"):
@@ -42,6 +41,18 @@ class RestoreFolder(FolderRestore, tag="restore-folder"):
 
     def sources(self) -> Iterator[tuple[str, int]]:
         return ((snapshot.partition("@")[0], guid) for snapshot, guid in self.snapshots)
+
+    def dates(self, facts: Facts) -> Iterator[tuple[str, str, datetime | None]]:
+        for snapshot, guid in self.snapshots:
+            name, _at, short = snapshot.partition("@")
+            found = find(snapshot, guid, facts)
+            yield name, short, found.created if found else None
+
+    def moment_at(self, facts: Facts) -> datetime | None:
+        """When the snapshots of the chosen moment were made; of a restore that names none, the newest that comes back."""
+        known = [(short, made) for _name, short, made in self.dates(facts) if made]
+        chosen = [made for short, made in known if short == self.moment]
+        return max(chosen or [made for _short, made in known], default=None)
 
     @property
     def title(self) -> str:
@@ -93,19 +104,18 @@ class RestoreFolder(FolderRestore, tag="restore-folder"):
         staging = self.staging(facts)
         count = len(staging.parts)
         what = Message("{copy} and {number} below it", copy=self.copy, number=count - 1) if count > 1 else self.copy
-        newest = find(*self.snapshots[0], facts)
         return self.plan_of(
             facts,
             [self.copy_step(one, staging, facts) for one in staging.parts],
             summary=Message(
                 "{what}: everything as it was on {moment_text}, about {size}, is copied to {target}. The copy stays as it is.",
                 what=what,
-                moment_text=moment_text(newest.created if newest else None),
+                moment_text=moment_text(self.moment_at(facts)),
                 size=size_text(self.size(facts)),
                 target=self.target,
             ),
             warnings=tuple(self.warnings(facts)),
-            details=self.details(staging),
+            details=self.details(staging, facts),
         )
 
     def staging(self, facts: Facts) -> Staging:
@@ -147,7 +157,6 @@ class RestoreFolder(FolderRestore, tag="restore-folder"):
                 "Left out, since there is no copy of that moment or an earlier one: {names_text}.",
                 names_text=names_text(left, NAMED),
             )
-        yield from self.earlier(facts)
         sources = [found for name in chosen if (found := facts.dataset(name))]
         yield from self.arrival_warnings(facts, [is_raw(one) for one in sources])
         if parent.encryption == "off" and any(one.encryption != "off" and not is_raw(one) for one in sources):
@@ -156,22 +165,6 @@ class RestoreFolder(FolderRestore, tag="restore-folder"):
                 copy=self.copy,
             )
         yield from self.place_warnings(facts)
-
-    def earlier(self, facts: Facts) -> Iterator[str]:
-        """Which folders come back as of an earlier moment: a backup sends nothing where nothing has changed."""
-        short = self.snapshots[0][0].partition("@")[2]
-        older = [(name, find(name, guid, facts)) for name, guid in self.snapshots if name.partition("@")[2] != short]
-        if older:
-            named = [
-                Message(
-                    "{name} ({moment})", name=name.partition("@")[0], moment=moment_text(one.created if one else None)
-                )
-                for name, one in older
-            ]
-            yield Message(
-                "Not copied again since, mostly because nothing had changed, and restored as of an earlier moment: {names_text}.",
-                names_text=names_text(named, NAMED),
-            )
 
     def original(self, facts: Facts) -> Dataset | None:
         """The folder that this is a copy of, where it is still there."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeVar
 
 import msgspec
@@ -17,7 +17,7 @@ from appliance import snapshot_names
 from appliance.backups import tasks
 from appliance.backups.copies import free_name
 from appliance.backups.remote.requests import CopyTree, ListedCopy
-from appliance.backups.remote.restore_remote import LATEST, RestoreRemote
+from appliance.backups.remote.restore_remote import SHORT, RestoreRemote
 from appliance.errors import Failed, Reason, Refused, explain_error
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
@@ -90,12 +90,12 @@ def moment_of(short: str) -> datetime | None:
 def restore_copy(request: HttpRequest, key: str, copy: str) -> HttpResponse:
     """Ask for the moment and the place, then review."""
     remote, facts = find_remote(key), status.read_facts(look_up_or_none)
-    snapshot = request.POST.get("snapshot", "")
+    chosen = request.POST.get("snapshot", "")
     asked = {
         "verb": "read-remote-copy",
         "remote": key,
         "copy": copy,
-        "snapshot": int(snapshot) if is_guid(snapshot) else 0,
+        "moment": chosen if SHORT.fullmatch(chosen) else "",
     }
     tree, problem = ask_there(lambda: agent.last(asked, silence=SECONDS)["facts"], CopyTree)
     if tree is None or not tree.moments:
@@ -103,9 +103,7 @@ def restore_copy(request: HttpRequest, key: str, copy: str) -> HttpResponse:
         return render(request, "backups/restore_remote.html", context)
     original = facts.dataset_of(tree.original) if tree.original else None
     place = proposed_place(copy, original, facts)
-    moments = ((str(one.guid), datetime.fromtimestamp(min(one.created, LATEST), UTC)) for one in tree.moments)
-    dates = moment_choices(moments)
-    form = RestoreRemoteForm(request.POST or None, place=place, facts=facts, dates=dates)
+    form = RestoreRemoteForm(request.POST or None, place=place, facts=facts, dates=moment_choices(tree.moments))
     form.fields["rate"].initial = usual_rate(remote, copy, facts)
     if request.method == "POST" and form.is_valid():
         try:
@@ -115,10 +113,6 @@ def restore_copy(request: HttpRequest, key: str, copy: str) -> HttpResponse:
             add_reasons(form, refusal.reasons)
     context = {"form": form, "remote": remote, "copy": copy, "original": original}
     return live.respond_to_form(request, "backups/restore_remote.html", context)
-
-
-def is_guid(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= 20
 
 
 def proposed_place(copy: str, original: Dataset | None, facts: Facts) -> tuple[str, str]:
@@ -139,7 +133,7 @@ def usual_rate(remote: Remote, copy: str, facts: Facts) -> int | None:
 
 def operation_of(remote: Remote, copy: str, tree: CopyTree, answers: dict[str, str]) -> RestoreRemote:
     """The restore of the chosen moment. Raises Refused."""
-    chosen = next((one for one in tree.moments if str(one.guid) == answers["snapshot"]), None)
+    chosen = next((one for one in tree.moments if one.short == answers["snapshot"]), None)
     if chosen is None or not tree.parts:
         raise Refused(Reason("snapshot-missing", "The snapshot {snapshot} is no longer there.", field="snapshot", snapshot=copy))  # fmt: skip
     return RestoreRemote(
@@ -147,6 +141,7 @@ def operation_of(remote: Remote, copy: str, tree: CopyTree, answers: dict[str, s
         copy=copy,
         guid=tree.parts[0].guid,
         parts=tree.parts,
+        moment=chosen.short,
         created=chosen.created,
         parent=answers["parent"],
         name=answers["name"],

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
-from datetime import datetime
+import sys
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime
 
 from django import forms
 from django.db.models import Q
@@ -17,6 +18,7 @@ from django.views.decorators.http import require_http_methods
 
 from appliance import names
 from appliance.backups.copies import free_name, is_copy
+from appliance.backups.moments import Kept, Moment, choose_snapshots, list_moments
 from appliance.backups.origin import parse_origin
 from appliance.backups.restore_folder import RestoreFolder
 from appliance.backups.tasks import HOME
@@ -34,7 +36,6 @@ from web.jobs.refusals import add_reasons, refusals_lead_to, validation_error
 from web.system.templatetags.formatting import date
 from web.translation import lazy_text
 
-MOMENTS = 200  # that can be chosen from
 PARENTS = 1000
 LONGEST_STEM = 48  # of a proposed name
 
@@ -70,12 +71,13 @@ class RestoreForm(forms.Form):
             raise validation_error(refusal.reasons) from refusal
 
 
-def moment_choices(found: Iterable[tuple[str, datetime]]) -> list[tuple[str, str]]:
-    """The moments that can be chosen, each with its guid, the newest first."""
-    choices = [(guid, date(timezone.localtime(created), "j M Y, H:i")) for guid, created in found]
+def moment_choices(moments: Iterable[Moment]) -> list[tuple[str, str]]:
+    """The moments that can be chosen, each with the name of its snapshots, the newest first."""
+    dated = ((one.short, timezone.localtime(datetime.fromtimestamp(one.created, UTC))) for one in moments)
+    choices = [(short, date(made, "j M Y, H:i")) for short, made in dated]
     if choices:
-        guid, label = choices[0]
-        choices[0] = (guid, gettext("{moment} (newest)").format(moment=label))
+        short, label = choices[0]
+        choices[0] = (short, gettext("{moment} (newest)").format(moment=label))
     return choices
 
 
@@ -122,12 +124,13 @@ def restore_folder(request: HttpRequest, key: str) -> HttpResponse:
     if mark is None or not is_copy(copy):
         raise Refused(Reason("not-a-copy", "{dataset} is not a copy that a backup made.", dataset=copy.name))
     facts = status.read_facts(strict_about(copy.name))
-    moments = list(SnapshotRow.objects.filter(dataset=copy.name).order_by("-txg")[:MOMENTS])
-    dates = moment_choices((row.guid, row.created) for row in moments)
+    kept = kept_in(copy, facts)
+    moments = list_moments(kept, copy.name)
+    dates = moment_choices(moments)
     form = RestoreForm(request.POST or None, place=proposed_place(copy, facts), facts=facts, dates=dates)
     if request.method == "POST" and form.is_valid():
         try:
-            operation = operation_of(copy, facts, form.cleaned_data)
+            operation = operation_of(copy, facts, kept, form.cleaned_data)
             return confirm.review(request, operation, back=reverse("restore_folder", args=[key]))
         except Refused as refusal:
             add_reasons(form, refusal.reasons)
@@ -137,30 +140,32 @@ def restore_folder(request: HttpRequest, key: str) -> HttpResponse:
     return live.respond_to_form(request, "backups/restore.html", context)
 
 
-def operation_of(copy: Dataset, facts: Facts, answers: dict[str, str]) -> RestoreFolder:
-    """The restore of the copy and of what lies below it: each folder as of its newest copy up to that moment, since a backup
-    sends nothing of a folder in which nothing has changed. Raises Refused."""
-    inside = SnapshotRow.objects.filter(Q(dataset=copy.name) | Q(dataset__startswith=f"{copy.name}/"))
-    chosen = next((row for row in inside.filter(dataset=copy.name, guid=answers["snapshot"])), None)
-    if chosen is None:
-        raise Refused(Reason("snapshot-missing", "The snapshot {snapshot} is no longer there.", field="snapshot", snapshot=copy.name))  # fmt: skip
-    usable = inside.filter(Q(created__lte=chosen.created) | Q(short=chosen.short)).order_by("txg")
-    newest: dict[str, tuple[str, str]] = {}  # name and guid; there may be very many snapshots, of which a few are kept
-    for dataset, short, guid in usable.values_list("dataset", "short", "guid").iterator():
-        if newest.get(dataset, ("", ""))[0] != chosen.short:
-            newest[dataset] = (short, guid)
+def kept_in(copy: Dataset, facts: Facts) -> list[Kept]:
+    """The snapshots of the copy and of the copies below it."""
+    copies = {one.name for one in facts.below(copy.name) if one.copy_of}
+    rows = SnapshotRow.objects.filter(Q(dataset=copy.name) | Q(dataset__startswith=f"{copy.name}/"))
+    found = rows.values_list("dataset", "short", "guid", "txg", "created").iterator()
+    return [
+        Kept(sys.intern(dataset), sys.intern(short), int(guid), txg, int(created.timestamp()))
+        for dataset, short, guid, txg, created in found
+        if dataset in copies
+    ]
+
+
+def operation_of(copy: Dataset, facts: Facts, kept: Collection[Kept], answers: dict[str, str]) -> RestoreFolder:
+    """The restore of the copy and of what lies below it, as of the chosen moment."""
+    chosen = choose_snapshots(kept, answers["snapshot"])
     snapshots: list[tuple[str, int]] = []
     taken: set[str] = set()
     for one in facts.below(copy.name):  # parents first
-        above = one.name.rpartition("/")[0]
-        if one.copy_of and one.name in newest and (one.name == copy.name or above in taken):
+        if one.name in chosen and (one.name == copy.name or one.name.rpartition("/")[0] in taken):
             taken.add(one.name)
-            short, guid = newest[one.name]
-            snapshots.append((f"{one.name}@{short}", int(guid)))
+            snapshots.append((f"{one.name}@{chosen[one.name].short}", chosen[one.name].guid))
     return RestoreFolder(
         copy=copy.name,
         guid=copy.guid,
         snapshots=tuple(snapshots),
+        moment=answers["snapshot"],
         parent=answers["parent"],
         name=answers["name"],
         token=secrets.token_hex(4),

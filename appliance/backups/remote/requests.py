@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from appliance.backups.moments import Moment, list_moments
 from appliance.backups.remote import settings
 from appliance.backups.remote.answers import RemoteCopy
 from appliance.backups.remote.remote_place import list_all
 from appliance.backups.remote.remote_source import RemoteSource
-from appliance.backups.remote.restore_remote import SHORT, RemotePart, parts_of
+from appliance.backups.remote.restore_remote import SHORT, RemotePart, kept_in, parts_of
 from appliance.errors import Reason, Refused
 from appliance.request import Request
 from appliance.strict_struct import StrictStruct
 
 MOST_COPIES = 1000
-MOST_MOMENTS = 200
 
 
 class ListedCopy(StrictStruct):
@@ -24,16 +24,8 @@ class ListedCopy(StrictStruct):
     snapshots: int
 
 
-class Moment(StrictStruct):
-    """A snapshot of the copy. ``created``: in seconds since 1970."""
-
-    guid: int
-    short: str
-    created: int
-
-
 class CopyTree(StrictStruct):
-    """The newest moments of a copy, the newest first; ``parts``: what a restore of ``chosen`` brings."""
+    """The newest moments of a copy, the newest first; ``parts``: what a restore of the chosen one brings."""
 
     original: int
     folders: int
@@ -66,29 +58,26 @@ class ListRemoteCopies(Request, tag="list-remote-copies"):
 
 
 class ReadRemoteCopy(Request, tag="read-remote-copy"):
-    """The moments of one copy; with ``snapshot``, the guid of one of them, what its restore brings."""
+    """The moments of one copy; with ``moment``, the name of the snapshots of one of them, what its restore brings."""
 
     remote: str
     copy: str
-    snapshot: int = 0
+    moment: str = ""
 
     def __post_init__(self) -> None:
         settings.check_key(self.remote)
         settings.check_remote_name(self.copy, field="copy")
-        if not 0 <= self.snapshot < 2**64:
-            raise Refused(Reason("snapshot-guid-invalid", "That is not a snapshot.", field="snapshot"))
+        if self.moment and not SHORT.fullmatch(self.moment):
+            raise Refused(Reason("snapshot-name-malformed", "That is not the name of a snapshot.", field="snapshot"))
 
     def read(self) -> CopyTree:
         found = RemoteSource.ask(self.remote).read_tree(self.copy)
-        top = found.get(self.copy, RemoteCopy())
-        chosen = next((short for _txg, guid, short in top.snapshots if guid == self.snapshot), "")
+        mark = found.get(self.copy, RemoteCopy()).mark
+        moments = list_moments(kept_in(found), self.copy)
+        known = self.moment in {one.short for one in moments}
         return CopyTree(
-            original=top.mark.guid if top.mark else 0,
+            original=mark.guid if mark else 0,
             folders=sum(1 for copy in found.values() if copy.mark),
-            moments=tuple(
-                Moment(guid=guid, short=short, created=top.created_at(guid))
-                for _txg, guid, short in top.snapshots[::-1][:MOST_MOMENTS]
-                if SHORT.fullmatch(short)
-            ),
-            parts=tuple(parts_of(self.copy, found, chosen)) if chosen else (),
+            moments=tuple(moments),
+            parts=tuple(parts_of(self.copy, found, self.moment)) if known else (),
         )

@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from appliance.backups import match
+from appliance.backups.moments import Kept, choose_snapshots
 from appliance.backups.origin import origin_of
 from appliance.backups.remote import connection, settings
 from appliance.backups.remote.answers import RemoteCopy
@@ -30,20 +31,20 @@ from appliance.facts.copy_mark import CopyMark
 from appliance.facts.datasets import Dataset, Property
 from appliance.facts.pool_reasons import stopped_pool
 from appliance.facts.remote import Remote
-from appliance.formatting import duration_text, names_text, rate_text, round_time_left, size_text
+from appliance.formatting import duration_text, rate_text, round_time_left, size_text
 from appliance.message import Message
 from appliance.operation import Plan, Step, Work, never
 from appliance.strict_struct import StrictStruct
 
 SHORT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")  # names of snapshots that can be restored: a backup's are such
 LATEST = 2**33  # seconds since 1970
-NAMED = 5
 
 
 class RemotePart(StrictStruct):
     """A dataset of the copy as the other computer has listed it. ``snapshot``: the guid of the one that comes back.
 
-    ``original``: the guid of the folder that it is a copy of; ``size`` in bytes.
+    ``original``: the guid of the folder that it is a copy of; ``size`` in bytes; ``created``: when that snapshot was made, in
+    seconds since 1970, 0: not known.
     """
 
     name: str
@@ -54,12 +55,13 @@ class RemotePart(StrictStruct):
     size: int
     raw: bool = False
     volume: bool = False
+    created: int = 0
 
     def __post_init__(self) -> None:
         settings.check_remote_name(self.name, field="snapshot")
         if not SHORT.fullmatch(self.short):
             raise Refused(Reason("restore-snapshots-malformed", "Those are not the snapshots of one copy.", field="snapshot"))  # fmt: skip
-        if not all(0 < guid < 2**64 for guid in (self.guid, self.snapshot)) or not 0 <= self.original < 2**64 or not 0 <= self.size < 2**63:  # fmt: skip
+        if not all(0 < guid < 2**64 for guid in (self.guid, self.snapshot)) or not 0 <= self.original < 2**64 or not 0 <= self.size < 2**63 or not 0 <= self.created < LATEST:  # fmt: skip
             raise Refused(Reason("restore-snapshots-malformed", "Those are not the snapshots of one copy.", field="snapshot"))  # fmt: skip
 
 
@@ -92,6 +94,10 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
 
     def sources(self) -> Iterator[tuple[str, int]]:
         return ((part.name, part.snapshot) for part in self.parts)
+
+    def dates(self, facts: Facts) -> Iterator[tuple[str, str, datetime | None]]:  # the same for every restore
+        for part in self.parts:
+            yield part.name, part.short, datetime.fromtimestamp(part.created, UTC) if part.created else None
 
     @property
     def title(self) -> str:
@@ -144,7 +150,7 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
                 target=self.target,
             ),
             warnings=tuple(self.warnings(facts)),
-            details=self.details(staging),
+            details=self.details(staging, facts),
         )
         at = [remote.host, remote.port, remote.user, remote.root, remote.host_key]
         return replace(made, steps=(connect, *made.steps), identity={**made.identity, "remote": at})
@@ -159,8 +165,8 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
         """How long it will take, by the last measured pace."""
         return time_text(self.size(Facts()), remote.pace, self.rate * MB)
 
-    def details(self, staging: Staging) -> dict[str, str]:
-        said = super().details(staging)
+    def details(self, staging: Staging, facts: Facts) -> dict[str, str]:
+        said = super().details(staging, facts)
         if not staging.parts[0].origin:
             said[Message("To be set again")] = Message("access to its files, settings such as compression and record size, shares, snapshot schedule, backups and limits. A copy there does not remember them.")  # fmt: skip
         return said
@@ -221,11 +227,6 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
                 Message("{count} folders below it", count=self.left) if self.left > 1 else Message("1 folder below it")
             )
             yield Message("Left out, since there is no copy of that moment or an earlier one: {below}.", below=below)
-        if older := [part.name for part in self.parts if part.short != self.parts[0].short]:
-            yield Message(
-                "Not copied again since an earlier moment, mostly because nothing had changed, and restored as of then: {names_text}.",
-                names_text=names_text(older, NAMED),
-            )
         yield from self.arrival_warnings(facts, [part.raw for part in self.parts])
         yield Message("No backup is sent to that computer meanwhile.")
         yield from self.place_warnings(facts)
@@ -247,23 +248,12 @@ def find_original(part: RemotePart, facts: Facts) -> Dataset | None:
     return facts.dataset_of(part.original) if part.original else None
 
 
-def part_of(name: str, found: RemoteCopy, short: str, created: int) -> RemotePart | None:
-    """A listed copy as a part of a restore: its snapshot ``short``, or the newest up to ``created``, in seconds since 1970, as
-    a backup sends nothing where nothing has changed. None where it has none, or is no copy."""
-    earlier = [(guid, one) for _txg, guid, one in found.snapshots if 0 < found.created_at(guid) <= created]
-    exact = [(guid, one) for _txg, guid, one in found.snapshots if one == short]
-    chosen = [(guid, one) for guid, one in (*earlier, *exact) if SHORT.fullmatch(one)]
-    if found.mark is None or not chosen:
-        return None
-    return make_part(name, found, *chosen[-1])
-
-
 def make_part(name: str, found: RemoteCopy, guid: int, short: str) -> RemotePart:
     """A snapshot of a listed copy, which has a mark, as a part. Raises Refused where its values are none."""
     mark = found.mark or CopyMark(0, raw=False)
     return RemotePart(
         name=name, guid=found.guid, snapshot=guid, short=short, original=mark.guid,
-        size=found.size_of(guid), raw=mark.raw, volume=found.is_volume,
+        size=found.size_of(guid), raw=mark.raw, volume=found.is_volume, created=min(found.created_at(guid), LATEST - 1),
     )  # fmt: skip
 
 
@@ -276,13 +266,21 @@ def source_of(part: RemotePart, remote: Remote, created: int, noted: dict[str, P
     )  # fmt: skip
 
 
+def kept_in(found: Mapping[str, RemoteCopy]) -> list[Kept]:
+    """The snapshots of listed copies that can be restored."""
+    return [
+        Kept(name, short, guid, txg, min(copy.created_at(guid), LATEST - 1))
+        for name, copy in found.items()
+        for txg, guid, short in copy.snapshots
+        if copy.mark and SHORT.fullmatch(short)
+    ]
+
+
 def parts_of(copy: str, found: Mapping[str, RemoteCopy], short: str) -> Sequence[RemotePart]:
-    """The copy and those below it as they were at that moment, parents first."""
-    top = found.get(copy, RemoteCopy())
-    created = next((top.created_at(guid) for _txg, guid, one in top.snapshots if one == short), 0)
+    """The copy and those below it as they were at that moment, parents first; none where that moment is not there."""
+    chosen = choose_snapshots(kept_in(found), short)
     parts: list[RemotePart] = []
-    for name in sorted(found, key=lambda name: name.split("/")):
-        part = part_of(name, found[name], short, created)
-        if part and (name == copy or name.rpartition("/")[0] in {one.name for one in parts}):
-            parts.append(part)
+    for name in sorted(chosen, key=lambda name: name.split("/")):
+        if name == copy or name.rpartition("/")[0] in {one.name for one in parts}:
+            parts.append(make_part(name, found[name], chosen[name].guid, chosen[name].short))
     return parts

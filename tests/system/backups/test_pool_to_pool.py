@@ -104,6 +104,12 @@ def newest(appliance: Machine, dataset: str) -> str:
     return f"{dataset}@{there(appliance, dataset)[-1]}"
 
 
+def newest_moment(appliance: Machine, copy: str) -> str:
+    """What the newest snapshot of a copy is called, wherever in its tree that lies: the moment that a restore offers first."""
+    said = appliance.run("zfs", "list", "-H", "-r", "-t", "snapshot", "-o", "name", "-s", "creation", copy)
+    return said.splitlines()[-1].partition("@")[2]
+
+
 def test_every_folder_is_copied_with_equal_guids_and_files(appliance, task):
     for name in TREE:
         source, copy = f"tank/{name}", f"safe/backups/{name}"

@@ -15,6 +15,7 @@ from tests.system.backups.test_pool_to_pool import (  # noqa: F401  # fixtures
     folders,
     guids,
     newest,
+    newest_moment,
     photos,
     run_now,
     task,
@@ -36,11 +37,11 @@ def files(appliance: Machine, snapshot: str) -> str:
 
 def review(appliance: Machine, visitor: Visitor, copy: str, **answers: object) -> Answer:
     """The review of restoring the newest moment of a copy."""
-    snapshot = guids(appliance, copy)[-1]
+    moment = newest_moment(appliance, copy)
     path = f"/backups/copies/{key_of(appliance, copy)}/restore/"
     visitor.wait_until(path, "As it was on", "Into the folder", timeout=90)
-    wait_for("the page to know the newest copy", lambda: snapshot in visitor.get(path).text, timeout=120, every=1)
-    answer = visitor.post(path, snapshot=snapshot, **answers)
+    wait_for("the page to know the newest copy", lambda: moment in visitor.get(path).text, timeout=120, every=1)
+    answer = visitor.post(path, snapshot=moment, **answers)
     assert answer.status == 200, answer.words[:1500]
     return answer
 
@@ -87,7 +88,7 @@ def test_folder_comes_back_beside_its_original(appliance, visitor, task):  # noq
 
 def test_name_that_exists_is_refused(appliance, visitor, task):  # noqa: F811
     path = f"/backups/copies/{key_of(appliance, COPY)}/restore/"
-    answer = visitor.post(path, snapshot=guids(appliance, COPY)[-1], parent="tank", name="photos")
+    answer = visitor.post(path, snapshot=newest_moment(appliance, COPY), parent="tank", name="photos")
     assert answer.status == 400 and "already exists" in answer.words
 
 

@@ -21,7 +21,7 @@ from tests.system.backups.test_over_ssh import (  # noqa: F401  # fixtures
     task,
     there,
 )
-from tests.system.backups.test_pool_to_pool import PHRASE, guids, newest, run_now
+from tests.system.backups.test_pool_to_pool import PHRASE, guids, newest, newest_moment, run_now
 from tests.system.backups.test_restore_folder import files, tree, used
 from tests.visitor import Answer, Visitor
 
@@ -32,7 +32,7 @@ def page_of(remote: str, copy: str = "photos") -> str:  # noqa: F811
 
 def review(appliance: Machine, visitor: Visitor, remote: str, **answers: object) -> Answer:  # noqa: F811
     """The review of restoring the newest moment of the copy."""
-    answer = visitor.post(page_of(remote), snapshot=guids(appliance, COPY)[-1], **answers)
+    answer = visitor.post(page_of(remote), snapshot=newest_moment(appliance, COPY), **answers)
     assert answer.status == 200, answer.words[:1500]
     return answer
 

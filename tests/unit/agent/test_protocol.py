@@ -212,7 +212,7 @@ EVERY_REQUEST: list[dict[str, Any]] = [
     {"verb": "read-copies-in-use", "receiver": "0badcafe"},
     {"verb": "accept-pairing", "offer": OFFER},
     {"verb": "list-remote-copies", "remote": "0badcafe"},
-    {"verb": "read-remote-copy", "remote": "0badcafe", "copy": "photos/trip", "snapshot": 5},
+    {"verb": "read-remote-copy", "remote": "0badcafe", "copy": "photos/trip", "moment": "larder-backup-x"},
 ]
 VERBS = {verb_of(kind) for kind in get_args(RegisteredRequest)}
 # Looking for pools, whole: with another word behind it that would be importing one. An import looks before its digest counts.

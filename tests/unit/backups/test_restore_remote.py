@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from appliance.backups import transfer
 from appliance.backups.match import Decision
+from appliance.backups.moments import list_moments
 from appliance.backups.remote import answers, connection, remote_source, settings
-from appliance.backups.remote.restore_remote import RemotePart, RestoreRemote, parts_of
+from appliance.backups.remote.restore_remote import RemotePart, RestoreRemote, kept_in, parts_of
 from appliance.backups.stream import NotReceived
 from appliance.errors import Failed, Refused
 from appliance.facts.remote import Remote
@@ -55,8 +56,19 @@ def test_folder_in_which_nothing_had_changed_since_comes_back_as_of_its_newest_c
     newest, oldest = (parts_of("photos", found, short) for short in ("larder-backup-y", SHORT))
     assert [(part.name, part.snapshot) for part in newest] == [("photos", 111), ("photos/secret", 103)]
     assert [(part.name, part.snapshot) for part in oldest] == [("photos", 101), ("photos/secret", 103)]
-    said = " ".join(checked_plan(restore(parts=tuple(newest)), facts()).warnings)
-    assert "restored as of then: photos/secret." in said
+    said = checked_plan(restore(parts=tuple(newest), moment="larder-backup-y"), facts()).details
+    assert said["As of an earlier copy"].startswith("photos/secret (24 November 2025")
+
+
+def test_what_was_copied_after_the_top_comes_back_with_the_newest_moment():
+    at = "safe/attic/photos/secret@larder-backup-y"
+    more = {"guid": 111, "createtxg": 9, "creation": 1764000900, "referenced": 10**9}
+    later = [f"{at}\t{key}\t{value}" for key, value in more.items()]
+    found = answers.parse_list(listing().replace("\nend\n", "\n" + "\n".join(later) + "\nend\n"), REMOTE)
+    moments = list_moments(kept_in(found), "photos")
+    assert [(one.short, one.created) for one in moments] == [("larder-backup-y", 1764000900), (SHORT, 1764000000)]
+    assert [part.snapshot for part in parts_of("photos", found, "larder-backup-y")] == [101, 111]
+    assert [part.snapshot for part in parts_of("photos", found, SHORT)] == [101, 103]
 
 
 def facts(remote: Remote = REMOTE, *more: Any) -> Any:

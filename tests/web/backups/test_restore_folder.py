@@ -6,9 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection
+from django.http import HttpResponse
 from django.test.utils import CaptureQueriesContext
 from msgspec.structs import replace
 
+from appliance import snapshot_names
+from appliance.agent.registry import decode_operation
 from appliance.backups.origin import Origin
 from appliance.backups.restore_folder import RestoreFolder
 from appliance.facts.copy_mark import CopyMark
@@ -19,7 +22,7 @@ from tests.web import rows
 from tests.web.backups.test_backups import COPY, PHOTOS, TASK, box, copied, copy_of, photos
 from tests.web.reading import Page
 from web.backups import status
-from web.backups.restore_views import operation_of, proposed_place
+from web.backups.restore_views import kept_in, operation_of, proposed_place
 from web.inventory.models import SnapshotRow
 from web.jobs.models import Job
 from workers import backups, collect_snapshots
@@ -49,12 +52,12 @@ def gone() -> None:
     copied(ROOT, COPY, NEW)
 
 
-def guid_of(at: datetime) -> str:
-    return SnapshotRow.objects.get(dataset=ROOT, created=at).guid
+def short_of(at: datetime) -> str:
+    return snapshot_names.name_for(snapshot_names.BACKUP, at)
 
 
 def answers(at: datetime = NEW, **changes: str) -> dict[str, str]:
-    return {"snapshot": guid_of(at), "parent": "tank", "name": "photos-restored", **changes}
+    return {"snapshot": short_of(at), "parent": "tank", "name": "photos-restored", **changes}
 
 
 def test_pages_of_the_backup_and_of_the_copy_lead_to_it(web, two):
@@ -65,7 +68,7 @@ def test_pages_of_the_backup_and_of_the_copy_lead_to_it(web, two):
 
 def test_newest_moment_and_a_name_beside_the_original_are_proposed(web, two):
     page = web.get(URL).content.decode()
-    assert page.index(guid_of(NEW)) < page.index(guid_of(OLD))
+    assert page.index(short_of(NEW)) < page.index(short_of(OLD))
     assert 'value="photos-restored"' in page
     assert '<option value="tank" selected>' in page
     assert "safe/backups" not in page.partition('name="parent"')[2].partition("</select>")[0]
@@ -126,7 +129,48 @@ def test_folder_in_which_nothing_had_changed_since_comes_back_with_its_date(web)
     copied(TRIP, 56, OLD, 3)  # the later backup sent nothing of it
     text = Page(web.post(URL, answers())).text
     assert f"{ROOT} and 1 below it" in text and "Left out" not in text
-    assert f"restored as of an earlier moment: {TRIP} (20 November 2026" in text
+    assert f"As of an earlier copy {TRIP} (20 November 2026" in text
+    assert "everything as it was on 22 November 2026" in text
+
+
+def brought(review: HttpResponse) -> dict[str, str]:
+    """What the reviewed restore brings: of each folder the name of its snapshot."""
+    operation = decode_operation(review.context["operation_json"])  # type: ignore[attr-defined]  # of the test client
+    assert isinstance(operation, RestoreFolder)
+    return dict(name.split("@") for name, _guid in operation.snapshots)
+
+
+def test_newest_moment_is_that_of_the_folder_below_that_was_copied_last(web):
+    """A backup sends nothing of a folder in which nothing has changed, so the top may have no copy of the newest moments."""
+    box(photos(TASK), copy_of(photos(), ROOT, COPY), trip())
+    copied(ROOT, COPY, OLD, 1)
+    copied(TRIP, 56, OLD, 2)
+    copied(TRIP, 56, NEW, 3)
+    options = web.get(URL).content.decode()
+    assert options.index(short_of(NEW)) < options.index("(newest)") < options.index(short_of(OLD))
+    page = web.post(URL, answers())
+    assert brought(page) == {ROOT: short_of(OLD), TRIP: short_of(NEW)}
+    text = Page(page).text
+    assert "everything as it was on 22 November 2026" in text
+    assert f"As of an earlier copy {ROOT} (20 November 2026" in text and f"{TRIP} (" not in text
+    assert brought(web.post(URL, answers(OLD))) == {ROOT: short_of(OLD), TRIP: short_of(OLD)}
+
+
+def test_folder_below_of_which_only_newer_copies_are_kept_comes_back(web):
+    box(photos(TASK), copy_of(photos(), ROOT, COPY), trip())
+    copied(ROOT, COPY, OLD, 1)
+    copied(TRIP, 56, NEW, 2)
+    page = web.post(URL, answers())
+    assert brought(page) == {ROOT: short_of(OLD), TRIP: short_of(NEW)}
+    assert "Left out" not in Page(page).text
+
+
+def test_folder_among_copies_that_is_none_gives_no_moment(web):
+    box(photos(TASK), copy_of(photos(), ROOT, COPY), dataset(TRIP, guid=56))
+    copied(ROOT, COPY, OLD, 1)
+    copied(TRIP, 56, NEW, 2)
+    assert short_of(NEW) not in web.get(URL).content.decode()
+    assert web.post(URL, answers()).status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -148,7 +192,7 @@ def test_place_among_copies_or_a_moment_of_another_copy_is_no_choice(web, two):
 def test_folder_without_room_is_refused_with_numbers(web, two):
     SnapshotRow.objects.all().delete()
     collect_snapshots.row_of(str(COPY), Snapshot(f"{ROOT}@s", 12, 1, NEW, referenced=2**50)).save()
-    answer = web.post(URL, answers())
+    answer = web.post(URL, {**answers(), "snapshot": "s"})
     assert answer.status_code == 400
     assert "It needs about" in Page(answer).text
 
@@ -185,7 +229,8 @@ def test_queries_do_not_grow_with_folders_and_moments(web, two):
 
 
 def test_restored_folder_is_linked_when_the_job_is_done(web, gone):
-    operation = operation_of(copy_of(photos(), ROOT, COPY), status.read_facts(), answers(name="photos"))
+    copy, facts = copy_of(photos(), ROOT, COPY), status.read_facts()
+    operation = operation_of(copy, facts, kept_in(copy, facts), answers(name="photos"))
     assert isinstance(operation, RestoreFolder)
     job = rows.job(kind="restore-folder", subject=operation.subject, state=Job.State.DONE)
     assert "/folders/77/" not in web.get(f"/jobs/{job.pk}/").content.decode()

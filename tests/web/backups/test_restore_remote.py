@@ -14,7 +14,7 @@ from web import agent
 URL = f"{PAGE}copies/photos/restore/"
 PART = {"name": "photos", "guid": 55, "snapshot": 101, "short": "larder-backup-x", "original": 5, "size": 10**9}
 TREE: dict[str, Any] = {
-    "original": 5, "folders": 2, "parts": [PART], "moments": [{"guid": 101, "short": "larder-backup-x", "created": 1764000000}],
+    "original": 5, "folders": 2, "parts": [PART], "moments": [{"short": "larder-backup-x", "created": 1764000000}],
 }  # fmt: skip
 COPIES = [{"name": "photos", "original": 5, "short": "larder-backup-2026.11.22-02.00.00", "snapshots": 3}]
 
@@ -33,7 +33,7 @@ def asked(monkeypatch) -> list[dict[str, Any]]:
 
 
 def answers(**changes: str) -> dict[str, str]:
-    return {"snapshot": "101", "parent": "tank", "name": "photos-restored", "rate": "", **changes}
+    return {"snapshot": "larder-backup-x", "parent": "tank", "name": "photos-restored", "rate": "", **changes}
 
 
 def test_pages_lead_to_it(web, asked):
@@ -50,10 +50,10 @@ def test_name_beside_the_original_is_proposed_and_reviewed(web, asked):
     assert "tank/photos is still there and stays as it is" in text
     assert "Left out, since there is no copy of that moment or an earlier one: 1 folder" in text
     assert "nothing on this box is overwritten" in text
-    assert {"verb": "read-remote-copy", "remote": "0badcafe", "copy": "photos", "snapshot": 101} in asked
+    assert {"verb": "read-remote-copy", "remote": "0badcafe", "copy": "photos", "moment": "larder-backup-x"} in asked
 
 
-@pytest.mark.parametrize("changes", [{"name": "photos"}, {"name": "../etc"}, {"snapshot": "7"}, {"snapshot": "x"}, {"rate": "0"}])  # fmt: skip
+@pytest.mark.parametrize("changes", [{"name": "photos"}, {"name": "../etc"}, {"snapshot": "larder-backup-y"}, {"snapshot": "x y"}, {"rate": "0"}])  # fmt: skip
 def test_name_that_is_taken_or_a_moment_that_is_none_is_refused_in_the_form(web, asked, changes):
     assert web.post(URL, answers(**changes)).status_code == 400
 
