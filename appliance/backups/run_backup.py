@@ -18,28 +18,18 @@ from appliance import command, names, schedule, snapshot_names
 from appliance.backups import copies, run_mark, tasks, unchanged
 from appliance.backups.base import BackupOperation
 from appliance.backups.copy_dataset import DatasetCopy, run_copy, withdraw
-from appliance.backups.run_snapshot import take_snapshot
+from appliance.backups.run_results import Run, conclude
+from appliance.backups.run_snapshot import command_text, take_snapshot
 from appliance.backups.tasks import BackupTask
 from appliance.backups.transfer import read_features, send_flags
 from appliance.errors import Failed, Reason, Refused, explain_error
 from appliance.facts import user_properties
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Dataset
-from appliance.message import Message, join_messages
+from appliance.message import Message
 from appliance.operation import Plan, Step, Work, never
 from appliance.recovery import refresh
 from appliance.zfs import kstat
-
-NAMED = 5
-
-
-class Run(msgspec.Struct):
-    """What the steps of a run tell each other: by guid, which folders have nothing new, and which were not copied and why."""
-
-    taken: datetime | None = None
-    unchanged: set[int] = msgspec.field(default_factory=set)
-    failures: dict[int, str] = msgspec.field(default_factory=dict)
-    record: list[str] = msgspec.field(default_factory=list)  # why the record of the box was not written
 
 
 class RunBackup(BackupOperation, tag="run-backup"):
@@ -130,9 +120,8 @@ class RunBackup(BackupOperation, tag="run-backup"):
             run.unchanged = unchanged.find_unchanged(work, taken, targets, snapshot.found, self.target)
             snapshot.leave_out(work, tree, run.unchanged)
 
-        more = " …" if len(wanted) > NAMED else ""
-        text = shlex.join(["zfs", "snapshot", "--", *wanted[:NAMED]]) + more
-        return Step("snapshot", Message("Take a snapshot of everything at the same moment"), text, take, tuple(wanted))
+        said = Message("Take a snapshot of everything at the same moment")
+        return Step("snapshot", said, command_text(wanted), take, tuple(wanted))
 
     def copy_step(self, one: Dataset, target: str, task: BackupTask, pool: Pool, facts: Facts, run: Run) -> Step:
         encrypted = self.is_encrypted_at(target, facts)
@@ -162,16 +151,7 @@ class RunBackup(BackupOperation, tag="run-backup"):
         # What lies at its place may be somebody else's, and a pool that has stopped takes no mark.
         if top.guid not in run.failures and not kstat.is_stopped(copy.partition("/")[0]):
             self.mark_copy(run, copy, work)
-        failures = list(run.failures.values())
-        if failures:
-            more = Message("And {number} more.", number=len(failures) - NAMED) if len(failures) > NAMED else ""
-            raise Failed(
-                Message("{count} of {count_2} folders were not copied", count=len(failures), count_2=count),
-                join_messages([*failures[:NAMED], more]),
-            )
-        work.note(Message("All folders were copied: {count}.", count=count))
-        if run.record:
-            raise Failed(Message("Every folder was copied"), run.record[0])
+        conclude(run, count, work)
 
     def mark_copy(self, run: Run, copy: str, work: Work) -> None:
         """Without the mark the copies count as old as their newest snapshots, so a run that cannot set it is not lost."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
@@ -17,6 +18,7 @@ from appliance.message import Message
 from appliance.operation import Work
 from appliance.zfs import libzfs, list_snapshots
 
+SHOWN = 5
 BOOKMARKS = "feature@bookmarks"  # a pool made long ago, or with a compatibility setting, may not have it
 
 
@@ -58,6 +60,11 @@ class RunSnapshot(msgspec.Struct, frozen=True):
             )
             unchanged.drop_snapshots(work, [self.mine[name].name for name in left_out])
             libzfs.destroy_bookmarks([self.marks[name] for name in left_out])
+
+
+def command_text(snapshots: Sequence[str]) -> str:
+    """The command that takes these, as a plan shows it."""
+    return shlex.join(["zfs", "snapshot", "--", *snapshots[:SHOWN]]) + (" …" if len(snapshots) > SHOWN else "")
 
 
 def refuse_without_bookmarks(pool: str) -> None:

@@ -23,7 +23,8 @@ from appliance.backups.remote import connection, settings
 from appliance.backups.remote.answers import RemoteCopy
 from appliance.backups.remote.remote_place import RemotePlace, list_all
 from appliance.backups.remote.try_remote import try_remote
-from appliance.backups.run_snapshot import take_snapshot
+from appliance.backups.run_results import Run, conclude
+from appliance.backups.run_snapshot import command_text, take_snapshot
 from appliance.backups.stream import NotReceived
 from appliance.backups.tasks import BackupTask
 from appliance.backups.transfer import find_snapshot, run_transfer, send_flags
@@ -39,20 +40,15 @@ from appliance.snapshots.bookmarks import read_bookmarks
 from appliance.snapshots.take import dataset_missing
 from appliance.zfs import list_snapshots
 
-NAMED = 5
 COMPLETE = "complete "  # of the note that says up to when the copies are complete, for the one who keeps it
 
 
-class RemoteRun(msgspec.Struct):
-    """What the steps of a run tell each other. ``names``: of the copies there, by the guid of their original."""
+class RemoteRun(Run):
+    """``names``: of the copies there, by the guid of their original."""
 
     place: RemotePlace | None = None
     names: dict[int, str] = msgspec.field(default_factory=dict)
     listed: dict[str, RemoteCopy] = msgspec.field(default_factory=dict)
-    taken: datetime | None = None
-    unchanged: set[int] = msgspec.field(default_factory=set)
-    failures: dict[int, str] = msgspec.field(default_factory=dict)
-    record: list[str] = msgspec.field(default_factory=list)  # why the record of the box was not written
 
     @property
     def there(self) -> RemotePlace:
@@ -211,9 +207,8 @@ class SendBackup(Operation, tag="send-backup"):
             run.unchanged = find_unchanged(snapshot.members(tree), run, snapshot.found)
             snapshot.leave_out(work, tree, run.unchanged)
 
-        more = " …" if len(wanted) > NAMED else ""
-        text = shlex.join(["zfs", "snapshot", "--", *wanted[:NAMED]]) + more
-        return Step("snapshot", Message("Take a snapshot of everything at the same moment"), text, take, tuple(wanted))
+        said = Message("Take a snapshot of everything at the same moment")
+        return Step("snapshot", said, command_text(wanted), take, tuple(wanted))
 
     def copy_step(
         self, one: Dataset, top: Dataset, task: BackupTask, tree: list[Dataset], remote: Remote, run: RemoteRun
@@ -249,16 +244,7 @@ class SendBackup(Operation, tag="send-backup"):
         mark = run_mark.mark_of(self.moment, run.taken, run.failures) if run.taken else None
         if mark:
             work.note(Message("{complete}{mark_text}", complete=COMPLETE, mark_text=mark.text))
-        failures = list(run.failures.values())
-        if failures:
-            more = Message("And {number} more.", number=len(failures) - NAMED) if len(failures) > NAMED else ""
-            raise Failed(
-                Message("{count} of {count_2} folders were not copied", count=len(failures), count_2=count),
-                join_messages([*failures[:NAMED], more]),
-            )
-        work.note(Message("All folders were copied: {count}.", count=count))
-        if run.record:
-            raise Failed(Message("Every folder was copied"), run.record[0])
+        conclude(run, count, work)
 
     def probe(self, step: str, facts: Facts) -> bool:
         dataset, task, _remote = self.find(facts)

@@ -299,7 +299,7 @@ def test_name_that_another_snapshot_has_there_is_refused_and_a_run_of_now_goes_o
 def test_one_folder_that_fails_does_not_keep_the_other_from_being_copied(there):
     there.copies["photos/trip_2019"] = {**OFF, "larder:copy-of": '{"guid":6,"raw":false}', "written": "512"}
     there.guids["photos/trip_2019"] = [77]
-    with pytest.raises(Failed, match="1 of 2 folders were not copied"):
+    with pytest.raises(Failed, match="1 of 2 folders was not copied"):
         run()
     assert there.sent[0][1] == "receive photos 5 large"
 

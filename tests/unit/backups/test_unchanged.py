@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from appliance import command
-from appliance.backups import copies, run_backup, run_mark, tasks, unchanged
+from appliance.backups import copies, run_backup, run_mark, run_results, tasks, unchanged
 from appliance.backups.copy_dataset import DatasetCopy
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.tasks import BackupTask
@@ -251,7 +251,7 @@ def mark_set(zfs: Zfs) -> run_mark.RunMark | None:
 def test_run_marks_up_to_when_its_copies_are_complete_but_for_those_that_failed(monkeypatch):
     zfs = Zfs(monkeypatch, 3)
     zfs.written, zfs.refused = {"tank/photos/001": 4096}, "tank/photos/001"
-    with pytest.raises(Failed, match="1 of 3 folders were not copied"):
+    with pytest.raises(Failed, match="1 of 3 folders was not copied"):
         zfs.go()
     mark = mark_set(zfs)
     assert mark and mark.run == "2026.11.22-02.00.00"
@@ -261,8 +261,8 @@ def test_run_marks_up_to_when_its_copies_are_complete_but_for_those_that_failed(
 
 def test_every_failure_of_a_run_can_be_translated(monkeypatch):
     """Joined as plain text they stay English on a Dutch page."""
-    zfs = Zfs(monkeypatch, run_backup.NAMED + 2)
-    zfs.written = {f"tank/photos/{number:03}": 4096 for number in range(run_backup.NAMED + 1)}
+    zfs = Zfs(monkeypatch, run_results.NAMED + 2)
+    zfs.written = {f"tank/photos/{number:03}": 4096 for number in range(run_results.NAMED + 1)}
 
     def fail(_work: object, one: DatasetCopy, _zone: object) -> int:
         raise Failed(Message("The pool that receives has stopped"))
@@ -274,7 +274,7 @@ def test_every_failure_of_a_run_can_be_translated(monkeypatch):
     assert str(said).endswith("tank/photos/004: The pool that receives has stopped And 1 more.")
     words = {"The pool that receives has stopped": "Dicht.", "And {number} more.": "Plus {number}."}
     dutch = words_of(said, lambda text: words.get(text, text))
-    assert dutch.count("Dicht.") == run_backup.NAMED
+    assert dutch.count("Dicht.") == run_results.NAMED
     assert dutch.endswith("tank/photos/004: Dicht. Plus 1.")
 
 
@@ -356,3 +356,17 @@ def test_run_that_left_more_than_a_property_holds_sets_no_mark():
     assert run_mark.mark_of("2026.11.22-02.00.00", START, range(201)) is None
     mark = run_mark.mark_of("2026.11.22-02.00.00", START, range(2**64 - 200, 2**64))
     assert mark and len(mark.text) < 8000
+
+
+@pytest.mark.parametrize(
+    ("failed", "count", "said"),
+    [
+        (1, 1, "The folder was not copied"),
+        (1, 3, "1 of 3 folders was not copied"),
+        (2, 3, "2 of 3 folders were not copied"),
+    ],
+)
+def test_folders_that_were_not_copied_are_counted_in_plain_english(failed, count, said):
+    run = run_results.Run(failures=dict.fromkeys(range(failed), "why"))
+    with pytest.raises(Failed, match=f"^{said}"):
+        run_results.conclude(run, count, Working())
