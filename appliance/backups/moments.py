@@ -47,9 +47,7 @@ def choose_snapshots(kept: Collection[Kept], short: str) -> Mapping[str, Kept]:
     upto = order.get(short, -1)
     found: dict[str, Kept] = {}
     for one in kept:
-        if order[one.short] <= upto and (
-            one.dataset not in found or order[found[one.dataset].short] < order[one.short]
-        ):
+        if order[one.short] <= upto and (one.dataset not in found or found[one.dataset].txg < one.txg):
             found[one.dataset] = one
     return found
 

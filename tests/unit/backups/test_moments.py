@@ -71,6 +71,11 @@ def test_run_while_the_clock_was_wrong_takes_its_place_by_arrival(wrong):
     assert brought(found, "last") == {TOP: "last", TRIP: "last"}
 
 
+def test_newest_moment_brings_the_newest_also_where_a_run_was_cut_off_and_a_clock_was_wrong():
+    found = kept((TOP, "cut", 10, 900), (TOP, "next", 20, 100), (TRIP, "cut", 30, 900))
+    assert brought(found, shorts(found)[0]) == {TOP: "next", TRIP: "cut"}
+
+
 def test_only_the_newest_of_many_moments_are_listed():
     found = kept(*((TOP, f"run {number}", number, number) for number in range(1, MOST + 50)))
     assert shorts(found) == [f"run {number}" for number in range(MOST + 49, 49, -1)]
