@@ -41,15 +41,20 @@ def list_moments(kept: Collection[Kept], top: str) -> list[Moment]:
     return [Moment(short=short, created=dates[short][0]) for short in newest_first if order[short] >= first][:MOST]
 
 
-def choose_snapshots(kept: Collection[Kept], short: str) -> Mapping[str, Kept]:
-    """The newest snapshot up to a moment, by dataset; none of those that have none. Empty where that moment is not there."""
+def choose_snapshots(kept: Collection[Kept], short: str, top: str) -> list[Kept]:
+    """Of ``top`` and what lies below it the newest snapshot up to a moment, parents first; none of a dataset that has none, or
+    whose parent has none. Empty where that moment is not there."""
     order = order_of(kept)
     upto = order.get(short, -1)
-    found: dict[str, Kept] = {}
+    newest: dict[str, Kept] = {}
     for one in kept:
-        if order[one.short] <= upto and (one.dataset not in found or found[one.dataset].txg < one.txg):
-            found[one.dataset] = one
-    return found
+        if order[one.short] <= upto and (one.dataset not in newest or newest[one.dataset].txg < one.txg):
+            newest[one.dataset] = one
+    found: dict[str, Kept] = {}
+    for name in sorted(newest, key=lambda name: name.split("/")):
+        if name == top or name.rpartition("/")[0] in found:
+            found[name] = newest[name]
+    return list(found.values())
 
 
 def order_of(kept: Collection[Kept]) -> dict[str, int]:

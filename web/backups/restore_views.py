@@ -130,7 +130,7 @@ def restore_folder(request: HttpRequest, key: str) -> HttpResponse:
     form = RestoreForm(request.POST or None, place=proposed_place(copy, facts), facts=facts, dates=dates)
     if request.method == "POST" and form.is_valid():
         try:
-            operation = operation_of(copy, facts, kept, form.cleaned_data)
+            operation = operation_of(copy, kept, form.cleaned_data)
             return confirm.review(request, operation, back=reverse("restore_folder", args=[key]))
         except Refused as refusal:
             add_reasons(form, refusal.reasons)
@@ -152,19 +152,13 @@ def kept_in(copy: Dataset, facts: Facts) -> list[Kept]:
     ]
 
 
-def operation_of(copy: Dataset, facts: Facts, kept: Collection[Kept], answers: dict[str, str]) -> RestoreFolder:
+def operation_of(copy: Dataset, kept: Collection[Kept], answers: dict[str, str]) -> RestoreFolder:
     """The restore of the copy and of what lies below it, as of the chosen moment."""
-    chosen = choose_snapshots(kept, answers["snapshot"])
-    snapshots: list[tuple[str, int]] = []
-    taken: set[str] = set()
-    for one in facts.below(copy.name):  # parents first
-        if one.name in chosen and (one.name == copy.name or one.name.rpartition("/")[0] in taken):
-            taken.add(one.name)
-            snapshots.append((f"{one.name}@{chosen[one.name].short}", chosen[one.name].guid))
+    chosen = choose_snapshots(kept, answers["snapshot"], copy.name)
     return RestoreFolder(
         copy=copy.name,
         guid=copy.guid,
-        snapshots=tuple(snapshots),
+        snapshots=tuple((f"{one.dataset}@{one.short}", one.guid) for one in chosen),
         moment=answers["snapshot"],
         parent=answers["parent"],
         name=answers["name"],

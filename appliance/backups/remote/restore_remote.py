@@ -278,9 +278,5 @@ def kept_in(found: Mapping[str, RemoteCopy]) -> list[Kept]:
 
 def parts_of(copy: str, found: Mapping[str, RemoteCopy], short: str) -> Sequence[RemotePart]:
     """The copy and those below it as they were at that moment, parents first; none where that moment is not there."""
-    chosen = choose_snapshots(kept_in(found), short)
-    parts: list[RemotePart] = []
-    for name in sorted(chosen, key=lambda name: name.split("/")):
-        if name == copy or name.rpartition("/")[0] in {one.name for one in parts}:
-            parts.append(make_part(name, found[name], chosen[name].guid, chosen[name].short))
-    return parts
+    chosen = choose_snapshots(kept_in(found), short, copy)
+    return [make_part(one.dataset, found[one.dataset], one.guid, one.short) for one in chosen]

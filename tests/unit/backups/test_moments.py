@@ -9,7 +9,7 @@ import pytest
 
 from appliance.backups.moments import MOST, Kept, choose_snapshots, list_moments
 
-TOP, TRIP, MORE = "photos", "photos/trip", "photos/trip/more"
+TOP, TRIP, MORE = "photos", "photos/trip", "photos/more"
 Row = tuple[str, str, int, int]  # dataset, short, transaction group, seconds since 1970
 
 
@@ -22,7 +22,7 @@ def shorts(found: list[Kept], top: str = TOP) -> list[str]:
 
 
 def brought(found: list[Kept], short: str) -> dict[str, str]:
-    return {name: one.short for name, one in choose_snapshots(found, short).items()}
+    return {one.dataset: one.short for one in choose_snapshots(found, short, TOP)}
 
 
 def test_moment_in_which_only_a_folder_below_changed_can_be_chosen_and_is_the_newest():
@@ -43,6 +43,11 @@ def test_moment_of_which_the_top_has_no_copy_yet_is_none():
     assert shorts(found) == ["new", "old"]
     assert brought(found, "old") == {TRIP: "before", TOP: "old"}
     assert shorts(kept((TRIP, "before", 5, 50))) == [] == shorts([])
+
+
+def test_folders_come_parents_first_and_none_without_its_parent():
+    found = kept((f"{TRIP}/day", "old", 10, 100), (f"{MORE}/x", "old", 10, 100), (TRIP, "old", 10, 100), (TOP, "old", 10, 100))  # fmt: skip
+    assert [one.dataset for one in choose_snapshots(found, "old", TOP)] == [TOP, TRIP, f"{TRIP}/day"]
 
 
 def test_moment_that_is_gone_brings_nothing():
@@ -113,4 +118,4 @@ def test_newest_moment_brings_the_newest_of_everything_and_each_never_goes_back(
             for dataset in newest
             if any(one.dataset == dataset and number[one.short] <= number[short] for one in found)
         }  # fmt: skip
-        assert choose_snapshots(found, short) == wanted
+        assert {one.dataset: one for one in choose_snapshots(found, short, TOP)} == wanted

@@ -230,7 +230,7 @@ def test_queries_do_not_grow_with_folders_and_moments(web, two):
 
 def test_restored_folder_is_linked_when_the_job_is_done(web, gone):
     copy, facts = copy_of(photos(), ROOT, COPY), status.read_facts()
-    operation = operation_of(copy, facts, kept_in(copy, facts), answers(name="photos"))
+    operation = operation_of(copy, kept_in(copy, facts), answers(name="photos"))
     assert isinstance(operation, RestoreFolder)
     job = rows.job(kind="restore-folder", subject=operation.subject, state=Job.State.DONE)
     assert "/folders/77/" not in web.get(f"/jobs/{job.pk}/").content.decode()
