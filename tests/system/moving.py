@@ -7,6 +7,7 @@ import urllib.parse
 from pathlib import Path
 
 from deploy.image.machine import Machine, wait_for
+from tests.system import shapes
 from tests.visitor import Answer, Visitor, blank
 
 BRING_IN = "/pools/import/"
@@ -48,8 +49,7 @@ def plug_in_again(appliance: Machine, pool: str, disks: dict[str, str], size: in
     """After a power cut, plug the inserted disks of a pool in again, by their serial numbers, and import it."""
     for name, serial in disks.items():
         appliance.insert(name, size, serial=serial)
-    wait_for("its pool", lambda: pool in appliance.run("zpool", "import", "-d", "/dev/disk/by-id", check=False))
-    appliance.run("zpool", "import", "-d", "/dev/disk/by-id", pool)
+    shapes.import_pool(appliance, pool)
 
 
 def review_import(visitor: Visitor, guid: str, **answers: str) -> Answer:

@@ -58,6 +58,13 @@ def disk_link(machine: Machine, serial: str) -> str:
     return f"/dev/disk/by-id/{wait_for(f'{serial} to be there', lambda: machine.shell(look).strip(), timeout=60)}"
 
 
+def import_pool(machine: Machine, pool: str, *options: str) -> None:
+    """Import a pool by hand, once its disks have been found; the link of a disk is there before that of its partition."""
+    found = ("zpool", "import", "-d", "/dev/disk/by-id")
+    wait_for(f"{pool} to be found", lambda: f"pool: {pool}\n" in machine.run(*found, check=False), timeout=60)
+    machine.run(*found, *options, pool)
+
+
 def chosen(path: str, *disks: str, **answers: str) -> str:
     """The address of the review after these disks were chosen on a page of ``add``."""
     query = "&".join([*(f"disks={quote(disk)}" for disk in disks), *(f"{key}={value}" for key, value in answers.items())])  # fmt: skip

@@ -66,8 +66,7 @@ def test_usb_disk_is_backed_up_to_when_it_is_plugged_in_and_is_safe_to_unplug(pa
     # What the disk has is looked at by hand, so Larder must not take it into use.
     appliance.run("systemctl", "stop", "larder-worker.service")
     appliance.insert("drawer", SIZE, serial=SERIAL, kind="usb")
-    shapes.disk_link(appliance, SERIAL)
-    appliance.run("zpool", "import", "-N", "-o", "readonly=on", "-d", "/dev/disk/by-id", "drawer")
+    shapes.import_pool(appliance, "drawer", "-N", "-o", "readonly=on")
     newest = appliance.shell("zfs list -H -o name -t snapshot -s creation drawer/backups/photos | tail -1").strip()
     appliance.shell(f"mkdir -p /mnt/look; mount -t zfs {newest} /mnt/look")
     assert appliance.run("cat", "/mnt/look/second.txt") == "more\n"
