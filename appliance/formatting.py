@@ -192,12 +192,12 @@ def count_content(folders: int, volumes: int) -> str:
 
 
 def day_text(day: date) -> str:
-    """``05 November 2026``. Django's own catalogues have the months."""
-    return Message("{day} {month} {year}", day=f"{day:%d}", month=Message(f"{day:%B}"), year=f"{day:%Y}")
+    """``5 November 2026``. Django's own catalogues have the months."""
+    return Message("{day} {month} {year}", day=day.day, month=Message(f"{day:%B}"), year=f"{day:%Y}")
 
 
 def moment_text(at: datetime) -> str:
-    """``05 November 2026, 14:30``, in the zone that it has."""
+    """``5 November 2026, 14:30``, in the zone that it has."""
     return Message("{day}, {time}", day=day_text(at), time=f"{at:%H:%M}")
 
 

@@ -49,7 +49,7 @@ def shared(*numbers: int) -> Facts:
 def test_rollback_lists_losses_and_asks_for_name():
     plan = checked_plan(roll(), shared(1, 2, 3))
     assert [loss.what for loss in plan.losses] == [
-        "everything written to tank/photos after 01 November 2026, 02:00",
+        "everything written to tank/photos after 1 November 2026, 02:00",
         "tank/photos: s2, s3",
     ]
     assert plan.type_to_confirm == "tank/photos"
@@ -67,7 +67,7 @@ def copy_with(*numbers: int, mark: CopyMark) -> Facts:
 
 def test_copy_that_was_written_to_is_put_back_to_its_newest_snapshot_as_the_failed_run_says():
     plan = checked_plan(roll(3), copy_with(1, 2, 3, mark=CopyMark(5, raw=False)))
-    assert [loss.what for loss in plan.losses] == ["everything written to tank/photos after 01 November 2026, 04:00"]
+    assert [loss.what for loss in plan.losses] == ["everything written to tank/photos after 1 November 2026, 04:00"]
 
 
 def gentler_ways(found: Facts, number: int = 1) -> str:

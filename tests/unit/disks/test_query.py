@@ -177,7 +177,7 @@ def test_it_has_not_answered_since_it_was_first_asked_in_vain(box, monkeypatch):
         with pytest.raises(query.Silent) as silent:
             ask(disk, 0.3)
         told.append(str(silent.value))
-    assert told == ["It has not answered since 03 May 2024 at 14:05."] * 3
+    assert told == ["It has not answered since 3 May 2024 at 14:05."] * 3
     assert len(box.started) == 3  # each was ended, so it was asked anew
 
 
