@@ -20,6 +20,7 @@ from appliance.errors import Failed, Reason, Refused
 from appliance.recovery import recovery_key
 from appliance.snapshots.browse import diff
 from appliance.support.sections import OWN, SECTIONS
+from tests.dev import copies_elsewhere
 from tests.dev.place import SENTENCE
 from tests.unit.made import recorded_text
 from tests.web.benchmarks import client_runs_made
@@ -169,6 +170,8 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
             ]
             counts = {"searched": 3, "total": 3, "after": "", "full": False, "complete": True}
             yield {"facts": {"found": hits, **counts}}
+        case "list-remote-copies" | "read-remote-copy" if request["remote"] == copies_elsewhere.COMPUTER:
+            yield {"facts": copies_elsewhere.answer(request, timezone.now())}
         case "read-difference":
             lines = recorded_text("zfs-diff-2.3.9.txt").encode().splitlines()
             changes = [

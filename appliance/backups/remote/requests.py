@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from appliance.backups.moments import Moment, list_moments
+from collections.abc import Mapping
+
+from appliance.backups.moments import Kept, Moment, list_moments
 from appliance.backups.remote import settings
 from appliance.backups.remote.answers import RemoteCopy
 from appliance.backups.remote.remote_place import list_all
 from appliance.backups.remote.remote_source import RemoteSource
 from appliance.backups.remote.restore_remote import SHORT, RemotePart, kept_in, parts_of
 from appliance.errors import Reason, Refused
+from appliance.facts.datasets import names_above
 from appliance.request import Request
 from appliance.strict_struct import StrictStruct
 
@@ -16,7 +19,8 @@ MOST_COPIES = 1000
 
 
 class ListedCopy(StrictStruct):
-    """A copy on another computer. ``short``: the name of its newest snapshot, empty where there is none."""
+    """A copy on another computer. ``short``: the newest moment of it with those below it, empty where none of it is complete;
+    ``snapshots``: its own."""
 
     name: str
     original: int
@@ -43,12 +47,13 @@ class ListRemoteCopies(Request, tag="list-remote-copies"):
 
     def read(self) -> tuple[ListedCopy, ...]:
         found = list_all(settings.find_remote(self.remote))
+        newest = newest_moments(found)
         marked = ((name, copy, copy.mark) for name, copy in sorted(found.items()))
         listed = [
             ListedCopy(
                 name=name,
                 original=mark.guid,
-                short=copy.snapshots[-1][2] if copy.snapshots else "",
+                short=newest.get(name, ""),
                 snapshots=len(copy.snapshots),
             )
             for name, copy, mark in marked
@@ -81,3 +86,12 @@ class ReadRemoteCopy(Request, tag="read-remote-copy"):
             moments=tuple(moments),
             parts=tuple(parts_of(self.copy, found, self.moment)) if known else (),
         )
+
+
+def newest_moments(found: Mapping[str, RemoteCopy]) -> dict[str, str]:
+    """By the name of each copy, the newest moment as of which it can be restored with those below it."""
+    trees: dict[str, list[Kept]] = {}
+    for one in kept_in(found):
+        for top in (one.dataset, *names_above(one.dataset)):
+            trees.setdefault(top, []).append(one)
+    return {top: moments[0].short for top, kept in trees.items() if (moments := list_moments(kept, top))}

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from appliance.backups import transfer
 from appliance.backups.match import Decision
 from appliance.backups.moments import list_moments
-from appliance.backups.remote import answers, connection, remote_source, settings
+from appliance.backups.remote import answers, connection, remote_source, requests, settings
 from appliance.backups.remote.restore_remote import RemotePart, RestoreRemote, kept_in, parts_of
 from appliance.backups.stream import NotReceived
 from appliance.errors import Failed, Refused
@@ -69,6 +69,19 @@ def test_what_was_copied_after_the_top_comes_back_with_the_newest_moment():
     assert [(one.short, one.created) for one in moments] == [("larder-backup-y", 1764000900), (SHORT, 1764000000)]
     assert [part.snapshot for part in parts_of("photos", found, "larder-backup-y")] == [101, 111]
     assert [part.snapshot for part in parts_of("photos", found, SHORT)] == [101, 103]
+
+
+def test_list_has_the_newest_moment_of_each_copy_with_those_below_it(monkeypatch):
+    at = "safe/attic/photos/secret@larder-backup-y"
+    later = [f"{at}\tguid\t111", f"{at}\tcreatetxg\t9"]  # a list has no dates
+    partial = 'safe/attic/letters\tlarder:copy-of\t{"guid":9,"raw":false}\tlocal'
+    said = listing().replace("\nend\n", "\n" + "\n".join([*later, partial]) + "\nend\n").replace("creation", "other")
+    monkeypatch.setattr(requests, "list_all", lambda remote: answers.parse_list(said, remote))
+    monkeypatch.setattr(settings, "find_remote", lambda _key: REMOTE)
+    listed = requests.ListRemoteCopies(remote=REMOTE.id).read()
+    assert [(one.name, one.short, one.snapshots) for one in listed] == [
+        ("letters", "", 0), ("photos", "larder-backup-y", 1), ("photos/secret", "larder-backup-y", 2),
+    ]  # fmt: skip
 
 
 def facts(remote: Remote = REMOTE, *more: Any) -> Any:

@@ -43,6 +43,14 @@ def test_pages_lead_to_it(web, asked):
     assert web.get(BACKUP).status_code == 200
 
 
+def test_copy_of_which_none_is_complete_is_listed_as_that(web, asked, monkeypatch):
+    partial = {"name": "letters", "original": 9, "short": "", "snapshots": 0}
+    monkeypatch.setattr(agent, "last", lambda *_words, **_how: {"facts": [*COPIES, partial]})
+    page = web.get(f"{PAGE}copies/")
+    assert "No complete copy yet" in Page(page).text
+    assert "copies/letters/" not in page.content.decode()
+
+
 def test_name_beside_the_original_is_proposed_and_reviewed(web, asked):
     page = web.get(URL).content.decode()
     assert 'value="photos-restored"' in page and "(newest)" in page

@@ -13,7 +13,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from appliance.system import paths
 from deploy.image.build import SHIPPED
 from tests.dev import __main__ as start
-from tests.dev import bar, inventory, place, stand_in
+from tests.dev import bar, copies_elsewhere, inventory, place, stand_in
 from tests.dev.boxes import BOXES
 from tests.web.reading import Page, text_of
 from web.alerts.models import Alert
@@ -142,6 +142,16 @@ def test_an_operation_that_is_confirmed_ends_refused_and_says_why(opened):
     assert (job.state, job.text) == (Job.State.REFUSED, place.SENTENCE)
     assert text_of(page).count(place.SENTENCE) == 2  # in the bar and as the end of the job
     assert PoolRow.objects.filter(name="attic").exists()
+
+
+def test_copies_on_another_computer_are_listed_and_their_restore_is_reviewed(opened):
+    web = opened("healthy")
+    at = f"/backups/computers/{copies_elsewhere.COMPUTER}/copies/"
+    assert "photos/2025" in text_of(web.get(at))
+    moment = re.search(r'value="(larder-backup-[^"]+)"', web.get(f"{at}photos/restore/").content.decode())
+    assert moment
+    review = web.post(f"{at}photos/restore/", {"snapshot": moment[1], "parent": "tank", "name": "again", "rate": ""})
+    assert "As of an earlier copy" in text_of(review)
 
 
 def test_a_small_act_without_review_ends_refused_too(opened):

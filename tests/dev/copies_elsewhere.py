@@ -1,0 +1,76 @@
+"""The copies on another computer of a recorded box: made up, and told as the agent tells what ``larder-peer`` lists there."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from appliance import snapshot_names
+from appliance.backups.moments import list_moments
+from appliance.backups.remote.answers import RemoteCopy
+from appliance.backups.remote.requests import CopyTree, ListedCopy, newest_moments
+from appliance.backups.remote.restore_remote import kept_in, parts_of
+from appliance.backups.remote.send_backup import spell
+from appliance.facts.copy_mark import CopyMark
+from appliance.facts.user_properties import COPY_OF
+from web.inventory import store
+
+GB = 10**9
+COMPUTER = "0badcafe"  # the others of the box say nothing
+LONG = f"photos/{spell('the whole family since 1974, as it was scanned and sorted by Anna and Ben')}"
+
+
+def copies_there(now: datetime) -> dict[str, RemoteCopy]:
+    """By their names there: a tree whose folders have copies of different days, one that is encrypted, one that is cut off."""
+    last, before, week, year = (now - timedelta(days=days, hours=9) for days in (0, 1, 8, 400))
+    guids = count(501)
+    originals = {
+        f"tank/{name}": one.guid for name in ("photos", "papers") if (one := store.facts().dataset(f"tank/{name}"))
+    }
+
+    def copy(original: int, *runs: datetime, size: int = 3 * GB, raw: bool = False) -> RemoteCopy:
+        made = [(next(guids), at) for at in runs]
+        return RemoteCopy(
+            {COPY_OF: CopyMark(original, raw).text, "guid": str(next(guids)), "type": "filesystem"},
+            [(int(at.timestamp()), guid, snapshot_names.name_for(snapshot_names.BACKUP, at)) for guid, at in made],
+            details={guid: (int(at.timestamp()), size) for guid, at in made},
+        )
+
+    return {
+        "letters": copy(71),
+        "papers": copy(originals.get("tank/papers", 72), year, week, last, raw=True),
+        "photos": copy(originals.get("tank/photos", 73), year, week, size=300 * GB),
+        "photos/2025": copy(74, week, before, size=41 * GB),
+        LONG: copy(75, before, last),
+    }
+
+
+def answer(request: dict[str, Any], now: datetime) -> object:
+    """The facts of ``list-remote-copies`` or ``read-remote-copy``."""
+    there = copies_there(now)
+    newest = newest_moments(there)
+    listed = [
+        ListedCopy(
+            name=name,
+            original=mark.guid,
+            short=newest.get(name, ""),
+            snapshots=len(copy.snapshots),
+        )
+        for name, copy in there.items()
+        if (mark := copy.mark)
+    ]
+    if request["verb"] == "list-remote-copies":
+        return msgspec.to_builtins(listed)
+    top, moment = request["copy"], request["moment"]
+    tree = {name: copy for name, copy in there.items() if f"{name}/".startswith(f"{top}/")}
+    return msgspec.to_builtins(
+        CopyTree(
+            original=next((one.original for one in listed if one.name == top), 0),
+            folders=len(tree),
+            moments=tuple(list_moments(kept_in(tree), top)),
+            parts=tuple(parts_of(top, tree, moment)) if moment else (),
+        )
+    )
