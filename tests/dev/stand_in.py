@@ -157,6 +157,14 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
                 for name, kind, size, against in made
             ]
             yield {"facts": {"entries": entries, "total": len(entries), "next": ""}}
+        case "read-versions":
+            taken = SnapshotRow.objects.filter(dataset=request["dataset"]).order_by("-created")[:6]
+            runs = [(taken[:1], True, len(NOTE)), (taken[1:4], True, 2_400), (taken[4:], False, 0)]
+            versions = [
+                {"there": there, "first": run[len(run) - 1].short, "last": run[0].short, "guid": run[0].guid, "count": len(run), "kind": "file", "size": size, "mtime": run[0].created.timestamp() - 3600}
+                for run, there, size in runs if run
+            ]  # fmt: skip
+            yield {"facts": {"versions": versions, "now": "changed", "complete": True}}
         case "search-names":
             newest = SnapshotRow.objects.filter(dataset=request["dataset"]).order_by("-created").first()
             known = (("letters/garden%20plan.txt", "file", len(NOTE), "gone"), ("2025", "folder", 0, "same"), (f"{'long' * 30}.txt", "file", 2_400_000, "changed"))  # fmt: skip

@@ -45,10 +45,11 @@ class Version(msgspec.Struct, frozen=True):
 
 
 class Versions(msgspec.Struct, frozen=True):
-    """Newest first. ``now``: whether the newest version equals the file of now; None if that is unknown."""
+    """Newest first. ``now``: what there is of it now, against the newest: ``same``, ``changed`` or ``gone``; empty where that is
+    not known."""
 
     versions: tuple[Version, ...]
-    now: bool | None
+    now: str
     complete: bool
 
 
@@ -141,5 +142,12 @@ def read_versions(snapshots: Sequence[Snapshot], parts: tuple[bytes, ...], now: 
         )
         for low, high, stamp in reversed(runs)
     )
-    same = None if now is None or not runs else is_same_state(runs[-1][2], read_stamp(now, parts))
-    return Versions(versions, same, complete)
+    state = "" if now is None or not runs else compare_now(runs[-1][2], read_stamp(now, parts))
+    return Versions(versions, state, complete)
+
+
+def compare_now(newest: Stamp, now: Stamp) -> str:
+    """``Versions.now``, given the states in the newest snapshot and of now."""
+    if not now.there:
+        return "gone"
+    return "same" if is_same_state(newest, now) else "changed"

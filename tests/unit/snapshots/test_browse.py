@@ -222,6 +222,28 @@ def test_stamp_changes_when_name_in_parent_was_added_and_removed(tmp_path):
         assert file_versions.read_stamp(root, (b"sub", b"a")).there
 
 
+@pytest.mark.parametrize(
+    ("then", "now", "said"),
+    [
+        ("kept", "kept", "same"),
+        ("kept", "other", "changed"),
+        ("kept", "empty", "gone"),
+        ("empty", "kept", "changed"),
+        ("empty", "empty", "gone"),
+        ("kept", "", ""),
+    ],
+)
+def test_versions_say_what_the_folder_has_now(tmp_path, monkeypatch, then, now, said):
+    for name in ("kept", "other", "empty"):
+        (tmp_path / name).mkdir()
+    for name in ("kept", "other"):
+        (tmp_path / name / "a").write_text(name)
+    monkeypatch.setattr(private_mount, "root_of", lambda _name: opened(tmp_path / then))
+    with opened(tmp_path / (now or "empty")) as live:
+        found = file_versions.read_versions([SNAP], (b"a",), live if now else None)
+    assert found.now == said
+
+
 # --- difference -----------------------------------------------------------------------------------------------
 def test_recorded_diff_is_parsed():
     lines = (Path(__file__).parents[1] / "recorded/zfs-diff-2.3.9.txt").read_bytes().splitlines()

@@ -71,7 +71,7 @@ def test_space_is_in_the_units_that_were_chosen_and_disks_are_in_tb(web, pool):
     pages = []
     for units in (formatting.DECIMAL, formatting.BINARY):
         page = web.get(f"/pools/{pool.guid}/").content.decode()
-        exact = re.search(r'<dt>Free</dt><dd>\s*<span title="([0-9,]+) bytes">([^<]+)<', page)
+        exact = re.search(r'<dt>Free</dt><dd>\s*<span class="nowrap" title="([0-9,]+) bytes">([^<]+)<', page)
         assert exact, page
         assert exact[2] == formatting.text_in(units, int(exact[1].replace(",", "")))
         assert 'href="/account/preferences/">Choose the unit' in page

@@ -211,12 +211,13 @@ def test_versions_are_a_timeline(web, agent, url):
         "size": 3,
         "mtime": 5.0,
     }
-    agent.says = {"versions": [version, {**version, "there": False, "count": 1}], "now": False, "complete": False}
+    agent.says = {"versions": [version, {**version, "there": False, "count": 1}], "now": "gone", "complete": False}
     text = " ".join(web.get(f"{url.rsplit('/', 2)[0]}/versions/?path=a.txt").content.decode().split())
     assert "in 2 snapshots, from s0000 to s0001" in text
     assert "Not there in 1 snapshot" in text
     assert f"{guid}/restore/?path=a.txt" in text
     assert "more snapshots than could be looked into" in text
+    assert "It is no longer in the folder." in text
 
 
 def test_difference_is_in_words(web, agent, url):
