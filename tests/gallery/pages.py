@@ -22,7 +22,6 @@ SHOWN.append("components")  # of recorded boxes only
 WITHOUT_A_SAMPLE = {
     "support_file": "a support bundle is only in the memory of the web process that made it",
     "share_again": "no folder of the recorded boxes was restored from the other box",
-    "confirm_host_key": "every other computer of the recorded boxes has confirmed its key",
 }
 SIGNED_OUT = {"setup", "account_login"}
 
