@@ -61,7 +61,13 @@ def attic() -> Pool:
     return pool_of("attic", 5121254786772367006, ("mirror", (device(first, 71), device(second, 72))), size=2 * TB)
 
 
-def of_tank(total: int, *, full: bool = False) -> tuple[Dataset, ...]:
+def volume(name: str, **changes: Any) -> Dataset:
+    """A disk for another computer, a third of it in use."""
+    made = dataset(name, kind="volume", mounted=False, mountpoint="", volsize=32 * GB, used=9 * GB, referenced=9 * GB, used_by_data=9 * GB, properties=folder("x").properties)  # fmt: skip
+    return replace(made, **changes)
+
+
+def of_tank(total: int, *more: Dataset, full: bool = False) -> tuple[Dataset, ...]:
     """The folders of a family."""
     scale = 2 if full else 1
     return folders(
@@ -70,7 +76,8 @@ def of_tank(total: int, *, full: bool = False) -> tuple[Dataset, ...]:
         folder("tank/backups", 410 * GB * scale, snapshots=12 * GB, preset="backups", quota=1 * TB, **shared({"name": "Time Machine", "write": ["anna", "ben"], "time_machine": 900 * GB}, afp={"name": "Old Mac", "write": ["ben"], "time_machine": 200 * GB})),
         folder("tank/documents", 38 * GB, snapshots=9 * GB, preset="documents", **shared({"name": "documents", **EVERYBODY, "recycle": True})),
         folder("tank/machines", 12 * GB, preset="machines", **shared(nfs={"hosts": ["192.168.1.0/24"], "everybody_as": "anna"})),
-        dataset("tank/machines/router", kind="volume", mounted=False, mountpoint="", volsize=32 * GB, used=9 * GB, referenced=9 * GB, used_by_data=9 * GB, properties=folder("x").properties),
+        volume("tank/machines/router"),
+        *more,
         folder("tank/media", 4 * GB, preset="media", **shared({"name": "media", "read": ["@family"]}, nfs={"hosts": ["192.168.1.20"], "write": False}, afp={"name": "media", "read": ["@family"]})),
         folder("tank/media/films", 620 * GB * scale, preset="media"),
         folder("tank/media/music", 96 * GB, preset="media"),
@@ -120,10 +127,17 @@ def healthy(now: datetime) -> Box:
     )
     photos = BackupTask(key="0f3a91c2", pool=pools[1].guid, path="backups/photos")
     papers = BackupTask(key="5b7710de", pool=4823947239847, path="backups/papers", every="weekly", days=30)
+    disk = {
+        "name": "desk",
+        "initiators": ["iqn.1993-08.org.debian:01:desk"],
+        "addresses": ["192.168.1.5", "10.9.8.7"],
+        "user": "anna",
+    }
+    tank_folders = of_tank(int(3.6 * TB), volume("tank/machines/desk", **shared(iscsi=disk)))
     own = [
         replace(one, backup=encode_tasks(tuple(task for task in (photos, papers) if task.path == f"backups/{one.name[5:]}")), backup_source="local")
         if one.name in {"tank/photos", "tank/papers"} else one
-        for one in of_tank(int(3.6 * TB))
+        for one in tank_folders
     ]  # fmt: skip
     source = next(one for one in own if one.name == "tank/photos")
     copied = (

@@ -180,6 +180,9 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
             yield {"facts": {"found": hits, **counts}}
         case "list-remote-copies" | "read-remote-copy" if request["remote"] == copies_elsewhere.COMPUTER:
             yield {"facts": copies_elsewhere.answer(request, timezone.now())}
+        case "look-at-target":
+            yield {"facts": {"on": True, "agreed": True, "secret": False, "device": True, "served": True, "silent": ["192.168.1.5"],
+                             "foreign": ["10.9.8.7"], "connected": ["iqn.1991-05.com.microsoft:desk.example.org"]}}  # fmt: skip
         case "read-difference":
             lines = recorded_text("zfs-diff-2.3.9.txt").encode().splitlines()
             changes = [
