@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 import msgspec
+from django.utils import timezone
 
 from appliance import snapshot_names
 from appliance.backups.moments import list_moments
@@ -23,13 +24,14 @@ COMPUTER = "0badcafe"  # the others of the box say nothing
 LONG = f"photos/{spell('the whole family since 1974, as it was scanned and sorted by Anna and Ben')}"
 
 
-def copies_there(now: datetime) -> dict[str, RemoteCopy]:
+def copies_there() -> dict[str, RemoteCopy]:
     """By their names there: a tree whose folders have copies of different days, one that is encrypted, one that is cut off."""
-    last, before, week, year = (now - timedelta(days=days, hours=9) for days in (0, 1, 8, 400))
+    facts = store.facts()
+    computer = facts.remote(COMPUTER)
+    newest = computer.tested if computer and computer.tested else timezone.now()
+    last, before, week, year = (newest - timedelta(days=days) for days in (0, 1, 8, 400))
     guids = count(501)
-    originals = {
-        f"tank/{name}": one.guid for name in ("photos", "papers") if (one := store.facts().dataset(f"tank/{name}"))
-    }
+    originals = {f"tank/{name}": one.guid for name in ("photos", "papers") if (one := facts.dataset(f"tank/{name}"))}
 
     def copy(original: int, *runs: datetime, size: int = 3 * GB, raw: bool = False) -> RemoteCopy:
         made = [(next(guids), at) for at in runs]
@@ -48,9 +50,9 @@ def copies_there(now: datetime) -> dict[str, RemoteCopy]:
     }
 
 
-def answer(request: dict[str, Any], now: datetime) -> object:
+def answer(request: dict[str, Any]) -> object:
     """The facts of ``list-remote-copies`` or ``read-remote-copy``."""
-    there = copies_there(now)
+    there = copies_there()
     newest = newest_moments(there)
     listed = [
         ListedCopy(

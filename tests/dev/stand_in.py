@@ -179,7 +179,7 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
             counts = {"searched": 3, "total": 3, "after": "", "full": False, "complete": True}
             yield {"facts": {"found": hits, **counts}}
         case "list-remote-copies" | "read-remote-copy" if request["remote"] == copies_elsewhere.COMPUTER:
-            yield {"facts": copies_elsewhere.answer(request, timezone.now())}
+            yield {"facts": copies_elsewhere.answer(request)}
         case "look-at-target":
             yield {"facts": {"on": True, "agreed": True, "secret": False, "device": True, "served": True, "silent": ["192.168.1.5"],
                              "foreign": ["10.9.8.7"], "connected": ["iqn.1991-05.com.microsoft:desk.example.org"]}}  # fmt: skip
