@@ -10,10 +10,8 @@ import msgspec
 from django.utils import timezone
 
 from appliance import snapshot_names
-from appliance.backups.moments import list_moments
+from appliance.backups.remote import requests
 from appliance.backups.remote.answers import RemoteCopy
-from appliance.backups.remote.requests import CopyTree, ListedCopy, newest_moments
-from appliance.backups.remote.restore_remote import kept_in, parts_of
 from appliance.backups.remote.send_backup import spell
 from appliance.facts.copy_mark import CopyMark
 from appliance.facts.user_properties import COPY_OF
@@ -53,26 +51,8 @@ def copies_there() -> dict[str, RemoteCopy]:
 def answer(request: dict[str, Any]) -> object:
     """The facts of ``list-remote-copies`` or ``read-remote-copy``."""
     there = copies_there()
-    newest = newest_moments(there)
-    listed = [
-        ListedCopy(
-            name=name,
-            original=mark.guid,
-            short=newest.get(name, ""),
-            snapshots=len(copy.snapshots),
-        )
-        for name, copy in there.items()
-        if (mark := copy.mark)
-    ]
     if request["verb"] == "list-remote-copies":
-        return msgspec.to_builtins(listed)
-    top, moment = request["copy"], request["moment"]
+        return msgspec.to_builtins(requests.list_copies(there))
+    top = request["copy"]
     tree = {name: copy for name, copy in there.items() if f"{name}/".startswith(f"{top}/")}
-    return msgspec.to_builtins(
-        CopyTree(
-            original=next((one.original for one in listed if one.name == top), 0),
-            folders=len(tree),
-            moments=tuple(list_moments(kept_in(tree), top)),
-            parts=tuple(parts_of(top, tree, moment)) if moment else (),
-        )
-    )
+    return msgspec.to_builtins(requests.copy_tree(tree, top, request["moment"]))

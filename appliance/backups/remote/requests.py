@@ -46,20 +46,7 @@ class ListRemoteCopies(Request, tag="list-remote-copies"):
         settings.check_key(self.remote)
 
     def read(self) -> tuple[ListedCopy, ...]:
-        found = list_all(settings.find_remote(self.remote))
-        newest = newest_moments(found)
-        marked = ((name, copy, copy.mark) for name, copy in sorted(found.items()))
-        listed = [
-            ListedCopy(
-                name=name,
-                original=mark.guid,
-                short=newest.get(name, ""),
-                snapshots=len(copy.snapshots),
-            )
-            for name, copy, mark in marked
-            if mark
-        ]
-        return tuple(listed[:MOST_COPIES])
+        return list_copies(list_all(settings.find_remote(self.remote)))
 
 
 class ReadRemoteCopy(Request, tag="read-remote-copy"):
@@ -76,16 +63,32 @@ class ReadRemoteCopy(Request, tag="read-remote-copy"):
             raise Refused(Reason("snapshot-name-malformed", "That is not the name of a snapshot.", field="snapshot"))
 
     def read(self) -> CopyTree:
-        found = RemoteSource.ask(self.remote).read_tree(self.copy)
-        mark = found.get(self.copy, RemoteCopy()).mark
-        moments = list_moments(kept_in(found), self.copy)
-        known = self.moment in {one.short for one in moments}
-        return CopyTree(
-            original=mark.guid if mark else 0,
-            folders=sum(1 for copy in found.values() if copy.mark),
-            moments=tuple(moments),
-            parts=tuple(parts_of(self.copy, found, self.moment)) if known else (),
-        )
+        return copy_tree(RemoteSource.ask(self.remote).read_tree(self.copy), self.copy, self.moment)
+
+
+def list_copies(found: Mapping[str, RemoteCopy]) -> tuple[ListedCopy, ...]:
+    """What a page lists of the copies on a computer."""
+    newest = newest_moments(found)
+    marked = ((name, copy, copy.mark) for name, copy in sorted(found.items()))
+    listed = [
+        ListedCopy(name=name, original=mark.guid, short=newest.get(name, ""), snapshots=len(copy.snapshots))
+        for name, copy, mark in marked
+        if mark
+    ]
+    return tuple(listed[:MOST_COPIES])
+
+
+def copy_tree(found: Mapping[str, RemoteCopy], top: str, moment: str) -> CopyTree:
+    """The moments of a copy, given it and those below it, and what the restore of one of them brings."""
+    mark = found.get(top, RemoteCopy()).mark
+    moments = list_moments(kept_in(found), top)
+    known = moment in {one.short for one in moments}
+    return CopyTree(
+        original=mark.guid if mark else 0,
+        folders=sum(1 for copy in found.values() if copy.mark),
+        moments=tuple(moments),
+        parts=tuple(parts_of(top, found, moment)) if known else (),
+    )
 
 
 def newest_moments(found: Mapping[str, RemoteCopy]) -> dict[str, str]:
