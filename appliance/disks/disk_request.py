@@ -36,7 +36,7 @@ def query_smart(path: str) -> object:
     try:
         if standby.is_rotating(path):
             return smart_answer.parse_json(power_mode.read_if_awake(path, ["-a", path], timeout=30).stdout)
-        return smart_answer.parse_json(query.query_disk(path, ["smartctl", "--json", "-a", path], timeout=30).stdout)
+        return smart_answer.parse_json(query.query_disk(path, [*power_mode.WITH_TEXT, "-a", path], timeout=30).stdout)
     except query.Silent as problem:
         return smart_answer.no_answer(explain_error(problem))
     except Failed:

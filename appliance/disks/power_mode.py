@@ -18,6 +18,7 @@ from appliance.disks import latency, query, smart_answer
 from appliance.system import paths
 
 SMARTCTL = ["smartctl", "--json"]
+WITH_TEXT = ["smartctl", "--json=o"]  # some things about SCSI drives are in no other part of the answer
 GENTLY = ["-n", "standby"]
 log = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ def query_if_awake(path: str, options: Sequence[str], *, timeout: float) -> Resu
 def read_if_awake(path: str, options: Sequence[str], *, timeout: float) -> Result:
     """The same for the regular reading of a disk, which notes how much the disk had worked until then."""
     requests = count_requests(path)
-    result = query.query_disk(path, [*SMARTCTL, *GENTLY, *options], timeout=timeout)
+    result = query.query_disk(path, [*WITH_TEXT, *GENTLY, *options], timeout=timeout)
     if requests is None or not smart_answer.is_mode_unsure(smart_answer.parse_json(result.stdout)):
         return result
     before = read_note(path)
@@ -51,7 +52,7 @@ def read_if_awake(path: str, options: Sequence[str], *, timeout: float) -> Resul
     except OSError:
         log.exception("how much %s has worked could not be noted, so it counts as asleep", path)
         return result
-    return query.query_disk(path, [*SMARTCTL, *options], timeout=timeout) if worked else result
+    return query.query_disk(path, [*WITH_TEXT, *options], timeout=timeout) if worked else result
 
 
 def has_worked(path: str) -> bool:

@@ -24,6 +24,7 @@ from appliance.disks.smart_answer import (
     parse_count,
     parse_degrees,
     smartctl_messages,
+    text_lines,
 )
 from appliance.message import Message, message_template
 
@@ -245,27 +246,31 @@ def test_hours(found: object) -> int | None:
     return parse_count(found, LARGEST_COUNT)
 
 
+# Two things that smartctl tells of SCSI drives only in its text (scsiPrintSelfTest, 7.4).
+NEVER_TESTED = "No Self-tests have been logged"
+LEFT_OF_TEST = re.compile(r"Self-test execution status:\s+([0-9]{1,3})% of test remaining")
+
+
 def has_selftest_log(answer: object) -> bool:
-    """Whether the log of self-tests was reported; a SCSI drive without any test reports none."""
-    return any(
-        get_section(answer, name) for name in ("ata_smart_self_test_log", "nvme_self_test_log", "scsi_self_test_0")
-    )
+    """Whether the log of self-tests was reported, empty or not."""
+    sections = ("ata_smart_self_test_log", "nvme_self_test_log", "scsi_self_test_0")
+    return any(get_section(answer, name) for name in sections) or NEVER_TESTED in text_lines(answer)
 
 
 def selftest_abilities(answer: object) -> list[bool]:
-    """What the drive reports about supporting self-tests; a SCSI drive shows it only by having run one."""
+    """What the drive reports about supporting self-tests; a SCSI drive shows it by having a log of them."""
     told = (
         get_section(get_section(answer, "ata_smart_data"), "capabilities").get("self_tests_supported"),
         get_section(answer, "nvme_optional_admin_commands").get("self_test"),  # since smartctl 7.5
         bool(get_section(answer, "nvme_self_test_log"))
         or None,  # 7.4 prints it only where the drive supports self-tests
-        bool(get_section(answer, "scsi_self_test_0")) or None,
+        bool(get_section(answer, "scsi_self_test_0")) or NEVER_TESTED in text_lines(answer) or None,
     )
     return [one for one in told if isinstance(one, bool)]
 
 
 def is_testing(answer: object) -> bool:
-    """Whether a self-test runs. A SCSI drive has its newest one without hours then; smartctl's JSON lacks what is left."""
+    """Whether a self-test runs. A SCSI drive has its newest one without hours then."""
     newest = get_section(answer, "scsi_self_test_0")
     ended = parse_count(get_section(newest, "power_on_time").get("hours"))
     scsi = parse_count(get_section(newest, "result").get("value")) == RUNNING and not ended
@@ -283,7 +288,10 @@ def test_left(answer: object) -> int | None:
     log = get_section(answer, "nvme_self_test_log")
     done = parse_count(log.get("current_self_test_completion_percent"))
     running = get_section(log, "current_self_test_operation").get("value")
-    return 100 - done if running and done is not None and done <= 100 else None
+    if running and done is not None and done <= 100:
+        return 100 - done
+    told = next(filter(None, map(LEFT_OF_TEST.match, text_lines(answer))), None)
+    return parse_count(int(told[1]), 101) if told else None
 
 
 # --- NVMe -----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The shape of ``smartctl --json``: sections, counts, messages, exit status, and whether the disk sleeps. Nothing here raises."""
+"""The shape of ``smartctl --json=o``: sections, text, counts, messages, exit status, and whether the disk sleeps. Nothing here raises."""
 
 from __future__ import annotations
 
@@ -51,6 +51,12 @@ def smartctl_messages(answer: object) -> str:
     """smartctl's own messages in one line."""
     texts = [str(message.get("string", "")) for message in get_rows(get_section(answer, "smartctl").get("messages"))]
     return clean_text(" ".join(texts), 300)
+
+
+def text_lines(answer: object) -> list[str]:
+    """What smartctl prints without ``--json``, by lines; its JSON lacks some of it for SCSI drives."""
+    found = get_section(answer, "smartctl").get("output")
+    return [line for line in found if isinstance(line, str)] if isinstance(found, list) else []
 
 
 def clean_text(text: object, longest: int) -> str:

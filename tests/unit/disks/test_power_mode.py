@@ -57,8 +57,8 @@ def test_a_disk_that_worked_since_its_last_reading_is_not_taken_for_asleep(bridg
     bridge.work(101)
     assert bridge.is_judged()
     assert bridge.asked[-2:] == [
-        ["smartctl", "--json", "-n", "standby", "-a", PATH],
-        ["smartctl", "--json", "-a", PATH],
+        ["smartctl", "--json=o", "-n", "standby", "-a", PATH],
+        ["smartctl", "--json=o", "-a", PATH],
     ]
     assert not bridge.is_judged()  # it did nothing since, so it may sleep
 

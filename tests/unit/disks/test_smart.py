@@ -280,6 +280,32 @@ def test_a_sas_disk_that_tells_only_of_heat_is_not_unknown():
     assert verdict(answer).state == "watch"
 
 
+def output(*lines: str) -> dict[str, Any]:
+    """The published answer of a SAS disk with lines of text beside the JSON, as scsiprint.cpp 7.4 prints them."""
+    answer = copy.deepcopy(PUBLISHED["sas-hitachi-7.3"])
+    answer.setdefault("smartctl", {})["output"] = ["=== START OF READ SMART DATA SECTION ===", *lines, ""]
+    return answer
+
+
+def test_log_of_a_sas_disk_that_was_never_tested_is_told_and_empty():
+    found = smart.read_smart(output("No Self-tests have been logged"))
+    assert found.logged
+    assert not found.tests
+    assert not smart.read_smart(output()).logged
+
+
+@pytest.mark.parametrize("left", ["72", "0", "100"])
+def test_rest_of_a_running_test_of_a_sas_disk_is_in_the_text(left):
+    found = smart.read_smart(output(f"Self-test execution status:\t\t{left}% of test remaining"))
+    assert found.testing
+    assert found.test_left == int(left)
+
+
+@pytest.mark.parametrize("line", ["Self-test execution status:\t\t% of test remaining", "Self-test execution status:\t\t720% of test remaining"])  # fmt: skip
+def test_nonsense_in_the_text_is_no_running_test(line):
+    assert not smart.read_smart(output(line)).testing
+
+
 def test_a_running_test_of_a_sas_disk_is_known_although_its_rest_is_not():
     running = {"scsi_self_test_0": {"code": {"value": 2}, "result": {"value": 15, "string": "Self test in progress ..."}, "self_test_in_progress": True}}  # fmt: skip
     found = smart.read_smart(PUBLISHED["sas-hitachi-7.3"] | running)
@@ -360,6 +386,9 @@ def test_recordings_of_real_drives(name, state):
         (nvme(), False),
         ({"nvme_optional_admin_commands": {"self_test": False}}, False),
         ({"scsi_self_test_0": {"code": {"value": 1}}}, True),
+        (output("No Self-tests have been logged"), True),
+        (output("Device does not support Self Test logging"), False),
+        ({"smartctl": {"output": "No Self-tests have been logged"}}, False),
         ({"ata_smart_data": {"capabilities": {"self_tests_supported": "yes"}}}, False),
         (None, False),
     ],

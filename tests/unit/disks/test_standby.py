@@ -104,7 +104,7 @@ def test_only_what_can_sleep_is_left_asleep(monkeypatch, tmp_path, says, asked):
         (tmp_path / "ata-X/queue/rotational").write_text(f"{says}\n")
     argv = answering(monkeypatch, 0)
     disk_request.query_smart("/dev/disk/by-id/ata-X")
-    assert argv == [["smartctl", "--json", *asked, "-a", "/dev/disk/by-id/ata-X"]]
+    assert argv == [["smartctl", "--json=o", *asked, "-a", "/dev/disk/by-id/ata-X"]]
 
 
 def test_a_disk_that_is_about_to_fall_asleep_is_not_asked():
