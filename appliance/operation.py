@@ -96,6 +96,11 @@ class Operation(StrictStruct, tag_field="kind"):
         """The pool, dataset, share or account it is about."""
         raise NotImplementedError
 
+    @property
+    def backup(self) -> str:
+        """The key of the backup that it works on; empty for everything else."""
+        return ""
+
     def locks(self) -> tuple[str, ...]:
         """Names of what no other job may touch meanwhile."""
         return (self.subject.split("/", 1)[0],)

@@ -13,8 +13,9 @@ from appliance.pools.export_destroy import ExportPool
 from appliance.pools.import_pool import ImportPool
 from web.backups.status import BackupStatus
 from web.inventory import store
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import readable_facts
-from web.inventory.models import DatasetRow, ImportableRow, PoolRow
+from web.inventory.models import ImportableRow, PoolRow
 from web.inventory.source_names import IMPORTABLE
 from web.jobs import confirm, queue
 from web.jobs.models import BY_SCHEDULE, Job

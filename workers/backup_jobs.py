@@ -83,7 +83,7 @@ def is_resting(one: BackupStatus, now: datetime, kinds: Collection[str]) -> bool
     further failure of the last two days. After a run that copied everything nothing rests, whatever else it could not do."""
     if one.job is None or one.job.open or one.job.state == Job.State.DONE:
         return False
-    tries = Job.objects.filter(kind__in=kinds, subject=one.dataset.name, operation__contains=f'"{one.task.key}"')
+    tries = Job.objects.filter(kind__in=kinds, subject=one.dataset.name, backup=one.task.key)
     failed = tries.filter(created__range=(now - FAILURES_COUNT_FOR, now)).exclude(state=Job.State.DONE)
     if one.good and one.good <= now and not one.missing:
         failed = failed.filter(created__gt=one.good + SECOND)

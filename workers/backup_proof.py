@@ -14,7 +14,6 @@ from appliance.backups import check_keys, drill_base, drill_scratch
 from appliance.backups.check_keys import CheckBackupKeys, KeyCheck
 from appliance.backups.drill_base import Rehearsal
 from appliance.backups.drill_scratch import RemoveDrill
-from appliance.facts import user_properties
 from appliance.facts.box import Pool
 from appliance.facts.datasets import Dataset
 from appliance.formatting import and_more, day_text
@@ -23,14 +22,14 @@ from appliance.operation import Operation
 from web.backups import proof, status
 from web.backups.models import BackupRecord
 from web.backups.status import BackupStatus
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import readable_facts
-from web.inventory.models import DatasetRow, Source
+from web.inventory.models import Source
 from web.jobs.models import Job
 
 KINDS_OF_JOBS = ("drill-backup", "check-backup-keys", "remove-drill")  # on the disks of this box
 REST_AFTER_FAILURE = timedelta(days=1)
 REMOVE_AGAIN_AFTER = timedelta(minutes=10)
-DRILLED = f'"{user_properties.DRILL}":'  # in the facts of what a drill has made
 UNCHANGED = (Job.State.REFUSED, Job.State.CANCELLED)  # ends of jobs that have done nothing
 Found = TypeVar("Found", bound=msgspec.Struct)
 
@@ -65,7 +64,7 @@ def was_tried(one: BackupStatus, kind: str, now: datetime) -> bool:
 
 
 def jobs_of(one: BackupStatus, kind: str) -> QuerySet[Job]:
-    return Job.objects.filter(kind=kind, subject=one.dataset.name, operation__contains=f'"{one.task.key}"')
+    return Job.objects.filter(kind=kind, subject=one.dataset.name, backup=one.task.key)
 
 
 def key_check_of(one: BackupStatus, pool: Pool, _now: datetime) -> Operation:
@@ -78,12 +77,12 @@ def drill_of(one: BackupStatus, pool: Pool | None, _now: datetime) -> Operation:
 
 def left_over(now: datetime) -> RemoveDrill | None:
     """What an interrupted test has left, while none runs and its removal was not just tried."""
-    found: list[Dataset] = readable_facts(DatasetRow.objects.filter(facts__contains=DRILLED))
+    found: list[Dataset] = readable_facts(DatasetRow.objects.filter(is_test=True))
     for dataset in found:
         if not drill_scratch.is_scratch(dataset):
             continue
         key = drill_scratch.key_of(dataset.name)
-        runs = Job.objects.filter(kind__in=proof.DRILL_KINDS, operation__contains=f'"{key}"')
+        runs = Job.objects.filter(kind__in=proof.DRILL_KINDS, backup=key)
         tries = Job.objects.filter(
             kind="remove-drill", subject=dataset.name, created__range=(now - REMOVE_AGAIN_AFTER, now)
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 
@@ -24,8 +23,8 @@ from web.backups import recovery, status
 from web.backups.models import BackupRecord
 from web.backups.status import BackupStatus
 from web.inventory import store
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import first_fact, readable_facts
-from web.inventory.models import DatasetRow
 from web.jobs import confirm
 from web.jobs.models import BY_SCHEDULE, Job
 from workers import backup_disks, backup_jobs, backup_proof, guard
@@ -224,7 +223,7 @@ def store_remote_run(one: BackupStatus, row: BackupRecord) -> None:
 def store_comparison(one: BackupStatus, row: BackupRecord) -> None:
     """Keep what the latest comparison found. One that failed has found differences, or could not compare at all. A difference
     that is known stays until every file was read again, and until then a folder counts as left out only if it always was."""
-    jobs = Job.objects.filter(kind="verify-backup", subject=one.dataset.name, operation__contains=f'"{one.task.key}"')
+    jobs = Job.objects.filter(kind="verify-backup", subject=one.dataset.name, backup=one.task.key)
     job = jobs.exclude(state__in=Job.OPEN).exclude(finished=None).order_by("-finished").first()
     if job is None or job.finished is None or (row.compared and job.finished <= row.compared):
         return
@@ -242,7 +241,7 @@ def store_comparison(one: BackupStatus, row: BackupRecord) -> None:
 def clears_difference(job: Job, found: Comparison, row: BackupRecord) -> bool:
     """Whether a comparison that found nothing has read everything that the one before it had read: no part of the contents
     alone, and no folder left out that was there then and compared. Volumes never are, and stand after the folders."""
-    if json.loads(job.operation).get("cycle", 1) != 1:
+    if job.fields.get("cycle", 1) != 1:
         return False
     last = first_fact(DatasetRow.objects.filter(name=found.skipped[-1])) if found.more and found.skipped else None
     if found.more and (last is None or last.kind == "filesystem"):
@@ -266,7 +265,9 @@ def parse_comparison(lines: list[str]) -> Comparison | None:
 def was_set_here(one: BackupStatus) -> bool:
     """Whether somebody of this box set the task. Disks from elsewhere bring theirs, which run only once they are set here."""
     done = Job.objects.filter(kind="set-backup", state=Job.State.DONE, subject=one.dataset.name)
-    return done.filter(operation__contains=f'"{one.task.key}"').exists()
+    return any(
+        one.task.key == task.get("key") for job in done.only("operation") for task in job.fields.get("tasks", ())
+    )
 
 
 def forget_removed(statuses: list[BackupStatus]) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from appliance.system import clock
 from appliance.system.clock import Clock
-from web.inventory.models import SnapshotRow
+from web.inventory.dataset_models import SnapshotRow
 from web.snapshots.models import ClockRow
 from workers.interval import Interval
 

@@ -8,7 +8,7 @@ from appliance import agent_client
 from appliance.facts.datasets import DatasetDetail
 from appliance.message import plain_text
 from web.inventory import store
-from web.inventory.models import DatasetDetailRow, DatasetRow
+from web.inventory.dataset_models import DatasetDetailRow, DatasetRow
 from web.jobs.models import Job
 from workers.celery import app
 from workers.collectors import update_source

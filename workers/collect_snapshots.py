@@ -17,7 +17,7 @@ from django.utils import timezone
 from appliance.facts.datasets import Bookmark, Dataset, Snapshot
 from appliance.snapshots import bookmarks
 from appliance.zfs import list_snapshots
-from web.inventory.models import BookmarkRow, SnapshotReading, SnapshotRow
+from web.inventory.dataset_models import BookmarkRow, SnapshotReading, SnapshotRow
 from web.snapshots import policy_ledger
 
 # ``snapshots_changed`` counts whole seconds: what was read within them may have changed again.

@@ -13,8 +13,9 @@ from appliance.message import Message
 from appliance.shares.iscsi import configfs
 from appliance.shares.iscsi.divergence import TargetEdit
 from web.inventory import store
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import readable_facts
-from web.inventory.models import DatasetRow, TargetEditRow
+from web.inventory.models import TargetEditRow
 
 SECONDS_WHILE_CHANGED = 30.0
 SECONDS_BETWEEN = 300.0
@@ -35,7 +36,7 @@ _asked = LastAsked()
 def store_targets() -> bool:
     """Store the manual changes; whether they differ from before. Raises LarderError where the agent fails."""
     tree = configfs.read_tree()
-    settings = sorted(DatasetRow.objects.filter(facts__contains="iscsi").values_list("key", "facts"))
+    settings = sorted(DatasetRow.objects.filter(type="volume").exclude(share_source="none").values_list("key", "facts"))
     rows = list(TargetEditRow.objects.all())
     known: list[TargetEdit] = readable_facts(rows)
     if len(known) < len(rows):

@@ -30,11 +30,11 @@ from appliance.zfs import kstat, status
 from web.alerts.models import Alert
 from web.disks import ports, smart_history
 from web.inventory import stability, store
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import look_up_or_none, readable_facts, readable_rows
 from web.inventory.models import (
     AccountRow,
     CachingRow,
-    DatasetRow,
     DiskRow,
     GroupRow,
     ImportRow,
@@ -166,7 +166,7 @@ def collect_all() -> None:
         stopped.extend(keep_stopped(now))
         now += tuple(stopped)
         known.extend(now)
-        return store.replace(DatasetRow, now, lambda dataset: str(dataset.guid), pool=lambda dataset: dataset.pool)
+        return store.replace(DatasetRow, now, lambda dataset: str(dataset.guid))
 
     fresh = update_source("pools", pools)
     if fresh:

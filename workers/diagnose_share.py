@@ -8,7 +8,8 @@ from django.utils import timezone
 from appliance import agent_client
 from appliance.errors import explain_error
 from appliance.shares.troubleshoot import diagnose
-from web.inventory.models import DatasetRow, SeenRow
+from web.inventory.dataset_models import DatasetRow
+from web.inventory.models import SeenRow
 from web.inventory.source_names import SEEN
 from web.said import with_said
 from workers.celery import app

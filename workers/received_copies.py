@@ -24,8 +24,9 @@ from appliance.message import Message
 from appliance.snapshots.destroy import MOST, Chosen
 from web.backups import received
 from web.inventory import store
+from web.inventory.dataset_models import DatasetRow, SnapshotRow
 from web.inventory.fact_row import LookUp, facts_of, look_up_strictly, readable_facts
-from web.inventory.models import DatasetRow, ReceiverRow, SnapshotRow
+from web.inventory.models import ReceiverRow
 from web.jobs import confirm
 from web.jobs.models import BY_SCHEDULE, Job
 from workers import guard, snapshot_policies

@@ -184,7 +184,7 @@ def run_request(job: Job) -> dict[str, Any]:
         "verb": "run",
         "job": str(job.pk),
         "digest": job.digest,
-        "operation": json.loads(job.operation),
+        "operation": job.fields,
         "plan_seen": job.plan_seen,
     }
 

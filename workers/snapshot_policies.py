@@ -23,8 +23,9 @@ from appliance.snapshots.policy import Policy, Taken, Wanted
 from appliance.snapshots.take import RunSnapshotPolicies
 from web import row_retention
 from web.inventory import store
+from web.inventory.dataset_models import DatasetRow, SnapshotReading, SnapshotRow
 from web.inventory.fact_row import readable_rows
-from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow, Source
+from web.inventory.models import Source
 from web.jobs import confirm
 from web.jobs.models import BY_SNAPSHOT_SCHEDULE, Job
 from web.snapshots import policy_ledger
@@ -89,7 +90,7 @@ def resting_kinds(mine: QuerySet[Job], now: datetime) -> set[tuple[str, str]]:
 def datasets_with_policies() -> dict[str, list[tuple[Dataset, Policy]]]:
     """The datasets with a snapshot schedule, by pool."""
     found: dict[str, list[tuple[Dataset, Policy]]] = defaultdict(list)
-    for row, dataset in readable_rows(DatasetRow.objects.filter(facts__contains='"policy":"{')):
+    for row, dataset in readable_rows(DatasetRow.objects.exclude(policy_source="none")):
         if policy := snapshot_policy.policy_of(dataset):
             found[row.pool].append((dataset, policy))
     return found

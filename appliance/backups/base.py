@@ -33,6 +33,10 @@ class BackupOperation(Operation):
         tasks.check_key(self.key)
 
     @property
+    def backup(self) -> str:
+        return self.key
+
+    @property
     def subject(self) -> str:
         return self.dataset
 

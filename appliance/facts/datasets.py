@@ -37,14 +37,14 @@ class Dataset(msgspec.Struct, frozen=True):
     encryption_root: str = ""
     readonly: bool = False
     share: str = ""  # the text of larder:share, as found: hostile until parsed
-    share_source: str = ""  # local, inherited, received, none
+    share_source: str = "none"  # local, inherited, received, none
     policy: str = ""  # the text of larder:policy, as found: hostile until parsed
-    policy_source: str = ""  # as share_source; waiting: inherited from one that was received
+    policy_source: str = "none"  # as share_source; waiting: inherited from one that was received
     policy_from: str = ""  # as share_from
     written: int = 0  # bytes written since its latest snapshot
     snapshots_changed: int = 0  # when a snapshot was last made or destroyed, in seconds since 1970; 0 where not told
     access: str = ""  # the text of larder:access, as found: hostile until parsed
-    access_source: str = ""  # as share_source
+    access_source: str = "none"  # as share_source
     used_by_data: int = 0
     used_by_children: int = 0
     used_by_reservation: int = 0  # kept free for it (refreservation)
@@ -53,7 +53,7 @@ class Dataset(msgspec.Struct, frozen=True):
     properties: dict[str, Property] = msgspec.field(default_factory=dict)  # those that ``zfs/status.py`` keeps
     share_from: str = ""  # where it is inherited: the dataset that has it
     backup: str = ""  # the text of larder:backup, as found: hostile until parsed
-    backup_source: str = ""  # as share_source
+    backup_source: str = "none"  # as share_source
     copy_of: str = ""  # the text of larder:copy-of where it is set on the dataset itself
     scratch: bool = False  # a benchmark has made it and will destroy it
 

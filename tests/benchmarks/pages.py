@@ -62,7 +62,7 @@ def results() -> list[Result]:
 def snapshot_pages(get: Callable[[str], object]) -> list[Result]:
     """Pages of snapshots with a hundred thousand on a thousand folders, against ten on one."""
     from tests.benchmarks.rows import fill, fill_snapshots
-    from web.inventory.models import SnapshotRow
+    from web.inventory.dataset_models import SnapshotRow
 
     fast: dict[str, float] = {}
     results = []

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from appliance.facts.box import Disk, Pool, Use, Vdev
 from appliance.facts.datasets import Dataset
 from web.inventory import store
-from web.inventory.models import DatasetRow, DiskRow, PoolRow, SnapshotRow
+from web.inventory.dataset_models import DatasetRow, SnapshotRow
+from web.inventory.models import DiskRow, PoolRow
 
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
 TB = 10**12

@@ -125,7 +125,7 @@ def refresh() -> None:
     django.setup()
     from django.core.management import call_command
 
-    from web.inventory.models import SnapshotRow
+    from web.inventory.dataset_models import SnapshotRow
     from workers import collect_snapshots as inventory
 
     for database in ("default", "inventory"):

@@ -48,15 +48,13 @@ from web.disks import ports, smart_history
 from web.inventory import stability, store
 from web.inventory.bays import bays_by_key, device_name, read_known_bays
 from web.inventory.box import read_box
+from web.inventory.dataset_models import BookmarkRow, DatasetDetailRow, DatasetRow, SnapshotReading, SnapshotRow
 from web.inventory.models import (
     AccountRow,
     Activity,
-    BookmarkRow,
     BoxRow,
     CachingRow,
     ConnectionRow,
-    DatasetDetailRow,
-    DatasetRow,
     DetailRow,
     DiskRow,
     Event,
@@ -71,8 +69,6 @@ from web.inventory.models import (
     RemoteRow,
     ServiceRow,
     ShareRow,
-    SnapshotReading,
-    SnapshotRow,
 )
 from web.inventory.source_names import BOX, CONNECTIONS, IMPORTABLE
 from web.jobs.models import Job
@@ -169,7 +165,7 @@ def put_facts(box: Box, now: datetime) -> None:
     """What collectors read."""
     stability.replace_pools(box.pools, now - timedelta(hours=1))
     aged = (replace(one, created=now - timedelta(days=400)) for one in box.datasets)
-    store.replace(DatasetRow, aged, lambda found: str(found.guid), pool=lambda found: found.pool)
+    store.replace(DatasetRow, aged, lambda found: str(found.guid))
     store.replace(DiskRow, box.disks, disk_key)
     store.replace(AccountRow, box.accounts, lambda found: found.name)
     store.replace(GroupRow, box.groups, lambda found: found.name)

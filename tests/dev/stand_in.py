@@ -28,7 +28,8 @@ from web.alerts.models import DiskCare, Message
 from web.benchmarks.models import SweepRow
 from web.disks.models import BurnIn
 from web.inventory import source_names, store
-from web.inventory.models import SeenRow, SnapshotRow, Source
+from web.inventory.dataset_models import SnapshotRow
+from web.inventory.models import SeenRow, Source
 from web.jobs import queue
 from web.jobs.models import Job
 from web.system import service_status

@@ -21,11 +21,10 @@ from web.benchmarks.models import ClientRunRow, SweepRow
 from web.datasets import action_views, encryption_views
 from web.disks.models import BurnIn, Replacement
 from web.guide.chapters import CHAPTERS
+from web.inventory.dataset_models import BookmarkRow, DatasetRow, SnapshotRow
 from web.inventory.models import (
     AccountRow,
-    BookmarkRow,
     BoxRow,
-    DatasetRow,
     DiskRow,
     EditRow,
     GroupRow,
@@ -34,7 +33,6 @@ from web.inventory.models import (
     PoolRow,
     ReceiverRow,
     RemoteRow,
-    SnapshotRow,
     TargetEditRow,
 )
 from web.jobs.models import Job

@@ -35,7 +35,8 @@ from web.benchmarks import create
 from web.benchmarks.models import CaseRow, SweepRow
 from web.inventory import store
 from web.inventory.box import read_box
-from web.inventory.models import BoxRow, DatasetRow, EditRow, Progress, SeenRow, ShareRow, TargetEditRow
+from web.inventory.dataset_models import DatasetRow
+from web.inventory.models import BoxRow, EditRow, Progress, SeenRow, ShareRow, TargetEditRow
 from web.jobs.models import Job
 from web.pools import replacement
 from web.said import said_in, with_said

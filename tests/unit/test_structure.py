@@ -117,6 +117,15 @@ def test_one_place_only_starts_processes():
     assert broken(others, starts_processes) == MAY_START
 
 
+# Fields that hold JSON as text. The search looks through all that is known of a thing for what somebody typed.
+IN_JSON = re.compile(r"\b(?:facts|operation|spec|plan|log|reading|fields)__(?:i?contains|i?regex|i?startswith)")
+MAY_SEARCH = {"web/search/entries.py": ["facts__icontains"]}
+
+
+def test_queries_go_by_columns_and_not_by_the_text_of_json():
+    assert broken(EVERY, IN_JSON.findall) == MAY_SEARCH
+
+
 def test_no_shell_anywhere():
     assert broken(EVERY, shells) == {}
 

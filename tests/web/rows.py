@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -36,12 +37,11 @@ from web.alerts.models import Message as Letter
 from web.disks.models import Replacement
 from web.inventory import store
 from web.inventory.box import read_box
+from web.inventory.dataset_models import BookmarkRow, DatasetRow, SnapshotRow
 from web.inventory.models import (
     AccountRow,
-    BookmarkRow,
     BoxRow,
     ConnectionRow,
-    DatasetRow,
     DetailRow,
     DiskRow,
     EditRow,
@@ -52,7 +52,6 @@ from web.inventory.models import (
     ReceiverRow,
     RemoteRow,
     ShareRow,
-    SnapshotRow,
     TargetEditRow,
 )
 from web.jobs import confirm
@@ -97,9 +96,7 @@ def put(
     changed = set()
     if pools is not None and store.replace(PoolRow, pools, lambda pool: str(pool.guid)):
         changed.add("pools")
-    if datasets is not None and store.replace(
-        DatasetRow, datasets, lambda found: str(found.guid), pool=lambda found: found.pool
-    ):
+    if datasets is not None and store.replace(DatasetRow, datasets, lambda found: str(found.guid)):
         changed.add("datasets")
     if disks is not None and store.replace(DiskRow, disks, disk_key):
         changed.add("disks")
@@ -281,6 +278,9 @@ FILMS = Message("The folder {full_name}: {preset_title}.", full_name="tank/films
 CREATE = Message("Create {full_name}", full_name="tank/films")
 
 
+BACKUP_JOBS = ("run-backup", "send-backup", "verify-backup", "check-backup-keys", "drill-backup", "drill-remote")
+
+
 def job(**changes: Any) -> Job:
     """Made up: a job's row, not planned from anything."""
     made = {
@@ -293,7 +293,9 @@ def job(**changes: Any) -> Job:
         "created_by": "admin",
     }  # fmt: skip
     values = {**made, **changes}
-    return Job.objects.create(**{"said": said_in(values["title"], values["plan"], values.get("text", "")), **values})
+    said, fields = said_in(values["title"], values["plan"], values.get("text", "")), json.loads(values["operation"])
+    backup = fields.get("key", "") if fields.get("kind", values["kind"]) in BACKUP_JOBS else ""
+    return Job.objects.create(**{"said": said, "backup": backup, **values})
 
 
 def replacement(key: str = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001") -> Replacement:

@@ -26,8 +26,9 @@ from tests.web.routes import ROUTES, TANK, VAULT
 from web.backups import status
 from web.inventory import store
 from web.inventory.box import read_box
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import Row, strict_about
-from web.inventory.models import BoxRow, CachingRow, DatasetRow, DiskRow, PolicyRow, PoolRow, ServiceRow
+from web.inventory.models import BoxRow, CachingRow, DiskRow, PolicyRow, PoolRow, ServiceRow
 from web.pools import growth
 from web.snapshots.cleanup import read_cleanup
 

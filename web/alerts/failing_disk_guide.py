@@ -130,7 +130,7 @@ def safety_text(member: tuple[Pool, Vdev] | None) -> str:
 def last_wipe(path: str, since: datetime) -> datetime | None:
     """When the disk was last fully erased since the alert began."""
     jobs = Job.objects.filter(kind="erase-disk", subject=path, state=Job.State.DONE, created__gte=since)
-    return next((job.finished for job in jobs.only("operation", "finished") if '"full"' in job.operation), None)
+    return next((job.finished for job in jobs.only("operation", "finished") if job.fields.get("how") == "full"), None)
 
 
 def guide_steps(here: Standing) -> Iterator[GuideStep]:

@@ -14,8 +14,9 @@ from appliance.facts.datasets import Dataset
 from appliance.facts.receiver import Receiver
 from appliance.pools import fullness
 from web.backups import status
+from web.inventory.dataset_models import DatasetRow, SnapshotReading
 from web.inventory.fact_row import readable_facts
-from web.inventory.models import DatasetRow, ReceiverRow, SnapshotReading
+from web.inventory.models import ReceiverRow
 
 
 class ReceivedCopy(msgspec.Struct, frozen=True):

@@ -15,8 +15,9 @@ from appliance.errors import Refused
 from appliance.facts.remote import Remote, fingerprint_of
 from web import live
 from web.backups.remote_forms import AddRemoteForm
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import readable_facts
-from web.inventory.models import DatasetRow, RemoteRow
+from web.inventory.models import RemoteRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.jobs.refusals import add_reasons, refusals_lead_to
@@ -73,7 +74,7 @@ def show_remote(request: HttpRequest, key: str) -> HttpResponse:
     def build() -> dict[str, object]:
         remote = find_remote(key)
         state, word = state_of(remote)
-        folders = readable_facts(DatasetRow.objects.filter(facts__contains=key).order_by("name"))
+        folders = readable_facts(DatasetRow.objects.filter(backup_source="local").order_by("name"))
         job = Job.objects.filter(kind__in=KINDS_OF_JOBS, subject=key).defer("plan", "log").order_by("-created").first()
         return {
             "remote": remote,

@@ -29,8 +29,8 @@ from appliance.facts.datasets import Dataset
 from web import live
 from web.backups import status
 from web.forms_common import with_free_space
+from web.inventory.dataset_models import DatasetRow, SnapshotRow
 from web.inventory.fact_row import strict_about
-from web.inventory.models import DatasetRow, SnapshotRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons, refusals_lead_to, validation_error
 from web.system.templatetags.formatting import date

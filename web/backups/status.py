@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -24,13 +23,13 @@ from appliance.facts.datasets import Dataset
 from appliance.facts.remote import Remote
 from web.backups.models import BackupRecord
 from web.backups.proof import Checkable, Proof, Received, checkable, newer_keys, parse_proof
+from web.inventory.dataset_models import DatasetRow, SnapshotRow
 from web.inventory.fact_row import LookUp, facts_of, look_up_or_none, look_up_strictly, readable_facts
-from web.inventory.models import DatasetRow, DiskRow, PoolRow, RemoteRow, SnapshotRow
+from web.inventory.models import DiskRow, PoolRow, RemoteRow
 from web.jobs.models import Job
 
 NAMES = f"{snapshot_names.PREFIX}{snapshot_names.BACKUP}-"
 AT_ONCE = 500
-SET_HERE = '"backup_source":"local"'  # in the facts of a dataset with tasks of its own
 NOTHING_KNOWN = Checkable()
 CLOCK_TOLERANCE = timedelta(minutes=10)  # a clock that is set back by so little was not wrong
 AGE_UNKNOWN = datetime.fromtimestamp(0, UTC)
@@ -241,7 +240,7 @@ def read_facts(look_up: LookUp = look_up_strictly) -> Facts:
 
 def read_all(now: datetime | None = None) -> list[BackupStatus]:
     """Every task of every folder; one query where there is none."""
-    if not DatasetRow.objects.filter(facts__contains=SET_HERE).exists():
+    if not DatasetRow.objects.filter(backup_source="local").exists():
         return []
     return read_statuses(read_facts(), now)
 
@@ -343,7 +342,7 @@ def plugged_pools() -> dict[int, str]:
     """The guid and name of each pool that is on a disk of this box and not in use."""
     return {
         int(use.identity): use.pool
-        for disk in readable_facts(DiskRow.objects.filter(facts__contains='"kind":"exported"'))
+        for disk in readable_facts(DiskRow.objects.all())
         for use in disk.uses
         if use.kind == "exported" and use.identity.isdecimal()
     }
@@ -358,7 +357,7 @@ def latest_jobs() -> dict[tuple[str, str], Job]:
     )
     found: dict[tuple[str, str], Job] = {}
     for row in rows:
-        found.setdefault((row.subject, str(json.loads(row.operation).get("key", ""))), row)
+        found.setdefault((row.subject, row.backup), row)
     return found
 
 
@@ -391,7 +390,7 @@ def backups_holding(dataset: Dataset) -> list[BackupStatus]:
     """The backups that hold a folder: its own, and those of folders above it with all below. One query where there is none."""
     parts = dataset.name.split("/")
     names = ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
-    if not DatasetRow.objects.filter(name__in=names, facts__contains=SET_HERE).exists():
+    if not DatasetRow.objects.filter(name__in=names, backup_source="local").exists():
         return []
     return [
         one

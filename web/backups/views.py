@@ -27,8 +27,8 @@ from web import live
 from web.backups import proof, recovery, status
 from web.backups.forms import BackupForm, pool_choices, remote_choices
 from web.backups.status import BackupStatus
+from web.inventory.dataset_models import DatasetRow, SnapshotRow
 from web.inventory.fact_row import OddRows, look_up_or_none, readable_rows, strict_about
-from web.inventory.models import DatasetRow, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.jobs.refusals import add_reasons, refusals_lead_to
@@ -133,8 +133,8 @@ def show_backup(request: HttpRequest, key: str, task: str) -> HttpResponse:
 
 def latest_test(one: BackupStatus) -> Job | None:
     """The latest test of a restore, while it runs or where it failed."""
-    tests = Job.objects.filter(kind__in=proof.DRILL_KINDS, subject=one.dataset.name)
-    job = tests.filter(operation__contains=f'"{one.task.key}"').order_by("-created").first()
+    tests = Job.objects.filter(kind__in=proof.DRILL_KINDS, subject=one.dataset.name, backup=one.task.key)
+    job = tests.order_by("-created").first()
     return job if job and job.state != Job.State.DONE else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import msgspec
-from django.db.models import Q, prefetch_related_objects
+from django.db.models import prefetch_related_objects
 from django.utils import timezone
 from django.utils.translation import gettext
 from msgspec.structs import fields
@@ -57,18 +57,17 @@ def find_loopback(row: ClientRunRow) -> LoopbackFigures:
     """
     end = row.finished or timezone.now()
     around = CaseRow.objects.filter(
-        # What is stored is compared as text first, so that few of the cases of two months have to be read.
-        Q(spec__contains='"workload":"seq-write"') | Q(spec__contains='"workload":"seq-read"'),
+        workload__in=("seq-write", "seq-read"),
+        pool=row.pool,
         state=CaseRow.State.DONE,
         finished__gt=end - RECENT,
         finished__lt=end + SHORTLY,
-        spec__contains='"where":"dataset"',
     )
     known = ((one.case, one) for one in around)
     usual = [
         (case, one)
         for case, one in known
-        if case.pool == row.pool and case.protocol in {"", row.protocol} and has_share_settings(case)
+        if case.where == "dataset" and case.protocol in {"", row.protocol} and has_share_settings(case)
     ]
     nearest = sorted(usual, key=lambda pair: abs((pair[1].finished or end) - end))[:MOST_CASES]
     prefetch_related_objects([one for _case, one in nearest], "results")

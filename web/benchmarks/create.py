@@ -20,7 +20,13 @@ def store_sweep(sweep: Sweep, *, title: str, preset: str, pk: str, user: str) ->
         with transaction.atomic():
             row.save(force_insert=True)
             CaseRow.objects.bulk_create(
-                CaseRow(sweep=row, number=number, spec=msgspec.json.encode(case).decode())
+                CaseRow(
+                    sweep=row,
+                    number=number,
+                    spec=msgspec.json.encode(case).decode(),
+                    workload=case.workload,
+                    pool=case.pool,
+                )
                 for number, case in enumerate(sweep.build_cases())
             )
     except IntegrityError:

@@ -99,6 +99,8 @@ class CaseRow(RowWithMessages):
     sweep = models.ForeignKey(SweepRow, on_delete=models.CASCADE, related_name="cases")
     number = models.PositiveSmallIntegerField()
     spec = models.TextField()
+    workload = models.CharField(max_length=20, default="")  # as in the case, and so the next
+    pool = models.CharField(max_length=255, default="")
     state = models.CharField(max_length=10, choices=State, default=State.WAITING)
     job = models.UUIDField(null=True)
     token = models.CharField(max_length=12, default="")

@@ -20,8 +20,8 @@ from appliance.operation import Operation
 from web import live
 from web.datasets import actions
 from web.datasets.forms import RenameForm, SpaceQuotaForm
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import readable_rows
-from web.inventory.models import DatasetRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons, refusals_lead_to, review_act
 
@@ -48,9 +48,7 @@ def rename_folder(request: HttpRequest, key: str) -> HttpResponse:
     parent, _slash, name = dataset.name.rpartition("/")
     parents = [
         found.name
-        for found in DatasetRow.objects.filter(pool=dataset.pool, facts__contains='"kind":"filesystem"').order_by(
-            "name"
-        )[:1000]
+        for found in DatasetRow.objects.filter(pool=dataset.pool, type="filesystem").order_by("name")[:1000]
         if not f"{found.name}/".startswith(f"{dataset.name}/")
     ]
     form = RenameForm(

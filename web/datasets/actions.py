@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import msgspec
-from django.db.models import F, Q, QuerySet, Value
-from django.db.models.functions import Concat
+from django.db.models import F, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -23,7 +22,8 @@ from appliance.facts.datasets import Dataset, DatasetDetail
 from appliance.operation import Operation
 from web.datasets import space_bar
 from web.inventory import store
-from web.inventory.models import DatasetDetailRow, DatasetRow, Source
+from web.inventory.dataset_models import DatasetDetailRow, DatasetRow
+from web.inventory.models import Source
 from web.jobs import confirm, queue
 
 FRESH = timedelta(seconds=10)
@@ -48,10 +48,7 @@ def locked_roots() -> QuerySet[DatasetRow]:
 
     Not the copies of backups that are sent encrypted: those are always locked, and nobody works with them.
     """
-    own = Concat(Value('"encryption_root":"'), F("name"), Value('"'))
-    return DatasetRow.objects.filter(
-        Q(facts__contains='"key_status":"unavailable"') & Q(facts__contains='"copy_of":""') & Q(facts__contains=own)
-    ).order_by("name")
+    return DatasetRow.objects.filter(locked=True, is_copy=False, encryption_root=F("name")).order_by("name")
 
 
 def list_actions(key: str, dataset: Dataset) -> Iterator[ActionLink]:

@@ -16,7 +16,7 @@ from appliance.datasets.encryption.unlock import UnlockAll
 from appliance.facts.datasets import Dataset
 from appliance.operation import Operation
 from web.datasets import actions
-from web.inventory.models import DatasetRow
+from web.inventory.dataset_models import DatasetRow
 from web.jobs.refusals import review_act, review_or_refusal
 
 ACTS: dict[str, Callable[..., Operation]] = {

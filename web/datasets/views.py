@@ -19,8 +19,9 @@ from web import live
 from web.backups import status
 from web.datasets import actions
 from web.datasets.forms import FolderForm
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import readable_facts, readable_rows
-from web.inventory.models import AccountRow, DatasetRow, GroupRow
+from web.inventory.models import AccountRow, GroupRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.jobs.refusals import add_reasons
@@ -61,7 +62,7 @@ def build_folders(rows: list[DatasetRow], box: BoxAddress | None = None, *, fail
 
 
 def list_filesystems() -> QuerySet[DatasetRow]:
-    return DatasetRow.objects.filter(facts__contains='"kind":"filesystem"').order_by("name")
+    return DatasetRow.objects.filter(type="filesystem").order_by("name")
 
 
 @require_GET

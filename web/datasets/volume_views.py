@@ -25,8 +25,9 @@ from web import live
 from web.datasets import actions
 from web.datasets.forms import GrowForm, VolumeForm
 from web.datasets.views import list_filesystems
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import readable_facts, readable_rows
-from web.inventory.models import DatasetRow, PoolRow
+from web.inventory.models import PoolRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons
 
@@ -59,7 +60,7 @@ def list_volumes(request: HttpRequest) -> HttpResponse:
     """The list of all volumes."""
 
     def build() -> dict[str, object]:
-        found = DatasetRow.objects.filter(facts__contains='"kind":"volume"').order_by("name")
+        found = DatasetRow.objects.filter(type="volume").order_by("name")
         page = Paginator(found, PAGE).get_page(request.GET.get("page"))
         return {"page": page, "volumes": readable_rows(page), "pools": DatasetRow.objects.exists()}
 

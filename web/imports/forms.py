@@ -16,8 +16,8 @@ from appliance.facts.datasets import Dataset
 from appliance.imports.set_up import AddImport
 from appliance.imports.settings import LONGEST_PATH, check_owners, check_path, check_share_path
 from appliance.imports.sources import SOURCES
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import readable_facts
-from web.inventory.models import DatasetRow
 from web.jobs.refusals import add_reasons, validation_error
 from web.translation import lazy_text
 

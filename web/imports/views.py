@@ -20,8 +20,9 @@ from appliance.imports.set_up import ConfirmImportKey, RemoveImport
 from appliance.imports.try_import import TestImport
 from web import agent, live
 from web.imports.forms import FORMS, KINDS
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import readable_facts
-from web.inventory.models import DatasetRow, ImportRow, Progress
+from web.inventory.models import ImportRow, Progress
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.jobs.refusals import add_reasons, refusals_lead_to

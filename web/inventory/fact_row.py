@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -71,12 +71,14 @@ class OddRow(Refused, ValueError):
 
 
 class Row(models.Model):
-    """A fact under its identity. ``kind`` is the struct that ``facts`` decodes to."""
+    """A fact under its identity. ``kind`` is the struct that ``facts`` decodes to; ``columns`` are those that are made from
+    the fact whenever it is stored, for queries: the text of ``facts`` is searched for what people type alone."""
 
     key = models.CharField(max_length=300, primary_key=True)
     name = models.CharField(max_length=300, db_index=True)
     facts = models.TextField()
     kind: ClassVar[type]
+    columns: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
 
     class Meta:
         abstract = True

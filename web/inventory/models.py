@@ -5,12 +5,11 @@ Each row keeps the whole fact as JSON (``facts``) beside the few columns that pa
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.db import models
 
 from appliance.facts import box, sharing
-from appliance.facts.datasets import Bookmark, Dataset, DatasetDetail, Snapshot
 from appliance.facts.file_import import FileImport
 from appliance.facts.importable import Importable
 from appliance.facts.receiver import Receiver
@@ -22,6 +21,7 @@ from appliance.shares.drift import detect
 from appliance.shares.iscsi.divergence import TargetEdit
 from appliance.shares.troubleshoot import diagnose
 from appliance.system.box_info import BoxInfo
+from web.inventory import dataset_models  # noqa: F401 (Django looks for models here)
 from web.inventory.fact_row import Row, RowWithSaidFacts
 from web.said import RowWithMessages
 
@@ -37,13 +37,6 @@ class PropertiesRow(Row):
     """What is set on a pool. ``key`` is the pool's guid."""
 
     kind = box.PoolProperties
-
-
-class DatasetRow(Row):
-    """``key`` is the dataset's guid."""
-
-    kind = Dataset
-    pool = models.CharField(max_length=255, db_index=True)
 
 
 class DiskRow(RowWithMessages, RowWithSaidFacts):
@@ -112,102 +105,10 @@ class DetailRow(Row):
     kind = box.PoolDetail
 
 
-class DatasetDetailRow(Row):
-    """What is read of a dataset when somebody looks closer. ``key`` is its guid."""
-
-    kind = DatasetDetail
-
-
 class SessionRow(Row):
     """Who has a share open. ``key`` is all of it."""
 
     kind = sharing.Session
-
-
-class DatasetRelated(models.Model):
-    """A moment of a dataset that has a name and a guid; ``mark`` stands between the dataset's name and its own."""
-
-    mark: ClassVar[str]
-    dataset_key = models.CharField(max_length=20)
-    dataset = models.CharField(max_length=255)
-    short = models.CharField(max_length=255)
-    guid = models.CharField(max_length=20)
-    txg = models.PositiveBigIntegerField()
-    created = models.DateTimeField()
-
-    class Meta:
-        abstract = True
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def name(self) -> str:
-        return f"{self.dataset}{self.mark}{self.short}"
-
-
-class SnapshotRow(DatasetRelated):
-    """A snapshot. Not a ``Row``: there are a hundred thousand of them, so each column stands once and pages read an index.
-
-    A snapshot keeps its guid when it is sent, so two datasets may have the same one.
-    """
-
-    mark = "@"
-    used = models.PositiveBigIntegerField(default=0)
-    referenced = models.PositiveBigIntegerField(default=0)
-    written = models.PositiveBigIntegerField(default=0)
-    holds = models.PositiveIntegerField(default=0)
-    clones = models.TextField(default="")
-    run = models.CharField(max_length=36, default="")
-    note = models.CharField(max_length=1000, default="")
-
-    class Meta:
-        constraints = (models.UniqueConstraint(fields=["dataset_key", "guid"], name="snapshot_once"),)
-        indexes = (
-            models.Index(fields=["dataset_key", "created", "id"], name="snapshots_of_dataset"),
-            models.Index(fields=["created", "id"], name="snapshots_of_all"),
-            models.Index(fields=["dataset"], name="snapshots_by_name"),
-            models.Index(fields=["short", "id"], name="snapshots_by_short"),
-            models.Index(fields=["used", "id"], name="snapshots_by_size"),
-            models.Index(fields=["created", "id"], condition=~models.Q(run=""), name="snapshots_of_policies"),
-            models.Index(fields=["created", "id"], condition=models.Q(run=""), name="snapshots_by_hand"),
-            models.Index(fields=["created", "id"], condition=models.Q(holds__gt=0), name="snapshots_held"),
-        )
-
-    @property
-    def fact(self) -> Snapshot:
-        return Snapshot(
-            name=self.name, guid=int(self.guid), txg=self.txg, created=self.created, used=self.used, referenced=self.referenced,
-            written=self.written, holds=self.holds, clones=tuple(filter(None, self.clones.split(","))), run=self.run, note=self.note,
-        )  # fmt: skip
-
-
-class BookmarkRow(DatasetRelated):
-    """A bookmark. ``guid`` is that of its snapshot: there may be several of one."""
-
-    mark = "#"
-
-    class Meta:
-        constraints = (models.UniqueConstraint(fields=["dataset_key", "short"], name="bookmark_once"),)
-        indexes = (models.Index(fields=["dataset"], name="bookmarks_by_name"),)
-
-    @property
-    def fact(self) -> Bookmark:
-        return Bookmark(name=self.name, guid=int(self.guid), txg=self.txg, created=self.created)
-
-
-class SnapshotReading(models.Model):
-    """How a dataset's snapshots stood when they were last read. ``stamp`` is what moves when they change."""
-
-    dataset_key = models.CharField(max_length=20, primary_key=True)
-    dataset = models.CharField(max_length=255)
-    stamp = models.CharField(max_length=80, default="")
-    at = models.DateTimeField(db_index=True)
-    count = models.PositiveIntegerField(default=0)
-    used = models.PositiveBigIntegerField(default=0)
-
-    def __str__(self) -> str:
-        return self.dataset
 
 
 class SeenRow(RowWithMessages, Row):

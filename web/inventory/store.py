@@ -22,6 +22,7 @@ from appliance.facts.sharing import SmbPolicy
 from appliance.message import PlainText
 from appliance.operation import Operation
 from web import agent
+from web.inventory.dataset_models import BookmarkRow, DatasetDetailRow, DatasetRow, SnapshotRow
 from web.inventory.fact_row import (
     LookUp,
     OddRow,
@@ -34,9 +35,6 @@ from web.inventory.fact_row import (
 )
 from web.inventory.models import (
     AccountRow,
-    BookmarkRow,
-    DatasetDetailRow,
-    DatasetRow,
     DetailRow,
     DiskRow,
     GroupRow,
@@ -49,7 +47,6 @@ from web.inventory.models import (
     RemoteRow,
     SessionRow,
     ShareRow,
-    SnapshotRow,
     Source,
 )
 from web.said import said_in
@@ -58,7 +55,9 @@ SECONDS_TO_READ = 90
 
 
 def replace(model: type[Row], found: Iterable[Any], key: Callable[[Any], str], **columns: Callable[[Any], Any]) -> bool:
-    """Make the table say exactly what was found, touching only rows that differ; whether anything did."""
+    """Make the table say exactly what was found, touching only rows that differ; whether anything did. ``columns``: further
+    ones beside those of the model."""
+    made = {**model.columns, **columns}
     wanted: dict[str, Row] = {}
     said = ["said_of_facts"] if issubclass(model, RowWithSaidFacts) else []
     for fact in found:
@@ -70,7 +69,7 @@ def replace(model: type[Row], found: Iterable[Any], key: Callable[[Any], str], *
         )
         if isinstance(row, RowWithSaidFacts):
             row.said_of_facts = plain.said
-        for column, value in columns.items():
+        for column, value in made.items():
             setattr(row, column, value(fact))
         wanted[row.key] = row
     table = model._default_manager.using("inventory")
@@ -83,7 +82,7 @@ def replace(model: type[Row], found: Iterable[Any], key: Callable[[Any], str], *
                 changed,
                 update_conflicts=True,
                 unique_fields=["key"],
-                update_fields=["name", "facts", *said, *columns],
+                update_fields=["name", "facts", *said, *made],
                 batch_size=500,
             )
         for start in range(0, len(gone_list := sorted(gone)), 500):

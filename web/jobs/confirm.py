@@ -107,6 +107,7 @@ def row_of(operation: Operation, plan: Plan, job: uuid.UUID, user: str) -> Job:
         title=title,
         subject=operation.subject,
         operation=as_json(operation),
+        backup=operation.backup,
         digest=plan.digest(),
         plan=stored,
         said=said_in(title, stored),

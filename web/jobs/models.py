@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import Any
 
@@ -54,6 +55,7 @@ class Job(RowWithMessages):
     title = models.CharField(max_length=300)
     subject = models.CharField(max_length=300, db_index=True)
     operation = models.TextField()
+    backup = models.CharField(max_length=20, default="")  # the key of the backup that it works on
     digest = models.CharField(max_length=64)
     plan_seen = models.BooleanField(default=True)  # a person has confirmed this very plan, so no other one may run
     plan = models.JSONField(default=dict)
@@ -74,6 +76,12 @@ class Job(RowWithMessages):
 
     def __str__(self) -> str:
         return self.title
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What its operation says, by field, as JSON."""
+        found: dict[str, Any] = json.loads(self.operation)
+        return found
 
     @property
     def open(self) -> bool:

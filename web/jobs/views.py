@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -27,7 +25,8 @@ from appliance.users.share_folder import ShareFolder
 from web import live
 from web.accounts import proof
 from web.inventory import store
-from web.inventory.models import DatasetRow, Progress
+from web.inventory.dataset_models import DatasetRow
+from web.inventory.models import Progress
 from web.jobs import confirm, operation_ui
 from web.jobs.models import Job
 from web.jobs.refusals import refusal_page
@@ -155,7 +154,7 @@ def show_job(request: HttpRequest, pk: str) -> HttpResponse:
     def build() -> dict[str, object]:
         row = get_object_or_404(Job, pk=pk)
         away = operation_ui.away_by(row.kind)
-        going = bool(away) and row.state == Job.State.DONE and json.loads(row.operation).get("boot") == clock.boot_id()
+        going = bool(away) and row.state == Job.State.DONE and row.fields.get("boot") == clock.boot_id()
         return {
             "job": row,
             "away": away,

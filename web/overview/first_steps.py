@@ -11,7 +11,8 @@ from django.views.decorators.http import require_POST
 from web.alerts.models import MailSettings, Message, SelfTestPlan
 from web.backups import recovery
 from web.inventory import store
-from web.inventory.models import AccountRow, DatasetRow
+from web.inventory.dataset_models import DatasetRow
+from web.inventory.models import AccountRow
 from web.overview.models import DismissedStep
 from web.translation import lazy_text
 
@@ -103,8 +104,8 @@ def open_steps(*, pools: bool, shared: bool, heard: bool) -> list[FirstStep]:
         "pool": pools,
         "folder": shared,
         "user": AccountRow.objects.exists(),
-        "snapshots": DatasetRow.objects.filter(facts__contains='"policy_source":"local"').exists(),
-        "backup": DatasetRow.objects.filter(facts__contains='"backup_source":"local"').exists(),
+        "snapshots": DatasetRow.objects.filter(policy_source="local").exists(),
+        "backup": DatasetRow.objects.filter(backup_source="local").exists(),
         "recovery": not recovery.is_missing(),
         "notifications": heard,
         "self-tests": (plan.short, plan.long) != ("never", "never"),

@@ -17,7 +17,8 @@ from web import live
 from web.alerts.models import Alert
 from web.datasets.views import Folder, build_folders
 from web.inventory.box import Box, read_box
-from web.inventory.models import Activity, DatasetRow, Progress
+from web.inventory.dataset_models import DatasetRow
+from web.inventory.models import Activity, Progress
 from web.inventory.pool_cards import PoolCard
 from web.jobs.models import Job
 from web.overview import first_steps, right_now
@@ -133,7 +134,7 @@ def collect_attention(
 
 def shared_folders(request: HttpRequest) -> list[tuple[Folder, str]]:
     """Folders that are shared, or that are being shared, each with its address for the computer that asks."""
-    rows = DatasetRow.objects.filter(facts__contains='"share_source":"local"').order_by("name")[:100]
+    rows = DatasetRow.objects.filter(share_source="local").order_by("name")[:100]
     found = [folder for folder in build_folders(list(rows), BoxAddress(box_host())) if folder.shared]
     return [(folder, folder.address_for(request.headers.get("User-Agent", ""))) for folder in found[:SHOWN]]
 

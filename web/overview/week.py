@@ -13,7 +13,7 @@ from django.utils.translation import gettext, ngettext
 
 from appliance.formatting import capitalize_opening
 from web.alerts.models import Alert
-from web.inventory.models import SnapshotRow
+from web.inventory.dataset_models import SnapshotRow
 from web.jobs.models import AUTOMATIC, BY_SCHEDULE, Job
 from web.pools.models import WorkReport
 from web.system.templatetags.formatting import job_state

@@ -20,8 +20,8 @@ from appliance.zfs.vdev_tree import Place
 from web.disks.models import Replacement
 from web.inventory.bays import Bay, device_label, read_known_bays
 from web.inventory.box import Box
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import readable_facts
-from web.inventory.models import DatasetRow
 from web.pools import new_disk
 from web.pools.topology import act_url, box_facts, replace_url
 from web.translation import text_of
@@ -144,7 +144,7 @@ def suspended_advice(pool: Pool, facts: Facts, device_name: Callable[[Vdev], str
     has_too_few = any(
         clear_errors.has_too_few_disks(group, facts) for group in pool.vdevs if group.role not in {"spare", "cache"}
     )
-    copies = DatasetRow.objects.filter(name__startswith=f"{pool.name}/", facts__contains='"copy_of":"{')
+    copies = DatasetRow.objects.filter(name__startswith=f"{pool.name}/", is_copy=True)
     if clear_errors.holds_raw_copies(pool, replace(facts, datasets=tuple(readable_facts(copies)))):
         yield Advice(
             "failed",

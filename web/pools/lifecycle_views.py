@@ -21,8 +21,9 @@ from appliance.rehearsal.rehearse import CleanUpRehearsal
 from appliance.shares.approve import ApproveShares, is_offered
 from appliance.shares.settings import ShareSetting, setting_of
 from web.inventory import store
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import first_fact, readable_facts
-from web.inventory.models import DatasetRow, DetailRow, PoolRow, ShareRow
+from web.inventory.models import DetailRow, PoolRow, ShareRow
 from web.jobs import queue
 from web.jobs.refusals import review_act
 from web.shares.switches import DETAILS
@@ -68,7 +69,7 @@ class ShareOffer(msgspec.Struct, frozen=True):
 def share_offers(pool: Pool) -> list[ShareOffer]:
     """Shares that are stored with the folders of a pool but not served; two queries."""
     served = {(share.protocol, share.path) for share in readable_facts(ShareRow.objects.all())}
-    rows = DatasetRow.objects.filter(pool=pool.name, facts__regex='"share_source":"(local|received)"')
+    rows = DatasetRow.objects.filter(pool=pool.name, share_source__in=("local", "received"))
     settings = [(fact, setting_of(fact)) for fact in readable_facts(rows.order_by("name")[:50])]
     return [
         ShareOffer(dataset, setting)

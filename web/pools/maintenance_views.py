@@ -27,8 +27,9 @@ from appliance.pools.trim import StartTrim, StopTrim
 from web import live
 from web.forms_common import HOURS
 from web.inventory import store
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import readable_facts
-from web.inventory.models import Activity, DatasetRow, DiskRow, PoolRow, PropertiesRow
+from web.inventory.models import Activity, DiskRow, PoolRow, PropertiesRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.jobs.refusals import refusals_lead_to, validation_error

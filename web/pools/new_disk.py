@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 
 from appliance.facts import vdev_state
@@ -96,7 +95,7 @@ def jobs_of(case: Replacement, *new: int) -> Iterator[Job]:
 def operation_fields(job: Job) -> dict[str, object]:
     """The fields of a job's operation; none where they cannot be read, as an older version may have left them."""
     try:
-        found = json.loads(job.operation)
+        found = job.fields
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

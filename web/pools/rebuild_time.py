@@ -11,8 +11,8 @@ from appliance.pools.rebuild_estimate import PastWork, RebuildEstimate, estimate
 from appliance.rehearsal.result import read_result
 from appliance.zfs import vdev_tree
 from web.inventory.box import Box
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import readable_facts
-from web.inventory.models import DatasetRow
 from web.pools.models import WorkReport
 
 MOST_REPORTS = 50

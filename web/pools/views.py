@@ -17,8 +17,8 @@ from web import live
 from web.alerts import pool_usage
 from web.datasets import actions
 from web.inventory.box import Box, read_box
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import readable_facts
-from web.inventory.models import DatasetRow
 from web.inventory.pool_cards import PoolCard
 from web.jobs import confirm
 from web.jobs.refusals import refusals_lead_to

@@ -15,8 +15,9 @@ from appliance.shares.iscsi.part import device_of, place_of
 from appliance.shares.settings import CALLED
 from web.guide.chapters import CHAPTERS
 from web.inventory.bays import list_bays, read_known_bays
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import Row, look_up_or_none, readable_facts, readable_rows
-from web.inventory.models import AccountRow, DatasetRow, DiskRow, GroupRow, PoolRow, ShareRow
+from web.inventory.models import AccountRow, DiskRow, GroupRow, PoolRow, ShareRow
 from web.system.glossary import GLOSSARY
 from web.translation import lazy_text
 
@@ -267,10 +268,8 @@ def named(rows: QuerySet[Row], tokens: list[str]) -> Iterable[Row]:
 def share_entries(tokens: list[str]) -> Iterator[Entry]:
     """The shares; each leads to the page of its folder."""
     shares = readable_facts(named(ShareRow.objects.all(), tokens))
-    served = Q(pk__in=())
-    for path in {share.path for share in shares}:
-        served |= Q(facts__contains=f'"mountpoint":{msgspec.json.encode(path).decode()}')
-        served |= Q(name=path.removeprefix(device_of("")))
+    paths = {share.path for share in shares}
+    served = Q(mountpoint__in=paths) | Q(name__in={path.removeprefix(device_of("")) for path in paths})
     folders = {place_of(fact): row.key for row, fact in readable_rows(DatasetRow.objects.filter(served))}
     for share in shares:
         if key := folders.get(share.path):

@@ -21,8 +21,9 @@ from appliance.shares.iscsi.differences import explain_difference
 from appliance.shares.iscsi.divergence import TargetEdit
 from appliance.shares.settings import SPOKEN
 from web import live
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import readable_facts
-from web.inventory.models import DatasetRow, EditRow, TargetEditRow
+from web.inventory.models import EditRow, TargetEditRow
 from web.jobs import confirm
 from web.jobs.refusals import refusal_page
 

@@ -17,7 +17,7 @@ from appliance.shares.iscsi import diagnose
 from appliance.shares.iscsi.targets import volume_part
 from appliance.shares.troubleshoot.diagnose import Check
 from web import agent, live
-from web.inventory.models import DatasetRow
+from web.inventory.dataset_models import DatasetRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons, refusal_page
 from web.shares.iscsi_form import IscsiForm

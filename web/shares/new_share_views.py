@@ -10,7 +10,7 @@ from appliance.errors import Refused
 from appliance.facts.datasets import Dataset
 from appliance.shares.settings import setting_of
 from web.inventory import store
-from web.inventory.models import DatasetRow
+from web.inventory.dataset_models import DatasetRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons
 from web.shares.new_share_form import NewShareForm, network_of

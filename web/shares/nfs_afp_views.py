@@ -15,8 +15,9 @@ from appliance.shares.troubleshoot import diagnose
 from appliance.system.accounts import people_number
 from web import live
 from web.inventory import store
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import first_fact
-from web.inventory.models import DatasetRow, SeenRow
+from web.inventory.models import SeenRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons
 from web.shares import switches, troubleshoot_views

@@ -15,7 +15,8 @@ from appliance.shares.set_share import SetShare
 from appliance.shares.settings import Protocol, ShareSetting, setting_of
 from web import live
 from web.inventory import store
-from web.inventory.models import AccountRow, DatasetRow
+from web.inventory.dataset_models import DatasetRow
+from web.inventory.models import AccountRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons, refusal_page
 from web.shares import switches

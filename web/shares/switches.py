@@ -161,8 +161,9 @@ def new_share_link(key: str) -> str:
 
 def is_about(job: Job, protocol: Protocol) -> bool:
     """Whether a job turns that switch: of one protocol, or of the form that shares a folder over several."""
-    mark = f'"{protocol}":{{' if job.kind == "share-folder" else f'"protocol":"{protocol}"'
-    return mark in job.operation
+    if job.kind == "share-folder":
+        return job.fields.get(protocol) is not None
+    return bool(job.fields.get("protocol") == protocol)
 
 
 def read_failed() -> dict[tuple[str, str], Job]:

@@ -22,7 +22,8 @@ from appliance.shares.troubleshoot import diagnose
 from appliance.shares.troubleshoot.fixes import OpenTopFolder, RepublishShare
 from appliance.system.accounts import people_number
 from web import live
-from web.inventory.models import AccountRow, DatasetRow, SeenRow
+from web.inventory.dataset_models import DatasetRow
+from web.inventory.models import AccountRow, SeenRow
 from web.jobs import confirm, queue
 from web.jobs.refusals import refusal_page
 from web.shares import switches

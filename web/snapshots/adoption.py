@@ -19,7 +19,7 @@ from appliance.facts.datasets import Dataset, Snapshot
 from appliance.snapshots import policy as snapshot_policy
 from appliance.snapshots import retention
 from appliance.snapshots.policy import Policy
-from web.inventory.models import SnapshotReading, SnapshotRow
+from web.inventory.dataset_models import SnapshotReading, SnapshotRow
 from web.snapshots import policy_ledger
 from web.snapshots.models import MadeSnapshot, PolicyRun
 

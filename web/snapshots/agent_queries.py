@@ -14,7 +14,7 @@ from appliance.snapshots import space
 from appliance.snapshots.destroy import MOST, DestroySnapshots
 from web import agent
 from web.inventory import store
-from web.inventory.models import SnapshotRow
+from web.inventory.dataset_models import SnapshotRow
 
 SECONDS = 60
 SECONDS_FOR_SPACE = 20

@@ -19,7 +19,7 @@ from appliance.facts.copy_mark import parse_copy_mark
 from appliance.facts.datasets import Dataset
 from appliance.snapshots.browse.restore import RestoreFromSnapshot, original_gone
 from web import agent
-from web.inventory.models import DatasetRow, SnapshotRow
+from web.inventory.dataset_models import DatasetRow, SnapshotRow
 from web.snapshots import diff, file_preview
 from web.snapshots.agent_queries import SECONDS, ask_agent
 from web.snapshots.browse_path import BrowsePath, file_time, path_of, readable_text

@@ -10,7 +10,7 @@ from appliance.snapshots import cleanup, space
 from appliance.snapshots.cleanup import Known
 from appliance.snapshots.space import Pair
 from web import agent
-from web.inventory.models import SnapshotRow
+from web.inventory.dataset_models import SnapshotRow
 from web.snapshots.agent_queries import SECONDS_FOR_SPACE, ask_agent
 
 MOST = 5000  # snapshots that are looked at beside one that cannot be destroyed

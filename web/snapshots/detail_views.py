@@ -21,8 +21,9 @@ from appliance.facts.datasets import Dataset
 from appliance.operation import Operation, kind_of
 from appliance.snapshots.bookmarks import BookmarkSnapshot
 from appliance.snapshots.hold_clone import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot
+from web.inventory.dataset_models import DatasetRow, SnapshotRow
 from web.inventory.fact_row import first_fact
-from web.inventory.models import DatasetRow, PoolRow, SnapshotRow
+from web.inventory.models import PoolRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.jobs.refusals import add_reasons

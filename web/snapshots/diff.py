@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from web import agent
-from web.inventory.models import SnapshotRow
+from web.inventory.dataset_models import SnapshotRow
 from web.snapshots.agent_queries import SECONDS, ask_agent
 from web.snapshots.browse_path import readable_text
 from web.translation import lazy_text

@@ -10,7 +10,7 @@ import msgspec
 from django.db.models import Model, Q, QuerySet
 from django.http import QueryDict
 
-from web.inventory.models import SnapshotRow
+from web.inventory.dataset_models import SnapshotRow
 from web.translation import lazy_text
 
 M = TypeVar("M", bound=Model)

@@ -15,7 +15,7 @@ from appliance.facts.datasets import Dataset
 from appliance.snapshot_names import GRAINS
 from appliance.snapshots import retention
 from appliance.snapshots.policy import Policy, Taken, Wanted
-from web.inventory.models import SnapshotReading, SnapshotRow
+from web.inventory.dataset_models import SnapshotReading, SnapshotRow
 from web.snapshots.models import MadeSnapshot, PolicyRun
 
 

@@ -14,8 +14,8 @@ from appliance.facts.datasets import Dataset
 from appliance.snapshots.browse import listing
 from appliance.snapshots.browse.search import MOST
 from web import agent
+from web.inventory.dataset_models import DatasetRow, SnapshotReading, SnapshotRow
 from web.inventory.fact_row import readable_rows
-from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
 from web.snapshots import paging
 from web.snapshots.agent_queries import SECONDS, ask_agent
 from web.snapshots.browse_path import file_time, readable_text

@@ -16,8 +16,8 @@ from appliance.snapshots import space
 from appliance.snapshots.hold_clone import hold_text
 from appliance.snapshots.policy import WORDS
 from appliance.snapshots.space import Pair
+from web.inventory.dataset_models import DatasetRow, SnapshotReading, SnapshotRow
 from web.inventory.fact_row import readable_facts
-from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
 from web.snapshots.models import MadeSnapshot
 from web.translation import lazy_text, text_of
 

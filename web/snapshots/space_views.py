@@ -15,8 +15,8 @@ from appliance.facts.datasets import Dataset
 from appliance.snapshots import policy
 from web import agent
 from web.inventory import store
+from web.inventory.dataset_models import DatasetRow, SnapshotReading, SnapshotRow
 from web.inventory.fact_row import readable_rows
-from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
 from web.snapshots import adoption, paging, policy_ledger, space
 from web.snapshots.agent_queries import SECONDS, ask_agent, try_agent
 from web.snapshots.views import dataset_of

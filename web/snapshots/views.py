@@ -22,8 +22,8 @@ from appliance.snapshots.policy import USUAL, Policy
 from appliance.snapshots.set_policy import SetSnapshotPolicy
 from appliance.snapshots.take import TakeSnapshot
 from web import live
+from web.inventory.dataset_models import BookmarkRow, DatasetRow, SnapshotReading, SnapshotRow
 from web.inventory.fact_row import facts_of, readable_facts
-from web.inventory.models import BookmarkRow, DatasetRow, SnapshotReading, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.jobs.refusals import add_reasons, refusal_page, refusals_lead_to

@@ -19,7 +19,7 @@ from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.files.posix_acl import Level
-from web.inventory.models import DatasetRow
+from web.inventory.dataset_models import DatasetRow
 from web.jobs import confirm
 from web.users.views import read_user_facts
 

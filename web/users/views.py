@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -23,8 +24,9 @@ from appliance.users.remove import RemoveAccount
 from appliance.users.set_password import SetPassword
 from web import live
 from web.datasets.views import list_filesystems
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import readable_facts, readable_rows
-from web.inventory.models import AccountRow, DatasetRow, GroupRow
+from web.inventory.models import AccountRow, GroupRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.jobs.refusals import add_reasons, refusal_page, review_or_refusal
@@ -95,7 +97,8 @@ def show_user(request: HttpRequest, name: str) -> HttpResponse:
         account: Account = get_object_or_404(AccountRow, name=name).fact
         facts = read_user_facts()
         others = [(user.name, user.called) for user in facts.accounts if user.name != name]
-        named = readable_rows(DatasetRow.objects.filter(facts__contains=f'\\"{name}\\"').order_by("name"))
+        may_name = Q(access_source="local") | ~Q(share_source="none")
+        named = readable_rows(DatasetRow.objects.filter(may_name).order_by("name"))
         folders = [
             (row.key, row.name, MAY[said.people[name]])
             for row, dataset in named

@@ -81,6 +81,10 @@ class DrillRemote(DrillOperation, Operation, tag="drill-remote"):
         tasks.check_key(self.key)
 
     @property
+    def backup(self) -> str:
+        return self.key
+
+    @property
     def title(self) -> str:
         return Message("Test restoring the backup of {dataset} from another computer", dataset=self.dataset)
 

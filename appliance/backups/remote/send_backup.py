@@ -90,6 +90,10 @@ class SendBackup(Operation, tag="send-backup"):
         return cls(dataset=dataset.name, key=task.key, remote=task.remote, moment=moment)
 
     @property
+    def backup(self) -> str:
+        return self.key
+
+    @property
     def title(self) -> str:
         return Message("Back up {dataset} to another computer", dataset=self.dataset)
 

@@ -17,7 +17,8 @@ from tests.web.workers.test_guard import failing, long_enough
 from web.alerts.models import Alert, PoolDay
 from web.disks.models import BayRow
 from web.inventory import stability, store
-from web.inventory.models import DatasetRow, DiskRow, PoolRow, ReceiverRow, ServiceRow
+from web.inventory.dataset_models import DatasetRow
+from web.inventory.models import DiskRow, PoolRow, ReceiverRow, ServiceRow
 from workers import backups, evaluate_alerts, guard, missed_schedules, received_copies
 
 ODD = ["", "{", "[]", "7", '{"name": 7}']

@@ -24,7 +24,8 @@ from tests.web import rows
 from tests.web.backups.test_backups import COPY, PHOTOS, SAFE, box, copied, copy_of, only, photos
 from tests.web.reading import Page
 from web.backups.models import BackupRecord
-from web.inventory.models import Progress, SnapshotRow
+from web.inventory.dataset_models import SnapshotRow
+from web.inventory.models import Progress
 from web.jobs import queue
 from web.jobs.models import BY_SCHEDULE, Job
 from workers import backups

@@ -35,7 +35,7 @@ from web.backups import status
 from web.backups.forms import BackupForm
 from web.backups.models import BackupRecord
 from web.inventory import store
-from web.inventory.models import DatasetRow, SnapshotRow
+from web.inventory.dataset_models import DatasetRow, SnapshotRow
 from web.jobs.models import BY_SCHEDULE, Job
 from workers import backups, collect_snapshots, guard
 

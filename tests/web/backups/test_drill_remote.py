@@ -30,7 +30,8 @@ from tests.web.rows import OTHER_HOST_KEY, REMOTE
 from web.backups import proof
 from web.backups.models import BackupRecord
 from web.inventory import store
-from web.inventory.models import DatasetRow, Progress
+from web.inventory.dataset_models import DatasetRow
+from web.inventory.models import Progress
 from web.jobs.models import BY_SCHEDULE, Job
 from workers import backups
 

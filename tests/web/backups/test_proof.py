@@ -43,7 +43,8 @@ from tests.web.reading import Page
 from web.backups import proof
 from web.backups.models import BackupRecord
 from web.inventory import store
-from web.inventory.models import PoolRow, SnapshotRow
+from web.inventory.dataset_models import SnapshotRow
+from web.inventory.models import PoolRow
 from web.jobs.models import BY_SCHEDULE, Job
 from web.said import said_in
 from workers import backups

@@ -28,7 +28,7 @@ from tests.web import rows
 from tests.web.backups.test_pairing import COPY, LIST, MARK, PAGE, PAIRED, ROOT
 from tests.web.reading import Page
 from web.inventory import store
-from web.inventory.models import SnapshotReading, SnapshotRow
+from web.inventory.dataset_models import SnapshotReading, SnapshotRow
 from web.jobs.models import Job
 from workers import received_copies
 

@@ -271,7 +271,9 @@ def test_run_that_hangs_on_a_stopped_pool_keeps_only_its_own_computer(there):
     stopped = replace(rows.pool_of("gone", 3000, disk(5)), state="SUSPENDED")
     rows.put(pools=[*(one.fact for one in PoolRow.objects.all()), stopped])
     hangs = SendBackup(dataset="gone/films", key="feed5678", remote=there, moment=snapshot_names.format_moment(timezone.now()))  # fmt: skip
-    Job.objects.create(kind="send-backup", subject="gone/films", operation=as_json(hangs), state=Job.State.RUNNING)
+    Job.objects.create(
+        kind="send-backup", subject="gone/films", operation=as_json(hangs), backup=hangs.key, state=Job.State.RUNNING
+    )
     job = backups.start_due_backups()
     assert (job is None) is (there == REMOTE.id)
 

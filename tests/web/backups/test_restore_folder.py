@@ -23,7 +23,7 @@ from tests.web.backups.test_backups import COPY, PHOTOS, TASK, box, copied, copy
 from tests.web.reading import Page
 from web.backups import status
 from web.backups.restore_views import kept_in, operation_of, proposed_place
-from web.inventory.models import SnapshotRow
+from web.inventory.dataset_models import SnapshotRow
 from web.jobs.models import Job
 from workers import backups, collect_snapshots
 

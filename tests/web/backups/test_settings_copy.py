@@ -448,7 +448,7 @@ def test_odd_row_of_another_disk_or_pool_keeps_no_record_from_being_written(web,
 
 def test_pool_whose_own_folder_is_odd_gets_no_record(web, agent):
     """Whether another box calls it its own is not known."""
-    from web.inventory.models import DatasetRow
+    from web.inventory.dataset_models import DatasetRow
 
     put_pool(mark(OTHER, at=AT - 10**6))
     DatasetRow.objects.update(facts="{")

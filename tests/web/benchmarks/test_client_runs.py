@@ -26,7 +26,8 @@ from web.benchmarks.client_models import LONGEST_RUN, MOST_KEPT, VALID, ClientRu
 from web.benchmarks.client_results import find_loopback
 from web.benchmarks.models import CaseRow, ResultRow, SweepRow
 from web.inventory import store
-from web.inventory.models import DatasetRow, ShareRow
+from web.inventory.dataset_models import DatasetRow
+from web.inventory.models import ShareRow
 
 FORM = "/benchmarks/client/"
 State = ClientRunRow.State

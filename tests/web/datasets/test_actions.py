@@ -18,7 +18,7 @@ from tests.web import rows
 from tests.web.reading import Page, assert_nothing_inline, text_of
 from tests.web.system.test_queries import queries
 from web.datasets.actions import list_actions, locked_roots
-from web.inventory.models import DatasetDetailRow, DatasetRow
+from web.inventory.dataset_models import DatasetDetailRow, DatasetRow
 from web.jobs.models import Job
 
 TANK, PHOTOS = dataset("tank"), dataset("tank/photos", used_by_data=2**20, properties={"atime": Property("on", "local"), "compression": Property("lz4", "inherited", "tank")})  # fmt: skip

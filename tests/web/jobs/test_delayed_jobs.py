@@ -20,7 +20,7 @@ from tests.web import rows
 from tests.web.conftest import ADDRESS, PASSWORD
 from tests.web.reading import Page, text_of
 from tests.web.routes import PHOTOS
-from web.inventory.models import SnapshotRow
+from web.inventory.dataset_models import SnapshotRow
 from web.jobs.models import Job
 from workers import evaluate_alerts, run_job
 

@@ -11,7 +11,7 @@ from tests.web import rows
 from tests.web.reading import text_of
 from web.alerts.models import Alert, PoolDay
 from web.inventory import box
-from web.inventory.models import SnapshotRow
+from web.inventory.dataset_models import SnapshotRow
 from web.jobs.models import AUTOMATIC, BY_SCHEDULE, Job
 from web.overview.trends import HEIGHT, WIDTH, draw_trend, pool_trends
 from web.overview.week import MOST, read_week

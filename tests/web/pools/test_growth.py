@@ -24,7 +24,8 @@ from web.alerts.models import Alert, PoolDay
 from web.inventory import store
 from web.inventory.bays import bays_by_key
 from web.inventory.box import read_box
-from web.inventory.models import PoolRow, PropertiesRow, SnapshotRow
+from web.inventory.dataset_models import SnapshotRow
+from web.inventory.models import PoolRow, PropertiesRow
 from web.pools import growth_chart
 from web.pools.growth import full_text
 from web.pools.models import DiskPrice, GrowthPlan, WorkReport

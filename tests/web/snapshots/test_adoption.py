@@ -18,7 +18,7 @@ from appliance.snapshots.set_policy import SetSnapshotPolicy
 from tests.web import rows
 from tests.web.reading import Page, text_of
 from tests.web.snapshots.test_snapshots import ready, run_for, settled, snap
-from web.inventory.models import DatasetRow
+from web.inventory.dataset_models import DatasetRow
 from web.snapshots import adoption
 from web.snapshots.models import MadeSnapshot, PolicyRun
 from workers import collect_snapshots, snapshot_policies, unrecorded_snapshots
@@ -73,7 +73,7 @@ def test_what_another_box_took_is_counted_and_left_alone(web, folder):
 
 
 def test_an_odd_folder_leaves_the_schedules_of_others(web, folder):
-    DatasetRow.objects.create(key="9", name="tank/odd", pool="tank", facts='"policy":"{')
+    DatasetRow.objects.create(key="9", name="tank/odd", pool="tank", policy_source="local", facts='"policy":"{')
     ((found, _policy),) = snapshot_policies.datasets_with_policies()["tank"]
     assert found.name == folder.name
 

@@ -15,7 +15,7 @@ from appliance.errors import Failed, Reason, Refused
 from tests.web import rows
 from tests.web.snapshots.test_snapshots import COPY, fill, put_one
 from tests.web.system.test_queries import queries
-from web.inventory.models import SnapshotRow
+from web.inventory.dataset_models import SnapshotRow
 from web.jobs.models import Job
 from web.snapshots import browse_views, file_preview
 

@@ -13,7 +13,7 @@ from tests.web import rows
 from tests.web.snapshots.test_browse import HOSTILE, agent, entry
 from tests.web.snapshots.test_snapshots import fill
 from tests.web.system.test_queries import queries
-from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
+from web.inventory.dataset_models import DatasetRow, SnapshotReading, SnapshotRow
 from web.jobs.models import Job
 
 __all__ = ["agent"]

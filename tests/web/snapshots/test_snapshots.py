@@ -23,7 +23,8 @@ from tests.web import rows
 from tests.web.reading import Page, text_of
 from tests.web.system.test_queries import queries
 from web.inventory import store
-from web.inventory.models import BookmarkRow, DatasetDetailRow, PoolRow, SnapshotReading, SnapshotRow
+from web.inventory.dataset_models import BookmarkRow, DatasetDetailRow, SnapshotReading, SnapshotRow
+from web.inventory.models import PoolRow
 from web.jobs.models import Job
 from web.snapshots import policy_ledger
 from web.snapshots.models import ClockRow, MadeSnapshot, PolicyRun

@@ -15,7 +15,7 @@ from appliance.snapshots.set_policy import SetSnapshotPolicy
 from tests.web import rows
 from tests.web.snapshots.test_snapshots import fill, settled, snap
 from tests.web.system.test_queries import queries
-from web.inventory.models import SnapshotReading, SnapshotRow
+from web.inventory.dataset_models import SnapshotReading, SnapshotRow
 from web.snapshots import policy_ledger, space
 from web.snapshots.models import MadeSnapshot
 from web.snapshots.policy_ledger import Cost

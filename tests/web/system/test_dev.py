@@ -19,7 +19,8 @@ from tests.web.reading import Page, text_of
 from web.alerts.models import Alert
 from web.benchmarks.models import SweepRow
 from web.inventory.box import read_box
-from web.inventory.models import AccountRow, Activity, DatasetRow, DiskRow, PoolRow, ShareRow, SnapshotRow
+from web.inventory.dataset_models import DatasetRow, SnapshotRow
+from web.inventory.models import AccountRow, Activity, DiskRow, PoolRow, ShareRow
 from web.jobs.models import Job
 
 WITHOUT_A_PAGE = {"setup", "account_login", "account_logout", "account_signup"}

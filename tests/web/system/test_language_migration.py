@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connections
-from django.db.migrations.executor import MigrationExecutor
+
+from tests.web.migrating import Migrate, former_database
 
 BEFORE, AFTER = ("larder_alerts", "0005_said"), ("larder_alerts", "0006_language_of_the_box")
-Migrate = Callable[[tuple[str, str]], Any]
 
 
 @pytest.fixture
 def migrate(tmp_path: Path, django_db_blocker: Any) -> Iterator[Migrate]:
-    """A function that brings a database of its own to a migration, and returns the models of that time."""
-    usual = connections["default"]
-    own = type(usual)({**usual.settings_dict, "NAME": str(tmp_path / "former.sqlite3")}, "default")
-
-    def to(target: tuple[str, str]) -> Any:
-        return MigrationExecutor(own).migrate([target]).apps
-
-    connections["default"] = own
-    try:
-        with django_db_blocker.unblock():
-            yield to
-            own.close()
-    finally:
-        connections["default"] = usual
+    with django_db_blocker.unblock(), former_database(tmp_path) as found:
+        yield found
 
 
 @pytest.mark.parametrize(("chosen", "kept"), [("nl", ["nl"]), ("", [])])

@@ -15,7 +15,8 @@ from tests.web.routes import ALL_METHODS, CHANGING, CLOSED, ROUTES, TANK, pages
 from web.alerts.models import Accepted, Alert, DiskCare, MailSettings, Message, SelfTestPlan
 from web.benchmarks.models import CaseRow, ClientRunRow, SweepRow
 from web.disks.models import BayRow, Replacement
-from web.inventory.models import AccountRow, DatasetRow, DiskRow, GroupRow, PoolRow
+from web.inventory.dataset_models import DatasetRow
+from web.inventory.models import AccountRow, DiskRow, GroupRow, PoolRow
 from web.jobs.models import Job
 from web.pools.models import CareSchedule, WorkReport
 

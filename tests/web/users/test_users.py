@@ -13,7 +13,8 @@ from tests.unit.made import dataset
 from tests.web import rows
 from tests.web.reading import Page, text_of
 from web.inventory import store
-from web.inventory.models import AccountRow, DatasetRow
+from web.inventory.dataset_models import DatasetRow
+from web.inventory.models import AccountRow
 from web.jobs.models import Job
 from web.users.views import read_user_facts
 

@@ -28,16 +28,8 @@ from tests.web import rows
 from web.disks import ports
 from web.disks.models import BayRow, Replacement
 from web.inventory import store
-from web.inventory.models import (
-    AccountRow,
-    CachingRow,
-    DatasetRow,
-    DiskRow,
-    PoolRow,
-    ServiceRow,
-    SnapshotReading,
-    Source,
-)
+from web.inventory.dataset_models import DatasetRow, SnapshotReading
+from web.inventory.models import AccountRow, CachingRow, DiskRow, PoolRow, ServiceRow, Source
 from workers import collectors
 
 SOURCES = {"pools", "properties", "reports", "datasets", "disks", "services", "shares", "accounts", "addresses"}

@@ -17,7 +17,8 @@ from tests.unit.made import dataset
 from web import row_retention
 from web.alerts import reconcile
 from web.alerts.models import Alert, AlertNote, MailSettings, Message
-from web.inventory.models import SnapshotReading, Source
+from web.inventory.dataset_models import SnapshotReading
+from web.inventory.models import Source
 from web.jobs.models import AUTOMATIC, BY_SCHEDULE, BY_SNAPSHOT_SCHEDULE, Job
 from web.snapshots.models import MadeSnapshot
 from web.system import database

@@ -16,7 +16,7 @@ from appliance.snapshots.set_policy import SetSnapshotPolicy
 from tests.web import rows
 from web.alerts import reconcile
 from web.inventory import store
-from web.inventory.models import SnapshotReading
+from web.inventory.dataset_models import SnapshotReading
 from web.pools.models import CareSchedule
 from web.snapshots import adoption
 from web.snapshots.models import MadeSnapshot

@@ -12,8 +12,8 @@ from appliance.shares.addresses import AddressWay
 from appliance.shares.iscsi.part import PREFIX
 from appliance.shares.settings import ShareSetting, Smb
 from appliance.users.share_folder import ShareFolder, child_of
+from web.inventory.dataset_models import DatasetRow
 from web.inventory.fact_row import readable_rows
-from web.inventory.models import DatasetRow
 from web.jobs.models import Job
 from web.shares.box_address import BoxAddress, asker_first, box_host, read_box_address
 
